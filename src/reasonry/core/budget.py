@@ -1,0 +1,137 @@
+"""Budgets: limits, usage, and reservations that keep a limit hard under any concurrency.
+
+Rule 1: before a call goes out, its estimate is reserved; after it came back, the reservation is settled with what it
+really took. What is spent and what is reserved together never pass a limit on calls.
+Rule 2: tokens and dollars are known only afterwards. As long as the estimates of all calls in flight fit, calls go out
+side by side; the call that may pass the limit goes out alone. So the limit is passed by one call at most.
+Rule 3: a refusal is data (`Refusal`), not an exception: a run that meets its limit ends, it does not break.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+Count = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(gt=0)]
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """What was spent. `usd` is None where the price is not known."""
+
+    calls: int = 1
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    usd: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [usd for usd in (self.usd, other.usd) if usd is not None]
+        return Usage(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
+            usd=sum(known) if known else None,
+        )
+
+
+NOTHING = Usage(calls=0)
+
+
+class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Hard limits of a run; None means no limit.
+
+    Args:
+        calls: Requests sent to models, retries included.
+        tokens: Input and output tokens together.
+        usd: US dollars.
+        seconds: Run time; cuts a call in flight.
+        thoughts: Thoughts the run may record.
+        nodes: Nodes a search may hold.
+    """
+
+    calls: Count | None = None
+    tokens: Count | None = None
+    usd: Amount | None = None
+    seconds: Amount | None = None
+    thoughts: Count | None = None
+    nodes: Count | None = None
+
+
+class Refusal(Struct, frozen=True):
+    """Why a call may not go out: the termination reason, and whether waiting for calls in flight may help."""
+
+    reason: str
+    detail: str
+    wait: bool = False
+
+
+class Ledger(Struct, frozen=True):
+    """A budget, what was spent of it, and what calls in flight may still spend."""
+
+    budget: Budget = Budget()
+    spent: Usage = NOTHING
+    reserved: Usage = NOTHING
+    largest: Usage = NOTHING
+    """The dearest call so far: the estimate for the next one."""
+
+    def estimate(self, tokens: int) -> Usage:
+        """Return what a call is expected to take.
+
+        Args:
+            tokens: A lower bound from the length of the prompt.
+        """
+        return Usage(input_tokens=max(tokens, self.largest.tokens), usd=self.largest.usd)
+
+    def reserve(self, estimate: Usage) -> Ledger | Refusal:
+        """Set the estimate aside, or say which limit forbids the call."""
+        budget, taken = self.budget, self.spent + self.reserved
+        if budget.calls is not None and self.spent.calls + self.reserved.calls + estimate.calls > budget.calls:
+            return Refusal("max_calls", f"the limit of {budget.calls} calls is reached", wait=False)
+        limits = (
+            ("max_tokens", budget.tokens, self.spent.tokens, taken.tokens, estimate.tokens, "tokens"),
+            ("max_usd", budget.usd, self.spent.usd or 0, taken.usd or 0, estimate.usd or 0, "US dollars"),
+        )
+        for reason, limit, spent, used, wanted, unit in limits:
+            if limit is None:
+                continue
+            if spent >= limit:
+                return Refusal(reason, f"the limit of {limit:g} {unit} is reached ({spent:g} spent)")
+            unmeasured = self.largest.calls == 0 and self.reserved.calls > 0
+            if self.reserved.calls and (unmeasured or used + wanted > limit):
+                return Refusal(reason, f"calls in flight may use up the {limit:g} {unit}", wait=True)
+        return replace(self, reserved=self.reserved + estimate)
+
+    def settle(self, estimate: Usage, actual: Usage) -> Ledger:
+        """Give the reservation back and book what was really spent."""
+        held = self.reserved
+        return replace(
+            self,
+            spent=self.spent + actual,
+            reserved=Usage(
+                calls=held.calls - estimate.calls,
+                input_tokens=held.input_tokens - estimate.input_tokens,
+                output_tokens=held.output_tokens - estimate.output_tokens,
+                usd=None if held.usd is None else held.usd - (estimate.usd or 0),
+            ),
+            largest=_dearer(self.largest, actual),
+        )
+
+
+def _dearer(one: Usage, other: Usage) -> Usage:
+    if other.calls == 0:
+        return one
+    costs = [usd for usd in (one.usd, other.usd) if usd is not None]
+    return Usage(
+        calls=1,
+        input_tokens=max(one.tokens, other.tokens),
+        usd=max(costs) if costs else None,
+    )

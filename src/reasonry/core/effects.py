@@ -1,0 +1,65 @@
+"""Effects: what a stage wants done, as plain frozen data.
+
+An effect is a request and says nothing about who performs it: a model, the calling agent, or a person at a terminal.
+What came of it is an event (`events`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+
+class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
+    """Ask whoever thinks a question.
+
+    Equal asks that differ only in `sample` are independent draws of one question.
+    """
+
+    prompt: str
+    system: str = ""
+    """The part that stays the same from call to call; stands first, so that providers can cache it."""
+    facts: dict[str, Any] = {}
+    """The question once more as data (`problem`, `path`, `count`, …), for thinkers that do not read prose."""
+    by: Literal["writer", "judge"] = "writer"
+    """Who is asked where there are two models: the one that writes thoughts or the one that values them."""
+    sample: int = 0
+    retries: int = 2
+    """How often an unusable reply is asked for again."""
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    form: dict[str, Any] | None = None
+    """JSON schema of the wanted reply; the machine fills it in from the stage."""
+
+
+class CallTool(Struct, frozen=True, tag="call_tool", omit_defaults=True):
+    """Call one tool of the run's catalog."""
+
+    tool: str
+    arguments: dict[str, Any] = {}
+
+
+class Verify(Struct, frozen=True, tag="verify", omit_defaults=True):
+    """Have the run's verifier look at a candidate.
+
+    Performed without a model; with no verifier given the verdict is `unknown`.
+    """
+
+    problem: str
+    path: tuple[str, ...]
+    """The thoughts that lead to the candidate, oldest first; the last one is the candidate."""
+    final: bool = False
+    """Whether the last item claims to be the answer, rather than a step towards one."""
+
+
+class RunStrategy(Struct, frozen=True, tag="run_strategy", omit_defaults=True):
+    """Run another strategy inside this run: same journal, same budget."""
+
+    strategy: str
+    problem: str
+    options: dict[str, Any] = {}
+    sample: int = 0
+
+
+Effect = Ask | CallTool | Verify | RunStrategy

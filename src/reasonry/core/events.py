@@ -1,0 +1,98 @@
+"""Events: what happened, as plain frozen data. The journal of a run is the list of them.
+
+`at_ms` is run time: milliseconds the run has been at work since it began, pauses between a crash and the resume not
+counted. The core reads no clock; whoever makes the event does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from .budget import Usage
+
+
+class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
+    """Someone answered an `Ask`."""
+
+    text: str
+    at_ms: int = 0
+    usage: Usage = Usage()
+    model: str = ""
+    native: bool = False
+    """Whether the provider itself held the reply to the form."""
+    truncated: bool = False
+    """Whether the reply was cut off at the provider's output limit."""
+    refused: bool = False
+    """Whether the model declined to answer."""
+
+
+class ToolReturned(Struct, frozen=True, tag="tool_returned", omit_defaults=True):
+    """A tool returned; `value` is JSON data, cut to the run's size limit."""
+
+    value: Any
+    at_ms: int = 0
+    truncated: bool = False
+    usage: Usage = Usage(calls=0)
+
+
+class Verified(Struct, frozen=True, tag="verified", omit_defaults=True):
+    """A verifier gave its verdict.
+
+    `wrong` and `right` are proofs, not opinions: what is wrong is pruned, what is right ends the search.
+    """
+
+    verdict: Literal["right", "wrong", "unknown"]
+    detail: str = ""
+    answer: str | None = None
+    """With `right`: the whole answer in closed form, where the verifier can write it down."""
+    at_ms: int = 0
+
+
+class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
+    """An effect could not be performed, for good: whatever could be tried again has been."""
+
+    code: str
+    message: str
+    at_ms: int = 0
+    usage: Usage = Usage(calls=0)
+    replies: tuple[str, ...] = ()
+    """With `output_invalid`: the unusable replies, oldest first."""
+
+
+class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
+    """The run was ended from outside: a limit was reached (`max_calls`, …), or it was `cancelled`."""
+
+    reason: str
+    detail: str = ""
+    at_ms: int = 0
+
+
+class Finished(Struct, frozen=True, tag="finished", omit_defaults=True):
+    """A strategy run inside this one has ended. Made by the machine, never journaled."""
+
+    answer: str | None
+    status: Literal["done", "failed", "cancelled"]
+    reason: str
+    detail: str = ""
+    document: dict[str, Any] = {}
+    at_ms: int = 0
+
+
+class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):
+    """An `Answered` as a stage gets it: read into the stage's form. Made by the machine, never journaled."""
+
+    value: Any
+    text: str
+    mode: str
+    """Which rung of the repair ladder read it: `native`, `json`, `fenced`, `embedded`, `repaired`, `list`, …"""
+    tries: int = 1
+    at_ms: int = 0
+
+
+Event = Answered | ToolReturned | Verified | Failed | Stopped
+"""What is journaled."""
+
+Delivered = Reply | ToolReturned | Verified | Failed | Finished
+"""What `absorb` gets, one for each effect, in the order asked."""

@@ -1,0 +1,387 @@
+"""The machine: walks a strategy's table. Pure: no clock, no chance, no I/O.
+
+Theory of operation. A run stands in a stage. Entering it, the machine calls `ask`. Wants the stage nothing, `absorb` is
+called at once and the walk goes on; wants it something, the effects become `Pending` and the machine returns. Each
+event settles one pending effect. When all of a stage's effects are settled, `absorb` gets the answers in the order
+asked, so the order of arrival changes nothing.
+
+Rule 1: everything that decides where a run goes happens here or in a strategy; a run is a fold over its events.
+Rule 2: ids are counted, never drawn: `e4` is the fourth effect, `e4.2` its second try, `e4/e1` the first effect of the
+        strategy that runs inside `e4`. So they do not depend on the order of arrival.
+Rule 3: a reply that cannot be read is asked for again, with the reason, up to `Ask.retries` times; then the answer is
+        a `Failed` with code `output_invalid`. Unread text never passes for a value.
+Rule 4: a `Failed` that the stage does not hear ends the run, when the stage's other answers are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..errors import ConflictError, InvalidStrategyError
+from . import parse
+from .effects import Ask, CallTool, Effect, RunStrategy, Verify
+from .events import Answered, Delivered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
+from .parse import Unreadable
+from .strategy import Move, Outcome, Stage, Strategy, Thought
+
+Status = Literal["active", "done", "failed", "cancelled"]
+Registry = Mapping[str, Strategy[Any, Any]]
+
+MAX_SILENT_MOVES = 1_000
+"""Moves in a row without asking anybody; more is a loop."""
+
+
+class Pending(Struct, frozen=True, omit_defaults=True):
+    """An effect to perform, or one already settled that waits for its siblings."""
+
+    id: str
+    stage: str
+    effect: Effect
+    round: int
+    """1 for effects that wait for no model call, n + 1 for those that wait for one of round n."""
+    replies: tuple[Answered, ...] = ()
+    """What was answered so far; more than one after a re-ask."""
+    settled: Event | Finished | None = None
+    child: Snapshot | None = None
+    """The run inside this one, for `RunStrategy`."""
+
+
+class Snapshot(Struct, frozen=True, omit_defaults=True):
+    """A run between two answers: all there is to know of it."""
+
+    strategy: str
+    problem: str
+    options: dict[str, Any]
+    stage: str
+    state: Any
+    status: Status = "active"
+    pending: tuple[Pending, ...] = ()
+    counter: int = 0
+    rounds: int = 0
+    """Dependent rounds of model calls so far."""
+    at_ms: int = 0
+    outcome: Outcome | None = None
+    """Set when the run has ended."""
+    error: str | None = None
+    """The code of the failure that ended the run."""
+
+
+class Step(Struct, frozen=True):
+    """One answer taken: the new snapshot, what to perform now, and what happened on the way."""
+
+    snapshot: Snapshot
+    effects: tuple[Pending, ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+    thoughts: tuple[Thought, ...] = ()
+
+
+def begin(
+    strategy: Strategy[Any, Any],
+    problem: str,
+    options: Struct | None = None,
+    *,
+    strategies: Registry | None = None,
+) -> Step:
+    """Start a run.
+
+    Args:
+        options: The strategy's own options struct; its defaults if None.
+        strategies: Where strategies that this one runs are looked up.
+
+    Raises:
+        InvalidStrategyError: The strategy is for guided use only.
+    """
+    if strategy.begin is None:
+        raise InvalidStrategyError(f"strategy {strategy.name!r} is for guided use only")
+    chosen = strategy.options() if options is None else options
+    snapshot = Snapshot(
+        strategy=strategy.name,
+        problem=problem,
+        options=msgspec.to_builtins(chosen),
+        stage=strategy.first,
+        state=strategy.begin(problem, chosen),
+    )
+    return _Walk(strategy, snapshot, strategies or {}).enter()
+
+
+def advance(
+    strategy: Strategy[Any, Any],
+    snapshot: Snapshot,
+    effect_id: str | None,
+    event: Event,
+    *,
+    strategies: Registry | None = None,
+) -> Step:
+    """Take one event and go as far as it leads.
+
+    Args:
+        effect_id: The effect the event settles; None for `Stopped`.
+
+    Raises:
+        ConflictError: The run has ended, or the effect is not pending, or the event does not fit it. Nothing changed.
+    """
+    if snapshot.status != "active":
+        raise ConflictError(f"the run has ended ({snapshot.status}); it takes no more events")
+    walk = _Walk(strategy, snapshot, strategies or {})
+    if isinstance(event, Stopped):
+        return walk.stop(event)
+    return walk.settle(effect_id or "", event)
+
+
+def wanted(snapshot: Snapshot) -> tuple[Pending, ...]:
+    """Return the effects a run waits for, those of runs inside it included, with the ids to answer them by."""
+    return tuple(_wanted(snapshot, "")) if snapshot.status == "active" else ()
+
+
+def _wanted(snapshot: Snapshot, prefix: str) -> Iterator[Pending]:
+    for one in snapshot.pending:
+        if one.settled is not None:
+            continue
+        if one.child is not None:
+            yield from _wanted(one.child, f"{prefix}{one.id}/")
+        else:
+            yield replace(one, id=prefix + one.id) if prefix else one
+
+
+class _Walk:
+    """One call of `begin` or `advance`: a snapshot being replaced, and what it leaves behind."""
+
+    def __init__(self, strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry) -> None:
+        self.strategy = strategy
+        self.now = snapshot
+        self.strategies = strategies
+        self.effects: list[Pending] = []
+        self.edges: list[tuple[str, str]] = []
+        self.thoughts: list[Thought] = []
+
+    # -- entering stages
+
+    def enter(self) -> Step:
+        """Ask what the stage wants; pass through stages that want nothing."""
+        for _ in range(MAX_SILENT_MOVES):
+            stage = self.strategy.by_name[self.now.stage]
+            if not stage.to:
+                return self._close()
+            effects = stage.ask(self.now.state) if stage.ask else ()
+            if effects:
+                self._open(stage, effects)
+                if any(one.settled is None for one in self.now.pending):
+                    return self._step()
+                if not self._absorb(stage):
+                    return self._step()
+            elif not self._apply(stage, self._fold(stage, ())):
+                return self._step()
+        return self._fail("stage_loop", f"stage {self.now.stage!r} went round without asking anybody")
+
+    def _open(self, stage: Stage[Any], effects: Sequence[Effect]) -> None:
+        pending: list[Pending] = []
+        counter = self.now.counter
+        for effect in effects:
+            counter += 1
+            if isinstance(effect, Ask) and effect.form is None and stage.form is not None:
+                effect = replace(effect, form=stage.form)
+            one = Pending(f"e{counter}", stage.name, effect, self.now.rounds + 1)
+            pending.append(self._open_child(one) if isinstance(effect, RunStrategy) else one)
+        self.now = replace(self.now, pending=tuple(pending), counter=counter)
+        self.effects += _wanted(self.now, "")
+
+    def _open_child(self, one: Pending) -> Pending:
+        assert isinstance(one.effect, RunStrategy)
+        inner = self.strategies[one.effect.strategy]
+        options = msgspec.convert(one.effect.options, inner.options)
+        step = begin(inner, one.effect.problem, options, strategies=self.strategies)
+        return self._with_child(one, _later(step, self.now.rounds))
+
+    # -- settling effects
+
+    def settle(self, effect_id: str, event: Event) -> Step:
+        """Book the event; fold and go on when it was the last the stage waited for."""
+        own, _, inner = effect_id.partition("/")
+        index = next((i for i, one in enumerate(self.now.pending) if one.id == own), None)
+        if index is None or self.now.pending[index].settled is not None:
+            waiting = [one.id for one in wanted(self.now)]
+            raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=waiting)
+        one = self.now.pending[index]
+        stage = self.strategy.by_name[self.now.stage]
+        settled = self._settle_child(one, inner, event) if inner else self._settle_own(stage, one, event)
+        pending = (*self.now.pending[:index], settled, *self.now.pending[index + 1 :])
+        self.now = replace(self.now, pending=pending, at_ms=max(self.now.at_ms, event.at_ms))
+        if any(each.settled is None for each in pending):
+            return self._step()
+        return self.enter() if self._absorb(stage) else self._step()
+
+    def _settle_own(self, stage: Stage[Any], one: Pending, event: Event) -> Pending:
+        _check_kind(one, event)
+        if not isinstance(event, Answered):
+            return replace(one, settled=event)
+        assert isinstance(one.effect, Ask)
+        replies = (*one.replies, event)
+        reading = _read(stage, self.now.state, one.effect, replies)
+        if not isinstance(reading, Unreadable):
+            return replace(one, replies=replies, settled=event)
+        if len(replies) > one.effect.retries:
+            texts = tuple(reply.text for reply in replies)
+            failure = Failed("output_invalid", reading.reason, at_ms=event.at_ms, replies=texts)
+            return replace(one, replies=replies, settled=failure)
+        again = replace(
+            one,
+            id=f"{one.id.partition('.')[0]}.{len(replies) + 1}",
+            effect=parse.ask_again(one.effect, event, reading.reason),
+            round=one.round + 1,
+            replies=replies,
+        )
+        self.effects.append(again)
+        return again
+
+    def _settle_child(self, one: Pending, inner: str, event: Event) -> Pending:
+        if one.child is None:
+            raise ConflictError(f"effect {one.id!r} has no run inside", effect=f"{one.id}/{inner}")
+        child = self.strategies[one.child.strategy]
+        step = advance(child, one.child, inner, event, strategies=self.strategies)
+        self.effects += [replace(each, id=f"{one.id}/{each.id}") for each in step.effects]
+        return self._with_child(one, step)
+
+    def _with_child(self, one: Pending, step: Step) -> Pending:
+        child = step.snapshot
+        self.thoughts += [replace(each, branch=_inside(one.id, each.branch)) for each in step.thoughts]
+        if child.status == "active":
+            return replace(one, child=child)
+        outcome = child.outcome or Outcome()
+        end = Finished(
+            outcome.answer, child.status, outcome.reason, outcome.detail, outcome.document, child.at_ms
+        )
+        return replace(one, child=child, settled=end)
+
+    # -- folding answers in
+
+    def _absorb(self, stage: Stage[Any]) -> bool:
+        answers = tuple(_delivered(stage, self.now.state, one) for one in self.now.pending)
+        rounds = max((_round(one) for one in self.now.pending), default=self.now.rounds)
+        self.now = replace(self.now, rounds=max(self.now.rounds, rounds))
+        failure = next((answer for answer in answers if isinstance(answer, Failed)), None)
+        if failure is not None and not stage.hears_failures:
+            self._fail("error", failure.message, failure.code)
+            return False
+        return self._apply(stage, self._fold(stage, answers))
+
+    def _fold(self, stage: Stage[Any], answers: tuple[Delivered, ...]) -> Move:
+        assert stage.absorb is not None, "checked when the strategy was defined"
+        return stage.absorb(self.now.state, answers)
+
+    def _apply(self, stage: Stage[Any], move: Move) -> bool:
+        self.thoughts += [replace(each, stage=each.stage or stage.name) for each in move.thoughts]
+        self.now = replace(self.now, state=move.state, pending=())
+        if move.failure is not None:
+            self._fail(*move.failure)
+            return False
+        if move.to is not None:
+            self.strategy.check_move(stage.name, move.to)
+            self.edges.append((stage.name, move.to))
+            self.now = replace(self.now, stage=move.to)
+        return True
+
+    # -- endings
+
+    def _close(self) -> Step:
+        outcome = self.strategy.outcome(self.now.state)
+        status: Status = "failed" if outcome.answer is None else "done"
+        self.now = replace(self.now, status=status, outcome=outcome, pending=())
+        return self._step()
+
+    def _fail(self, reason: str, detail: str, code: str | None = None) -> Step:
+        outcome = self.strategy.outcome(self.now.state)
+        outcome = replace(outcome, answer=None, reason=reason, detail=detail)
+        self.now = replace(
+            self.now, status="failed", outcome=outcome, error=code, pending=()
+        )
+        return self._step()
+
+    def stop(self, event: Stopped) -> Step:
+        """End the run from outside, with the best so far."""
+        rounds = max((_round(one) for one in self.now.pending if one.settled or one.replies), default=0)
+        outcome = replace(self.strategy.outcome(self.now.state), reason=event.reason, detail=event.detail)
+        ending: Status = "failed" if outcome.answer is None else "done"
+        self.now = replace(
+            self.now,
+            status="cancelled" if event.reason == "cancelled" else ending,
+            outcome=outcome,
+            pending=(),
+            rounds=max(self.now.rounds, rounds),
+            at_ms=max(self.now.at_ms, event.at_ms),
+        )
+        return self._step()
+
+    def _step(self) -> Step:
+        return Step(self.now, tuple(self.effects), tuple(self.edges), tuple(self.thoughts))
+
+
+_KINDS: dict[type, tuple[type, ...]] = {
+    Ask: (Answered, Failed),
+    CallTool: (ToolReturned, Failed),
+    Verify: (Verified, Failed),
+    RunStrategy: (),
+}
+
+
+def _check_kind(one: Pending, event: Event) -> None:
+    kinds = _KINDS[type(one.effect)]
+    if not isinstance(event, kinds):
+        raise ConflictError(
+            f"effect {one.id!r} cannot be settled by {type(event).__name__}",
+            effect=one.id,
+            choices=[kind.__name__ for kind in kinds],
+        )
+
+
+def _read(
+    stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]
+) -> tuple[Any, str] | Unreadable:
+    latest = replies[-1]
+    if latest.refused:
+        return Unreadable("the answer was declined; answer the question as asked")
+    if not latest.text.strip():
+        return Unreadable("the reply was empty")
+    if stage.read is not None:
+        reading = stage.read(state, effect, [reply.text for reply in replies])
+    elif stage.reply is not None:
+        reading = parse.read_form(latest.text, stage.reply, whole=latest.truncated)
+    else:
+        reading = latest.text, "text"
+    if isinstance(reading, Unreadable) and latest.truncated:
+        return Unreadable("the reply was cut off before its end; answer more briefly")
+    return reading
+
+
+def _delivered(stage: Stage[Any], state: Any, one: Pending) -> Delivered:
+    event = one.settled
+    if not isinstance(event, Answered):
+        assert event is not None and not isinstance(event, Stopped)
+        return event
+    assert isinstance(one.effect, Ask)
+    reading = _read(stage, state, one.effect, one.replies)
+    assert not isinstance(reading, Unreadable), "a settled answer has been read before"
+    value, mode = reading
+    return Reply(value, event.text, "native" if event.native else mode, len(one.replies), event.at_ms)
+
+
+def _round(one: Pending) -> int:
+    if one.child is not None:
+        return max([one.child.rounds, *(_round(each) for each in one.child.pending)])
+    asks = isinstance(one.effect, Ask)
+    return one.round if asks else one.round - 1
+
+
+def _later(step: Step, rounds: int) -> Step:
+    """Shift the rounds of a run that starts inside another, after that one's first `rounds` rounds."""
+    child = step.snapshot
+    pending = tuple(replace(one, round=one.round + rounds) for one in child.pending)
+    return replace(step, snapshot=replace(child, rounds=child.rounds + rounds, pending=pending))
+
+
+def _inside(effect_id: str, branch: str | None) -> str:
+    return effect_id if branch is None else f"{effect_id}/{branch}"

@@ -1,0 +1,275 @@
+"""A strategy: one table of stages, each with its pure pair `ask` / `absorb` and the stages it may lead to.
+
+Rule 1: the table is the only place where edges stand. It is checked when the strategy is defined.
+Rule 2: `ask` and `absorb` are pure. `ask(state)` returns effects; `absorb(state, answers)` returns a `Move`.
+Rule 3: a stage without `absorb` can be walked in guided use only; a strategy is driven if every stage but the last has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ..errors import IllegalTransitionError, InvalidStrategyError
+from .effects import Ask, Effect
+from .parse import Unreadable
+
+S = TypeVar("S")
+O = TypeVar("O", bound=Struct)
+
+
+class Thought(Struct, frozen=True, omit_defaults=True):
+    """What a driven run writes into its session, in the stage it stands in.
+
+    `branch` names the line the thought is on; `leaves` is the text of nothing but the branch it left (None: main line).
+    """
+
+    text: str
+    stage: str = ""
+    branch: str | None = None
+    leaves: str | None = None
+    revises: int | None = None
+    score: float | None = None
+    data: dict[str, Any] = {}
+
+
+class Outcome(Struct, frozen=True, omit_defaults=True):
+    """How far a run has got: at its end the result, before it the best so far.
+
+    `document` holds the strategy's own part of the result document (`best`, `candidates`, `votes`, …).
+    """
+
+    answer: str | None = None
+    reason: str = "success"
+    detail: str = ""
+    document: dict[str, Any] = {}
+
+
+class Move(Struct, frozen=True):
+    """What `absorb` decided: the new state, the thoughts to record, and where to go (None: stay in this stage)."""
+
+    state: Any
+    to: str | None = None
+    thoughts: tuple[Thought, ...] = ()
+    failure: tuple[str, str] | None = None
+    """Ends the run as `failed`: (reason, detail)."""
+
+
+def go(state: Any, to: str, *thoughts: Thought | str) -> Move:
+    """Take the edge to stage `to`."""
+    return Move(state, to, _as_thoughts(thoughts))
+
+
+def stay(state: Any, *thoughts: Thought | str) -> Move:
+    """Stay in the stage, which then asks again; this is not a transition."""
+    return Move(state, None, _as_thoughts(thoughts))
+
+
+def fail(state: Any, reason: str, detail: str = "") -> Move:
+    """End the run as failed; the best so far is kept."""
+    return Move(state, failure=(reason, detail))
+
+
+def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:
+    return tuple(Thought(one) if isinstance(one, str) else one for one in thoughts)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named value a thinker gives with a thought of a stage (guided use).
+
+    Args:
+        schema: JSON schema of the value, with a `description`.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Stage(Generic[S]):
+    """One row of the table.
+
+    Args:
+        name: As seed or paper has it.
+        to: The stages that may come next; none for the last.
+        description: What the stage is, in one line.
+        guidance: For the thinker: what to do here and when to leave.
+        fields: What a guided thought of this stage carries in `data`.
+        ask: The effects the stage wants performed; None or nothing wanted: the stage is passed through.
+        absorb: Folds the answers in, in the order asked, and decides where to go.
+        reply: The form of a reply: a Struct, whose JSON schema goes out with each question.
+        example: A legal reply, as data.
+        read: Reads the replies to one ask, oldest first, into a value; for forms that a schema alone cannot hold.
+        hears_failures: Whether `absorb` takes `Failed` answers; otherwise one ends the run.
+    """
+
+    name: str
+    to: tuple[str, ...] = ()
+    description: str = ""
+    guidance: str = ""
+    fields: tuple[Field, ...] = ()
+    ask: Callable[[S], Sequence[Effect]] | None = None
+    absorb: Callable[[S, tuple[Any, ...]], Move] | None = None
+    reply: type[Struct] | None = None
+    example: Mapping[str, Any] | None = None
+    read: Callable[[S, Ask, Sequence[str]], tuple[Any, str] | Unreadable] | None = None
+    hears_failures: bool = False
+
+    @cached_property
+    def form(self) -> dict[str, Any] | None:
+        """The reply's JSON schema, with every reference resolved in place."""
+        return None if self.reply is None else _inlined_schema(self.reply)
+
+
+def _inlined_schema(reply: type[Struct]) -> dict[str, Any]:
+    (schema,), parts = msgspec.json.schema_components([reply], ref_template="#/$defs/{name}")
+
+    def inline(node: Any, inside: tuple[str, ...] = ()) -> Any:
+        if isinstance(node, list):
+            return [inline(item, inside) for item in node]
+        if not isinstance(node, dict):
+            return node
+        name = str(node.get("$ref", "")).removeprefix("#/$defs/")
+        if name in inside:
+            return {"type": "object"}
+        if name:
+            return inline(parts[name], (*inside, name))
+        return {key: inline(value, inside) for key, value in node.items()}
+
+    return inline(schema)
+
+
+class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """The options of a strategy that has none."""
+
+
+def _no_outcome(_: Any) -> Outcome:
+    return Outcome()
+
+
+@dataclass(frozen=True)
+class Strategy(Generic[S, O]):
+    """A way of thinking.
+
+    Args:
+        name: Canonical, snake_case.
+        title: For people.
+        source: The paper (`arXiv:…`) or seed it comes from.
+        summary: One sentence: what it is good for.
+        stages: The table, in reading order; the first is where a run begins, the one without `to` where it ends.
+        options: Frozen Struct; field defaults, ranges and descriptions are the only place they stand.
+        state: Type of the strategy's own data; anything msgspec can encode.
+        begin: (problem, options) → first state. None: guided use only.
+        outcome: state → result so far.
+        progress: state → what a watcher may want to see (`nodes`, `tree`, …), as JSON data.
+        aliases: Other names it goes by.
+
+    Raises:
+        InvalidStrategyError: The table does not hold together; the message says which stage and why.
+    """
+
+    name: str
+    title: str
+    source: str
+    summary: str
+    stages: tuple[Stage[S], ...]
+    options: type[O] = NoOptions  # pyright: ignore[reportAssignmentType]
+    state: type[Any] = dict
+    begin: Callable[[str, O], S] | None = None
+    outcome: Callable[[S], Outcome] = _no_outcome
+    progress: Callable[[S], dict[str, Any]] | None = None
+    aliases: tuple[str, ...] = ()
+    by_name: Mapping[str, Stage[S]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {stage.name: stage for stage in self.stages})
+        for problem in _faults(self):
+            raise InvalidStrategyError(f"strategy {self.name!r}: {problem}")
+
+    @property
+    def first(self) -> str:
+        """The stage a run begins in."""
+        return self.stages[0].name
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """All edges, in table order."""
+        return tuple((stage.name, to) for stage in self.stages for to in stage.to)
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether the engine can run it, rather than only keep a thinker's stages straight."""
+        return self.begin is not None
+
+    def stage(self, name: str) -> Stage[S]:
+        """Return the row called `name`.
+
+        Raises:
+            IllegalTransitionError: There is no such stage.
+        """
+        try:
+            return self.by_name[name]
+        except KeyError:
+            raise IllegalTransitionError(
+                f"{self.name} has no stage {name!r}", choices=list(self.by_name)
+            ) from None
+
+    def check_move(self, stage: str, to: str) -> None:
+        """Let pass what the table allows.
+
+        Raises:
+            IllegalTransitionError: It does not; `choices` has the legal stages.
+        """
+        legal = self.stage(stage).to
+        if to not in legal:
+            choices = ", ".join(legal) if legal else "none: it is the last stage"
+            raise IllegalTransitionError(
+                f"Invalid transition from {stage} to {to}. Legal next stages: {choices}.",
+                stage=stage,
+                choices=list(legal),
+            )
+
+
+def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
+    names = [stage.name for stage in strategy.stages]
+    if len(names) < 2:
+        yield "a table needs at least two stages"
+        return
+    for name in names:
+        if names.count(name) > 1:
+            yield f"stage {name!r} stands twice in the table"
+    for stage, to in strategy.edges:
+        if to not in names:
+            yield f"stage {stage!r} leads to {to!r}, which is not in the table"
+    last = [stage.name for stage in strategy.stages if not stage.to]
+    if len(last) != 1:
+        yield f"there must be exactly one stage without a way out, the end; found {last or 'none'}"
+        return
+    forward, backward = _reach(strategy.edges, names[0]), _reach([(b, a) for a, b in strategy.edges], last[0])
+    for name in names:
+        if name not in forward:
+            yield f"stage {name!r} cannot be reached from {names[0]!r}"
+        if name not in backward:
+            yield f"the end {last[0]!r} cannot be reached from stage {name!r}"
+    if strategy.is_driven:
+        for stage in strategy.stages:
+            if stage.to and stage.absorb is None:
+                yield f"stage {stage.name!r} has no `absorb`, so the strategy cannot be driven"
+
+
+def _reach(edges: Sequence[tuple[str, str]], start: str) -> set[str]:
+    reached, waiting = {start}, [start]
+    while waiting:
+        here = waiting.pop()
+        for a, b in edges:
+            if a == here and b not in reached:
+                reached.add(b)
+                waiting.append(b)
+    return reached

@@ -1,0 +1,128 @@
+"""Every exception of Reasonry, drawn as a tree.
+
+    ReasonryError
+    ├── UsageError                the caller broke a rule; nothing has changed
+    │   ├── InvalidStrategyError  a strategy's table does not hold together
+    │   ├── IllegalTransitionError  the table has no such edge
+    │   ├── NotFoundError         nothing goes by that name or id
+    │   ├── ConflictError         it exists, but not in a state that allows this
+    │   └── TooLargeError         an input is over its limit
+    └── WorldError                the world answered badly; may be worth another try
+        ├── ModelError            a provider, a script or a recording
+        ├── ToolError             a tool, here or on another server
+        ├── SandboxError          code that could not be run safely
+        └── StoreError            the place where runs and sessions are kept
+
+Every exception has a stable `code`, a message that says what to do, and `details`, which hold the legal choices.
+Failures of the world that reach a run do so as `Failed` events, never as exceptions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class ReasonryError(Exception):
+    """The base of all errors of this package; catch it to catch them all.
+
+    Attributes:
+        code: Stable, lower case; what programs branch on.
+        retryable: Whether the same request may succeed later.
+        details: What belongs to the error, as plain JSON data: `choices`, `option`, `line`, …
+    """
+
+    default_code: ClassVar[str] = "internal_error"
+
+    def __init__(
+        self, message: str, *, code: str | None = None, retryable: bool = False, **details: Any
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+        self.retryable = retryable
+        self.details: dict[str, Any] = details
+
+    def document(self) -> dict[str, Any]:
+        """Return the error as the JSON document that every surface shows."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "retryable": self.retryable,
+            **self.details,
+        }
+
+
+class UsageError(ReasonryError):
+    """The caller broke a rule; nothing has changed."""
+
+    default_code = "invalid_request"
+
+
+class InvalidStrategyError(UsageError):
+    """A strategy's table does not hold together; says which stage and why."""
+
+
+class IllegalTransitionError(UsageError):
+    """The strategy's table has no such edge; `choices` has the legal stages."""
+
+
+class NotFoundError(UsageError):
+    """Nothing goes by that name or id."""
+
+    default_code = "not_found"
+
+
+class ConflictError(UsageError):
+    """It exists, but its state does not allow this."""
+
+    default_code = "conflict"
+
+
+class TooLargeError(UsageError):
+    """An input is over its limit; `limit` says which."""
+
+    default_code = "payload_too_large"
+
+
+class WorldError(ReasonryError):
+    """The world answered badly.
+
+    Attributes:
+        retry_after_s: Seconds the other side asked us to wait, if it did.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+        **details: Any,
+    ) -> None:
+        super().__init__(message, code=code, retryable=retryable, **details)
+        self.retry_after_s = retry_after_s
+
+
+class ModelError(WorldError):
+    """A model could not answer: `provider_error`, `provider_timeout`, `provider_auth`, `script_exhausted`, …"""
+
+    default_code = "provider_error"
+
+
+class ToolError(WorldError):
+    """A tool could not do its work."""
+
+    default_code = "tool_error"
+
+
+class SandboxError(WorldError):
+    """Code could not be run safely, so it was not run."""
+
+    default_code = "sandbox_unavailable"
+
+
+class StoreError(WorldError):
+    """The store could not be used: `store_unavailable`, `store_busy`, `store_full`, `store_corrupt`, `store_newer`."""
+
+    default_code = "store_unavailable"

@@ -1,0 +1,303 @@
+"""Ports: what the runtime needs of the world. Folders above implement them; nothing here does anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from ..core.effects import Ask, Verify
+from ..core.events import Answered, Verified
+
+OnText = Callable[[str], None]
+"""Called with each piece of text as it streams in."""
+
+
+class Question(Struct, frozen=True):
+    """One call to a model: the ask, and where in the run it stands."""
+
+    id: str
+    stage: str
+    ask: Ask
+    timeout_s: float | None = None
+
+
+class Model(Protocol):
+    """Who answers questions.
+
+    Attributes:
+        name: As a user would write it after `--model`.
+    """
+
+    name: str
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        """Answer one question. `at_ms` is left 0; `usage.calls` is 1.
+
+        Raises:
+            ModelError: No answer is to be had; `retryable` and `retry_after_s` say whether and when to try again.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give connections and files back."""
+        ...
+
+
+class Verifier(Protocol):
+    """Proves candidates right or wrong, in code.
+
+    Attributes:
+        name: As a user would write it after `--verifier`.
+    """
+
+    name: str
+
+    async def verify(self, claim: Verify) -> Verified:
+        """Look at a candidate. What goes wrong inside is the verdict `unknown`, with the reason as `detail`."""
+        ...
+
+
+class Tool(Protocol):
+    """Something a run can call.
+
+    Attributes:
+        name: Unique in its catalog.
+        description: For the model.
+        parameters: JSON schema of the arguments object.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+    async def call(self, arguments: Mapping[str, Any]) -> Any:
+        """Do the work and return JSON data.
+
+        Raises:
+            ToolError: It could not be done; the message is fit to be shown to a model.
+        """
+        ...
+
+
+class Line(Struct, frozen=True):
+    """One line of a journal as a store keeps it.
+
+    `digest` is 16 bytes; it covers `body` and the digest of the line before, so that damage shows.
+    """
+
+    seq: int
+    body: bytes
+    digest: bytes
+
+
+class RunRow(Struct, frozen=True, omit_defaults=True):
+    """What a store lists of a run. Instants are UTC, milliseconds since 1970."""
+
+    run_id: str
+    session_id: str
+    strategy: str
+    model: str
+    problem: str
+    status: Literal["active", "done", "failed", "cancelled"]
+    created_at_ms: int
+    updated_at_ms: int
+    reason: str | None = None
+    answer: str | None = None
+
+
+class RunStore(Protocol):
+    """Keeps runs and their journals. What is acknowledged survives kill -9.
+
+    Raises (every method): StoreError `store_unavailable | store_busy | store_full | store_corrupt | store_newer`.
+    """
+
+    async def create_run(self, row: RunRow, lines: Sequence[Line]) -> None:
+        """Write a new run and its first lines, in one transaction."""
+        ...
+
+    async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:
+        """Write lines, and the new row if given, in one transaction.
+
+        Raises:
+            ConflictError: A line of that number is there already: someone else drives this run.
+        """
+        ...
+
+    async def run(self, run_id: str) -> RunRow:
+        """Raises NotFoundError if there is no such run."""
+        ...
+
+    async def lines(self, run_id: str) -> list[Line]:
+        """Return the whole journal, oldest first. The caller checks the digests.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        ...
+
+    async def runs(
+        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+    ) -> list[RunRow]:
+        """Return runs, newest first; `before` is the run id the last page ended with."""
+        ...
+
+    async def delete_run(self, run_id: str) -> None:
+        """Forget a run and its journal, down to the bytes."""
+        ...
+
+    def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
+        """Hold the right to drive a run. A dead process holds nothing.
+
+        Raises:
+            ConflictError: On entering: another process, or another task of this one, drives it (`pid` in details).
+        """
+        ...
+
+    async def close(self) -> None:
+        """Finish what was accepted, then give everything back."""
+        ...
+
+
+class SessionRow(Struct, frozen=True, omit_defaults=True):
+    """What a store keeps of a session besides its thoughts. Instants are UTC, milliseconds since 1970."""
+
+    session_id: str
+    strategy: str
+    created_at_ms: int
+    used_at_ms: int
+    """Last use; the time to live counts from here."""
+    status: Literal["active", "archived"] = "active"
+    pinned: bool = False
+    thoughts: int = 0
+    purpose: str = ""
+    """Head of the first thought or of the problem, for lists."""
+    run_id: str | None = None
+    """Set where a run writes this session; its thoughts are then read from the run's journal."""
+    head: bytes = b"{}"
+    """Small JSON: where each line stands (stage, last number, totals, branches). Opaque to the store."""
+
+
+class ThoughtRow(Struct, frozen=True, omit_defaults=True):
+    """One thought as a store keeps it."""
+
+    seq: int
+    """1, 2, … in the order of the calls of this session."""
+    number: int
+    """The number the thinker gave it; may repeat."""
+    text: str
+    branch: str | None = None
+    body: bytes = b"{}"
+    """The rest as JSON: stage, revises, branch point, data, instants. Opaque to the store."""
+
+
+class SessionView(Protocol):
+    """A session as it stands inside one transaction.
+
+    Attributes:
+        row: None if there is no such session.
+    """
+
+    row: SessionRow | None
+
+    def has_number(self, number: int) -> bool:
+        """Whether some thought of the session bears this number."""
+        ...
+
+    def latest(self, count: int) -> list[ThoughtRow]:
+        """Return the latest thoughts, oldest first."""
+        ...
+
+
+class SessionChange(Struct, frozen=True):
+    """What one transaction writes; None and nothing: it only read."""
+
+    row: SessionRow | None = None
+    thought: ThoughtRow | None = None
+    delete: bool = False
+    """Remove the session that stood there before writing `row`, if any."""
+    value: Any = None
+    """Handed back to the caller once everything is durable."""
+
+
+class SessionStore(Protocol):
+    """Keeps sessions. What is acknowledged survives kill -9; two writers on one session are serialised."""
+
+    async def change(self, session_id: str, decide: Callable[[SessionView], SessionChange]) -> Any:
+        """Let `decide` look and decide inside one write transaction, write, commit, return its `value`.
+
+        `decide` is pure and quick. What it raises reaches the caller, and nothing is written.
+        `row.session_id` may differ from `session_id`: then `row` is a new session.
+        """
+        ...
+
+    async def session(self, session_id: str) -> SessionRow:
+        """Return a session, active or archived. Reading is not use.
+
+        Raises:
+            NotFoundError: There is no such session.
+        """
+        ...
+
+    async def sessions(
+        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+    ) -> list[SessionRow]:
+        """Return sessions, last used first; `before` is the session id the last page ended with."""
+        ...
+
+    async def thoughts(
+        self,
+        session_id: str,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        after_seq: int = 0,
+        limit: int = 50,
+    ) -> list[ThoughtRow]:
+        """Return thoughts in call order: numbers `first` to `last`, of one branch (`""`: the main line), paged."""
+        ...
+
+    async def search_thoughts(
+        self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
+    ) -> list[tuple[int, str, ThoughtRow]]:
+        """Find thoughts that contain `query`, any string, whatever its case; (position, session id, thought)."""
+        ...
+
+    async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
+        """Write a whole session in one transaction.
+
+        Raises:
+            ConflictError: There is one of that id.
+        """
+        ...
+
+    async def expire_sessions(self, *, unused_since_ms: int, delete: bool) -> int:
+        """Archive, or delete, active sessions last used before that instant, but never pinned ones; how many."""
+        ...
+
+    async def purge_sessions(self, *, unused_since_ms: int) -> int:
+        """Delete archived sessions last used before that instant, but never pinned ones; how many."""
+        ...
+
+    async def delete_session(self, session_id: str) -> None:
+        """Forget a session and its thoughts, down to the bytes.
+
+        Raises:
+            NotFoundError: There is no such session.
+        """
+        ...
+
+
+class Store(RunStore, SessionStore, Protocol):
+    """One place for runs and sessions.
+
+    Attributes:
+        name: As a user would write it after `--store`.
+        durable: Whether what is acknowledged outlives the process.
+    """
+
+    name: str
+    durable: bool
