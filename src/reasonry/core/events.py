@@ -67,6 +67,8 @@ class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
     reason: str
     detail: str = ""
     at_ms: int = 0
+    usage: Usage = Usage(calls=0)
+    """Calls that were cut off in flight."""
 
 
 class Finished(Struct, frozen=True, tag="finished", omit_defaults=True):

@@ -1,0 +1,101 @@
+"""A strategy's options: read from what a user wrote, and described for those who want to know them.
+
+The options Struct is the only place where defaults, ranges and descriptions stand.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import FieldInfo
+
+from ..errors import UsageError
+from .strategy import Strategy
+
+
+def read_options(strategy: Strategy[Any, Any], given: Mapping[str, Any]) -> Struct:
+    """Return the strategy's options struct.
+
+    Args:
+        given: Values as JSON data or as text (`"3"`, `"0.7"`, `"true"`, `"none"`, a JSON list).
+
+    Raises:
+        UsageError: An unknown option (`choices` has the names) or a value out of its range (`option` names it).
+    """
+    fields = {field.name: field for field in msgspec.structs.fields(strategy.options)}
+    values: dict[str, Any] = {}
+    for written, value in given.items():
+        name = written.replace("-", "_")
+        if name not in fields:
+            known = ", ".join(fields) or "none"
+            raise UsageError(
+                f"{strategy.name} has no option {written!r}. Its options: {known}.",
+                option=written,
+                choices=list(fields),
+            )
+        values[name] = _read_value(strategy.name, fields[name], value)
+    try:
+        return strategy.options(**values)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"options of {strategy.name}: {error}", options=sorted(values)) from error
+
+
+def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
+    try:
+        read = msgspec.convert(_from_text(value), field.type, strict=False)
+    except msgspec.ValidationError:
+        try:
+            # Text that also happens to be JSON, for an option that wants text.
+            read = msgspec.convert(value, field.type, strict=False)
+        except msgspec.ValidationError as error:
+            reason = str(error).partition(" - at ")[0]
+            raise UsageError(
+                f"option {field.name} of {strategy}: {reason}, got {_shown(value)}",
+                option=field.name,
+                **_range(field),
+            ) from None
+    if isinstance(read, float) and not math.isfinite(read):
+        raise UsageError(f"option {field.name} of {strategy} must be a finite number", option=field.name)
+    return read
+
+
+def _from_text(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value.lower() in ("none", "null", ""):
+        return None
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def describe_options(strategy: Strategy[Any, Any]) -> list[dict[str, Any]]:
+    """Return `[{name, default, description, …}]`; what else there is (`type`, `minimum`, `enum`) is JSON schema."""
+    return [
+        {"name": field.name, "default": _default(field), "description": "", **_range(field)}
+        for field in msgspec.structs.fields(strategy.options)
+    ]
+
+
+def _default(field: FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return msgspec.to_builtins(field.default_factory())
+    return None if field.default is msgspec.NODEFAULT else msgspec.to_builtins(field.default)
+
+
+def _range(field: FieldInfo) -> dict[str, Any]:
+    schema = msgspec.json.schema(field.type)
+    return {key: value for key, value in schema.items() if key not in ("default", "$defs")}

@@ -1,0 +1,242 @@
+"""The engine: accepts runs, drives them, takes them up again.
+
+A run is accepted by writing it down. Driving it is a loop: perform what the machine wants, write down what came of it,
+fold it in. All that is known of a run is in its journal, so any process may go on where another one died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.budget import Budget
+from ..core.events import Event, Stopped
+from ..core.machine import Registry
+from ..core.strategy import Strategy
+from ..errors import ConflictError, ReasonryError
+from . import journal
+from .drive import Drive
+from .ids import new_id
+from .journal import Begun, Crew, Folded, Resumed, Took
+from .observe import Observer, Unwatched
+from .perform import Performers, Policy
+from .ports import RunRow, SessionRow, Store
+from .result import Result, result_of, trace_of
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What is asked of the engine.
+
+    Args:
+        crew: Who works on it, as a user would write it; what resume goes by.
+    """
+
+    strategy: Strategy[Any, Any]
+    problem: str
+    options: Struct
+    budget: Budget = Budget()
+    crew: Crew = Crew()
+
+
+class Engine:
+    """Runs strategies over one store.
+
+    Args:
+        strategies: The registry, by canonical name.
+    """
+
+    def __init__(self, store: Store, strategies: Registry, policy: Policy | None = None) -> None:
+        self.store, self.strategies, self.policy = store, strategies, policy or Policy()
+
+    # -- accepting
+
+    async def accept(
+        self, order: Order, copied: Sequence[Took] = (), forked: tuple[str, int] | None = None
+    ) -> str:
+        """Write a run down; nothing is asked yet.
+
+        Args:
+            copied: Events it starts with, when it is a fork of run `forked[0]` after its event number `forked[1]`.
+
+        Returns:
+            The run's id.
+        """
+        run_id, now = new_id(), _now_ms()
+        begun = Begun(
+            order.strategy.name,
+            order.problem,
+            msgspec.to_builtins(order.options),
+            order.budget,
+            order.crew,
+            now,
+            *(forked or (None, None)),
+        )
+        run = Folded(begun, self.strategies)
+        for entry in copied:
+            run.apply(entry)
+        head = order.problem[: journal.HEAD_CHARS]
+        session = SessionRow(new_id(), order.strategy.name, now, now, purpose=head, run_id=run_id)
+        row = RunRow(run_id, session.session_id, begun.strategy, order.crew.model, head, "active", now, now)
+        await self.store.import_session(session, ())
+        await self.store.create_run(
+            journal.row_after(row, run, _now_ms()), journal.Chain(run_id).lines([begun, *copied])
+        )
+        return run_id
+
+    # -- reading
+
+    async def read(self, run_id: str) -> tuple[RunRow, Folded, journal.Chain]:
+        """Fold a run from its journal.
+
+        Raises:
+            NotFoundError: There is no such run.
+            StoreError: `store_corrupt`: its journal is damaged.
+        """
+        row = await self.store.run(run_id)
+        entries, chain = journal.read(run_id, await self.store.lines(run_id))
+        return row, journal.fold(entries, self.strategies), chain
+
+    async def result(self, run_id: str) -> Result:
+        """Return where a run stands."""
+        row, run, _ = await self.read(run_id)
+        return result_of(run_id, row.session_id, run)
+
+    async def trace(self, run_id: str) -> dict[str, Any]:
+        """Return all there is to see of a run."""
+        row, run, _ = await self.read(run_id)
+        return trace_of(run_id, row.session_id, run)
+
+    async def replay(self, run_id: str) -> dict[str, Any]:
+        """Walk a run's journal again, without a model, and compare where it arrives with where the run did.
+
+        Returns:
+            The result document, plus `replay`: {`identical`: bool or None for a run that has not ended, `events`}.
+        """
+        row, run, _ = await self.read(run_id)
+        identical = None if run.ended is None else run.ended == journal.digest_of(run.snapshot)
+        replay = {"identical": identical, "events": len(run.events)}
+        return {**result_of(run_id, row.session_id, run).document(), "replay": replay}
+
+    # -- driving
+
+    async def drive(self, run_id: str, who: Performers, observer: Observer | None = None) -> Result:
+        """Perform a run until it ends, or until this task is cancelled: then the run is recorded as cancelled.
+
+        Raises:
+            ConflictError: Somebody else drives it.
+        """
+        async with self._driving(run_id) as (row, run, chain):
+            watch = observer or Unwatched()
+            if run.snapshot.status == "active":
+                watch.began(run_id, run)
+                await Drive(self.store, row, run, chain, who, self.policy, watch).to_the_end()
+                watch.ended(run_id, run)
+            return result_of(run_id, row.session_id, run)
+
+    async def resume(
+        self,
+        run_id: str,
+        who: Performers,
+        observer: Observer | None = None,
+        *,
+        budget: Budget | None = None,
+        crew: Crew | None = None,
+    ) -> Result:
+        """Go on with a run, after a crash, a cancellation or a limit.
+
+        Args:
+            budget: New limits; what was spent before counts against them.
+            crew: New crew, if another one goes on.
+        """
+        async with self._driving(run_id) as (row, run, chain):
+            stopped = bool(run.events) and isinstance(run.events[-1].event, Stopped)
+            if run.snapshot.status != "active" and not stopped:
+                return result_of(run_id, row.session_id, run)
+            if stopped or budget or crew:
+                row = replace(row, status="active", model=(crew or run.crew).model, reason=None, answer=None)
+                await self.store.append(run_id, chain.lines([Resumed(budget, crew)]), row)
+        return await self.drive(run_id, who, observer)
+
+    async def settle(self, run_id: str, answers: Sequence[tuple[str, Event]]) -> Folded:
+        """Take answers from outside, for runs whose caller is the performer.
+
+        Raises:
+            ConflictError: An answer is not waited for, or somebody drives the run. None of the answers is taken.
+        """
+        async with self._driving(run_id) as (row, run, chain):
+            entries = [Took(effect_id, event) for effect_id, event in answers]
+            for entry in entries:
+                run.apply(entry)
+            lines = chain.lines([*entries, *journal.closing(run)])
+            await self.store.append(run_id, lines, journal.row_after(row, run, _now_ms()))
+            return run
+
+    async def cancel(self, run_id: str) -> Result:
+        """Record a run as cancelled; whoever drives it notices and stops.
+
+        Raises:
+            ConflictError: It has ended already.
+        """
+        while True:
+            row, run, chain = await self.read(run_id)
+            if run.snapshot.status != "active":
+                raise ConflictError(f"run {run_id} has ended already ({run.snapshot.status})", run_id=run_id)
+            run.take(None, Stopped("cancelled", "cancelled by its user", at_ms=run.snapshot.at_ms))
+            lines = chain.lines([run.events[-1], *journal.closing(run)])
+            try:
+                await self.store.append(run_id, lines, journal.row_after(row, run, _now_ms()))
+            except ConflictError:
+                continue
+            return result_of(run_id, row.session_id, run)
+
+    async def fork(self, run_id: str, order: Order | None, at: int) -> str:
+        """Start a new run from a point of another.
+
+        Args:
+            order: What is to be different: another crew, budget or options. None: nothing.
+            at: How many of the run's events the new one starts with.
+
+        Raises:
+            ConflictError: The run has no such event, or its answers do not fit the new options.
+        """
+        _, run, _ = await self.read(run_id)
+        events = [one for one in run.events if not isinstance(one.event, Stopped)]
+        if not 0 <= at <= len(events):
+            raise ConflictError(
+                f"run {run_id} has events 0 to {len(events)}, not {at}", choices=[0, len(events)]
+            )
+        if order is None:
+            options = msgspec.convert(run.begun.options, run.strategy.options)
+            order = Order(
+                strategy=run.strategy,
+                problem=run.begun.problem,
+                options=options,
+                budget=run.budget,
+                crew=run.crew,
+            )
+        try:
+            return await self.accept(order, events[:at], (run_id, at))
+        except ReasonryError as error:
+            if not isinstance(error, ConflictError):
+                raise
+            raise ConflictError(
+                f"the first {at} answers of run {run_id} do not fit the new options: {error.message}",
+                run_id=run_id,
+            ) from error
+
+    @asynccontextmanager
+    async def _driving(self, run_id: str) -> AsyncIterator[tuple[RunRow, Folded, journal.Chain]]:
+        await self.store.run(run_id)
+        async with self.store.drive(run_id):
+            yield await self.read(run_id)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,291 @@
+"""The journal: a run as the list of what happened to it, chained by digests.
+
+Rule 1: the journal is the truth. A run's snapshot, path, thoughts, questions and usage are one fold over it.
+Rule 2: an answer is on disk before it is used; a call that counts against a budget is on disk before it goes out.
+Rule 3: every line's digest covers the line before, so a changed, lost or foreign line shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.codec import dump_snapshot
+from ..core.budget import NOTHING, Budget, Usage
+from ..core.effects import Ask
+from ..core.events import Event, Stopped
+from ..core.machine import Pending, Registry, Snapshot, Step, advance, begin, wanted
+from ..core.strategy import Strategy, Thought
+from ..errors import ConflictError, ReasonryError, StoreError
+from .ports import Line, RunRow
+
+HEAD_CHARS = 200
+"""How much of a problem or an answer is shown in lists."""
+
+SCHEMA = 1
+"""Version of the entries below; a store written by a newer one is refused."""
+
+
+class Crew(Struct, frozen=True, omit_defaults=True):
+    """Who and what a run works with, as a user would write it."""
+
+    model: str = ""
+    judge_model: str | None = None
+    verifier: str | None = None
+
+
+class Begun(Struct, frozen=True, tag="begun", omit_defaults=True):
+    """The first entry: what was asked for."""
+
+    strategy: str
+    problem: str
+    options: dict[str, Any]
+    budget: Budget = Budget()
+    crew: Crew = Crew()
+    created_at_ms: int = 0
+    forked_from: str | None = None
+    forked_at: int | None = None
+    schema: int = SCHEMA
+
+
+class Sent(Struct, frozen=True, tag="sent", array_like=True):
+    """A call is about to go out; written only where a limit must survive a crash."""
+
+    id: str
+
+
+class Took(Struct, frozen=True, tag="took", array_like=True):
+    """An event settled the effect `id`; None: the run was stopped."""
+
+    id: str | None
+    event: Event
+
+
+class Resumed(Struct, frozen=True, tag="resumed", omit_defaults=True):
+    """Someone took the run up again, perhaps with other limits or another crew; a stop before it is lifted."""
+
+    budget: Budget | None = None
+    crew: Crew | None = None
+
+
+class Ended(Struct, frozen=True, tag="ended", array_like=True):
+    """The run has ended; `digest` is that of the last snapshot, for replays to compare."""
+
+    digest: str
+
+
+Entry = Begun | Sent | Took | Resumed | Ended
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Entry)
+
+
+class Asked(Struct, frozen=True):
+    """One question of a run and what was replied, if anything."""
+
+    id: str
+    stage: str
+    prompt: str
+    reply: str | None = None
+
+
+class Chain:
+    """Turns entries into lines, each digest covering the one before."""
+
+    def __init__(self, run_id: str, seq: int = 0, digest: bytes | None = None) -> None:
+        self.seq = seq
+        self.digest = digest or _digest(b"", run_id.encode())
+
+    def lines(self, entries: Iterable[Entry]) -> list[Line]:
+        """Return the next lines, without taking them as written."""
+        seq, digest, lines = self.seq, self.digest, list[Line]()
+        for entry in entries:
+            body = _encoder.encode(entry)
+            seq, digest = seq + 1, _digest(digest, body)
+            lines.append(Line(seq, body, digest))
+        return lines
+
+    def written(self, lines: Sequence[Line]) -> None:
+        """Go on after these lines."""
+        if lines:
+            self.seq, self.digest = lines[-1].seq, lines[-1].digest
+
+
+def _digest(before: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(before + body).digest()[:16]
+
+
+def read(run_id: str, lines: Sequence[Line]) -> tuple[list[Entry], Chain]:
+    """Check the chain and decode the entries.
+
+    Raises:
+        StoreError: `store_corrupt` names the run and the line; `store_newer` if a newer version wrote it.
+    """
+    chain, entries = Chain(run_id), list[Entry]()
+    for line in lines:
+        whole = line.seq == chain.seq + 1 and line.digest == _digest(chain.digest, line.body)
+        if not whole:
+            raise _damaged(run_id, line.seq)
+        try:
+            entries.append(_decoder.decode(line.body))
+        except msgspec.DecodeError as error:
+            raise _damaged(run_id, line.seq) from error
+        chain.written([line])
+    if not entries or not isinstance(entries[0], Begun):
+        raise _damaged(run_id, 1)
+    if entries[0].schema > SCHEMA:
+        raise StoreError(f"run {run_id} was written by a newer version", code="store_newer", run_id=run_id)
+    return entries, chain
+
+
+def _damaged(run_id: str, seq: int) -> StoreError:
+    return StoreError(
+        f"run {run_id} is damaged at line {seq} of its journal; other runs are not affected",
+        code="store_corrupt",
+        run_id=run_id,
+        line=seq,
+    )
+
+
+class Folded:
+    """A run as its journal tells it, kept up to date entry by entry."""
+
+    def __init__(self, begun: Begun, strategies: Registry) -> None:
+        self.begun = begun
+        self.budget, self.crew = begun.budget, begun.crew
+        self.strategies = strategies
+        self.strategy = _strategy(strategies, begun.strategy)
+        self.edges: list[tuple[str, str]] = []
+        self.thoughts: list[Thought] = []
+        self.events: list[Took] = []
+        self.asked: dict[str, Asked] = {}
+        self.sent: Counter[str] = Counter()
+        self.used: dict[str, Usage] = {}
+        self.ended: str | None = None
+        self._before_stop: Snapshot | None = None
+        options = msgspec.convert(begun.options, self.strategy.options)
+        self.snapshot: Snapshot = self._note(
+            begin(self.strategy, begun.problem, options, strategies=strategies)
+        )
+
+    def apply(self, entry: Entry) -> Step | None:
+        """Fold one more entry in; a step comes of it if it was an event.
+
+        Raises:
+            ConflictError: The event does not fit the run. Nothing changed.
+        """
+        match entry:
+            case Took(id=effect_id, event=event):
+                return self.take(effect_id, event)
+            case Sent(id=effect_id):
+                self.sent[effect_id] += 1
+            case Resumed(budget=budget, crew=crew):
+                self.budget, self.crew = budget or self.budget, crew or self.crew
+                self.snapshot = self._before_stop or self.snapshot
+                self._before_stop = self.ended = None
+            case Ended(digest=digest):
+                self.ended = digest
+            case Begun():
+                raise ConflictError("a run begins once")
+        return None
+
+    def take(self, effect_id: str | None, event: Event) -> Step:
+        """Fold an event in.
+
+        Raises:
+            ConflictError: It does not fit the run. Nothing changed.
+        """
+        step = advance(self.strategy, self.snapshot, effect_id, event, strategies=self.strategies)
+        if isinstance(event, Stopped):
+            self._before_stop = self.snapshot
+        self.events.append(Took(effect_id, event))
+        key = effect_id or f"stop {len(self.events)}"
+        self.used[key] = self.used.get(key, NOTHING) + getattr(event, "usage", NOTHING)
+        if effect_id in self.asked and (text := getattr(event, "text", None)) is not None:
+            self.asked[effect_id] = replace(self.asked[effect_id], reply=text)
+        self.snapshot = self._note(step)
+        return step
+
+    def _note(self, step: Step) -> Snapshot:
+        self.edges += step.edges
+        self.thoughts += step.thoughts
+        for one in step.effects:
+            if isinstance(one.effect, Ask):
+                ask = one.effect
+                prompt = f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
+                self.asked[one.id] = Asked(one.id, one.stage, prompt)
+        return step.snapshot
+
+    @property
+    def wanted(self) -> tuple[Pending, ...]:
+        """The effects the run waits for."""
+        return wanted(self.snapshot)
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent, calls that went out and never came back included."""
+        spent = sum(self.used.values(), NOTHING)
+        lost = sum(max(0, n - self.used.get(key, NOTHING).calls) for key, n in self.sent.items())
+        cut = sum(self.used[key].calls for key in self.used if key.startswith("stop "))
+        return replace(spent, calls=spent.calls + max(0, lost - cut))
+
+
+def fold(entries: Sequence[Entry], strategies: Registry) -> Folded:
+    """Walk a run's journal once more, without a model.
+
+    Raises:
+        StoreError: `store_corrupt`: an entry does not fit; the strategy may have changed since.
+    """
+    first = entries[0]
+    assert isinstance(first, Begun), "checked when the journal was read"
+    folded = Folded(first, strategies)
+    for number, entry in enumerate(entries[1:], start=2):
+        try:
+            folded.apply(entry)
+        except ReasonryError as error:
+            raise StoreError(
+                f"line {number} of the journal does not fit the strategy {first.strategy!r} as it is today: "
+                f"{error.message}",
+                code="store_corrupt",
+                line=number,
+            ) from error
+    return folded
+
+
+def digest_of(snapshot: Snapshot) -> str:
+    """Return what two equal snapshots have in common, and different ones have not."""
+    return hashlib.sha256(dump_snapshot(snapshot)).hexdigest()[:32]
+
+
+def closing(run: Folded) -> list[Ended]:
+    """Return the entry that closes a run's journal, if the run has ended."""
+    return [] if run.snapshot.status == "active" else [Ended(digest_of(run.snapshot))]
+
+
+def row_after(row: RunRow, run: Folded, now_ms: int) -> RunRow:
+    """Return what a store lists of a run, as it stands now."""
+    outcome = run.snapshot.outcome
+    answer = None if outcome is None or outcome.answer is None else outcome.answer[:HEAD_CHARS]
+    return replace(
+        row,
+        status=run.snapshot.status,
+        model=run.crew.model,
+        updated_at_ms=now_ms,
+        reason=outcome.reason if outcome else None,
+        answer=answer,
+    )
+
+
+def _strategy(strategies: Mapping[str, Strategy[Any, Any]], name: str) -> Strategy[Any, Any]:
+    try:
+        return strategies[name]
+    except KeyError:
+        raise StoreError(
+            f"the run's strategy {name!r} is not registered here", code="store_corrupt"
+        ) from None

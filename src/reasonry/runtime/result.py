@@ -1,0 +1,110 @@
+"""Results: a run as its user gets it, alike on every surface."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ..core.budget import Usage
+from ..core.strategy import Outcome
+from .journal import Folded
+
+
+class Termination(Struct, frozen=True, omit_defaults=True):
+    """Why a run ended: `reason` for programs, `detail` for people, `code` if an error did it."""
+
+    reason: str
+    detail: str = ""
+    code: str | None = None
+
+
+class Result(Struct, frozen=True):
+    """What came of a run.
+
+    Args:
+        answer: None unless the run is done.
+        rounds: Dependent rounds of model calls: what the run would take with unlimited concurrency.
+        duration_ms: Run time.
+        details: The strategy's own part: `best`, `candidates`, `tree`, `votes`, `diagnostics`, …
+    """
+
+    answer: str | None
+    status: Literal["active", "done", "failed", "cancelled"]
+    termination: Termination
+    strategy: str
+    model: str
+    usage: Usage
+    rounds: int
+    duration_ms: int
+    session_id: str
+    run_id: str
+    details: dict[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        """Return the result document, JSON data; the strategy's own part stands at its top level."""
+        usage = self.usage
+        return {
+            "answer": self.answer,
+            "status": self.status,
+            "termination": {"reason": self.termination.reason, "detail": self.termination.detail}
+            | ({"code": self.termination.code} if self.termination.code else {}),
+            "strategy": self.strategy,
+            "model": self.model,
+            "usage": {
+                "calls": usage.calls,
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "cached_input_tokens": usage.cached_input_tokens,
+                "usd": usage.usd,
+            },
+            "rounds": self.rounds,
+            "duration_ms": self.duration_ms,
+            "session_id": self.session_id,
+            "run_id": self.run_id,
+            "best": None,
+            "candidates": [],
+            "tree": None,
+            "diagnostics": {},
+            **self.details,
+        }
+
+
+def result_of(run_id: str, session_id: str, run: Folded) -> Result:
+    """Return where a run stands, ended or not."""
+    snapshot = run.snapshot
+    outcome = snapshot.outcome or run.strategy.outcome(snapshot.state)
+    if snapshot.status == "active":
+        outcome = Outcome(None, "active", f"the run stands in {snapshot.stage}", outcome.document)
+    return Result(
+        answer=outcome.answer,
+        status=snapshot.status,
+        termination=Termination(outcome.reason, outcome.detail, snapshot.error),
+        strategy=snapshot.strategy,
+        model=run.crew.model,
+        usage=run.usage,
+        rounds=snapshot.rounds,
+        duration_ms=snapshot.at_ms,
+        session_id=session_id,
+        run_id=run_id,
+        details=outcome.document,
+    )
+
+
+def trace_of(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:
+    """Return all there is to see of a run: the result document, the path, the events, the questions, the thoughts."""
+    return {
+        **result_of(run_id, session_id, run).document(),
+        "problem": run.begun.problem,
+        "options": run.begun.options,
+        "budget": msgspec.to_builtins(run.budget),
+        "crew": msgspec.to_builtins(run.crew),
+        "created_at_ms": run.begun.created_at_ms,
+        "forked_from": run.begun.forked_from,
+        "stage": run.snapshot.stage,
+        "path": [list(edge) for edge in run.edges],
+        "events": [{"id": one.id, **msgspec.to_builtins(one.event)} for one in run.events],
+        "questions": [msgspec.to_builtins(one) for one in run.asked.values()],
+        "thoughts": [msgspec.to_builtins(one) for one in run.thoughts],
+    }
