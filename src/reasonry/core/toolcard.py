@@ -1,0 +1,106 @@
+"""Tool cards: what a run may call, as data, and how a thinker writes a call down.
+
+A card says nothing about how the tool works; strategies get cards as an option and return `CallTool` effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, cast
+
+import msgspec
+from msgspec import Meta, Struct
+
+from .parse import Unreadable
+
+
+class ToolCard(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One tool, as shown to whoever may call it."""
+
+    name: Annotated[str, Meta(min_length=1, description="What it is called by.")]
+    description: Annotated[str, Meta(description="What it does, for the model.")] = ""
+    parameters: Annotated[dict[str, Any], Meta(description="JSON schema of the arguments object.")] = {}
+
+
+def cards_text(cards: Sequence[ToolCard]) -> str:
+    """Render cards for a prompt: a signature, the description, and what is known of each parameter."""
+    if not cards:
+        return "(no tools)"
+    return "\n".join(_card_text(card) for card in cards)
+
+
+def card_named(cards: Sequence[ToolCard], name: str) -> ToolCard | None:
+    """Return the card of that name; failing that, the only one that differs in case alone."""
+    alike = [card for card in cards if card.name.casefold() == name.strip().casefold()]
+    exact = [card for card in alike if card.name == name]
+    return exact[0] if exact else alike[0] if len(alike) == 1 else None
+
+
+def no_such_tool(cards: Sequence[ToolCard], name: str) -> str:
+    """Say that there is no such tool and which there are."""
+    names = ", ".join(card.name for card in cards) or "none"
+    return f"there is no tool {name[:80]!r}; the tools are: {names}"
+
+
+def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
+    """Read the input of a call written as `tool[input]`: a JSON object, or the text of the one argument."""
+    properties = _properties(card)
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        value = text
+    if isinstance(value, dict) and (not properties or value.keys() <= properties.keys()):
+        return cast(dict[str, Any], value)
+    required = [name for name in card.parameters.get("required", ()) if name in properties]
+    names = required or list(properties)[:1]
+    if not names:
+        return {} if not text.strip() else Unreadable(f"{card.name} takes no arguments")
+    if len(names) > 1:
+        listed = ", ".join(names)
+        return Unreadable(f"{card.name} takes several arguments ({listed}): write them as a JSON object")
+    return {names[0]: text.strip()}
+
+
+def typed(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn texts into the numbers and booleans that the card's schema wants, where they are such."""
+    properties = _properties(card)
+    return {name: _typed(properties.get(name, {}), value) for name, value in arguments.items()}
+
+
+def _typed(schema: Mapping[str, Any], value: Any) -> Any:
+    kind = schema.get("type")
+    types: dict[Any, Any] = {"integer": int, "number": float, "boolean": bool}
+    if not isinstance(value, str) or not isinstance(kind, str) or kind not in types:
+        return value
+    try:
+        return msgspec.convert(value.strip(), types[kind], strict=False)
+    except msgspec.ValidationError:
+        return value
+
+
+def _properties(card: ToolCard) -> dict[str, Any]:
+    found = card.parameters.get("properties")
+    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
+
+
+def _card_text(card: ToolCard) -> str:
+    required = card.parameters.get("required", ())
+    signature: list[str] = []
+    notes: list[str] = []
+    for name, schema in _properties(card).items():
+        schema = schema if isinstance(schema, dict) else {}
+        optional = "" if name in required else "?"
+        signature.append(f"{name}{optional}: {_type_text(schema)}")
+        if note := schema.get("description"):
+            notes.append(f"\n    {name}: {note}")
+    description = " ".join(card.description.split())
+    head = f"- {card.name}({', '.join(signature)})" + (f": {description}" if description else "")
+    return head + "".join(notes)
+
+
+def _type_text(schema: Mapping[str, Any]) -> str:
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind not in ("object", "array") and "enum" not in schema:
+        return kind
+    rest = {key: value for key, value in schema.items() if key not in ("description", "title", "default")}
+    return msgspec.json.encode(rest).decode() if rest else "any"

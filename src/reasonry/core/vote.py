@@ -1,0 +1,188 @@
+"""Voting: which answers say the same, which has the most votes, and when more votes are not worth drawing.
+
+Rule 1: votes are counted in the order drawn, and a vote never changes its side. So counts only grow, and the
+        exact bound holds: once `is_settled` says so, no further vote can change the winner.
+Rule 2: a tie goes to the answer seen first.
+Rule 3: a number without a unit agrees with the same number with one; two different units do not agree.
+
+Stopping rules: the exact bound; and the Beta rule of arXiv:2305.11860, which stops when the leader is the
+true majority with the wanted probability.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from fractions import Fraction
+from math import comb
+
+from msgspec import Struct
+
+_LEAD_IN = re.compile(
+    r"^(?:(?:so|thus|hence|therefore|finally)[,:]?\s+)?(?:(?:the|my|our)\s+)?(?:final\s+)?"
+    r"(?:answer|result|solution)\s*(?:is\b|=|:)\s*:?\s*",
+    re.IGNORECASE,
+)
+_UNKNOWN = re.compile(r"^[a-z]\s*=\s*", re.IGNORECASE)
+_BOXED = re.compile(r"^\\boxed\{(.*)\}$", re.DOTALL)
+_FRACTION = re.compile(r"\\[dt]?frac\{(-?\d+)\}\{(\d+)\}")
+_VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
+_NUMBER = re.compile(
+    r"(?P<sign>[+-]?)\s*(?P<before>[$€£¥]?)\s*"
+    r"(?:(?P<whole>\d+)\s+(?P<top>\d+)/(?P<bottom>\d+)"
+    r"|(?P<upper>\d+)\s*/\s*(?P<lower>\d+)"
+    r"|(?P<plain>(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:e[+-]?\d{1,3})?))"
+    r"\s*(?P<unit>[%°$€£¥]|[^\W\d_][\w/°²³^]*(?:\s[^\W\d_][\w/]*){0,2})?"
+)
+_UNITS = {
+    name: unit
+    for unit, names in {
+        "$": "dollar usd",
+        "€": "euro eur",
+        "£": "pound gbp",
+        "¥": "yen jpy",
+        "%": "percent pct",
+        "°": "degree deg",
+        "km": "kilometer kilometre kms",
+        "m": "meter metre",
+        "cm": "centimeter centimetre",
+        "mm": "millimeter millimetre",
+        "kg": "kilogram kilo kgs",
+        "g": "gram",
+        "h": "hour hr hrs",
+        "min": "minute mins",
+        "s": "second sec secs",
+        "l": "liter litre",
+    }.items()
+    for name in names.split()
+}
+_LONGEST_NUMBER = 80
+
+
+class Key(Struct, frozen=True):
+    """An answer without its wording. Compare with `agree`."""
+
+    text: str
+    number: str | None = None
+    """The value as a lowest-terms fraction, for answers that are a number."""
+    unit: str = ""
+
+
+class Vote(Struct, frozen=True):
+    """An answer and those who gave it."""
+
+    answer: str
+    """As its first voter wrote it."""
+    count: int
+    voters: tuple[int, ...]
+    """Positions among all answers, from 0."""
+
+
+def normalise(answer: str) -> Key:
+    """Strip an answer to what it says: no lead-in, markup, case, trailing period; numbers as fractions."""
+    text = (
+        unicodedata.normalize("NFKC", _VULGAR.sub(" ", answer)).replace("\u2044", "/").replace("\u2212", "-")
+    )
+    before = None
+    while text != before:
+        before, text = text, _unwrapped(text.strip())
+    text = " ".join(text.casefold().split())
+    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
+    value = _value(match) if match else None
+    if match is None or value is None:
+        return Key(text)
+    return Key(text, str(value), _unit(match["before"] or match["unit"] or ""))
+
+
+def agree(one: Key, other: Key) -> bool:
+    """Whether two answers say the same."""
+    if one.number is None or other.number is None:
+        return one.text == other.text
+    return one.number == other.number and (not one.unit or not other.unit or one.unit == other.unit)
+
+
+def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
+    """Count the votes, given in the order drawn; most votes first, ties by who was seen first.
+
+    A number without a unit joins the first answer of that number, which takes on the first unit it is given.
+    """
+    sides: list[tuple[Key, list[int]]] = []
+    for position, answer in enumerate(answers):
+        key = normalise(answer)
+        for index, (side, voters) in enumerate(sides):
+            if agree(side, key):
+                voters.append(position)
+                if key.unit and not side.unit:
+                    sides[index] = (key, voters)
+                break
+        else:
+            sides.append((key, [position]))
+    votes = [Vote(answers[voters[0]], len(voters), tuple(voters)) for _, voters in sides]
+    return tuple(sorted(votes, key=lambda vote: (-vote.count, vote.voters[0])))
+
+
+def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
+    """Whether the leader stays the leader however the remaining votes fall: the exact bound.
+
+    Args:
+        votes: As `tally` returns them.
+        remaining: How many votes may still come.
+    """
+    if not votes:
+        return remaining <= 0
+    leader = votes[0]
+    needed = [leader.count + 1]
+    needed += [
+        leader.count - vote.count + (1 if leader.voters[0] < vote.voters[0] else 0) for vote in votes[1:]
+    ]
+    return remaining < min(needed)
+
+
+def lead_confidence(first: int, second: int) -> float:
+    """Return how probable it is that the leader beats the runner-up in the long run: P(p > 1/2 | votes).
+
+    With p ~ Beta(first + 1, second + 1) this is the regularised incomplete beta function
+    I½(second + 1, first + 1), which for whole counts is the tail of a fair coin.
+    """
+    tosses = first + second + 1
+    return sum(comb(tosses, heads) for heads in range(second + 1, tosses + 1)) / (1 << tosses)
+
+
+def confidence(votes: Sequence[Vote]) -> float:
+    """Return `lead_confidence` of the leader over the runner-up; 0 without votes."""
+    if not votes:
+        return 0.0
+    return lead_confidence(votes[0].count, votes[1].count if len(votes) > 1 else 0)
+
+
+def _unwrapped(text: str) -> str:
+    text = _FRACTION.sub(r"\1/\2", text)
+    text = _UNKNOWN.sub("", _LEAD_IN.sub("", text))
+    if boxed := _BOXED.match(text):
+        text = boxed[1]
+    for mark in ("**", "__", "`", '"', "'", "$"):
+        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
+            text = text[len(mark) : -len(mark)]
+    if re.fullmatch(r"\(\w+\)|\w\)", text):
+        text = text.strip("()")
+    return text.rstrip(".,;:! \n") or text
+
+
+def _value(match: re.Match[str]) -> Fraction | None:
+    try:
+        if match["whole"]:
+            value = int(match["whole"]) + Fraction(int(match["top"]), int(match["bottom"]))
+        elif match["upper"]:
+            value = Fraction(int(match["upper"]), int(match["lower"]))
+        else:
+            value = Fraction(match["plain"].replace(",", ""))
+    except (ValueError, ZeroDivisionError):
+        return None
+    return -value if match["sign"] == "-" else value
+
+
+def _unit(name: str) -> str:
+    return " ".join(
+        _UNITS.get(word, _UNITS.get(word.rstrip("s"), word.rstrip("s") or word)) for word in name.split()
+    )
