@@ -1,0 +1,43 @@
+"""The registry: every strategy there is. Adding one is adding its file, an import and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.strategy import Strategy
+from ..errors import UsageError
+from .react import REACT
+from .rewoo import REWOO
+from .self_consistency import SELF_CONSISTENCY
+from .tree_of_thoughts import TREE_OF_THOUGHTS
+
+_ALL: tuple[Strategy[Any, Any], ...] = (
+    REACT,
+    REWOO,
+    SELF_CONSISTENCY,
+    TREE_OF_THOUGHTS,
+)
+
+STRATEGIES: Mapping[str, Strategy[Any, Any]] = {one.name: one for one in _ALL}
+"""By canonical name."""
+
+_NAMES = {name: one for one in _ALL for name in (one.name, *one.aliases)}
+
+
+def resolve(name: str) -> Strategy[Any, Any]:
+    """Return the strategy that goes by a name or alias; dashes are underscores, case does not matter.
+
+    Raises:
+        UsageError: There is none; `choices` has the names.
+    """
+    written = name.strip().lower().replace("-", "_")
+    if written in _NAMES:
+        return _NAMES[written]
+    known = ", ".join(STRATEGIES)
+    raise UsageError(
+        f"There is no strategy {name[:60]!r}. The strategies: {known}.",
+        code="unknown_strategy",
+        option="strategy",
+        choices=list(STRATEGIES),
+    )
