@@ -1,0 +1,66 @@
+"""Reasonry: the reasoning strategies of the literature as durable, inspectable state machines.
+
+    result = await reasonry.solve("Use 4, 9, 10 and 13 to make 24", strategy="tree_of_thoughts", model="offline")
+
+Names are imported when they are first used, so that `import reasonry` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .core.budget import Budget, Usage
+    from .core.strategy import Field, Outcome, Stage, Strategy, Thought
+    from .errors import ReasonryError, UsageError, WorldError
+    from .runtime.result import Result, Termination
+    from .strategies import STRATEGIES
+    from .surfaces.python.solving import solve, solve_sync
+
+_PLACES = {
+    "Budget": "core.budget",
+    "Field": "core.strategy",
+    "Outcome": "core.strategy",
+    "ReasonryError": "errors",
+    "Result": "runtime.result",
+    "STRATEGIES": "strategies",
+    "Stage": "core.strategy",
+    "Strategy": "core.strategy",
+    "Termination": "runtime.result",
+    "Thought": "core.strategy",
+    "Usage": "core.budget",
+    "UsageError": "errors",
+    "WorldError": "errors",
+    "solve": "surfaces.python.solving",
+    "solve_sync": "surfaces.python.solving",
+}
+
+__all__ = [
+    "STRATEGIES",
+    "Budget",
+    "Field",
+    "Outcome",
+    "ReasonryError",
+    "Result",
+    "Stage",
+    "Strategy",
+    "Termination",
+    "Thought",
+    "Usage",
+    "UsageError",
+    "WorldError",
+    "solve",
+    "solve_sync",
+]
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{place}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

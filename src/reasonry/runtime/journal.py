@@ -222,6 +222,11 @@ class Folded:
                 self.asked[one.id] = Asked(one.id, one.stage, prompt)
         return step.snapshot
 
+    def asked_stages(self) -> list[tuple[str, bool]]:
+        """Return the stage of each question, in the order asked, and whether it has been settled."""
+        settled = {one.id for one in self.events}
+        return [(one.stage, one.id in settled) for one in self.asked.values()]
+
     @property
     def wanted(self) -> tuple[Pending, ...]:
         """The effects the run waits for."""

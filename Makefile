@@ -1,0 +1,22 @@
+# One command checks everything: `make check`. Needs uv: `pip install uv`.
+UV ?= uv
+
+.PHONY: check lint types floors test bench help
+
+check: lint types floors test  ## Everything that must hold
+
+lint:  ## Style and format
+	$(UV) run ruff check .
+	$(UV) run ruff format --check .
+
+types:  ## Types of the package, strictly
+	$(UV) run basedpyright
+
+floors:  ## Who may import whom
+	$(UV) run lint-imports
+
+test:  ## All tests
+	$(UV) run pytest -n auto
+
+help:  ## This list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'

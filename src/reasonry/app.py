@@ -1,0 +1,248 @@
+"""The composition root: settings in, wired engine out. The one file that knows every folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from .core.budget import Budget
+from .core.options import read_options
+from .core.strategy import Strategy
+from .errors import NotFoundError, TooLargeError, UsageError
+from .runtime.engine import Engine, Order
+from .runtime.journal import Crew, Folded
+from .runtime.observe import Observer
+from .runtime.perform import Performers, Policy
+from .runtime.ports import Model, Store, Verifier
+from .runtime.result import Result
+from .strategies import STRATEGIES, resolve
+
+MAX_PROBLEM_CHARS = 100_000
+DEFAULT_STRATEGY = "tree_of_thoughts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Team:
+    """Who and what works on a run; text where a user names it, an object where a program brings its own.
+
+    Args:
+        model: None: taken by what the environment offers.
+        tools: Callables, or tools of the port.
+    """
+
+    model: str | Model | None = None
+    judge_model: str | Model | None = None
+    verifier: str | Verifier | Callable[..., Any] | None = None
+    tools: Sequence[Any] = ()
+
+
+@dataclass
+class App:
+    """Everything wired together over one store.
+
+    Args:
+        store: What `--store` takes, or a store; None: `REASONRY_STORE`, else the user's data folder.
+    """
+
+    store_spec: str | Store | None = None
+    policy: Policy = field(default_factory=Policy)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    strategies: Mapping[str, Strategy[Any, Any]] = field(default_factory=lambda: STRATEGIES)
+    model_why: str = ""
+    """Why the model of the last order was taken, for people."""
+
+    def __post_init__(self) -> None:
+        self.store: Store = self._open_store()
+        self.engine = Engine(self.store, self.strategies, self.policy)
+        self._models: list[Model] = []
+
+    def _open_store(self) -> Store:
+        from .stores import open_store
+
+        spec = self.store_spec
+        if spec is None or isinstance(spec, str):
+            return open_store(spec or self.environ.get("REASONRY_STORE"))
+        return spec
+
+    async def close(self) -> None:
+        """Give connections and files back."""
+        for model in self._models:
+            await model.close()
+        self._models.clear()
+        if self.store is not self.store_spec:
+            await self.store.close()
+
+    async def __aenter__(self) -> App:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # -- orders
+
+    def order(
+        self,
+        problem: str,
+        strategy: str | Strategy[Any, Any],
+        options: Mapping[str, Any],
+        budget: Budget,
+        team: Team,
+    ) -> tuple[Order, Performers]:
+        """Check everything a user asked for, before anything is written or paid.
+
+        Raises:
+            UsageError: Something is wrong with it; the message says what and what is legal.
+        """
+        check_problem(problem)
+        chosen = resolve(strategy) if isinstance(strategy, str) else strategy
+        given = dict(options)
+        who, crew = self.performers(team, problem)
+        if who.verifier is not None and _has_option(chosen, "verify"):
+            given.setdefault("verify", True)
+        if who.tools is not None and _has_option(chosen, "tools"):
+            given.setdefault("tools", who.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
+        read = read_options(chosen, given)
+        return Order(strategy=chosen, problem=problem, options=read, budget=budget, crew=crew), who
+
+    def performers(self, team: Team, problem: str) -> tuple[Performers, Crew]:
+        """Open the models, the verifier and the tools of a run."""
+        model = self._model(team.model, problem)
+        judge = None if team.judge_model is None else self._model(team.judge_model, problem)
+        verifier = self._verifier(team.verifier, model, problem)
+        tools = self._tools(team.tools)
+        crew = Crew(model.name, judge.name if judge else None, verifier.name if verifier else None)
+        return Performers(model, judge, verifier, tools), crew
+
+    def _model(self, spec: str | Model | None, problem: str) -> Model:
+        from .models.choose import default_model, open_model
+
+        if spec is None:
+            spec, self.model_why = default_model(problem, self.environ)
+        elif isinstance(spec, str):
+            self.model_why = "asked for"
+        if not isinstance(spec, str):
+            return spec
+        model = open_model(spec)
+        self._models.append(model)
+        return model
+
+    def _verifier(self, spec: Any, model: Model, problem: str) -> Verifier | None:
+        from .tools.verifiers import CallableVerifier, open_verifier, verifier_of_offline
+
+        if isinstance(spec, str):
+            return open_verifier(spec)
+        if spec is None:
+            # The offline model computes, so what it finds can be proved by computing.
+            return verifier_of_offline(problem) if model.name == "offline" else None
+        return spec if hasattr(spec, "verify") else CallableVerifier(spec)
+
+    def _tools(self, tools: Sequence[Any]) -> Any:
+        if not tools:
+            return None
+        from .tools.catalog import Catalog
+
+        return Catalog.of(tools)
+
+    # -- runs
+
+    async def solve(self, order: Order, who: Performers, observer: Observer | None = None) -> Result:
+        """Accept a run and drive it to its end."""
+        run_id = await self.engine.accept(order)
+        return await self.engine.drive(run_id, who, observer)
+
+    async def resume(
+        self,
+        run_id: str,
+        team: Team | None = None,
+        budget: Budget | None = None,
+        observer: Observer | None = None,
+    ) -> Result:
+        """Go on with a run, with the crew it began with or another one."""
+        _, run, _ = await self.engine.read(run_id)
+        team = team or Team()
+        who, crew = self.performers(
+            Team(
+                model=team.model or run.crew.model,
+                judge_model=team.judge_model or run.crew.judge_model,
+                verifier=team.verifier or run.crew.verifier,
+                tools=team.tools,
+            ),
+            run.begun.problem,
+        )
+        _rewind(who.model, run)
+        changed = None if crew == run.crew else crew
+        return await self.engine.resume(run_id, who, observer, budget=budget, crew=changed)
+
+    async def fork(
+        self,
+        run_id: str,
+        at: int,
+        team: Team,
+        options: Mapping[str, Any],
+        budget: Budget | None,
+        observer: Observer | None = None,
+    ) -> Result:
+        """Start a new run from a point of another and drive it."""
+        _, run, _ = await self.engine.read(run_id)
+        merged = {**run.begun.options, **options}
+        full = Team(
+            model=team.model or run.crew.model,
+            judge_model=team.judge_model or run.crew.judge_model,
+            verifier=team.verifier or run.crew.verifier,
+            tools=team.tools,
+        )
+        order, who = self.order(run.begun.problem, run.strategy, merged, budget or run.budget, full)
+        forked = await self.engine.fork(run_id, order, at)
+        if team.model is None:
+            _, copied, _ = await self.engine.read(forked)
+            _rewind(who.model, copied)
+        return await self.engine.drive(forked, who, observer)
+
+
+def check_problem(problem: str) -> None:
+    """Let a problem pass that can be stored, shown and sent.
+
+    Raises:
+        UsageError: It is empty, or holds NUL or half a character.
+        TooLargeError: It is over the limit.
+    """
+    if not problem.strip():
+        raise UsageError("the problem is empty; say what is to be solved")
+    if len(problem) > MAX_PROBLEM_CHARS:
+        raise TooLargeError(
+            f"the problem has {len(problem):,} characters; the limit is {MAX_PROBLEM_CHARS:,}",
+            limit=MAX_PROBLEM_CHARS,
+        )
+    if "\0" in problem:
+        raise UsageError("the problem holds a NUL character; remove it")
+    if any("\ud800" <= char <= "\udfff" for char in problem):
+        raise UsageError("the problem holds a lone surrogate, so it is not valid Unicode text")
+
+
+def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:
+    return name in getattr(strategy.options, "__struct_fields__", ())
+
+
+def _rewind(model: Model, run: Folded) -> None:
+    """Tell a model that keeps its place in a file which questions of the run it has answered."""
+    rewind = getattr(model, "rewind", None)
+    if rewind is not None:
+        rewind(run.asked_stages())
+
+
+async def with_app(app: App, work: Callable[[App], Awaitable[Any]]) -> Any:
+    """Do some work with an app and close it."""
+    async with app:
+        return await work(app)
+
+
+def budget_of(budget: Budget, **limits: Any) -> Budget:
+    """Return a budget with some limits set anew."""
+    return replace(budget, **{name: value for name, value in limits.items() if value is not None})
+
+
+__all__ = ["App", "NotFoundError", "Team", "check_problem"]

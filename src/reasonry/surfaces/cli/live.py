@@ -1,0 +1,112 @@
+"""The live view of a run in a terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live as RichLive
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from ...core.budget import Budget
+from ...runtime.journal import Folded
+from .. import present
+from .watch import Watch, bars, progress_of
+
+MAX_ROWS = 40
+
+
+class Live(Watch):
+    """Draws the run as it grows: its tree or its thoughts, what is being asked, what is spent."""
+
+    def __init__(self, model: str, why: str, budget: Budget | None) -> None:
+        super().__init__(model, why, budget)
+        self.console = Console(stderr=True)
+        self.spinner = Spinner("dots", style="cyan")
+        self.live = RichLive(
+            get_renderable=self.draw, console=self.console, refresh_per_second=10, vertical_overflow="crop"
+        )
+
+    def __enter__(self) -> Live:
+        self.live.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.live.__exit__(*error)
+
+    def draw(self) -> RenderableType:
+        """Return the view as it is now."""
+        if self.run is None:
+            return Text("…")
+        width = self.console.width
+        parts: list[RenderableType] = [Text(present.clipped(self.header, width), style="dim")]
+        tree = progress_of(self.run).get("tree")
+        parts.append(_tree(tree, self.run.begun.problem, width) if tree else _thoughts(self.run, width))
+        if self.run.snapshot.status == "active":
+            parts.append(self._asking(width))
+        return Group(*parts, self._spend())
+
+    def _asking(self, width: int) -> RenderableType:
+        stages: dict[str, int] = {}
+        for one in self.in_flight.values():
+            stages[one.stage] = stages.get(one.stage, 0) + 1
+        asked = ", ".join(f"{stage} ×{n}" if n > 1 else stage for stage, n in stages.items())
+        latest = next(reversed(self.streamed.values()), "") if self.streamed else self.note
+        self.spinner.update(text=Text(present.clipped(f"{asked}  {latest}", width - 4), style="cyan"))
+        return self.spinner
+
+    def _spend(self) -> RenderableType:
+        assert self.run is not None
+        usage, table = self.run.usage, Table.grid(padding=(0, 2))
+        seconds = time.monotonic() - self.since
+        dollars = "" if usage.usd is None else f" · ${usage.usd:.4f}"
+        line = f"{usage.calls} calls · {self.run.snapshot.rounds} rounds · {usage.tokens:,} tokens{dollars}"
+        table.add_row(Text(f"{line} · {seconds:.1f} s", style="dim"))
+        for unit, spent, limit in bars(self):
+            row = Table.grid(padding=(0, 1))
+            style = "red" if spent >= limit else "green"
+            bar = ProgressBar(total=limit, completed=min(spent, limit), width=24, complete_style=style)
+            row.add_row(Text(f"{unit:>8}"), bar, Text(f"{spent:g} / {limit:g}"))
+            table.add_row(row)
+        return table
+
+
+def _tree(nodes: list[dict[str, Any]], problem: str, width: int) -> RenderableType:
+    shown = {node["id"] for node in nodes[-MAX_ROWS:]} | {node["id"] for node in nodes if node["on_path"]}
+    places: dict[str | None, Tree] = {}
+    for node in nodes:
+        if node["parent"] is None:
+            places[node["id"]] = Tree(Text(present.clipped(problem, width - 2), style="bold"))
+        elif node["id"] in shown and node["parent"] in places:
+            label = _label(node, width)
+            places[node["id"]] = places[node["parent"]].add(label)
+    return next(iter(places.values()), Text(""))
+
+
+def _label(node: dict[str, Any], width: int) -> Text:
+    score = node["score"]
+    text = Text("  … " if score is None else f"{score:.2f} ", style=_colour(score))
+    style = "bold green" if node["on_path"] else ""
+    room = max(width - 4 * (node["depth"] + 1) - 6, 10)
+    return text.append(present.clipped(node["text"], room), style=style)
+
+
+def _colour(score: float | None) -> str:
+    if score is None:
+        return "dim"
+    return "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
+
+
+def _thoughts(run: Folded, width: int) -> RenderableType:
+    lines = [Text(present.clipped(run.begun.problem, width - 2), style="bold")]
+    for thought in run.thoughts[-MAX_ROWS // 2 :]:
+        branch = f" ({thought.branch})" if thought.branch else ""
+        line = Text(f"  {thought.stage}{branch}  ", style="cyan")
+        room = max(width - len(line) - 1, 10)
+        lines.append(line.append(present.clipped(thought.text, room), style="default"))
+    return Group(*lines)

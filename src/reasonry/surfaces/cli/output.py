@@ -1,0 +1,40 @@
+"""What commands print: one JSON document, or text for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from ...errors import ReasonryError
+from .. import present
+
+
+def print_document(document: Any) -> None:
+    """Print one JSON document on standard output, and nothing else."""
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    # Half a character cannot be written as UTF-8; escaped, it can.
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        text = json.dumps(document, indent=2)
+    _write(sys.stdout, text)
+
+
+def print_line(text: str = "") -> None:
+    """Print one line on standard output, inert."""
+    _write(sys.stdout, present.inert(text))
+
+
+def print_note(text: str) -> None:
+    """Print a line for people on standard error, inert."""
+    _write(sys.stderr, present.inert(text))
+
+
+def print_error(error: ReasonryError) -> None:
+    """Print one clear message on standard error."""
+    print_note(f"reasonry: {error.message}")
+
+
+def _write(stream: Any, text: str) -> None:
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    stream.flush()

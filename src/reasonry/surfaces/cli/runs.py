@@ -1,0 +1,189 @@
+"""`reasonry runs`: what was run, and going on with it."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from ...app import App
+from ...core.budget import Budget
+from ...errors import UsageError
+from ...runtime.result import Result
+from .. import present
+from .output import print_document, print_line, print_note
+from .settings import Common, Limits, Workers, pairs, run_async, with_app
+from .solve import driven, show_result
+from .watch import watching
+
+
+def list_(
+    *, status: str | None = None, limit: int = 50, before: str | None = None, common: Common = Common()
+) -> int:
+    """List runs, newest first.
+
+    Parameters
+    ----------
+    status
+        Only those that are active, done, failed or cancelled.
+    limit
+        How many at most.
+    before
+        Go on after this run, the last of the page before.
+    """
+    if status not in (None, "active", "done", "failed", "cancelled"):
+        raise UsageError(
+            f"--status must be active, done, failed or cancelled, got {status!r}",
+            choices=["active", "done", "failed", "cancelled"],
+        )
+    if not 1 <= limit <= 1000:
+        raise UsageError(f"--limit must be from 1 to 1000, got {limit}", option="limit")
+
+    async def work(app: App) -> list[Any]:
+        return await app.store.runs(status=status, limit=limit, before=before)
+
+    rows = run_async(with_app(common.app(), work))
+    if common.json:
+        cursor = rows[-1].run_id if len(rows) == limit else None
+        print_document({"runs": [msgspec.to_builtins(row) for row in rows], "next": cursor})
+        return 0
+    for row in rows:
+        when = datetime.datetime.fromtimestamp(row.created_at_ms / 1000).strftime("%Y-%m-%d %H:%M")
+        answer = (
+            f" → {present.clipped(row.answer, 40)}"
+            if row.answer
+            else f" ({row.reason})"
+            if row.reason
+            else ""
+        )
+        problem = present.clipped(row.problem, 60)
+        print_line(f"{row.run_id}  {when}  {row.status:<9}  {row.strategy}  {problem}{answer}")
+    if not rows:
+        print_note("no runs yet")
+    return 0
+
+
+def show_(run_id: str, /, *, common: Common = Common()) -> int:
+    """Show one run: its path, questions, events and result.
+
+    Parameters
+    ----------
+    run_id
+        As `runs list` shows it.
+    """
+    trace = run_async(with_app(common.app(), lambda app: app.engine.trace(run_id)))
+    if common.json:
+        print_document(trace)
+        return 0
+    _print_trace(trace)
+    return 0
+
+
+def _print_trace(trace: dict[str, Any]) -> None:
+    end = trace["termination"]
+    print_line(f"run {trace['run_id']}  {trace['status']}: {end['reason']}  {end['detail']}")
+    print_line(f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}")
+    print_line(f"problem: {trace['problem']}")
+    stages = [edge[0] for edge in trace["path"]] + [trace["stage"]]
+    print_line("path: " + " → ".join(stages))
+    for thought in trace["thoughts"]:
+        branch = f" ({thought['branch']})" if thought.get("branch") else ""
+        score = f" [{thought['score']:.2f}]" if thought.get("score") is not None else ""
+        print_line(f"  {thought['stage']}{branch}{score}: {present.clipped(thought['text'], 160)}")
+    print_line(f"answer: {trace['answer']}")
+
+
+def resume_(
+    run_id: str,
+    /,
+    *,
+    workers: Workers = Workers(),
+    limits: Limits = Limits(),
+    common: Common = Common(),
+) -> int:
+    """Go on with a run after a crash, a cancellation or a limit; what was recorded is not asked again.
+
+    Parameters
+    ----------
+    run_id
+        As `runs list` shows it.
+    """
+    app = common.app(workers.policy())
+
+    async def work(app: App) -> Result:
+        _, run, _ = await app.engine.read(run_id)
+        team, limit = workers.team(), limits.budget()
+        model = workers.model or run.crew.model
+        with watching(common.json, model, "", limit or run.budget) as watch:
+            return await driven(app, run_id, app.resume(run_id, team, limit, watch))
+
+    return show_result(run_async(with_app(app, work)), common)
+
+
+def fork_(
+    run_id: str,
+    /,
+    *,
+    at: int,
+    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    workers: Workers = Workers(),
+    limits: Limits = Limits(),
+    common: Common = Common(),
+) -> int:
+    """Start a new run from a point of another, with another model, budget or options if you like.
+
+    Parameters
+    ----------
+    run_id
+        As `runs list` shows it.
+    at
+        How many of the run's recorded answers the new one starts with; 0 starts afresh.
+    option
+        An option of the strategy to set anew, as NAME=VALUE; may be repeated.
+    """
+    app = common.app(workers.policy())
+
+    async def work(app: App) -> Result:
+        budget: Budget | None = limits.budget()
+        with watching(common.json, workers.model or "", "", budget) as watch:
+            return await app.fork(run_id, at, workers.team(), pairs(option), budget, watch)
+
+    return show_result(run_async(with_app(app, work)), common)
+
+
+def replay_(run_id: str, /, *, common: Common = Common()) -> int:
+    """Walk a run again from its journal, without a model, and compare where it arrives.
+
+    Parameters
+    ----------
+    run_id
+        As `runs list` shows it.
+    """
+    document = run_async(with_app(common.app(), lambda app: app.engine.replay(run_id)))
+    identical = document["replay"]["identical"]
+    if common.json:
+        print_document(document)
+    else:
+        verdict = {True: "the same", False: "SOMETHING ELSE", None: "an unfinished run; it can be resumed"}[
+            identical
+        ]
+        print_line(f"{document['replay']['events']} events lead to {verdict}: {document['answer']}")
+    return 1 if identical is False else 0
+
+
+def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
+    """End a run; whoever drives it stops, and it can be resumed.
+
+    Parameters
+    ----------
+    run_id
+        As `runs list` shows it.
+    """
+    result = run_async(with_app(common.app(), lambda app: app.engine.cancel(run_id)))
+    if common.json:
+        print_document(result.document())
+    else:
+        print_line(f"cancelled; resume with: reasonry runs resume {run_id}")
+    return 0

@@ -1,0 +1,160 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from cyclopts import Parameter
+
+from ...app import App, Team
+from ...core.budget import Budget
+from ...errors import UsageError
+from ...runtime.perform import Policy
+
+T = TypeVar("T")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """Options of every command.
+
+    Args:
+        store: Where runs and sessions are kept: a SQLite path or `memory`. Default: REASONRY_STORE, else the user's
+            data folder.
+        json: Print one JSON document on standard output and nothing else.
+    """
+
+    store: str | None = None
+    json: Annotated[bool, Parameter(negative=())] = False
+
+    def app(self, policy: Policy | None = None) -> App:
+        """Wire everything together."""
+        return App(self.store, policy or Policy())
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Hard limits of a run.
+
+    Args:
+        max_calls: Requests to models, retries included.
+        max_tokens: Input and output tokens together.
+        max_usd: US dollars.
+        max_seconds: Seconds of run time; cuts a call in flight.
+        max_thoughts: Thoughts recorded.
+        max_nodes: Nodes a search may hold.
+    """
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
+    max_seconds: float | None = None
+    max_thoughts: int | None = None
+    max_nodes: int | None = None
+
+    def budget(self) -> Budget | None:
+        """Return the budget, or None if no limit was named.
+
+        Raises:
+            UsageError: A limit is not above 0.
+        """
+        limits = {name.removeprefix("max_"): value for name, value in vars(self).items() if value is not None}
+        for name, value in limits.items():
+            if not 0 < value < float("inf"):
+                raise UsageError(f"--max-{name} must be above 0, got {value:g}", option=f"max_{name}")
+        return Budget(**limits) if limits else None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """Who works on a run.
+
+    Args:
+        model: openai:…, anthropic:…, google:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE, recorded:FILE or
+            offline.
+        judge_model: Another model that values thoughts.
+        verifier: arithmetic:TARGET or json-schema:FILE.
+        tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
+        max_concurrency: Calls of one run performed at once.
+    """
+
+    model: str | None = None
+    judge_model: str | None = None
+    verifier: str | None = None
+    tools: tuple[str, ...] = ()
+    max_concurrency: int = 8
+
+    def team(self) -> Team:
+        """Return the team these options name."""
+        return Team(
+            model=self.model,
+            judge_model=self.judge_model,
+            verifier=self.verifier,
+            tools=_load_tools(self.tools),
+        )
+
+    def policy(self) -> Policy:
+        """Return the policy these options name."""
+        if self.max_concurrency < 1:
+            raise UsageError("--max-concurrency must be at least 1", option="max_concurrency")
+        return Policy(max_concurrency=self.max_concurrency)
+
+
+def _load_tools(specs: tuple[str, ...]) -> list[Any]:
+    if not specs:
+        return []
+    from ...tools.catalog import load_tools
+
+    return [tool for spec in specs for tool in load_tools(spec)]
+
+
+def pairs(options: tuple[str, ...]) -> dict[str, str]:
+    """Return `k=v` options as a dictionary.
+
+    Raises:
+        UsageError: One has no `=`, or stands twice.
+    """
+    given: dict[str, str] = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--option takes NAME=VALUE, got {option!r}", option=option)
+        if name in given:
+            raise UsageError(f"option {name} is given twice", option=name)
+        given[name.strip()] = value
+    return given
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's work; Ctrl-C and SIGTERM cancel it once, so that it can clean up.
+
+    Raises:
+        KeyboardInterrupt: It was cancelled and returned nothing.
+    """
+
+    async def main() -> T:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+        if sys.platform != "win32":
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, task.cancel)
+        return await task
+
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+async def with_app(app: App, work: Callable[[App], Awaitable[T]]) -> T:
+    """Do a command's work with an app, and close it whatever happens."""
+    async with app:
+        return await work(app)

@@ -1,0 +1,88 @@
+"""`reasonry solve`: a problem in, a run with its live tree, an answer out."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ...app import DEFAULT_STRATEGY, App
+from ...core.budget import Budget
+from ...errors import UsageError
+from ...runtime.result import Result
+from .. import present
+from .output import print_document, print_line, print_note
+from .settings import Common, Limits, Workers, pairs, run_async, with_app
+from .watch import Watch, watching
+
+
+def solve(
+    problem: str,
+    *,
+    strategy: str = DEFAULT_STRATEGY,
+    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    workers: Workers = Workers(),
+    limits: Limits = Limits(),
+    common: Common = Common(),
+) -> int:
+    """Solve a problem.
+
+    Parameters
+    ----------
+    problem
+        What is to be solved; `-` reads it from standard input.
+    strategy
+        The way of thinking; `reasonry strategies` lists them.
+    option
+        An option of the strategy, as NAME=VALUE; may be repeated.
+    """
+    text = _read_problem(problem)
+    app = common.app(workers.policy())
+
+    async def work(app: App) -> Result:
+        order, who = app.order(text, strategy, pairs(option), limits.budget() or Budget(), workers.team())
+        with watching(common.json, order.crew.model, app.model_why, limits.budget()) as watch:
+            run_id = await app.engine.accept(order)
+            return await driven(app, run_id, app.engine.drive(run_id, who, watch))
+
+    return show_result(run_async(with_app(app, work)), common)
+
+
+async def driven(app: App, run_id: str, drive: object) -> Result:
+    """Await a drive; when it is interrupted, return where the run stands."""
+    task = asyncio.ensure_future(drive)  # pyright: ignore[reportArgumentType]
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return await app.engine.result(run_id)
+
+
+def show_result(result: Result, common: Common) -> int:
+    """Print a result: one document, or the spend and last, alone on its line, the answer."""
+    document = result.document()
+    if common.json:
+        print_document(document)
+        return present.exit_code_of(result)
+    end = result.termination
+    print_note(f"{result.status}: {end.reason}" + (f", {end.detail}" if end.detail else ""))
+    print_note(f"{present.spend(document)} · run {result.run_id}")
+    if result.status == "cancelled":
+        print_note(f"resume with: reasonry runs resume {result.run_id}")
+    if result.answer is not None:
+        print_line(result.answer)
+    return present.exit_code_of(result)
+
+
+def _read_problem(problem: str) -> str:
+    if problem != "-":
+        return problem
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode("utf-8").rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"standard input is not UTF-8 text (byte {error.start})") from None
+
+
+__all__ = ["Watch", "driven", "show_result", "solve"]

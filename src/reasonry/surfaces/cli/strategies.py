@@ -1,0 +1,74 @@
+"""`reasonry strategies`: the tables, for people and for programs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ...core.describe import describe
+from ...core.diagram import diagram
+from ...core.strategy import Strategy
+from ...strategies import STRATEGIES, resolve
+from .. import present
+from .output import print_document, print_line
+
+
+def strategies(
+    name: str | None = None,
+    /,
+    *,
+    diagram: Annotated[bool, Parameter(negative=())] = False,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Show the strategies, or one of them with its stages and options.
+
+    Parameters
+    ----------
+    name
+        A strategy, by its name or an alias.
+    diagram
+        Show its stages as a Mermaid diagram.
+    json
+        Print one JSON document on standard output and nothing else.
+    """
+    if name is None:
+        _list(json)
+        return 0
+    strategy = resolve(name)
+    if json:
+        print_document(describe(strategy) | ({"diagram": _diagram(strategy)} if diagram else {}))
+    elif diagram:
+        print_line(_diagram(strategy))
+    else:
+        _show(describe(strategy))
+    return 0
+
+
+def _diagram(strategy: Strategy[Any, Any]) -> str:
+    return diagram(strategy)
+
+
+def _list(as_json: bool) -> None:
+    if as_json:
+        rows = [{"name": one.name, "title": one.title, "source": one.source, "summary": one.summary,
+                 "aliases": list(one.aliases), "driven": one.is_driven} for one in STRATEGIES.values()]  # fmt: skip
+        print_document({"strategies": rows})
+        return
+    for one in STRATEGIES.values():
+        print_line(f"{one.name:<18} {one.summary}  [{one.source}]")
+
+
+def _show(document: dict[str, Any]) -> None:
+    print_line(f"{document['name']}: {document['title']}  [{document['source']}]")
+    print_line(document["summary"])
+    print_line()
+    for stage in document["stages"]:
+        leads = ", ".join(stage["next"]) or "the end"
+        print_line(f"  {stage['name']} → {leads}")
+        print_line(f"      {stage['description']}")
+    if document["options"]:
+        print_line()
+    for option in document["options"]:
+        text = present.clipped(option["description"], 100)
+        print_line(f"  --option {option['name']}={option['default']}   {text}")

@@ -1,0 +1,101 @@
+"""How things are shown: errors as exit codes and documents, results, text from models made inert.
+
+The one place where an error's code meets what a surface makes of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..errors import ReasonryError
+from ..runtime.result import Result
+
+EXIT_CODES: dict[str, int] = {
+    "invalid_request": 2,
+    "payload_too_large": 2,
+    "blocked_address": 2,
+    "not_found": 3,
+    "unauthorized": 4,
+    "conflict": 5,
+    "store_unavailable": 6,
+    "store_busy": 6,
+    "store_full": 6,
+    "store_corrupt": 6,
+    "store_newer": 6,
+    "budget_exceeded": 7,
+    "rate_limited": 7,
+    "deadline_exceeded": 7,
+    "provider_error": 8,
+    "provider_timeout": 8,
+    "provider_auth": 8,
+    "model_refused": 8,
+    "output_invalid": 8,
+    "script_exhausted": 8,
+    "tool_error": 9,
+    "tool_timeout": 9,
+    "sandbox_unavailable": 9,
+    "sandbox_timeout": 9,
+    "sandbox_memory": 9,
+    "sandbox_denied": 9,
+    "cancelled": 130,
+}
+"""The exit code of each error code; one not listed exits with 1."""
+
+LIMIT_REASONS = {
+    "max_calls",
+    "max_tokens",
+    "max_usd",
+    "max_seconds",
+    "max_thoughts",
+    "max_nodes",
+    "cost_limit",
+}
+
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\U000e0000-\U000e007f]"
+)
+
+
+def exit_code(code: str) -> int:
+    """Return the exit code of an error code."""
+    return EXIT_CODES.get(code, 1)
+
+
+def exit_code_of(result: Result) -> int:
+    """Return the exit code of a run: 0 only when it is done."""
+    if result.status == "done":
+        return 0
+    if result.status == "cancelled":
+        return EXIT_CODES["cancelled"]
+    if result.termination.reason in LIMIT_REASONS:
+        return EXIT_CODES["budget_exceeded"]
+    return exit_code(result.termination.code or "")
+
+
+def error_document(error: ReasonryError) -> dict[str, Any]:
+    """Return an error as the one document a surface answers with."""
+    return {"error": error.document()}
+
+
+def inert(text: str) -> str:
+    """Return text that does nothing to a terminal: control, bidi and invisible characters are shown, not sent."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def clipped(text: str, width: int) -> str:
+    """Return the text on one line, inert, at most `width` characters long."""
+    line = inert(" ".join(text.split()))
+    return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+
+
+def spend(document: dict[str, Any]) -> str:
+    """Return what a run took, in one line: calls, rounds, tokens, dollars, time."""
+    usage = document["usage"]
+    parts = [f"{usage['calls']} calls", f"{document['rounds']} rounds"]
+    if usage["input_tokens"] or usage["output_tokens"]:
+        parts.append(f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens")
+    if usage["usd"]:
+        parts.append(f"${usage['usd']:.4f}")
+    parts.append(f"{document['duration_ms'] / 1000:.2f} s")
+    return " · ".join(parts)

@@ -1,0 +1,65 @@
+"""The public API is this list; importing it is light."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import reasonry
+
+PUBLIC = [
+    "Budget",
+    "Field",
+    "Outcome",
+    "ReasonryError",
+    "Result",
+    "STRATEGIES",
+    "Stage",
+    "Strategy",
+    "Termination",
+    "Thought",
+    "Usage",
+    "UsageError",
+    "WorldError",
+    "solve",
+    "solve_sync",
+]
+
+HEAVY = ["openai", "anthropic", "google", "pydantic_ai", "mcp", "dbos", "fastapi", "sqlalchemy", "httpx2", "rich.live"]
+
+
+def loaded_after(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(done.stdout.splitlines())
+
+
+def test_the_public_names_are_the_list() -> None:
+    assert sorted(reasonry.__all__) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_can_be_imported_and_is_documented(name: str) -> None:
+    thing = getattr(reasonry, name)
+    assert name in ("STRATEGIES",) or thing.__doc__
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = reasonry.no_such_name
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import reasonry",
+        "import reasonry.surfaces.cli as c\ntry: c.main(['--help'])\nexcept SystemExit: pass",
+    ],
+)
+def test_importing_and_asking_for_help_is_light(code: str) -> None:
+    loaded = loaded_after(code)
+    assert not [name for name in HEAVY if name in loaded]

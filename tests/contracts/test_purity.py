@@ -1,0 +1,30 @@
+"""The pure floors do nothing to the world: what import-linter cannot see is looked for in the syntax trees."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
+PURE = sorted([*(SOURCE / "core").rglob("*.py"), *(SOURCE / "strategies").rglob("*.py"), SOURCE / "errors.py"])
+FORBIDDEN = {"open", "print", "input", "eval", "exec", "compile", "__import__", "breakpoint"}
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_pure_module_calls_nothing_that_touches_the_world(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
+    assert not named & FORBIDDEN
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_pure_module_keeps_no_state_between_calls(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Global | ast.AsyncFunctionDef)]
+
+
+def test_the_pure_floors_were_found() -> None:
+    assert len(PURE) > 10
