@@ -37,7 +37,6 @@ def resolve(name: str) -> Strategy[Any, Any]:
     known = ", ".join(STRATEGIES)
     raise UsageError(
         f"There is no strategy {name[:60]!r}. The strategies: {known}.",
-        code="unknown_strategy",
         option="strategy",
         choices=list(STRATEGIES),
     )
