@@ -1,0 +1,156 @@
+"""A box around each thought on standard error, for the people who watch the server's log."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import unicodedata
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from .tools import Document
+
+_COLOURS = {"💭 Thought": "34", "🔄 Revision": "33", "🌿 Branch": "32"}
+_INERT = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
+_MAX_WIDTH = 100
+_MAX_LINES = 400
+_MAX_CHARS = 20_000
+_CHUNK = 4096
+
+
+def width(text: str) -> int:
+    """Return how many columns a terminal gives the text."""
+    if text.isascii():
+        return len(text)
+    columns = 0
+    joined = False
+    for char in text:
+        if char == "\u200d":
+            joined = True
+        elif char == "\ufe0f" or joined:
+            joined = False
+        else:
+            columns += _columns(char)
+    return columns
+
+
+@lru_cache(maxsize=4096)
+def _columns(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def inert(text: str) -> str:
+    """Return the text with all that could steer a terminal shown, not performed; tabs become spaces."""
+    text = text.replace("\r\n", "\n").expandtabs(4)
+    return _INERT.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def wrap(text: str, columns: int) -> list[str]:
+    """Break text into lines of at most so many columns, at spaces where there are any."""
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        while width(paragraph) > columns:
+            cut = _cut(paragraph, columns)
+            space = paragraph.rfind(" ", 0, cut + 1)
+            end = space if space > 0 else cut
+            lines.append(paragraph[:end].rstrip())
+            paragraph = paragraph[end:].lstrip(" ") if space > 0 else paragraph[end:]
+        lines.append(paragraph)
+    return lines
+
+
+def _cut(text: str, columns: int) -> int:
+    """Return the longest head, in characters, that fits; at least one character."""
+    if text.isascii():
+        return columns
+    used = 0
+    for index, char in enumerate(text):
+        used += 0 if char in "\u200d\ufe0f" else _columns(char)
+        if used > columns:
+            return max(index, 1)
+    return len(text)
+
+
+def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]:
+    """Return the kind of a thought, and its heading."""
+    place = f"{document.get('thoughtNumber', '?')}/{document.get('totalThoughts', '?')}"
+    if arguments.get("isRevision") or arguments.get("revisesThought") is not None:
+        kind, about = "🔄 Revision", f" (revising thought {arguments.get('revisesThought', '?')})"
+    elif arguments.get("branchFromThought") is not None:
+        branch = arguments.get("branchId") or document.get("branchId", "")
+        kind, about = "🌿 Branch", f" (from thought {arguments['branchFromThought']}, ID: {branch})"
+    else:
+        kind, about = "💭 Thought", ""
+    stage = document.get("stage")
+    return kind, f"{kind} {place}{about}" + (f" · {stage}" if stage else "")
+
+
+def box(arguments: Mapping[str, Any], document: Document, *, colour: bool, columns: int) -> str:
+    """Return the box around a thought."""
+    kind, title = heading(arguments, document)
+    room = max(columns - 4, 16)
+    head = wrap(inert(title.replace("\n", " ")), room)
+    thought = str(arguments.get("thought", ""))
+    body = wrap(inert(thought[:_MAX_CHARS]), room)
+    if len(body) > _MAX_LINES or len(thought) > _MAX_CHARS:
+        body = [*body[:_MAX_LINES], f"… {len(thought):,} characters in all"]
+    inner = max(map(width, [*head, *body]))
+    paint = f"\x1b[{_COLOURS[kind]}m" if colour else ""
+    plain = "\x1b[0m" if colour else ""
+
+    def row(line: str, tint: str = "") -> str:
+        reset = plain if tint else ""
+        padding = " " * (inner - width(line))
+        return f"{paint}│{plain} {tint}{line}{reset}{padding} {paint}│{plain}"
+
+    rule = "─" * (inner + 2)
+    rows = [
+        f"{paint}┌{rule}┐{plain}",
+        *(row(line, paint) for line in head),
+        f"{paint}├{rule}┤{plain}",
+        *(row(line) for line in body),
+        f"{paint}└{rule}┘{plain}",
+    ]
+    return "\n" + "\n".join(rows) + "\n"
+
+
+class Watcher:
+    """Draws each thought on a descriptor that nobody may be reading: it never waits, it rather leaves out.
+
+    Args:
+        sink: The descriptor.
+        environ: `NO_COLOR` and `FORCE_COLOR` are heeded.
+    """
+
+    def __init__(self, sink: int, environ: Mapping[str, str]) -> None:
+        self._sink = sink
+        self._poll = select.poll()
+        self._poll.register(sink, select.POLLOUT)
+        is_terminal = os.isatty(sink)
+        self._colour = not environ.get("NO_COLOR") and (is_terminal or bool(environ.get("FORCE_COLOR")))
+        self._columns = min(os.get_terminal_size(sink).columns, _MAX_WIDTH) if is_terminal else 80
+
+    def __call__(self, tool: str, arguments: Document, document: Document) -> None:
+        """Draw what was thought."""
+        if tool == "sequentialthinking":
+            drawn = box(arguments, document, colour=self._colour, columns=self._columns)
+            self._write(drawn.encode("utf-8", "backslashreplace"))
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view and any(event & select.POLLOUT for _, event in self._poll.poll(0)):
+                view = view[os.write(self._sink, view[:_CHUNK]) :]
+        except OSError:
+            return
+
+
+def wants_boxes(environ: Mapping[str, str]) -> bool:
+    """Whether thoughts are to be drawn."""
+    return environ.get("DISABLE_THOUGHT_LOGGING", "").strip().lower() != "true"

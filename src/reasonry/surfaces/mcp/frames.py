@@ -1,0 +1,187 @@
+"""JSON-RPC frames as bytes: one line each, read leniently enough that every request gets an answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from ...errors import ReasonryError, TooLargeError
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+MAX_DEPTH = 100
+"""How deep a message may be nested; the SDK itself goes to 200."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_SKIM_BYTES = 4 << 20
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_VALUE = re.compile(rb'\s*:\s*(-?\d+|"(?:[^"\\]|\\.){0,256}")')
+
+
+class UnreadableError(Exception):
+    """A line that cannot be taken in.
+
+    Attributes:
+        code: The JSON-RPC code, where no tool was called.
+        id: Of the request, where it could be made out, else None.
+        method: Likewise.
+        cause: What a tool's caller is told, where it is more than bad input.
+    """
+
+    cause: ReasonryError | None = None
+
+    def __init__(self, message: str, code: int, id: Any = None, method: Any = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.id = id if is_id(id) and not _has_half(id) else None
+        self.method = method
+
+
+def read(line: bytes) -> dict[str, Any]:
+    """Return the message on a line.
+
+    Raises:
+        UnreadableError: It is not JSON, not an object, too deep, or holds half a character.
+    """
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(line) > MAX_DEPTH:
+        raise _skimmed(line, f"the message is nested more than {MAX_DEPTH} deep; flatten it")
+    try:
+        message = _decode(line)
+    except (ValueError, RecursionError):
+        raise _why(line) from None
+    if isinstance(message, dict):
+        return message
+    raise _no_object(message)
+
+
+def _no_object(message: Any) -> UnreadableError:
+    what = "a message must be an object"
+    if isinstance(message, list):
+        what = "batches are not supported; send one message a line"
+    return UnreadableError(f"Invalid request: {what}", INVALID_REQUEST)
+
+
+def _why(line: bytes) -> UnreadableError:
+    """Tell a lone surrogate, which is legal JSON but no text, from what is not JSON."""
+    try:
+        message = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return UnreadableError("Parse error: the line is not valid JSON in UTF-8", PARSE_ERROR)
+    if not isinstance(message, dict):
+        return _no_object(message)
+    why = "a number is out of range or not a number"
+    if _HALF.search(line):
+        why = "a string holds a lone surrogate, half of a character; send whole characters"
+    return UnreadableError(why, INVALID_PARAMS, message.get("id"), message.get("method"))
+
+
+def oversized(head: bytes, limit: int) -> UnreadableError:
+    """Return the refusal of a line over the limit, of which only the head was kept."""
+    why = f"a message may be at most {limit:,} bytes long"
+    found = _skimmed(head, why)
+    found.cause = TooLargeError(why, limit=limit)
+    return found
+
+
+def _depth(line: bytes) -> int:
+    depth = deepest = 0
+    for match in _TOKEN.finditer(line):
+        token = match.group()
+        if token in b"{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token in b"}]":
+            depth -= 1
+    return deepest
+
+
+def _skimmed(line: bytes, why: str) -> UnreadableError:
+    """Make out id and method of a message that cannot be decoded, reading its outermost keys only."""
+    found: dict[bytes, Any] = {}
+    depth = 0
+    for match in _TOKEN.finditer(line, 0, _SKIM_BYTES):
+        token = match.group()
+        if token in b"{[":
+            depth += 1
+        elif token in b"}]":
+            depth -= 1
+        elif depth == 1 and token in (b'"id"', b'"method"') and (value := _VALUE.match(line, match.end())):
+            found.setdefault(token, value.group(1))
+    try:
+        known = {key: json.loads(value) for key, value in found.items()}
+    except ValueError:
+        known = {}
+    return UnreadableError(why, INVALID_REQUEST, known.get(b'"id"'), known.get(b'"method"'))
+
+
+def fault(message: dict[str, Any]) -> tuple[Any, str] | None:
+    """Return what is wrong with a request as such, after the id to answer to; None if nothing is."""
+    id = message.get("id")
+    if not is_id(id):
+        return None, "`id` must be a string or a 64-bit integer"
+    if message.get("jsonrpc") != "2.0":
+        return id, '`jsonrpc` must be "2.0"'
+    if not isinstance(message.get("method"), str):
+        return id, "`method` must be a string"
+    if not isinstance(message.get("params"), dict | None):
+        return id, "`params` must be an object"
+    return None
+
+
+def is_id(value: Any) -> bool:
+    """Whether a value may stand as the id of a request."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+    return isinstance(value, str)
+
+
+def _has_half(value: Any) -> bool:
+    return isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def result(id: Any, encoded: bytes) -> bytes:
+    """Return the line that answers a request with an encoded result."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_encode(id), encoded)
+
+
+def error(id: Any, code: int, message: str, data: Any = None) -> bytes:
+    """Return the line that refuses a request."""
+    body: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        body["data"] = data
+    return _encode({"jsonrpc": "2.0", "id": id, "error": body}) + b"\n"
+
+
+def notification(method: str, params: Any) -> bytes:
+    """Return the line of a notification."""
+    return _encode({"jsonrpc": "2.0", "method": method, "params": params}) + b"\n"
+
+
+def tool_text(document: Any) -> str:
+    """Return a tool's document as the text of its result."""
+    return _encode(document).decode()
+
+
+def tool_result(document: Any, is_error: bool, suffix: bytes) -> bytes:
+    """Return an encoded `tools/call` result: the document as text and as structure.
+
+    Args:
+        document: The tool's document.
+        is_error: Whether the document describes an error.
+        suffix: What ends the result; an era's own members and the closing brace.
+    """
+    structured = _encode(document)
+    return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b,"isError":%b%b' % (
+        _encode(structured.decode()),
+        structured,
+        b"true" if is_error else b"false",
+        suffix,
+    )

@@ -1,0 +1,109 @@
+"""Running the server: over standard input and output until the client leaves, or as the SDK's, for HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...core.strategy import Strategy
+from .desk import Desk
+from .guided import guided_tools
+from .resources import Shelf
+from .tools import Binding, Tool
+
+if TYPE_CHECKING:
+    from .sdk import DeskServer
+
+MAX_LINE_BYTES = 32 << 20
+_LEAVING_S = 0.8
+"""How long calls in flight may take to finish once the client has gone."""
+
+
+def build_server(
+    sessions: Any, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[Tool] = ()
+) -> DeskServer:
+    """Return the SDK's server over the same tools; its calls bind to nothing."""
+    from .sdk import DeskServer
+
+    return DeskServer(_desk(sessions, strategies, extras))
+
+
+def _desk(sessions: Any, strategies: Iterable[Strategy[Any, Any]], extras: Sequence[Tool]) -> Desk:
+    return Desk([*guided_tools(sessions), *extras], Shelf(sessions, strategies))
+
+
+async def run_stdio(
+    sessions: Any,
+    strategies: Iterable[Strategy[Any, Any]],
+    *,
+    extras: Sequence[Tool] = (),
+    environ: Mapping[str, str] | None = None,
+) -> None:
+    """Serve the process's standard input and output until the client leaves or a signal comes.
+
+    Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that nothing else can
+    read from or write into the conversation.
+    """
+    from .box import Watcher, wants_boxes
+
+    environ = os.environ if environ is None else environ
+    desk = _desk(sessions, strategies, extras)
+    if wants_boxes(environ):
+        desk.watch = Watcher(2, environ)
+    with _conversation() as (source, sink):
+        await _Service(desk, source, sink).run()
+
+
+@contextlib.contextmanager
+def _conversation() -> Generator[tuple[int, int]]:
+    source, sink = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    try:
+        yield source, sink
+    finally:
+        os.dup2(source, 0)
+        os.dup2(sink, 1)
+        os.close(source)
+        os.close(sink)
+
+
+@dataclass
+class _Service:
+    desk: Desk
+    source: int
+    sink: int
+
+    async def run(self) -> None:
+        from . import frames
+        from .lane import Lane
+        from .stdio import Connection
+        from .wire import Wire
+
+        over = asyncio.Event()
+        binding = Binding()
+        wire = Wire(
+            self.source,
+            self.sink,
+            max_line=MAX_LINE_BYTES,
+            on_end=over.set,
+        )
+        connection = Connection(self.desk, binding, wire.send, lambda send: Lane(self.desk, binding, send))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, over.set)
+        wire.start(connection.receive, lambda head: connection.refuse(frames.oversized(head, MAX_LINE_BYTES)))
+        await over.wait()
+        wire.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVING_S):
+                await connection.finish()
+                await wire.drained.wait()
+        wire.close()
