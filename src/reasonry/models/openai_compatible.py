@@ -1,0 +1,176 @@
+"""Models behind an OpenAI-compatible endpoint, over this package's own HTTP client."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ..core.events import Answered
+from ..errors import ModelError, UsageError
+from ..runtime.ports import OnText, Question
+from .http_client import MAX_REPLY_BYTES, HttpClient, Response, lease, release
+from .openai_wire import Dialect, Gathered, error_in, refusal_of_request, request_body, retry_after
+from .prices import price_list
+
+DEFAULT_TIMEOUT_S = 600.0
+MAX_ERROR_BYTES = 65_536
+
+
+class OpenAICompatibleModel:
+    """A model behind `URL/chat/completions`.
+
+    What the server turns out not to take (a JSON schema, `max_tokens`, `temperature`) is left out from
+    then on. The refused call fails as retryable with no wait, so that every request sent is counted.
+
+    Args:
+        url: Base URL, up to and with `/v1`.
+        model: What the server calls it.
+        api_key: Sent as bearer token; None sends none.
+        name: As a user would write it after `--model`.
+
+    Raises:
+        UsageError: The URL or the key cannot be used.
+    """
+
+    def __init__(self, url: str, model: str, *, api_key: str | None = None, name: str | None = None) -> None:
+        self.url = checked_url(url)
+        self.model = model
+        self.name = name or f"openai-compatible:{self.url}#{model}"
+        self._secrets = (api_key,) if api_key else ()
+        self._headers = {"Content-Type": "application/json", **_authorization(api_key)}
+        host = urlsplit(self.url).hostname or ""
+        self._dialect = Dialect(
+            limit_name="max_completion_tokens" if host.endswith("openai.com") else "max_tokens"
+        )
+        self._price = price_list(self.url, model)
+        self._client: HttpClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        """Answer one question; streams if someone wants to see the text come in.
+
+        Raises:
+            ModelError: See `Model.answer`.
+        """
+        limit_s = question.timeout_s or DEFAULT_TIMEOUT_S
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._ask(question, on_text)
+        except TimeoutError:
+            message = f"{self.name} did not answer within {limit_s:g} s"
+            raise ModelError(message, code="provider_timeout", retryable=True) from None
+
+    async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
+        body = request_body(
+            self.model, question.ask, question.stage, self._dialect, stream=on_text is not None
+        )
+        address = f"{self.url}/chat/completions"
+        gathered = Gathered()
+        async with self._leased().exchange(
+            "POST", address, self._headers, msgspec.json.encode(body)
+        ) as response:
+            if response.status != 200:
+                raise await self._refused(response, body)
+            if response.content_type == "text/event-stream":
+                await self._listen(response, gathered, on_text)
+            else:
+                added = gathered.take(await self._document(response), self.name)
+                if on_text is not None and added:
+                    on_text(added)
+        return gathered.answered(self.name, body, self._price, self.name)
+
+    async def _document(self, response: Response) -> bytes:
+        raw = await response.read()
+        if raw.lstrip()[:1] == b"<":
+            message = (
+                f"{self.name} answered with a web page, not JSON; check the URL (it usually ends in /v1)"
+            )
+            raise ModelError(message, retryable=True)
+        return raw
+
+    async def _listen(self, response: Response, gathered: Gathered, on_text: OnText | None) -> None:
+        async for data in _events(response):
+            if data == b"[DONE]":
+                gathered.finish = gathered.finish or "stop"
+                continue
+            added = gathered.take(data, self.name)
+            if on_text is not None and added:
+                on_text(added)
+        if gathered.finish is None:
+            raise ModelError(f"{self.name} broke off in the middle of its reply", retryable=True)
+
+    async def _refused(self, response: Response, body: dict[str, Any]) -> ModelError:
+        raw = await response.read(MAX_ERROR_BYTES)
+        headers = dict(response.headers)
+        if response.status in (400, 415, 422, 501) and self._dialect.concede(body, _complaint(raw)):
+            message = f"{self.name} does not take all that was sent; it is asked again without"
+            return ModelError(message, retryable=True, retry_after_s=0.0, status=response.status)
+        error = refusal_of_request(response.status, headers, raw, self.name, self._secrets)
+        if error.retryable and error.retry_after_s is None:
+            error.retry_after_s = retry_after(headers, time.time())
+        return error
+
+    def _leased(self) -> HttpClient:
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._client, self._loop = lease(), loop
+        return self._client
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await release(client)
+
+
+async def _events(response: Response) -> AsyncIterator[bytes]:
+    """Yield the data of server-sent events, one by one."""
+    rest = b""
+    async for piece in response.pieces(MAX_REPLY_BYTES):
+        *lines, rest = re.split(rb"\r\n|\n|\r(?!\Z)", rest + piece)
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield line[5:].strip()
+
+
+def _complaint(raw: bytes) -> str:
+    said, code = error_in(raw)
+    return f"{said} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
+
+
+def _authorization(api_key: str | None) -> dict[str, str]:
+    if not api_key:
+        return {}
+    if not re.fullmatch(r"[\x21-\x7e]+", api_key):
+        raise UsageError(
+            "the API key has characters that no key has; set it anew, without spaces or line ends"
+        )
+    return {"Authorization": f"Bearer {api_key}"}
+
+
+def checked_url(url: str) -> str:
+    """Return a base URL without its last slash.
+
+    Raises:
+        UsageError: It is no `http` or `https` URL, or has a password or key in it.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+        parts = urlsplit("")
+    if not usable or not url.isascii() or re.search(r"[\x00-\x20\x7f]", url):
+        raise UsageError("the model's URL must be like http://127.0.0.1:8000/v1", option="model")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise UsageError(
+            "the model's URL must hold no user, password, key or query; keys go into REASONRY_API_KEY",
+            option="model",
+        )
+    return url.rstrip("/")

@@ -1,0 +1,290 @@
+"""The OpenAI chat completion protocol as data: requests out, replies in. Pure.
+
+Servers differ in what they take. What one has refused is noted in its `Dialect` and not sent to it again.
+"""
+
+from __future__ import annotations
+
+import re
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ..core.budget import Usage
+from ..core.effects import Ask
+from ..core.events import Answered
+from ..errors import ModelError
+from .prices import PriceOf, count, dollars
+from .redact import redact
+
+Format = Literal["json_schema", "json_object", "none"]
+
+
+class Dialect(Struct):
+    """What a server takes, as far as it has told us. Changes as it refuses things."""
+
+    format: Format = "json_schema"
+    limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    limit_swapped: bool = False
+    temperature: bool = True
+    stream_options: bool = True
+
+    def concede(self, sent: dict[str, Any], complaint: str) -> bool:
+        """Learn from a refused request; whether there is something else to send now.
+
+        Args:
+            sent: The body that was refused; others may have been refused since for the same reason.
+            complaint: What the server said, in lower case.
+        """
+        tried = sent.get("response_format", {}).get("type", "none")
+        if tried != "none" and re.search(
+            r"response_?format|json_?(schema|object)|structured|schema", complaint
+        ):
+            if self.format == tried:
+                self.format = "json_object" if tried == "json_schema" else "none"
+            return True
+        if (
+            re.search(r"max_(completion_)?tokens", complaint)
+            and self.limit_name in sent
+            and not self.limit_swapped
+        ):
+            self.limit_name = "max_completion_tokens" if self.limit_name == "max_tokens" else "max_tokens"
+            self.limit_swapped = True
+            return True
+        for name in ("temperature", "stream_options"):
+            if name in sent and name in complaint:
+                setattr(self, name, False)
+                return True
+        return False
+
+
+def request_body(model: str, ask: Ask, stage: str, dialect: Dialect, stream: bool) -> dict[str, Any]:
+    """Return the body that asks this."""
+    messages = [{"role": "system", "content": _clean(ask.system)}] if ask.system else []
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [*messages, {"role": "user", "content": _clean(ask.prompt)}],
+    }
+    if ask.temperature is not None and dialect.temperature:
+        body["temperature"] = ask.temperature
+    if ask.max_output_tokens is not None:
+        body[dialect.limit_name] = ask.max_output_tokens
+    if ask.form is not None and dialect.format == "json_schema":
+        body["response_format"] = {"type": "json_schema", "json_schema": _form(ask.form, stage)}
+    elif ask.form is not None and dialect.format == "json_object":
+        body["response_format"] = {"type": "json_object"}
+    if stream:
+        body["stream"] = True
+        if dialect.stream_options:
+            body["stream_options"] = {"include_usage": True}
+    return body
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+
+
+def _form(form: dict[str, Any], stage: str) -> dict[str, Any]:
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", stage)[:64] or "reply"
+    closed = _closed(form)
+    return {"name": name, "schema": form if closed is None else closed, "strict": closed is not None}
+
+
+def _closed(node: Any) -> Any:
+    """Return a schema as strict mode wants it, or None if it allows what strict mode cannot hold."""
+    if isinstance(node, list):
+        parts = [_closed(one) for one in node]
+        return (
+            None
+            if any(part is None and one is not None for part, one in zip(parts, node, strict=True))
+            else parts
+        )
+    if not isinstance(node, dict):
+        return node
+    if node.get("type") == "object":
+        properties = node.get("properties")
+        if (
+            not properties
+            or set(node.get("required", ())) != set(properties)
+            or node.get("additionalProperties")
+        ):
+            return None
+    closed: dict[str, Any] = {}
+    for key, value in node.items():
+        part = value if key in ("enum", "const", "default", "examples") else _closed(value)
+        if part is None and value is not None:
+            return None
+        closed[key] = part
+    return closed | ({"additionalProperties": False} if node.get("type") == "object" else {})
+
+
+class _Message(Struct):
+    content: Any = None
+    refusal: Any = None
+
+
+class _Choice(Struct):
+    message: _Message | None = None
+    delta: _Message | None = None
+    finish_reason: Any = None
+
+
+class _Reply(Struct):
+    choices: list[_Choice] = []
+    usage: Any = None
+    error: Any = None
+
+
+_decoder = msgspec.json.Decoder(_Reply)
+
+
+class Gathered:
+    """A reply as it comes together, whole or chunk by chunk."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.refusal = ""
+        self.finish: str | None = None
+        self.usage: Any = None
+
+    def take(self, raw: bytes, shown: str) -> str:
+        """Take in a completion or a chunk of one; return the text it adds.
+
+        Raises:
+            ModelError: It is no such thing, or it is an error.
+        """
+        try:
+            reply = _decoder.decode(raw)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            raise ModelError(f"{shown} sent a reply that is not a chat completion", retryable=True) from None
+        if reply.error:
+            raise refusal_of_request(200, {}, raw, shown)
+        self.usage = reply.usage or self.usage
+        if not reply.choices:
+            return ""
+        first = reply.choices[0]
+        message = first.message or first.delta or _Message()
+        text = _text(message.content)
+        self.pieces.append(text)
+        self.refusal += _text(message.refusal)
+        self.finish = first.finish_reason if isinstance(first.finish_reason, str) else self.finish
+        return text
+
+    def answered(self, name: str, sent: dict[str, Any], price: PriceOf, shown: str) -> Answered:
+        """Return the event.
+
+        Raises:
+            ModelError: The reply ended before it said anything, not even why.
+        """
+        text = "".join(self.pieces)
+        if not self.pieces or (self.finish is None and not text and not self.refusal):
+            raise ModelError(f"{shown} sent a reply without a choice in it", retryable=True)
+        refused = bool(self.refusal) or self.finish == "content_filter"
+        held = sent.get("response_format", {}).get("type") == "json_schema"
+        return Answered(
+            text or self.refusal,
+            usage=usage_of(self.usage, price),
+            model=name,
+            native=held and not refused and _is_json(text),
+            truncated=self.finish == "length",
+            refused=refused,
+        )
+
+
+def usage_of(stated: Any, price: PriceOf) -> Usage:
+    """Return what a reply says it took; figures that cannot be are left out."""
+    stated = stated if isinstance(stated, dict) else {}
+    details = stated.get("prompt_tokens_details")
+    taken, made = count(stated.get("prompt_tokens")), count(stated.get("completion_tokens"))
+    cached = min(taken, count(details.get("cached_tokens"))) if isinstance(details, dict) else 0
+    usd = dollars(stated.get("cost"))
+    if usd is None and (taken or made):
+        usd = price(taken, made, cached)
+    return Usage(input_tokens=taken, output_tokens=made, cached_input_tokens=cached, usd=usd)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "".join(one["text"] for one in parts if isinstance(one, dict) and isinstance(one.get("text"), str))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def refusal_of_request(
+    status: int, headers: dict[str, str], raw: bytes, shown: str, secrets: tuple[str, ...] = ()
+) -> ModelError:
+    """Return the error that a refused request stands for."""
+    said, code = error_in(raw)
+    status = _status_in(raw) or status
+    told = f": {redact(said, secrets)}" if said else ""
+    wait = retry_after(headers)
+    if status in (401, 403):
+        text = f"{shown} refused the API key ({status}){told}; check the key in the environment"
+        return ModelError(text, code="provider_auth", status=status)
+    if status == 429:
+        quota = code in ("insufficient_quota", "billing_hard_limit_reached")
+        text = f"{shown}: {'the quota is used up' if quota else 'too many requests'} (429){told}"
+        return ModelError(text, code="rate_limited", retryable=not quota, retry_after_s=wait, status=status)
+    if status in (408, 504):
+        text = f"{shown} took too long itself ({status}){told}"
+        return ModelError(text, code="provider_timeout", retryable=True, retry_after_s=wait, status=status)
+    if 300 <= status < 400:
+        text = f"{shown} answered with a redirect ({status}), which is not followed; set the URL it should be"
+        return ModelError(text, status=status)
+    if status == 404:
+        text = f"{shown} has no such model or address (404){told}; check the model's name and the URL"
+        return ModelError(text, status=status)
+    retryable = status >= 500 or status in (200, 409, 425)
+    text = f"{shown} {'failed' if retryable else 'refused the request'} ({status}){told}"
+    return ModelError(text, retryable=retryable, retry_after_s=wait if retryable else None, status=status)
+
+
+def error_in(raw: bytes) -> tuple[str, str]:
+    """Return the message and the code of an error document, in whichever of the usual forms it comes."""
+    try:
+        document = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return "", ""
+    error = document.get("error", document) if isinstance(document, dict) else document
+    if isinstance(error, dict):
+        message = error.get("message") or error.get("detail") or ""
+        return str(message)[:10_000], str(error.get("code") or error.get("type") or "")
+    return (error[:10_000], "") if isinstance(error, str) else ("", "")
+
+
+def _status_in(raw: bytes) -> int | None:
+    """Return the status that stands in the body: gateways wrap errors of a provider in a 200."""
+    try:
+        error = msgspec.json.decode(raw)["error"]
+        stated = int(error.get("code") or error.get("status"))
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return stated if 400 <= stated < 600 else None
+
+
+def retry_after(headers: dict[str, str], now_s: float | None = None) -> float | None:
+    """Return the seconds the server asked us to wait, if it did so in a form that can be read.
+
+    Args:
+        headers: With lower-case names.
+        now_s: Seconds since 1970, for headers that name an instant; None: such headers are not read.
+    """
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        said = headers.get(name, "").strip()
+        if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", said):
+            return float(said) / unit
+    try:
+        instant = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return None if now_s is None else max(0.0, instant - now_s)

@@ -1,0 +1,114 @@
+"""How a loopback model server behaves: what it answers, how fast, what it breaks. Plain data for JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from msgspec import Meta, Struct
+
+FaultKind = Literal[
+    "rate_limit",
+    "quota",
+    "server_error",
+    "unavailable",
+    "bad_request",
+    "unauthorized",
+    "not_found",
+    "no_json_schema",
+    "redirect",
+    "reset",
+    "hang",
+    "trickle",
+    "invalid_body",
+    "half_body",
+    "html",
+    "wrong_charset",
+    "huge",
+    "gzip",
+    "gzip_bomb",
+    "bad_events",
+    "broken_stream",
+    "absurd_usage",
+    "no_usage",
+    "fenced",
+    "malformed",
+    "truncated",
+    "empty",
+    "refusal",
+    "content_filter",
+]
+"""What can go wrong. Up to `broken_stream` it is the transport that fails, after that what the reply says."""
+
+FAULT_KINDS: tuple[str, ...] = get_args(FaultKind)
+
+Times = Annotated[int, Meta(ge=1)]
+Milliseconds = Annotated[float, Meta(ge=0, le=3_600_000)]
+
+
+class Fault(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Break some requests. With no condition given: every request.
+
+    Args:
+        kind: What goes wrong.
+        requests: Numbers of the requests to break, counted from 1 in the order of arrival.
+        first: Break the first so many that match.
+        every: Break each so-many-th that matches.
+        first_per_prompt: Break the first so many of each distinct prompt, whatever the order of arrival.
+        match: Only requests whose last user message has this regular expression in it.
+        retry_after: Value of the `Retry-After` header.
+        delay_ms: Wait this long before breaking.
+    """
+
+    kind: FaultKind
+    requests: tuple[Times, ...] = ()
+    first: Times | None = None
+    every: Times | None = None
+    first_per_prompt: Times | None = None
+    match: str | None = None
+    retry_after: str | None = None
+    delay_ms: Milliseconds = 0
+
+
+class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Answer requests whose last user message has the regular expression `match` in it.
+
+    Args:
+        reply: The text; anything but a string is sent as JSON.
+        times: How often the rule may be used; None: always.
+    """
+
+    match: str
+    reply: Any
+    times: Times | None = None
+
+
+class Behaviour(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Everything about a server that can be said as data.
+
+    Args:
+        latency_ms: From the last byte of the request to the first byte of the reply.
+        chunk_ms: Pause between two chunks of a streamed reply.
+        chunk_words: Words in a chunk.
+        replies: A queue; each sample of each request takes the first one left. Then rules answer.
+        rules: Looked at in order.
+        faults: Looked at in order; the first that fits breaks the request.
+        api_key: If set, requests without it are refused, with the wrong key in the message as providers do.
+        max_parallel: Requests beyond so many at once are refused with 429.
+        cache_min_tokens: Shortest prompt the prefix cache looks at; 0 switches it off.
+        cache_block_tokens: Length of the prefix cache's blocks.
+        models: What `/v1/models` lists.
+        keep_bodies: How many request bodies are kept for `bodies`.
+    """
+
+    latency_ms: Milliseconds = 0
+    chunk_ms: Milliseconds = 0
+    chunk_words: Times = 3
+    replies: tuple[Any, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    api_key: str | None = None
+    max_parallel: Times | None = None
+    cache_min_tokens: Annotated[int, Meta(ge=0)] = 1024
+    cache_block_tokens: Times = 128
+    models: tuple[str, ...] = ("test-model",)
+    keep_bodies: Annotated[int, Meta(ge=0)] = 1000

@@ -1,0 +1,201 @@
+"""Breaking requests: which ones, and how."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+import zlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from .behaviour import Fault
+from .exchange import Exchange, head
+
+HUGE_BYTES = 1_000_000_000
+BOMB_BYTES = 200_000_000
+_BLOCK = b" " * 1_000_000
+
+
+class FaultPlan:
+    """Picks the requests to break."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self._faults = [(fault, re.compile(fault.match or "", re.DOTALL)) for fault in faults]
+        self._seen: Counter[int] = Counter()
+        self._tries: Counter[tuple[int, str]] = Counter()
+
+    def pick(self, number: int, prompt: str, digest: str) -> Fault | None:
+        """Return the first fault that fits this request; all of them count it."""
+        fitting = [self._fits(at, number, prompt, digest) for at in range(len(self._faults))]
+        return next((self._faults[at][0] for at, fits in enumerate(fitting) if fits), None)
+
+    def _fits(self, at: int, number: int, prompt: str, digest: str) -> bool:
+        fault, pattern = self._faults[at]
+        if not pattern.search(prompt):
+            return False
+        self._seen[at] += 1
+        self._tries[at, digest] += 1
+        conditions = [
+            not fault.requests or number in fault.requests,
+            fault.first is None or self._seen[at] <= fault.first,
+            fault.every is None or self._seen[at] % fault.every == 0,
+            fault.first_per_prompt is None or self._tries[at, digest] <= fault.first_per_prompt,
+        ]
+        return all(conditions)
+
+
+Perform = Callable[[Exchange, Fault, bytes], Awaitable[None]]
+"""Breaks one request; gets the body that would have been the answer."""
+
+
+def _status(status: int, code: str, message: str) -> Perform:
+    body = msgspec.json.encode({"error": {"message": message, "type": code, "code": code, "param": None}})
+
+    async def perform(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+        headers = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
+        exchange.send(status, body, headers=headers)
+
+    return perform
+
+
+async def _redirect(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.send(307, b"", headers={"Location": "http://127.0.0.1:9/v1/chat/completions"})
+
+
+async def _reset(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.reset()
+
+
+async def _hang(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    await asyncio.Event().wait()
+
+
+async def _trickle(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.write(head(200, "application/json", {"Content-Length": str(len(whole))}))
+    for byte in whole:
+        exchange.write(bytes((byte,)))
+        await asyncio.sleep(1)
+
+
+async def _invalid_body(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.send(200, whole[: len(whole) // 2])
+
+
+async def _half_body(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.write(
+        head(200, "application/json", {"Content-Length": str(len(whole))}) + whole[: len(whole) // 2]
+    )
+    exchange.close()
+
+
+async def _html(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.send(200, b"<!doctype html><title>Sign in</title><p>Please sign in.", "text/html; charset=utf-8")
+
+
+async def _wrong_charset(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    broken = whole.replace(b'"content":"', b'"content":"\xff\xfe caf\xe9 ')
+    exchange.send(200, broken, "application/json; charset=latin-1")
+
+
+async def _huge(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.write(head(200, "application/json", {"Transfer-Encoding": "chunked"}))
+    for _ in range(HUGE_BYTES // len(_BLOCK)):
+        exchange.write(b"%x\r\n%s\r\n" % (len(_BLOCK), _BLOCK))
+        if not await exchange.drained():
+            return
+    exchange.end_events()
+
+
+async def _gzip(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.send(200, gzip.compress(whole), headers={"Content-Encoding": "gzip"})
+
+
+async def _gzip_bomb(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.send(200, _bomb(), headers={"Content-Encoding": "gzip"})
+
+
+@cache
+def _bomb() -> bytes:
+    packer = zlib.compressobj(1, wbits=zlib.MAX_WBITS | 16)
+    return b"".join([*(packer.compress(_BLOCK) for _ in range(BOMB_BYTES // len(_BLOCK))), packer.flush()])
+
+
+async def _bad_events(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.start_events()
+    exchange.write_event(b'{"choices": [{"delta": {"content": "half of')
+    exchange.write_event(b"[DONE]")
+    exchange.end_events()
+
+
+async def _broken_stream(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.start_events()
+    exchange.write_event(b'{"choices":[{"index":0,"delta":{"role":"assistant","content":"The answer"}}]}')
+    await asyncio.sleep(0.01)
+    exchange.reset()
+
+
+TRANSPORT: dict[str, Perform] = {
+    "rate_limit": _status(429, "rate_limit_exceeded", "Rate limit reached; slow down."),
+    "quota": _status(429, "insufficient_quota", "You exceeded your current quota."),
+    "server_error": _status(500, "server_error", "The server had an error."),
+    "unavailable": _status(503, "overloaded", "The server is overloaded."),
+    "bad_request": _status(400, "invalid_request_error", "This request cannot be understood."),
+    "unauthorized": _status(401, "invalid_api_key", "Incorrect API key provided: sk-wrong-0123456789abcdef."),
+    "not_found": _status(404, "model_not_found", "The model does not exist."),
+    "redirect": _redirect,
+    "reset": _reset,
+    "hang": _hang,
+    "trickle": _trickle,
+    "invalid_body": _invalid_body,
+    "half_body": _half_body,
+    "html": _html,
+    "wrong_charset": _wrong_charset,
+    "huge": _huge,
+    "gzip": _gzip,
+    "gzip_bomb": _gzip_bomb,
+    "bad_events": _bad_events,
+    "broken_stream": _broken_stream,
+}
+"""The faults in which no proper completion is sent."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One choice of a completion."""
+
+    text: str
+    finish: str = "stop"
+    refusal: str | None = None
+
+
+def distort(kind: str, text: str) -> Said:
+    """Return what is said instead under a fault of content; other kinds leave the text alone."""
+    match kind:
+        case "fenced":
+            return Said(f"Sure, here it is:\n```json\n{text}\n```\nAnything else?")
+        case "malformed":
+            return Said(re.sub(r"[}\]]\s*$", ",", text.replace('"', "'", 2)) + " {'and':")
+        case "truncated":
+            return Said(text[: max(1, len(text) // 2)], finish="length")
+        case "empty":
+            return Said("")
+        case "refusal":
+            return Said("", refusal="I'm sorry, but I can't help with that.")
+        case "content_filter":
+            return Said("", finish="content_filter")
+        case _:
+            return Said(text)
+
+
+def distort_usage(kind: str, usage: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the usage figures as a fault of usage has them."""
+    if kind == "no_usage":
+        return None
+    if kind == "absurd_usage":
+        figures: dict[str, Any] = {"prompt_tokens": -5, "completion_tokens": 1e300, "total_tokens": "many"}
+        return {**figures, "prompt_tokens_details": {"cached_tokens": 10**12}, "cost": -3}
+    return usage

@@ -1,0 +1,78 @@
+"""The loopback model server in a process of its own: for measurements, and for tests that kill the client."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.request
+from typing import Any, Self
+
+import msgspec
+
+from .behaviour import Behaviour
+
+
+class ServerProcess:
+    """A `ModelServer` in another process; a context manager with the same face, but no `reply` function.
+
+    Args:
+        brain: `form` (data that fits the request's form) or `game24` (plays number puzzles).
+        settings: Those of `Behaviour`.
+
+    Attributes:
+        url: The base URL that clients are given, `…/v1`.
+    """
+
+    def __init__(self, *, brain: str = "form", **settings: Any) -> None:
+        self._settings = _as_data(settings)
+        self._brain = brain
+        self._process: subprocess.Popen[str] | None = None
+        self.url = ""
+
+    @property
+    def model(self) -> str:
+        """The server's first model, as a user would write it after `--model`."""
+        return f"openai-compatible:{self.url}#{self._settings.get('models', ['test-model'])[0]}"
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """The bodies of the requests since the last reset, oldest first."""
+        return self._http("GET", "/_bodies")
+
+    def stats(self) -> dict[str, Any]:
+        """Return the figures since the last reset."""
+        return self._http("GET", "/_stats")
+
+    def reset(self, **settings: Any) -> None:
+        """Forget all that was counted and change these settings."""
+        self._settings |= _as_data(settings)
+        self._http("POST", "/_reset", msgspec.json.encode(self._settings))
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "reasonry.testing.server", "--port", "0", "--brain", self._brain]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
+        if not self.url:
+            self._process.wait()
+            raise OSError("the model server did not start; what it wrote on stderr says why")
+        self.reset()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+    def _http(self, method: str, path: str, body: bytes | None = None) -> Any:
+        request = urllib.request.Request(self.url.removesuffix("/v1") + path, data=body, method=method)
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with direct.open(request, timeout=30) as response:
+            return msgspec.json.decode(response.read())
+
+
+def _as_data(settings: dict[str, Any]) -> dict[str, Any]:
+    checked = msgspec.convert(msgspec.to_builtins(settings), Behaviour)
+    return msgspec.to_builtins(checked)
