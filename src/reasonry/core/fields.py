@@ -1,0 +1,116 @@
+"""A stage's fields: checks what a thinker gave in `data` against their JSON schemas.
+
+Knows the keywords that a stage's fields need: `type`, `enum`, `const`, `minimum`, `maximum`,
+`exclusiveMinimum`, `exclusiveMaximum`, `minLength`, `maxLength`, `minItems`, `maxItems`, `items`,
+`properties`, `required`. It follows no references and runs no patterns, so it takes no longer than the data
+is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import UsageError
+from .strategy import Stage
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "array": (list, tuple),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+_BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "minimum": ("at least", lambda value, bound: value >= bound),
+    "maximum": ("at most", lambda value, bound: value <= bound),
+    "exclusiveMinimum": ("over", lambda value, bound: value > bound),
+    "exclusiveMaximum": ("under", lambda value, bound: value < bound),
+}
+
+_SIZES: dict[str, tuple[type, str, str]] = {
+    "minLength": (str, "at least", "characters"),
+    "maxLength": (str, "at most", "characters"),
+    "minItems": (list, "at least", "items"),
+    "maxItems": (list, "at most", "items"),
+}
+
+
+def check_fields(stage: Stage[Any], data: Mapping[str, Any]) -> None:
+    """Let pass what a thought of this stage may carry; names the stage does not know are no fault.
+
+    Raises:
+        UsageError: A required field is missing or a value is not what its schema says; `field` names it.
+    """
+    for field in stage.fields:
+        path = f"data.{field.name}"
+        if field.name not in data:
+            if field.required:
+                what = field.schema.get("description", "")
+                raise UsageError(
+                    f"Stage {stage.name} needs {path}{': ' + what if what else ''}",
+                    field=path,
+                    stage=stage.name,
+                    schema=dict(field.schema),
+                )
+            continue
+        fault = next(faults(data[field.name], field.schema, path), None)
+        if fault is not None:
+            raise UsageError(
+                f"Stage {stage.name}: {fault}", field=path, stage=stage.name, schema=dict(field.schema)
+            )
+
+
+def faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Yield what is wrong with a value, each as a sentence that begins with its path."""
+    kinds = schema.get("type")
+    if kinds is not None and not any(_is(value, kind) for kind in _listed(kinds)):
+        yield f"{path} must be of type {' or '.join(_listed(kinds))}"
+        return
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if choices is not None and not any(_same(value, choice) for choice in choices):
+        yield f"{path} must be one of: {', '.join(map(repr, choices))}"
+    yield from _bounds(value, schema, path)
+    if isinstance(value, (list, tuple)) and "items" in schema:
+        for place, item in enumerate(value):
+            yield from faults(item, schema["items"], f"{path}[{place}]")
+    if isinstance(value, dict):
+        yield from _members(value, schema, path)
+
+
+def _bounds(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    if _is(value, "number"):
+        for keyword, (words, holds) in _BOUNDS.items():
+            if keyword in schema and not holds(value, schema[keyword]):
+                yield f"{path} must be {words} {schema[keyword]}"
+    for keyword, (kind, words, unit) in _SIZES.items():
+        if keyword in schema and isinstance(value, kind):
+            enough = len(value) >= schema[keyword] if words == "at least" else len(value) <= schema[keyword]
+            if not enough:
+                yield f"{path} must have {words} {schema[keyword]} {unit}"
+
+
+def _members(value: Mapping[str, Any], schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield f"{path}.{name} is missing"
+    for name, part in schema.get("properties", {}).items():
+        if name in value:
+            yield from faults(value[name], part, f"{path}.{name}")
+
+
+def _is(value: Any, kind: str) -> bool:
+    if kind in ("number", "integer"):
+        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return plain and (kind == "number" or value == value // 1)
+    return isinstance(value, _TYPES[kind])
+
+
+def _same(value: Any, choice: Any) -> bool:
+    # Python takes True for 1; JSON does not.
+    return value == choice and isinstance(value, bool) == isinstance(choice, bool)
+
+
+def _listed(kinds: str | Sequence[str]) -> Sequence[str]:
+    return (kinds,) if isinstance(kinds, str) else kinds

@@ -1,0 +1,251 @@
+"""A guided session: where its lines of thought stand, and what may be thought next.
+
+A session has a main line and branches. Each line has its own stage, walked along the strategy's table. A
+thinker names the stage a thought belongs to: the line's own (stay) or a legal next one (move).
+
+Rule 1: `submit` is pure; a call it refuses has changed nothing.
+Rule 2: numbers are the thinker's own. They may repeat and jump, but what is referred to must be there.
+Rule 3: thinking may go on after its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ..errors import UsageError
+from .fields import check_fields
+from .strategy import Strategy
+
+_SHOWN_SPANS = 20
+
+
+class Line(Struct, frozen=True, array_like=True):
+    """Where one line of a session stands."""
+
+    stage: str
+    number: int = 0
+    """Of its latest thought; 0: none yet."""
+    total: int = 0
+    """Thoughts expected, as of its latest thought."""
+    thoughts: int = 0
+    left: int | None = None
+    """Number of the thought a branch left."""
+    parent: str | None = None
+    """The branch it left; None: the main line."""
+
+
+class Head(Struct, frozen=True, omit_defaults=True):
+    """Where a session stands: all that is needed to judge the next call, besides the numbers there are."""
+
+    main: Line
+    branches: dict[str, Line] = {}
+    """In the order in which they were begun."""
+    latest: str | None = None
+    """The branch of the latest thought; None: the main line."""
+    thoughts: int = 0
+    ended: bool = False
+    """Whether the latest thought said that no other is needed."""
+
+    def line(self, branch: str | None) -> Line:
+        """Return the line of that name; None: the main line."""
+        return self.main if branch is None else self.branches[branch]
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """One thought as its thinker hands it in, read and of the right types."""
+
+    thought: str
+    number: int
+    total: int
+    next_needed: bool
+    is_revision: bool = False
+    revises: int | None = None
+    branch_from: int | None = None
+    branch: str | None = None
+    """Empty: expressly on the main line."""
+    needs_more: bool = False
+    stage: str | None = None
+    data: dict[str, Any] | None = None
+    merge: str | None = None
+
+
+class Record(Struct, frozen=True, omit_defaults=True):
+    """What is kept of a thought besides its text, number and branch."""
+
+    stage: str = ""
+    total: int = 0
+    next_needed: bool = True
+    at_ms: int = 0
+    """UTC, milliseconds since 1970."""
+    came_from: str | None = None
+    """The stage before, where the thought moved its line."""
+    is_revision: bool = False
+    revises: int | None = None
+    branch_from: int | None = None
+    needs_more: bool = False
+    merges: str | None = None
+    data: dict[str, Any] | None = None
+    score: float | None = None
+
+
+class Placed(Struct, frozen=True):
+    """A thought that was taken: where the session stands now, and what to record."""
+
+    head: Head
+    branch: str | None
+    record: Record
+
+
+class Past(Protocol):
+    """The thoughts a session has already, as far as its rules ask."""
+
+    def has(self, number: int) -> bool:
+        """Whether some thought bears this number."""
+        ...
+
+    def place(self, number: int) -> tuple[str | None, str]:
+        """Return branch and stage of the latest thought of this number, which there is."""
+        ...
+
+    def numbers(self) -> Iterable[int]:
+        """Return all numbers, in any order."""
+        ...
+
+
+def open_session(strategy: Strategy[Any, Any]) -> Head:
+    """Return where a session without thoughts stands."""
+    return Head(Line(strategy.first))
+
+
+def submit(
+    strategy: Strategy[Any, Any],
+    head: Head,
+    call: Call,
+    past: Past,
+    *,
+    at_ms: int = 0,
+    demand_fields: bool = True,
+) -> Placed:
+    """Take one thought.
+
+    Args:
+        demand_fields: Whether a stage that is named demands its fields.
+
+    Raises:
+        IllegalTransitionError: The line cannot go to the stage named; `choices` has those it can go to.
+        UsageError: Another rule is broken; `field` names the part of the call.
+    """
+    if call.revises is not None:
+        _must_exist(past, "revisesThought", call.revises)
+    branch, line, left = _line_of(head, call, past)
+    _check_merge(head, call, branch)
+    stage = _stage_of(strategy, line, call, demand_fields)
+    total = max(call.total, call.number)
+    if call.needs_more and total == call.number:
+        total += 1
+    record = Record(
+        stage=stage,
+        total=total,
+        next_needed=call.next_needed,
+        at_ms=at_ms,
+        came_from=None if stage == line.stage else line.stage,
+        is_revision=call.is_revision or call.revises is not None,
+        revises=call.revises,
+        branch_from=left,
+        needs_more=call.needs_more,
+        merges=call.merge or None,
+        data=call.data,
+    )
+    stands = Line(stage, call.number, total, line.thoughts + 1, line.left, line.parent)
+    return Placed(_moved(head, branch, stands, not call.next_needed), branch, record)
+
+
+def _moved(head: Head, branch: str | None, line: Line, ended: bool) -> Head:
+    if branch is None:
+        return Head(line, head.branches, None, head.thoughts + 1, ended)
+    return Head(head.main, {**head.branches, branch: line}, branch, head.thoughts + 1, ended)
+
+
+def _line_of(head: Head, call: Call, past: Past) -> tuple[str | None, Line, int | None]:
+    """Return the branch (None: main line), where it stands, and the number it leaves or left off at."""
+    left = call.branch_from
+    if left is not None:
+        _must_exist(past, "branchFromThought", left)
+    name = call.branch
+    if name is None and left is not None:
+        name = _free_name(head)
+    if not name:
+        return None, head.main, left
+    if name in head.branches:
+        return name, head.branches[name], left
+    if left is not None:
+        parent, stage = past.place(left)
+    else:
+        parent = head.latest
+        stage, left = head.line(parent).stage, head.line(parent).number or None
+    return name, Line(stage, left=left, parent=parent), left
+
+
+def _free_name(head: Head) -> str:
+    count = 1
+    while f"branch-{count}" in head.branches:
+        count += 1
+    return f"branch-{count}"
+
+
+def _check_merge(head: Head, call: Call, branch: str | None) -> None:
+    if not call.merge:
+        return
+    if call.merge not in head.branches:
+        known = ", ".join(head.branches) or "none"
+        raise UsageError(
+            f"mergeBranch: there is no branch {call.merge!r} in this session. Its branches: {known}.",
+            field="mergeBranch",
+            choices=list(head.branches),
+        )
+    if call.merge == branch:
+        raise UsageError(
+            f"mergeBranch: branch {branch!r} cannot take itself back in; merge it on another line.",
+            field="mergeBranch",
+        )
+
+
+def _stage_of(strategy: Strategy[Any, Any], line: Line, call: Call, demand_fields: bool) -> str:
+    if call.stage is None:
+        return line.stage
+    if call.stage != line.stage:
+        strategy.check_move(line.stage, call.stage)
+    if demand_fields:
+        check_fields(strategy.stage(call.stage), call.data or {})
+    return call.stage
+
+
+def _must_exist(past: Past, field: str, number: int) -> None:
+    if past.has(number):
+        return
+    there = spans(past.numbers())
+    said = f"it has: {there}" if there else "it has none yet"
+    raise UsageError(
+        f"{field}: there is no thought {number} in this session; {said}.",
+        field=field,
+        number=number,
+        exists=there,
+    )
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """Return numbers as a short text: `1-5, 8`."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    texts = [str(a) if a == b else f"{a}-{b}" for a, b in found]
+    if len(texts) > _SHOWN_SPANS:
+        half = _SHOWN_SPANS // 2
+        texts = [*texts[:half], "…", *texts[-half:]]
+    return ", ".join(texts)

@@ -1,0 +1,189 @@
+"""Sessions and thoughts as the JSON documents that tools and the shell hand out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..core.strategy import Strategy, Thought
+from ..core.thought import Head, Record
+from .ports import SessionRow, ThoughtRow
+from .turn import MAX_SHOWN_CHARS, MAX_SHOWN_THOUGHTS, Taken, decode_head, decode_record, encode
+
+Document = dict[str, Any]
+
+
+class _Shown(Struct, frozen=True):
+    """The part of a record that a reply's history shows."""
+
+    is_revision: bool = False
+    revises: int | None = None
+    branch_from: int | None = None
+    merges: str | None = None
+
+
+_decode_shown = msgspec.json.Decoder(_Shown).decode
+
+
+def reply_document(taken: Taken, history: int | None) -> Document:
+    """Return the thinking tool's reply.
+
+    Args:
+        history: Most thoughts wanted; None: as many as fit.
+    """
+    record, head = taken.placed.record, taken.placed.head
+    shown = latest_thoughts([*taken.before, taken.thought], history)
+    return {
+        "thoughtNumber": taken.thought.number,
+        "totalThoughts": record.total,
+        "nextThoughtNeeded": record.next_needed,
+        "branches": list(head.branches),
+        "thoughtHistoryLength": head.thoughts,
+        "sessionId": taken.row.session_id,
+        "strategy": taken.row.strategy,
+        "stage": record.stage,
+        "nextStages": next_stages(taken.strategy, record.stage),
+        "thoughtHistory": shown,
+        "historyTruncated": len(shown) < head.thoughts,
+        "summary": None if record.next_needed else summary(head),
+        "notices": [msgspec.to_builtins(notice) for notice in taken.notices],
+    }
+
+
+def summary(head: Head) -> str:
+    """Return what is said when a session ends."""
+    return (
+        f"Sequential thinking complete: {head.thoughts} thoughts processed "
+        f"across {len(head.branches)} branches."
+    )
+
+
+def next_stages(strategy: Strategy[Any, Any], stage: str) -> list[Document]:
+    """Return the stages that may follow, in table order."""
+    table = strategy.by_name
+    if stage not in table:
+        return []
+    return [{"name": name, "description": table[name].description} for name in table[stage].to]
+
+
+def latest_thoughts(thoughts: Sequence[ThoughtRow], most: int | None) -> list[Document]:
+    """Return the latest thoughts, oldest first and whole, as many as fit into a reply."""
+    count = MAX_SHOWN_THOUGHTS if most is None else min(most, MAX_SHOWN_THOUGHTS)
+    room, shown = MAX_SHOWN_CHARS, list[Document]()
+    for thought in reversed(thoughts[-count:] if count else ()):
+        room -= len(thought.text)
+        if room < 0:
+            break
+        shown.append(_brief(thought))
+    shown.reverse()
+    return shown
+
+
+def _brief(thought: ThoughtRow) -> Document:
+    document: Document = {"thoughtNumber": thought.number, "thought": thought.text}
+    if thought.branch is not None:
+        document["branchId"] = thought.branch
+    record = _decode_shown(thought.body)
+    if record.is_revision:
+        document["isRevision"] = True
+    if record.revises is not None:
+        document["revisesThought"] = record.revises
+    if record.branch_from is not None:
+        document["branchFromThought"] = record.branch_from
+    if record.merges is not None:
+        document["mergeBranch"] = record.merges
+    return document
+
+
+def session_document(row: SessionRow, *, status: str | None = None) -> Document:
+    """Return a session as lists show it."""
+    document: Document = {
+        "sessionId": row.session_id,
+        "strategy": row.strategy,
+        "status": status or row.status,
+        "pinned": row.pinned,
+        "thoughtHistoryLength": row.thoughts,
+        "purpose": row.purpose,
+        "createdAt": instant(row.created_at_ms),
+        "usedAt": instant(row.used_at_ms),
+    }
+    if row.run_id is not None:
+        document["runId"] = row.run_id
+    return document
+
+
+def standing_document(row: SessionRow) -> Document:
+    """Return where the lines of a session stand; nothing for one that a run writes."""
+    if row.run_id is not None or row.head == b"{}":
+        return {}
+    head = decode_head(row.head)
+    line = head.line(head.latest)
+    return {
+        "stage": head.main.stage,
+        "ended": head.ended,
+        "latestThought": {"thoughtNumber": line.number, "totalThoughts": line.total, "branchId": head.latest},
+        "branches": [
+            {
+                "branchId": name,
+                "stage": branch.stage,
+                "branchFromThought": branch.left,
+                "parentBranchId": branch.parent,
+                "thoughts": branch.thoughts,
+                "latestThoughtNumber": branch.number,
+            }
+            for name, branch in head.branches.items()
+        ],
+    }
+
+
+def thought_document(thought: ThoughtRow) -> Document:
+    """Return all there is to a thought; what is not set is left out."""
+    record = decode_record(thought.body)
+    document: Document = {
+        "seq": thought.seq,
+        "thoughtNumber": thought.number,
+        "totalThoughts": record.total or None,
+        "nextThoughtNeeded": record.next_needed,
+        "thought": thought.text,
+        "stage": record.stage or None,
+        "fromStage": record.came_from,
+        "branchId": thought.branch,
+        "branchFromThought": record.branch_from,
+        "isRevision": record.is_revision or None,
+        "revisesThought": record.revises,
+        "needsMoreThoughts": record.needs_more or None,
+        "mergeBranch": record.merges,
+        "data": record.data,
+        "score": record.score,
+        "at": instant(record.at_ms) if record.at_ms else None,
+    }
+    return {name: value for name, value in document.items() if value is not None}
+
+
+def rows_of_run(thoughts: Iterable[Thought]) -> list[ThoughtRow]:
+    """Return the thoughts of a run as the rows of its session, numbered in the order they were had."""
+    rows, numbers = list[ThoughtRow](), dict[str, int]()
+    for number, one in enumerate(thoughts, 1):
+        record = Record(
+            stage=one.stage,
+            is_revision=one.revises is not None,
+            revises=one.revises,
+            branch_from=None if one.branch is None or one.leaves is None else numbers.get(one.leaves),
+            data=one.data or None,
+            score=one.score,
+        )
+        rows.append(ThoughtRow(number, number, one.text, one.branch, encode(record)))
+        if one.branch is not None:
+            numbers.setdefault(one.branch, number)
+    return rows
+
+
+def instant(at_ms: int) -> str:
+    """Return an instant as ISO 8601 text in UTC."""
+    return (
+        datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    )

@@ -1,0 +1,139 @@
+"""A whole session as JSON data that can be imported again, as Markdown to read, as Mermaid to look at.
+
+Thoughts are somebody else's text: in Markdown they cannot open tags, in Mermaid they cannot leave their
+label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+FORMATS = ("json", "markdown", "mermaid")
+KIND = "reasonry.session"
+VERSION = 1
+_LABEL_CHARS = 60
+
+Document = Mapping[str, Any]
+
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_LABEL_UNSAFE = re.compile(r"[^\w ,.;:!?()+*/=%-]")
+
+
+def export(session: Document, form: str) -> dict[str, Any]:
+    """Return a session in one of `FORMATS`.
+
+    Args:
+        session: The session's document, with all of its `thoughts`.
+    """
+    if form == "json":
+        return {"kind": KIND, "version": VERSION, "format": form, **session}
+    text = markdown(session) if form == "markdown" else mermaid(session)
+    return {"sessionId": session["sessionId"], "format": form, "text": text}
+
+
+# -- Markdown
+
+
+def markdown(session: Document) -> str:
+    """Return a session as a Markdown page: the main line, then each branch, in the order they were begun."""
+    thoughts: Sequence[Document] = session["thoughts"]
+    lines = [
+        f"# {_inline(session['purpose'] or 'Session')}",
+        "",
+        f"- Session: `{session['sessionId']}`",
+        f"- Strategy: {session['strategy']}",
+        f"- Begun: {session['createdAt']}, last used: {session['usedAt']}",
+        f"- Thoughts: {len(thoughts)}",
+    ]
+    for branch in _branches(thoughts):
+        own = [one for one in thoughts if one.get("branchId") == branch]
+        lines += ["", "## Main line" if branch is None else f"## Branch {_inline(branch)}{_left(own)}"]
+        for one in own:
+            lines += ["", *_thought_lines(one)]
+    return "\n".join(lines) + "\n"
+
+
+def _branches(thoughts: Iterable[Document]) -> list[str | None]:
+    """Return the lines there are, main line first."""
+    names = list(dict.fromkeys(one.get("branchId") for one in thoughts))
+    return sorted(names, key=lambda name: name is not None)
+
+
+def _left(own: Sequence[Document]) -> str:
+    point = own[0].get("branchFromThought") if own else None
+    return "" if point is None else f" (from thought {point})"
+
+
+def _thought_lines(one: Document) -> Iterator[str]:
+    total = f"/{one['totalThoughts']}" if "totalThoughts" in one else ""
+    yield f"### Thought {one['thoughtNumber']}{total}{_remarks(one)}"
+    yield ""
+    for line in one["thought"].splitlines() or [""]:
+        yield f"> {_TAG.sub(chr(92) + '<', line)}".rstrip()
+    data: Mapping[str, Any] = one.get("data") or {}
+    if data:
+        yield ""
+    for name, value in data.items():
+        yield f"- {_inline(str(name))}: {_inline(str(value))}"
+
+
+def _remarks(one: Document) -> str:
+    remarks = [f"`{one['stage']}`"] if one.get("stage") else []
+    if "revisesThought" in one:
+        remarks.append(f"revises thought {one['revisesThought']}")
+    elif one.get("isRevision"):
+        remarks.append("a revision")
+    if "mergeBranch" in one:
+        remarks.append(f"takes in branch {_inline(one['mergeBranch'])}")
+    if "score" in one:
+        remarks.append(f"score {one['score']:g}")
+    if not one.get("nextThoughtNeeded", True):
+        remarks.append("the end")
+    return f" ({', '.join(remarks)})" if remarks else ""
+
+
+def _inline(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", " ".join(text.split()))
+
+
+# -- Mermaid
+
+
+def mermaid(session: Document) -> str:
+    """Return a session as a Mermaid flowchart: thoughts as boxes, branches as dashed arrows from theirs."""
+    lines = ["flowchart TD"]
+    ends: dict[str | None, str] = {}
+    numbers: dict[int, str] = {}
+    for one in session["thoughts"]:
+        node, branch = f"t{one['seq']}", one.get("branchId")
+        lines.append(f'    {node}["{_label(one)}"]')
+        lines += _arrows(one, node, ends, numbers)
+        ends[branch], numbers[one["thoughtNumber"]] = node, node
+    return "\n".join(lines) + "\n"
+
+
+def _arrows(one: Document, node: str, ends: Mapping[Any, str], numbers: Mapping[Any, str]) -> Iterator[str]:
+    branch = one.get("branchId")
+    left, revised, merged = (one.get(name) for name in ("branchFromThought", "revisesThought", "mergeBranch"))
+    if branch in ends:
+        yield f"    {ends[branch]} --> {node}"
+    elif left in numbers:
+        yield f'    {numbers[left]} -.->|"{_safe(branch or "")}"| {node}'
+    if revised in numbers:
+        yield f"    {node} -.->|revises| {numbers[revised]}"
+    if merged is not None and merged in ends:
+        yield f"    {ends[merged]} -.->|merges| {node}"
+
+
+def _label(one: Document) -> str:
+    text = " ".join(one["thought"].split())
+    text = text if len(text) <= _LABEL_CHARS else text[: _LABEL_CHARS - 1] + "…"
+    stage = f" {one['stage']}" if one.get("stage") else ""
+    return f"{one['thoughtNumber']}{stage}<br/>{_safe(text)}"
+
+
+def _safe(text: str) -> str:
+    """Return text in which everything that Mermaid or a page could take for markup is spelt by its number."""
+    return _LABEL_UNSAFE.sub(lambda match: f"#{ord(match[0])};", text)

@@ -1,0 +1,296 @@
+"""Session files from elsewhere, read into rows: our own JSON export, and those of think-strategies.
+
+A session is walked again thought by thought, by the same rules as when it was thought, so nothing gets in
+that could not have been handed in. Our own export must hold in full. A think-strategies file may break the
+rules, since that server lets its thinkers do so: what cannot be followed there is kept in the thought's
+`data` and left out of the walk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.strategy import Strategy
+from ..core.thought import Call, Head, open_session, submit
+from ..errors import ReasonryError, TooLargeError, UsageError
+from . import arguments as read
+from .export import KIND, VERSION
+from .ports import SessionRow, ThoughtRow
+from .session_settings import SessionSettings
+from .turn import PURPOSE_CHARS, Find, Notice, encode
+
+_FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
+
+
+class Brought(Struct, frozen=True):
+    """A session read from a file, not yet written."""
+
+    strategy: str
+    thoughts: list[ThoughtRow]
+    head: Head
+    created_at_ms: int
+    used_at_ms: int
+    purpose: str
+    pinned: bool = False
+    session_id: str | None = None
+    """None: it cannot keep the one it had."""
+    notices: Sequence[Notice] = ()
+
+    def row(self, session_id: str) -> SessionRow:
+        """Return the session's row under an id."""
+        return SessionRow(
+            session_id,
+            self.strategy,
+            self.created_at_ms,
+            self.used_at_ms,
+            pinned=self.pinned,
+            thoughts=len(self.thoughts),
+            purpose=self.purpose,
+            head=encode(self.head),
+        )
+
+
+class _Rows:
+    """The thoughts taken so far, as the rules see them."""
+
+    def __init__(self) -> None:
+        self.rows: list[ThoughtRow] = []
+        self.places: dict[int, tuple[str | None, str]] = {}
+
+    def has(self, number: int) -> bool:
+        return number in self.places
+
+    def place(self, number: int) -> tuple[str | None, str]:
+        return self.places[number]
+
+    def numbers(self) -> Iterable[int]:
+        return self.places
+
+
+def read_session(
+    content: str | bytes | Mapping[str, Any], find: Find, settings: SessionSettings, now_ms: int
+) -> Brought:
+    """Read a session file.
+
+    Raises:
+        UsageError: It is no session, or breaks its rules; `line` or `thought` says where.
+        TooLargeError: It is over the limits.
+    """
+    document = _document(content)
+    if document.get("kind") == KIND:
+        return _own(document, find, settings, now_ms)
+    if isinstance(document.get("thoughtHistory"), list):
+        return _foreign(document, find, settings, now_ms)
+    raise UsageError(
+        "This is no session: expected a JSON export of `reasonry sessions export`, "
+        "or a session.json of think-strategies"
+    )
+
+
+def _document(content: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(content, Mapping):
+        return content
+    try:
+        document = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise UsageError(f"This is no session: it is not JSON ({error})") from None
+    if not isinstance(document, dict):
+        raise UsageError("This is no session: expected a JSON object")
+    return document
+
+
+# -- our own export
+
+
+def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now_ms: int) -> Brought:
+    if document.get("version") != VERSION:
+        raise UsageError(
+            f"This session was exported in version {read.shown(document.get('version'))}; "
+            f"this Reasonry reads version {VERSION}"
+        )
+    strategy = find(read.text_of(document, "strategy"))
+    thoughts = _listed(document.get("thoughts"), settings)
+    past, head = _Rows(), open_session(strategy)
+    for place, one in enumerate(thoughts, 1):
+        try:
+            call = _own_call(one, settings)
+            head = _take(strategy, head, call, past, _instant(one.get("at"), now_ms))
+        except ReasonryError as error:
+            raise _at(error, place) from None
+    _check_branches(head, settings)
+    return Brought(
+        strategy.name,
+        past.rows,
+        head,
+        _instant(document.get("createdAt"), now_ms),
+        now_ms,
+        read.text_of(document, "purpose", "")[:PURPOSE_CHARS],
+        read.bool_of(document, "pinned", False),
+        read.id_of(document, "sessionId", None),
+    )
+
+
+def _own_call(one: Mapping[str, Any], settings: SessionSettings) -> Call:
+    number = read.int_of(one, "thoughtNumber")
+    data = one.get("data")
+    if data is not None and not isinstance(data, dict):
+        raise UsageError("data must be an object", field="data")
+    return Call(
+        thought=read.text_of(one, "thought", most=settings.max_thought_chars),
+        number=number,
+        total=read.int_of(one, "totalThoughts", number),
+        next_needed=read.bool_of(one, "nextThoughtNeeded", True),
+        is_revision=read.bool_of(one, "isRevision", False),
+        revises=read.int_of(one, "revisesThought", None),
+        branch_from=read.int_of(one, "branchFromThought", None),
+        branch=read.text_of(one, "branchId", ""),
+        needs_more=read.bool_of(one, "needsMoreThoughts", False),
+        stage=read.text_of(one, "stage", None),
+        data=None if data is None else read.json_of("data", data, settings.max_thought_chars),
+        merge=read.text_of(one, "mergeBranch", None),
+    )
+
+
+# -- think-strategies
+
+
+def _foreign(document: Mapping[str, Any], find: Find, settings: SessionSettings, now_ms: int) -> Brought:
+    thoughts = _listed(_with_branches(document), settings)
+    named = document.get("strategy") or next((one.get("strategy") for one in thoughts), None)
+    strategy, notices = _foreign_strategy(named, find)
+    past, head = _Rows(), open_session(strategy)
+    ended_at = _instant(document.get("timestamp"), now_ms)
+    for place, one in enumerate(thoughts, 1):
+        try:
+            call = _foreign_call(one, place, strategy, head, past, settings)
+            head = _take(strategy, head, call, past, _instant(one.get("timestamp"), ended_at))
+        except ReasonryError as error:
+            raise _at(error, place) from None
+    _check_branches(head, settings)
+    purpose = document.get("sessionPurpose") or (past.rows[0].text if past.rows else "")
+    short = " ".join(str(purpose)[: 2 * PURPOSE_CHARS].split())[:PURPOSE_CHARS]
+    begun_at = min([_instant(one.get("timestamp"), ended_at) for one in thoughts], default=ended_at)
+    return Brought(strategy.name, past.rows, head, begun_at, now_ms, short, notices=notices)
+
+
+def _foreign_strategy(name: Any, find: Find) -> tuple[Strategy[Any, Any], Sequence[Notice]]:
+    try:
+        return find(str(name)), ()
+    except UsageError:
+        message = f"Strategy {read.shown(name)} is not known here; the session was imported as linear."
+        return find("linear"), (Notice("strategy", "", message),)
+
+
+def _with_branches(document: Mapping[str, Any]) -> list[Any]:
+    """Return the history, and behind it the branches whose thoughts it lacks."""
+    thoughts: list[Any] = list(document["thoughtHistory"])
+    there = {one.get("branchId") for one in thoughts if isinstance(one, dict)}
+    branches = document.get("branches")
+    for name, own in (branches if isinstance(branches, dict) else {}).items():
+        if name not in there and isinstance(own, list):
+            thoughts += [{"branchId": name, **one} for one in own if isinstance(one, dict)]
+    return thoughts
+
+
+def _foreign_call(
+    one: Mapping[str, Any],
+    place: int,
+    strategy: Strategy[Any, Any],
+    head: Head,
+    past: _Rows,
+    settings: SessionSettings,
+) -> Call:
+    number = _positive(one.get("thoughtNumber")) or place
+    data: dict[str, Any] = {name: one[name] for name in _FOREIGN_DATA if one.get(name) is not None}
+    branch = one.get("branchId")
+    call = Call(
+        thought=read.text_of(one, "thought", "", most=settings.max_thought_chars),
+        number=number,
+        total=_positive(one.get("totalThoughts")) or number,
+        next_needed=one.get("nextThoughtNeeded") is not False,
+        is_revision=one.get("isRevision") is True,
+        revises=_known(one, "revisesThought", past, data),
+        branch_from=_known(one, "branchFromThought", past, data),
+        branch=read.text_of(one, "branchId") if isinstance(branch, str) else "",
+    )
+    stage = one.get("currentStage") or one.get("stage")
+    if isinstance(stage, str):
+        call = _on_stage(call, stage, strategy, head, data)
+    return replace(call, data=read.json_of("data", data, settings.max_thought_chars) if data else None)
+
+
+def _on_stage(call: Call, stage: str, strategy: Strategy[Any, Any], head: Head, data: dict[str, Any]) -> Call:
+    """Name the stage where the table allows it, else note it."""
+    line = head.branches.get(call.branch or "", head.main)
+    if stage == line.stage or stage in strategy.stage(line.stage).to:
+        return replace(call, stage=stage)
+    data["stage"] = stage
+    return call
+
+
+def _known(one: Mapping[str, Any], name: str, past: _Rows, data: dict[str, Any]) -> int | None:
+    number = _positive(one.get(name))
+    if number is None or past.has(number):
+        return number
+    data[name] = number
+    return None
+
+
+def _positive(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value <= read.MAX_INT:
+        return None
+    return int(value)
+
+
+# -- both
+
+
+def _take(strategy: Strategy[Any, Any], head: Head, call: Call, past: _Rows, at_ms: int) -> Head:
+    placed = submit(strategy, head, call, past, at_ms=at_ms, demand_fields=False)
+    row = ThoughtRow(len(past.rows) + 1, call.number, call.thought, placed.branch, encode(placed.record))
+    past.rows.append(row)
+    past.places[call.number] = (placed.branch, placed.record.stage)
+    return placed.head
+
+
+def _listed(thoughts: Any, settings: SessionSettings) -> list[dict[str, Any]]:
+    if not isinstance(thoughts, list) or not all(isinstance(one, dict) for one in thoughts):
+        raise UsageError("This is no session: its thoughts must be a list of objects")
+    if len(thoughts) > settings.max_thoughts:
+        raise TooLargeError(
+            f"The session has {len(thoughts):,} thoughts; the limit is {settings.max_thoughts:,}",
+            limit=settings.max_thoughts,
+        )
+    return thoughts
+
+
+def _check_branches(head: Head, settings: SessionSettings) -> None:
+    if len(head.branches) > settings.max_branches:
+        raise TooLargeError(
+            f"The session has {len(head.branches):,} branches; the limit is {settings.max_branches:,}",
+            limit=settings.max_branches,
+        )
+
+
+def _instant(written: Any, usual: int) -> int:
+    if not isinstance(written, str) or not _INSTANT.fullmatch(written):
+        return usual
+    try:
+        at = datetime.fromisoformat(written)
+    except ValueError:
+        return usual
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(int(at.timestamp() * 1_000), 0)
+
+
+def _at(error: ReasonryError, place: int) -> ReasonryError:
+    kind: Callable[..., ReasonryError] = type(error)
+    return kind(f"thought {place} of the session: {error.message}", thought=place, **error.details)

@@ -1,0 +1,89 @@
+"""Settings of guided sessions: how long they live and how large they may grow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from ..errors import UsageError
+
+OnExpiry = Literal["archive", "delete"]
+
+_DAY_S = 86_400.0
+
+
+class SessionSettings(Struct, frozen=True):
+    """The settings; `from_environ` reads them from `REASONRY_…` variables."""
+
+    ttl_s: float = 1_800.0
+    """Seconds a session stays active after its last use."""
+    on_expiry: OnExpiry | None = None
+    """What becomes of it then; None: archived in a durable store, deleted in memory."""
+    retention_s: float = 30 * _DAY_S
+    """Seconds after its last use until an archived session is deleted for good, unless it is pinned."""
+    max_thoughts: int = 1_000
+    """Of one session."""
+    max_branches: int = 100
+    """Of one session."""
+    max_thought_chars: int = 50_000
+    """Of one thought; its `data`, as JSON, may be as long again."""
+
+    @staticmethod
+    def from_environ(environ: Mapping[str, str]) -> SessionSettings:
+        """Read the settings that are set; the others have their defaults.
+
+        Raises:
+            UsageError: A value is no legal one; `option` names the variable.
+        """
+        usual = SessionSettings()
+        return SessionSettings(
+            ttl_s=_seconds(environ, "REASONRY_SESSION_TTL_S", usual.ttl_s),
+            on_expiry=_on_expiry(environ),
+            retention_s=_seconds(environ, "REASONRY_SESSION_RETENTION_S", usual.retention_s),
+            max_thoughts=_count(environ, "REASONRY_MAX_THOUGHTS", usual.max_thoughts),
+            max_branches=_count(environ, "REASONRY_MAX_BRANCHES", usual.max_branches),
+            max_thought_chars=_count(environ, "REASONRY_MAX_THOUGHT_CHARS", usual.max_thought_chars),
+        )
+
+
+def _seconds(environ: Mapping[str, str], name: str, usual: float) -> float:
+    written = environ.get(name, "").strip()
+    if not written:
+        return usual
+    try:
+        value = float(written)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise UsageError(f"{name} must be a number of seconds over 0, not {written[:40]!r}", option=name)
+    return value
+
+
+def _count(environ: Mapping[str, str], name: str, usual: int) -> int:
+    written = environ.get(name, "").strip()
+    if not written:
+        return usual
+    digits = written.replace("_", "")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 9 and int(digits) > 0):
+        raise UsageError(
+            f"{name} must be a whole number from 1 to 999,999,999, not {written[:40]!r}", option=name
+        )
+    return int(digits)
+
+
+def _on_expiry(environ: Mapping[str, str]) -> OnExpiry | None:
+    written = environ.get("REASONRY_SESSION_ON_EXPIRY", "").strip().lower()
+    match written:
+        case "":
+            return None
+        case "archive" | "delete":
+            return written
+        case _:
+            raise UsageError(
+                f"REASONRY_SESSION_ON_EXPIRY must be archive or delete, not {written[:40]!r}",
+                option="REASONRY_SESSION_ON_EXPIRY",
+                choices=["archive", "delete"],
+            )

@@ -1,0 +1,386 @@
+"""Guided sessions: an agent hands in its thoughts, and everything about them is kept and found again.
+
+Rule 1: every change is one transaction of the store; what is refused has changed nothing.
+Rule 2: thoughts live in the store. A process holds none of them, whatever the number of sessions.
+Rule 3: nothing runs by itself. What has expired is swept, at most once a minute, when sessions are used.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ..core.strategy import Strategy
+from ..errors import ConflictError, NotFoundError, StoreError, UsageError
+from . import arguments as read
+from . import export, imports
+from .documents import (
+    Document,
+    latest_thoughts,
+    next_stages,
+    reply_document,
+    session_document,
+    standing_document,
+    thought_document,
+)
+from .ids import new_id as new_uuid
+from .ports import SessionChange, SessionRow, SessionView, Store, ThoughtRow
+from .session_settings import SessionSettings
+from .turn import MAX_SHOWN_THOUGHTS, Notice, Turn, decode_head, is_over
+
+Arguments = Mapping[str, Any]
+RunThoughts = Callable[[str], Awaitable[Sequence[ThoughtRow]]]
+T = TypeVar("T")
+
+SWEEP_EVERY_MS = 60_000
+PAGE = 50
+MAX_PAGE = 500
+JUST_BEGUN = 3
+"""Thoughts up to which a session is taken for one that may have been begun by mistake."""
+_EXCERPT_CHARS = 100
+
+
+def now_ms() -> int:
+    """Return the time, UTC, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Sessions:
+    """The sessions of one store. Every method takes the arguments as they came and returns a JSON document.
+
+    Args:
+        strategies: The registry, by canonical name.
+        clock: Milliseconds since 1970, UTC.
+        run_thoughts: Reads the thoughts of a session that a run writes, by run id.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        strategies: Mapping[str, Strategy[Any, Any]],
+        settings: SessionSettings | None = None,
+        clock: Callable[[], int] = now_ms,
+        new_id: Callable[[], str] = new_uuid,
+        run_thoughts: RunThoughts | None = None,
+    ) -> None:
+        self.store = store
+        self.settings = settings or SessionSettings()
+        self._names = {name: one for one in strategies.values() for name in (*one.aliases, one.name)}
+        self._known = builtins.list(strategies)
+        self._clock = clock
+        self._new_id = new_id
+        self._run_thoughts = run_thoughts
+        self._swept_at_ms = 0
+        usual = "archive" if store.durable else "delete"
+        self._lapses = (self.settings.on_expiry or usual) == "delete"
+
+    def strategy(self, name: str) -> Strategy[Any, Any]:
+        """Return the strategy that goes by a name or alias; dashes are underscores.
+
+        Raises:
+            UsageError: There is none; `choices` has the names.
+        """
+        found = self._names.get(name) or self._names.get(name.strip().lower().replace("-", "_"))
+        if found is None:
+            known = ", ".join(self._known)
+            raise UsageError(
+                f"There is no strategy {read.shown(name)}. The strategies: {known}.",
+                field="strategy",
+                choices=self._known,
+            )
+        return found
+
+    # -- thinking
+
+    async def think(
+        self, arguments: Arguments, *, bound: str | None = None, exact_id: str | None = None
+    ) -> Document:
+        """Take a thought and say where the session stands.
+
+        Args:
+            bound: The session that a call without `sessionId` is for; None: it begins one.
+            exact_id: The one session of this tool, whatever the arguments say; begun under this id.
+
+        Raises:
+            UsageError: The call breaks a rule; nothing has changed.
+        """
+        request = read.read_request(arguments, self.settings)
+        asked = exact_id or request.session_id or bound
+        turn = Turn(
+            request=request,
+            asked=asked,
+            target=asked or self._new_id(),
+            exact=exact_id is not None,
+            lapses=self._lapses,
+            now_ms=self._clock(),
+            settings=self.settings,
+            find=self.strategy,
+            new_id=self._new_id,
+        )
+        try:
+            taken = await self.store.change(turn.target, turn.decide)
+        except UsageError as error:
+            raise await self._with_way_back(error, turn) from None
+        document = reply_document(taken, request.history)
+        if exact_id is not None and request.session_id not in (None, exact_id):
+            message = "This tool thinks in one session of its own, whatever sessionId says."
+            notice = Notice("bound", request.session_id or "", message)
+            document["notices"].append(msgspec.to_builtins(notice))
+        # The thought is kept; a sweep that fails now is made up for by the next one.
+        with contextlib.suppress(StoreError):
+            await self.sweep()
+        return document
+
+    async def _with_way_back(self, error: UsageError, turn: Turn) -> UsageError:
+        """Name the latest earlier session where a call refers to thoughts that a new session cannot have."""
+        if "exists" not in error.details or turn.found > JUST_BEGUN:
+            return error
+        rows = await self.store.sessions(limit=PAGE)
+        earlier = next((row for row in rows if row.session_id != turn.asked and row.run_id is None), None)
+        if earlier is None:
+            return error
+        more = (
+            f" This session has just begun. The latest earlier one is {earlier.session_id} "
+            f"({earlier.thoughts} thoughts, {earlier.strategy}): to go on with it, pass that as sessionId."
+        )
+        return UsageError(error.message + more, **error.details, earlierSessionId=earlier.session_id)
+
+    async def sweep(self, *, now: bool = False) -> None:
+        """Archive or delete what has expired, and delete what was kept long enough.
+
+        Args:
+            now: Even if the last sweep was less than a minute ago.
+        """
+        at = self._clock()
+        if not now and at - self._swept_at_ms < SWEEP_EVERY_MS:
+            return
+        self._swept_at_ms = at
+        ttl_ms, retention_ms = int(self.settings.ttl_s * 1_000), int(self.settings.retention_s * 1_000)
+        await self.store.expire_sessions(unused_since_ms=at - ttl_ms, delete=self._lapses)
+        await self.store.purge_sessions(unused_since_ms=at - retention_ms)
+
+    # -- looking
+
+    async def list(self, arguments: Arguments) -> Document:
+        """Return sessions, last used first: `status` (active, archived, all), `limit`, `cursor`."""
+        status = read.choice_of(arguments, "status", ("active", "archived", "all"), "active")
+        limit, cursor = self._page(arguments), read.id_of(arguments, "cursor", None)
+        await self.sweep(now=True)
+        try:
+            rows = await self.store.sessions(
+                status=None if status == "all" else status, limit=limit + 1, before=cursor
+            )
+        except NotFoundError:
+            raise _bad_cursor(cursor) from None
+        more = rows[limit - 1].session_id if len(rows) > limit else None
+        return {"sessions": [session_document(row) for row in rows[:limit]], "nextCursor": more}
+
+    async def get(self, arguments: Arguments) -> Document:
+        """Return a session and a page of its thoughts: `from`, `to` (numbers), `branchId` ("": main line)."""
+        row = await self._row(read.id_of(arguments, "sessionId"))
+        first, last = read.int_of(arguments, "from", None), read.int_of(arguments, "to", None)
+        branch = read.text_of(arguments, "branchId", None)
+        limit, after = self._page(arguments), _position(arguments)
+        if row.run_id is None:
+            rows = await self.store.thoughts(
+                row.session_id, first=first, last=last, branch=branch, after_seq=after, limit=limit + 1
+            )
+        else:
+            rows = [
+                one
+                for one in await self._all_thoughts(row)
+                if one.seq > after
+                and (first is None or one.number >= first)
+                and (last is None or one.number <= last)
+                and (branch is None or (one.branch or "") == branch)
+            ]
+        return {
+            **self._document(row),
+            **standing_document(row),
+            "thoughts": [thought_document(one) for one in rows[:limit]],
+            "nextCursor": str(rows[limit - 1].seq) if len(rows) > limit else None,
+        }
+
+    async def search(self, arguments: Arguments) -> Document:
+        """Return the thoughts that contain `query`, whatever its case, in all sessions or one."""
+        query = read.text_of(arguments, "query", most=1_000)
+        if not query:
+            raise UsageError("query is empty; give the text to look for", field="query")
+        session_id = read.id_of(arguments, "sessionId", None)
+        limit, after = self._page(arguments), _position(arguments)
+        if session_id is not None:
+            await self._row(session_id)
+        found = await self.store.search_thoughts(query, session_id=session_id, after=after, limit=limit + 1)
+        matches = [_match(owner, one, query) for _, owner, one in found[:limit]]
+        return {"matches": matches, "nextCursor": str(found[limit - 1][0]) if len(found) > limit else None}
+
+    async def resume(self, arguments: Arguments) -> Document:
+        """Take a session up again: this is use. Returns where it stands and its latest thoughts."""
+        at = self._clock()
+
+        def decide(view: SessionView) -> SessionChange:
+            row = self._present(view.row, read.id_of(arguments, "sessionId"), at)
+            if row.run_id is not None:
+                raise ConflictError(
+                    f"session {row.session_id} is the record of run {row.run_id}; resume the run",
+                    run_id=row.run_id,
+                )
+            row = replace(row, status="active", used_at_ms=at)
+            return SessionChange(row, value=(row, view.latest(MAX_SHOWN_THOUGHTS)))
+
+        row, thoughts = await self.store.change(read.id_of(arguments, "sessionId"), decide)
+        history = read.int_of(arguments, "history", None, least=0)
+        shown = latest_thoughts(thoughts, history)
+        head = decode_head(row.head)
+        stage = head.line(head.latest).stage
+        return {
+            **self._document(row),
+            **standing_document(row),
+            "stage": stage,
+            "nextStages": next_stages(self.strategy(row.strategy), stage),
+            "thoughtHistory": shown,
+            "historyTruncated": len(shown) < row.thoughts,
+        }
+
+    # -- taking out and in
+
+    async def export(self, arguments: Arguments) -> Document:
+        """Return a session whole: as JSON data, or in `text` as `markdown` or `mermaid`."""
+        form = read.choice_of(arguments, "format", export.FORMATS, "json")
+        row = await self._row(read.id_of(arguments, "sessionId"))
+        whole = {
+            **self._document(row),
+            **standing_document(row),
+            "thoughts": [thought_document(one) for one in await self._all_thoughts(row)],
+        }
+        return export.export(whole, form)
+
+    async def import_(self, content: str | bytes | Mapping[str, Any]) -> Document:
+        """Take in a session: our own JSON export, or a session file of think-strategies.
+
+        It keeps its id if that is free and gets a new one otherwise.
+
+        Raises:
+            UsageError: The content is neither, or breaks the rules of a session.
+            TooLargeError: A thought or the session is over the limits.
+        """
+        brought = imports.read_session(content, self.strategy, self.settings, self._clock())
+        notices = builtins.list(brought.notices)
+        session_id = brought.session_id or self._new_id()
+        try:
+            await self._import(brought, session_id)
+        except ConflictError:
+            message = "There is a session of this id already; the import is a copy under a new id."
+            notices.append(Notice("exists", session_id, message))
+            session_id = self._new_id()
+            await self._import(brought, session_id)
+        row = await self.store.session(session_id)
+        return {**self._document(row), "notices": [msgspec.to_builtins(one) for one in notices]}
+
+    async def _import(self, brought: imports.Brought, session_id: str) -> None:
+        await self.store.import_session(brought.row(session_id), brought.thoughts)
+
+    # -- keeping and forgetting
+
+    async def pin(self, arguments: Arguments) -> Document:
+        """Keep a session from expiring, or with `pinned` false let it; this is not use."""
+        session_id, pinned = read.id_of(arguments, "sessionId"), read.bool_of(arguments, "pinned", True)
+        at = self._clock()
+
+        def decide(view: SessionView) -> SessionChange:
+            row = replace(self._present(view.row, session_id, at), pinned=pinned)
+            return SessionChange(row, value=row)
+
+        return self._document(await self.store.change(session_id, decide))
+
+    async def delete(self, arguments: Arguments) -> Document:
+        """Forget a session and its thoughts; with it the run that wrote it, if any."""
+        row = await self._row(read.id_of(arguments, "sessionId"))
+        if row.run_id is not None:
+            with contextlib.suppress(NotFoundError):
+                async with self.store.drive(row.run_id):
+                    await self.store.delete_run(row.run_id)
+        # Deleting the run may have taken the session along.
+        with contextlib.suppress(NotFoundError):
+            await self.store.delete_session(row.session_id)
+        return {"sessionId": row.session_id, "deleted": True}
+
+    async def clear(self) -> int:
+        """Forget all guided sessions, not those of runs; return how many."""
+        count, before = 0, None
+        while rows := await self.store.sessions(limit=MAX_PAGE, before=before):
+            guided = [row for row in rows if row.run_id is None]
+            kept = [row for row in rows if row.run_id is not None]
+            for row in guided:
+                await self.store.delete_session(row.session_id)
+            count += len(guided)
+            before = kept[-1].session_id if kept else before
+            if len(rows) < MAX_PAGE:
+                break
+        return count
+
+    # -- rows
+
+    def _document(self, row: SessionRow) -> Document:
+        over = row.status == "active" and is_over(row, self.settings, self._clock())
+        return session_document(row, status="archived" if over else None)
+
+    async def _row(self, session_id: str) -> SessionRow:
+        return self._present(await self.store.session(session_id), session_id, self._clock())
+
+    def _present(self, row: SessionRow | None, session_id: str, at_ms: int) -> SessionRow:
+        """Return the row unless the session is not there or is over and only waits to be swept."""
+        gone = row is None or (self._lapses and row.status == "active" and is_over(row, self.settings, at_ms))
+        if row is None or gone:
+            raise NotFoundError(
+                f"No session {read.shown(session_id)}; `list` shows which there are", sessionId=session_id
+            )
+        return row
+
+    async def _all_thoughts(self, row: SessionRow) -> Sequence[ThoughtRow]:
+        if row.run_id is not None:
+            return [] if self._run_thoughts is None else await self._run_thoughts(row.run_id)
+        rows, after = builtins.list[ThoughtRow](), 0
+        while page := await self.store.thoughts(row.session_id, after_seq=after, limit=MAX_PAGE):
+            rows += page
+            after = page[-1].seq
+        return rows
+
+    @staticmethod
+    def _page(arguments: Arguments) -> int:
+        return read.int_of(arguments, "limit", PAGE, most=MAX_PAGE)
+
+
+def _position(arguments: Arguments) -> int:
+    cursor = read.text_of(arguments, "cursor", None)
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
+        raise _bad_cursor(cursor)
+    return int(cursor)
+
+
+def _bad_cursor(cursor: str) -> UsageError:
+    return UsageError(
+        f"cursor {read.shown(cursor)} is not a `nextCursor` of this list; leave it out to start anew",
+        field="cursor",
+    )
+
+
+def _match(session_id: str, thought: ThoughtRow, query: str) -> Document:
+    document = thought_document(thought)
+    excerpt = _excerpt(document.pop("thought"), query)
+    return {"sessionId": session_id, **document, "excerpt": excerpt}
+
+
+def _excerpt(text: str, query: str) -> str:
+    """Return the neighbourhood of the first match."""
+    place = max(text.lower().find(query.lower()), 0)
+    start, end = max(place - _EXCERPT_CHARS, 0), place + len(query) + _EXCERPT_CHARS
+    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")

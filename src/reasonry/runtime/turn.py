@@ -1,0 +1,214 @@
+"""One turn of guided thinking: decides, inside a transaction, what a call makes of its session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..core.strategy import Strategy
+from ..core.thought import Head, Placed, Record, open_session, submit
+from ..errors import ConflictError, NotFoundError, TooLargeError, UsageError
+from .arguments import Request, shown
+from .ports import SessionChange, SessionRow, SessionView, ThoughtRow
+from .session_settings import SessionSettings
+
+MAX_SHOWN_THOUGHTS = 20
+MAX_SHOWN_CHARS = 8_000
+PURPOSE_CHARS = 100
+
+encode = msgspec.json.Encoder().encode
+decode_head = msgspec.json.Decoder(Head).decode
+decode_record = msgspec.json.Decoder(Record).decode
+
+Find = Callable[[str], Strategy[Any, Any]]
+"""Returns a strategy by name or alias."""
+
+
+class Notice(Struct, frozen=True, rename="camel"):
+    """Something the caller did not ask for and must know."""
+
+    reason: str
+    requested_session_id: str
+    message: str
+
+
+class Taken(Struct, frozen=True):
+    """What came of a turn: the session and the thought as written, and the latest thoughts before."""
+
+    strategy: Strategy[Any, Any]
+    row: SessionRow
+    thought: ThoughtRow
+    placed: Placed
+    before: list[ThoughtRow]
+    notices: list[Notice]
+
+
+class _Past:
+    """The thoughts of a session as the rules see them; read only where a rule asks."""
+
+    def __init__(self, view: SessionView, thoughts: int) -> None:
+        self._view = view
+        self._thoughts = thoughts
+
+    def has(self, number: int) -> bool:
+        return self._thoughts > 0 and self._view.has_number(number)
+
+    def place(self, number: int) -> tuple[str | None, str]:
+        count = MAX_SHOWN_THOUGHTS
+        while True:
+            for thought in reversed(self._view.latest(count)):
+                if thought.number == number:
+                    return thought.branch, decode_record(thought.body).stage
+            if count >= self._thoughts:
+                raise NotFoundError(f"there is no thought {number}")
+            count *= 4
+
+    def numbers(self) -> Iterable[int]:
+        if not self._thoughts:
+            return []
+        return [thought.number for thought in self._view.latest(self._thoughts)]
+
+
+@dataclass
+class Turn:
+    """One call, and what it needs to be decided.
+
+    Args:
+        asked: The session the call is for; None: a new one.
+        target: The id under which the store looks; also that of a new session if no id was asked for.
+        exact: Whether a new session gets exactly the id asked for.
+        lapses: Whether an expired session is over, rather than continued.
+        found: After `decide`: how many thoughts the session to go on with had; 0 for a new one.
+    """
+
+    request: Request
+    asked: str | None
+    target: str
+    exact: bool
+    lapses: bool
+    now_ms: int
+    settings: SessionSettings
+    find: Find
+    new_id: Callable[[], str]
+    found: int = field(default=0, init=False)
+
+    def decide(self, view: SessionView) -> SessionChange:
+        """Take the thought, into the session that is there or into a new one.
+
+        Raises:
+            UsageError: The call breaks a rule.
+        """
+        row, notices = self._going_on(view.row)
+        self.found = 0 if row is None else row.thoughts
+        delete = row is None and view.row is not None and self._replaces(view.row)
+        if row is None:
+            strategy = self.find(self.request.strategy or "linear")
+            head, past = open_session(strategy), _Past(view, 0)
+            row = self._new_row(strategy, kept=view.row is not None and not delete)
+        else:
+            strategy = self._same_strategy(row)
+            head, past = decode_head(row.head), _Past(view, row.thoughts)
+        placed = submit(strategy, head, self.request.call, past, at_ms=self.now_ms)
+        self._check_limits(row, head, placed)
+        thought = ThoughtRow(
+            row.thoughts + 1,
+            self.request.call.number,
+            self.request.call.thought,
+            placed.branch,
+            encode(placed.record),
+        )
+        before = self._before(view, row)
+        row = SessionRow(
+            row.session_id,
+            row.strategy,
+            row.created_at_ms,
+            self.now_ms,
+            "active",
+            row.pinned,
+            row.thoughts + 1,
+            row.purpose,
+            None,
+            encode(placed.head),
+        )
+        return SessionChange(row, thought, delete, Taken(strategy, row, thought, placed, before, notices))
+
+    def _going_on(self, row: SessionRow | None) -> tuple[SessionRow | None, list[Notice]]:
+        """Return the session to go on with, if any."""
+        if row is None:
+            return None, [] if self.asked is None or self.exact else [self._unknown()]
+        if row.run_id is not None:
+            raise ConflictError(
+                f"session {row.session_id} is the record of run {row.run_id}; begin a session of your own, "
+                "or resume the run",
+                session_id=row.session_id,
+                run_id=row.run_id,
+            )
+        if self.request.clear:
+            return None, []
+        if self.lapses and (row.status == "archived" or is_over(row, self.settings, self.now_ms)):
+            return None, [Notice("expired", row.session_id, "This session has expired; a new one was begun.")]
+        return row, []
+
+    def _unknown(self) -> Notice:
+        assert self.asked is not None
+        if "/" in self.asked or "\\" in self.asked or not self.asked.isprintable():
+            raise UsageError(
+                f"sessionId {shown(self.asked)} cannot be the id of a session; leave it out to begin one",
+                field="sessionId",
+            )
+        message = "No session goes by this id (it may have expired or been deleted); a new one was begun."
+        return Notice("unknown", self.asked, message)
+
+    def _replaces(self, row: SessionRow) -> bool:
+        return self.exact or self.request.clear or row.status == "active"
+
+    def _new_row(self, strategy: Strategy[Any, Any], *, kept: bool) -> SessionRow:
+        fresh = self.asked is None or (self.exact and not kept)
+        session_id = self.target if fresh else self.new_id()
+        purpose = " ".join(self.request.call.thought[: 2 * PURPOSE_CHARS].split())[:PURPOSE_CHARS]
+        return SessionRow(session_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
+
+    def _same_strategy(self, row: SessionRow) -> Strategy[Any, Any]:
+        strategy = self.find(row.strategy)
+        wanted = self.request.strategy
+        if wanted is not None and wanted != row.strategy and self.find(wanted).name != row.strategy:
+            raise UsageError(
+                f"session {row.session_id} thinks by {row.strategy}, and a session keeps its strategy; "
+                f"for {self.find(wanted).name} begin a new one (without sessionId, or with clearSession)",
+                field="strategy",
+                choices=[row.strategy],
+            )
+        return strategy
+
+    def _check_limits(self, row: SessionRow, head: Head, placed: Placed) -> None:
+        limit = self.settings.max_thoughts
+        if row.thoughts >= limit:
+            raise TooLargeError(
+                f"session {row.session_id} has {row.thoughts:,} thoughts; the limit is {limit:,}. "
+                "Begin a new session.",
+                limit=limit,
+            )
+        limit = self.settings.max_branches
+        if len(placed.head.branches) > max(limit, len(head.branches)):
+            raise TooLargeError(
+                f"session {row.session_id} has {len(head.branches):,} branches; the limit is {limit:,}. "
+                "Go on with one of them, or begin a new session.",
+                field="branchId",
+                limit=limit,
+            )
+
+    def _before(self, view: SessionView, row: SessionRow) -> list[ThoughtRow]:
+        wanted = self.request.history
+        count = MAX_SHOWN_THOUGHTS if wanted is None else min(wanted, MAX_SHOWN_THOUGHTS)
+        if row.thoughts == 0 or count < 2 or len(self.request.call.thought) >= MAX_SHOWN_CHARS:
+            return []
+        return view.latest(count - 1)
+
+
+def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
+    """Whether a session's time to live has run out."""
+    return not row.pinned and row.used_at_ms + settings.ttl_s * 1_000 < now_ms
