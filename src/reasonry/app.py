@@ -120,12 +120,10 @@ class App:
     def _model(self, spec: str | Model | None, problem: str) -> Model:
         from .models.choose import default_model, open_model
 
+        if spec is not None and not isinstance(spec, str):
+            return spec
         if spec is None:
             spec, self.model_why = default_model(problem, self.environ)
-        elif isinstance(spec, str):
-            self.model_why = "asked for"
-        if not isinstance(spec, str):
-            return spec
         model = open_model(spec)
         self._models.append(model)
         return model

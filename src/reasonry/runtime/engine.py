@@ -6,9 +6,8 @@ fold it in. All that is known of a run is in its journal, so any process may go 
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -232,7 +231,7 @@ class Engine:
             ) from error
 
     @asynccontextmanager
-    async def _driving(self, run_id: str) -> AsyncIterator[tuple[RunRow, Folded, journal.Chain]]:
+    async def _driving(self, run_id: str) -> AsyncGenerator[tuple[RunRow, Folded, journal.Chain]]:
         await self.store.run(run_id)
         async with self.store.drive(run_id):
             yield await self.read(run_id)

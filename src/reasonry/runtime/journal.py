@@ -40,7 +40,7 @@ class Crew(Struct, frozen=True, omit_defaults=True):
     verifier: str | None = None
 
 
-class Begun(Struct, frozen=True, tag="begun", omit_defaults=True):
+class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):
     """The first entry: what was asked for."""
 
     strategy: str
@@ -67,7 +67,7 @@ class Took(Struct, frozen=True, tag="took", array_like=True):
     event: Event
 
 
-class Resumed(Struct, frozen=True, tag="resumed", omit_defaults=True):
+class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults=True):
     """Someone took the run up again, perhaps with other limits or another crew; a stop before it is lifted."""
 
     budget: Budget | None = None

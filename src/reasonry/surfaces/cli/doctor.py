@@ -20,7 +20,7 @@ def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common
     problem
         What a model would be chosen for.
     """
-    document = {
+    document: dict[str, Any] = {
         "reasonry": metadata.version("reasonry"),
         "python": platform.python_version(),
         "store": _store(common),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Awaitable
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -50,11 +51,10 @@ def solve(
     return show_result(run_async(with_app(app, work)), common)
 
 
-async def driven(app: App, run_id: str, drive: object) -> Result:
+async def driven(app: App, run_id: str, drive: Awaitable[Result]) -> Result:
     """Await a drive; when it is interrupted, return where the run stands."""
-    task = asyncio.ensure_future(drive)  # pyright: ignore[reportArgumentType]
     try:
-        return await task
+        return await drive
     except asyncio.CancelledError:
         return await app.engine.result(run_id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -82,7 +82,7 @@ class Lines(Watch):
 
 
 @contextmanager
-def watching(silent: bool, model: str, why: str, budget: Budget | None) -> Iterator[Observer]:
+def watching(silent: bool, model: str, why: str, budget: Budget | None) -> Generator[Observer]:
     """Watch a run in the way that fits where it is shown."""
     if silent:
         yield Unwatched()

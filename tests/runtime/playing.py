@@ -1,0 +1,93 @@
+"""Small strategies and a model that counts, for the tests of the runtime."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from reasonry.core.budget import Usage
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered
+from reasonry.core.strategy import Outcome, Stage, Strategy, go, stay
+from reasonry.errors import ModelError
+from reasonry.runtime.ports import OnText, Question
+
+
+class Loops(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    steps: Annotated[int, Meta(ge=1, le=10_000)] = 20
+    width: Annotated[int, Meta(ge=1, le=1_000)] = 1
+
+
+class Seen(Struct, frozen=True):
+    problem: str
+    steps: int
+    width: int
+    texts: tuple[str, ...] = ()
+
+
+def _ask(state: Seen) -> Sequence[Ask]:
+    return [
+        Ask(f"{state.problem} {len(state.texts)}", sample=number, facts={"n": len(state.texts)})
+        for number in range(state.width)
+    ]
+
+
+def _absorb(state: Seen, replies: tuple[object, ...]):
+    texts = (*state.texts, *(reply.text for reply in replies))  # pyright: ignore
+    now = Seen(state.problem, state.steps, state.width, texts)
+    done = len(texts) >= state.steps * state.width
+    return go(now, "end", texts[-1]) if done else stay(now, texts[-1])
+
+
+LOOP: Strategy[Seen, Loops] = Strategy(
+    name="loop",
+    title="Loop",
+    source="test",
+    summary="Asks `width` questions at once, `steps` times.",
+    options=Loops,
+    state=Seen,
+    begin=lambda problem, options: Seen(problem, options.steps, options.width),
+    outcome=lambda state: Outcome(state.texts[-1] if state.texts else None),
+    stages=(Stage("think", to=("end",), ask=_ask, absorb=_absorb), Stage("end")),
+)
+
+STRATEGIES = {"loop": LOOP}
+
+
+class CountingModel:
+    """Answers with the number of the call; a fake, standing where a paid model would."""
+
+    name = "counting"
+
+    def __init__(
+        self,
+        latency_s: float = 0.0,
+        usage: Usage | None = None,
+        fault: Callable[[int], ModelError | None] | None = None,
+        reply: Callable[[Question], str] | None = None,
+    ) -> None:
+        self.calls = 0
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.latency_s, self.usage, self.fault, self.reply = latency_s, usage or Usage(), fault, reply
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        self.calls += 1
+        number = self.calls
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            await asyncio.sleep(self.latency_s)
+        finally:
+            self.in_flight -= 1
+        error = self.fault(number) if self.fault else None
+        if error is not None:
+            raise error
+        text = self.reply(question) if self.reply else f"{question.ask.prompt} of {question.id}"
+        return Answered(text, usage=self.usage, model=self.name)
+
+    async def close(self) -> None:
+        pass
