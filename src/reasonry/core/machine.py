@@ -102,7 +102,7 @@ def begin(
     snapshot = Snapshot(
         strategy=strategy.name,
         problem=problem,
-        options=msgspec.to_builtins(chosen),
+        options=msgspec.json.decode(msgspec.json.encode(chosen)),
         stage=strategy.first,
         state=strategy.begin(problem, chosen),
     )
@@ -296,9 +296,7 @@ class _Walk:
     def _fail(self, reason: str, detail: str, code: str | None = None) -> Step:
         outcome = self.strategy.outcome(self.now.state)
         outcome = replace(outcome, answer=None, reason=reason, detail=detail)
-        self.now = replace(
-            self.now, status="failed", outcome=outcome, error=code, pending=()
-        )
+        self.now = replace(self.now, status="failed", outcome=outcome, error=code, pending=())
         return self._step()
 
     def stop(self, event: Stopped) -> Step:

@@ -143,7 +143,7 @@ def _inlined_schema(reply: type[Struct]) -> dict[str, Any]:
             return inline(parts[name], (*inside, name))
         return {key: inline(value, inside) for key, value in node.items()}
 
-    return inline(schema)
+    return msgspec.json.decode(msgspec.json.encode(inline(schema)))
 
 
 class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,0 +1,151 @@
+"""A world to play strategies in: replies that fit their form, replies that do not, failures; all by seed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reasonry.core.effects import Ask, CallTool, Verify
+from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned, Verified
+from reasonry.core.machine import Pending, Snapshot, Step, advance, begin, wanted
+from reasonry.core.strategy import Strategy
+
+MAX_EVENTS = 3_000
+
+WORDS = ["42", "0.5", "1/2", "yes", "no", "A", "the second step", "search[x]", "#E1 = search[cats]", "Correct", ""]
+
+
+def fitting(schema: Mapping[str, Any], rng: random.Random, depth: int = 0) -> Any:
+    """Return a random value that fits a JSON schema, as far as the schemas of our forms go."""
+    if "enum" in schema:
+        return rng.choice(schema["enum"])
+    if "const" in schema:
+        return schema["const"]
+    if "anyOf" in schema:
+        return fitting(rng.choice(schema["anyOf"]), rng, depth)
+    kind = schema.get("type", "string")
+    if isinstance(kind, list):
+        kind = rng.choice(kind)
+    low, high = schema.get("minimum", schema.get("exclusiveMinimum", 0)), schema.get("maximum", 9)
+    match kind:
+        case "object":
+            return _object(schema, rng, depth)
+        case "array":
+            least, most = schema.get("minItems", 0), schema.get("maxItems", 4)
+            count = 0 if depth > 4 else rng.randint(least, max(least, min(most, 4)))
+            return [fitting(schema.get("items", {}), rng, depth + 1) for _ in range(count)]
+        case "integer":
+            return rng.randint(int(low), int(high))
+        case "number":
+            return round(rng.uniform(low, high), 2)
+        case "boolean":
+            return rng.random() < 0.5
+        case "null":
+            return None
+        case _:
+            return rng.choice(WORDS[:-1] if schema.get("minLength") else WORDS)
+
+
+def _object(schema: Mapping[str, Any], rng: random.Random, depth: int) -> dict[str, Any]:
+    properties = schema.get("properties", {})
+    required = schema.get("required", [])
+    chosen = {
+        name: fitting(part, rng, depth + 1)
+        for name, part in properties.items()
+        if name in required or rng.random() < 0.6
+    }
+    extra = schema.get("additionalProperties")
+    if isinstance(extra, Mapping) and not properties:
+        chosen |= {str(n): fitting(extra, rng, depth + 1) for n in range(1, 4)}
+    return chosen
+
+
+@dataclass
+class World:
+    """Answers every effect by (seed, effect id) alone, so the order of arrival cannot matter."""
+
+    seed: int
+    hostility: float = 0.0
+    """Share of answers that are unusable or failures."""
+    examples: Mapping[str, Any] = field(default_factory=dict)
+
+    def answer(self, one: Pending) -> Event:
+        rng = random.Random(f"{self.seed} {one.id}")
+        at_ms = rng.randint(0, 50)
+        match one.effect:
+            case Ask():
+                return self._reply(one, one.effect, rng, at_ms)
+            case CallTool():
+                bad = rng.random() < self.hostility
+                return Failed("tool_error", "broken", at_ms) if bad else ToolReturned(rng.choice(WORDS), at_ms)
+            case Verify():
+                verdict = rng.choice(["right", "wrong", "unknown"])
+                return Verified(verdict, answer="42" if verdict == "right" else None, at_ms=at_ms)
+            case _:
+                raise AssertionError(one)
+
+    def _reply(self, one: Pending, ask: Ask, rng: random.Random, at_ms: int) -> Event:
+        if rng.random() < self.hostility:
+            return rng.choice(
+                [
+                    Failed("provider_error", "down", at_ms),
+                    Answered("", at_ms),
+                    Answered("I will not say.", at_ms, refused=True),
+                    Answered("{{{[", at_ms),
+                    Answered('{"thoughts": ["cut', at_ms, truncated=True),
+                    Answered(json.dumps({"nonsense": [None]}), at_ms),
+                ]
+            )
+        example = self.examples.get(one.stage)
+        if example is not None and rng.random() < 0.5:
+            return Answered(json.dumps(example), at_ms)
+        return Answered(json.dumps(fitting(ask.form or {}, rng)), at_ms)
+
+
+@dataclass
+class Played:
+    """What came of a play."""
+
+    snapshot: Snapshot
+    edges: list[tuple[str, str]]
+    events: list[tuple[str | None, Event]]
+    snapshots: list[Snapshot]
+    thoughts: int
+
+
+def play(
+    strategy: Strategy[Any, Any],
+    world: World,
+    strategies: Mapping[str, Strategy[Any, Any]],
+    options: Any = None,
+    pick: Callable[[int], int] = lambda n: 0,
+    problem: str = "Use 4, 6 and 1 to make 24",
+) -> Played:
+    """Play a run to its end.
+
+    Args:
+        pick: Of n effects waiting, which one is answered next.
+    """
+    step: Step = begin(strategy, problem, options, strategies=strategies)
+    played = Played(step.snapshot, list(step.edges), [], [step.snapshot], len(step.thoughts))
+    while step.snapshot.status == "active":
+        assert len(played.events) < MAX_EVENTS, f"{strategy.name} does not end; it stands in {step.snapshot.stage}"
+        waiting = wanted(step.snapshot)
+        assert waiting, f"{strategy.name} waits for nothing in {step.snapshot.stage}"
+        one = waiting[pick(len(waiting))]
+        event = world.answer(one)
+        step = advance(strategy, step.snapshot, one.id, event, strategies=strategies)
+        played.events.append((one.id, event))
+        played.edges += step.edges
+        played.snapshots.append(step.snapshot)
+        played.thoughts += len(step.thoughts)
+    played.snapshot = step.snapshot
+    return played
+
+
+def stop(strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Mapping[str, Any]) -> Snapshot:
+    """Stop a run where it stands."""
+    return advance(strategy, snapshot, None, Stopped("max_calls", "limit"), strategies=strategies).snapshot

@@ -1,0 +1,172 @@
+"""Laws that every strategy of the registry keeps."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasonry.core.budget import Usage
+from reasonry.core.codec import dump_snapshot, load_snapshot
+from reasonry.core.describe import describe
+from reasonry.core.diagram import diagram
+from reasonry.core.machine import advance, begin
+from reasonry.core.parse import Unreadable, read_form
+from reasonry.core.strategy import Strategy
+from reasonry.core.toolcard import ToolCard
+from reasonry.errors import IllegalTransitionError
+from reasonry.strategies import STRATEGIES
+
+from .playing import World, play, stop
+
+DRIVEN = [one for one in STRATEGIES.values() if one.is_driven]
+each = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+each_driven = pytest.mark.parametrize("strategy", DRIVEN, ids=[one.name for one in DRIVEN])
+seeds = st.integers(0, 10**6)
+few = settings(max_examples=25, deadline=None)
+
+CARDS = (ToolCard("search", "Finds things.", {"type": "object", "properties": {"query": {"type": "string"}}}),)
+
+
+def world(strategy: Strategy[Any, Any], seed: int, hostility: float) -> World:
+    examples = {stage.name: stage.example for stage in strategy.stages if stage.example is not None}
+    return World(seed, hostility, examples)
+
+
+def options(strategy: Strategy[Any, Any], seed: int) -> Any:
+    """Return random legal options, small enough to play."""
+    rng = random.Random(seed)
+    names = strategy.options.__struct_fields__
+    given: dict[str, Any] = {"tools": CARDS} if "tools" in names else {}
+    if "verify" in names and rng.random() < 0.3:
+        given["verify"] = True
+    if strategy.name == "tree_of_thoughts":
+        given["traversal_strategy"] = rng.choice(["bfs", "dfs", "best_first"])
+        given["expand_width"] = rng.randint(1, 3)
+        given["convergence_window"] = rng.choice([1, 2, 5])
+    return msgspec.convert(given, strategy.options)
+
+
+@each
+def test_the_table_names_its_source_and_every_stage_is_described(strategy: Strategy[Any, Any]) -> None:
+    assert re.search(r"arXiv:\d{4}\.\d{4,5}|seed 00\d", strategy.source)
+    module = sys.modules[type(strategy).__module__]
+    assert module.__doc__
+    for stage in strategy.stages:
+        assert stage.description, stage.name
+        assert stage.guidance, stage.name
+
+
+@each
+def test_it_begins_with_the_problem_and_ends_with_the_response(strategy: Strategy[Any, Any]) -> None:
+    assert strategy.first == "problem_reception"
+    assert [stage.name for stage in strategy.stages if not stage.to] == ["final_response"]
+
+
+@each
+def test_a_stage_that_is_not_next_is_refused_naming_the_legal_ones(strategy: Strategy[Any, Any]) -> None:
+    names = [stage.name for stage in strategy.stages]
+    for stage in strategy.stages:
+        for to in set(names) - set(stage.to):
+            with pytest.raises(IllegalTransitionError) as error:
+                strategy.check_move(stage.name, to)
+            assert error.value.details["choices"] == list(stage.to)
+
+
+@each
+def test_its_document_and_its_diagram_show_every_stage_and_edge(strategy: Strategy[Any, Any]) -> None:
+    document = json.loads(json.dumps(describe(strategy)))
+    assert [(row["name"], to) for row in document["stages"] for to in row["next"]] == list(strategy.edges)
+    drawn = diagram(strategy)
+    for stage, to in strategy.edges:
+        assert re.search(rf"\b{stage}\b.*-->.*\b{to}\b", drawn)
+
+
+@each_driven
+def test_every_asking_stage_has_a_legal_example(strategy: Strategy[Any, Any]) -> None:
+    for stage in strategy.stages:
+        if stage.reply is None:
+            continue
+        assert stage.example is not None, stage.name
+        assert not isinstance(read_form(json.dumps(stage.example), stage.reply), Unreadable), stage.name
+
+
+@each_driven
+def test_every_edge_is_walked_and_no_other(strategy: Strategy[Any, Any]) -> None:
+    walked: set[tuple[str, str]] = set()
+    for seed in range(400):
+        for hostility in (0.0, 0.1):
+            walked |= set(play(strategy, world(strategy, seed, hostility), STRATEGIES, options(strategy, seed)).edges)
+        if walked == set(strategy.edges):
+            return
+    assert walked == set(strategy.edges)
+
+
+@each_driven
+@few
+@given(seeds, st.sampled_from([0.0, 0.05, 0.3, 1.0]))
+def test_every_run_ends_in_a_hostile_world(strategy: Strategy[Any, Any], seed: int, hostility: float) -> None:
+    played = play(strategy, world(strategy, seed, hostility), STRATEGIES, options(strategy, seed))
+    assert played.snapshot.status in ("done", "failed")
+    assert played.snapshot.outcome is not None
+    assert (played.snapshot.status == "done") == (played.snapshot.outcome.answer is not None)
+    assert played.snapshot.outcome.reason
+    assert set(played.edges) <= set(strategy.edges)
+    json.dumps(msgspec.to_builtins(played.snapshot.outcome))
+
+
+@each_driven
+@few
+@given(seeds, seeds)
+def test_the_order_of_arrival_changes_nothing(strategy: Strategy[Any, Any], seed: int, order: int) -> None:
+    chosen, shuffled = options(strategy, seed), random.Random(order)
+    one = play(strategy, world(strategy, seed, 0.1), STRATEGIES, chosen)
+    other = play(strategy, world(strategy, seed, 0.1), STRATEGIES, chosen, pick=shuffled.randrange)
+    assert dump_snapshot(one.snapshot) == dump_snapshot(other.snapshot)
+    assert one.edges == other.edges
+
+
+@each_driven
+@few
+@given(seeds)
+def test_a_snapshot_survives_json_at_each_step(strategy: Strategy[Any, Any], seed: int) -> None:
+    played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, options(strategy, seed))
+    for snapshot in played.snapshots:
+        data = dump_snapshot(snapshot)
+        assert load_snapshot(data, STRATEGIES) == snapshot
+        assert dump_snapshot(load_snapshot(data, STRATEGIES)) == data
+
+
+@each_driven
+@few
+@given(seeds)
+def test_replay_equals_the_run(strategy: Strategy[Any, Any], seed: int) -> None:
+    chosen = options(strategy, seed)
+    played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, chosen)
+    step = begin(strategy, "Use 4, 6 and 1 to make 24", chosen, strategies=STRATEGIES)
+    for effect_id, event in played.events:
+        step = advance(strategy, step.snapshot, effect_id, event, strategies=STRATEGIES)
+    assert step.snapshot == played.snapshot
+
+
+@each_driven
+@few
+@given(seeds)
+def test_a_limit_at_any_point_ends_the_run_with_the_best_so_far(strategy: Strategy[Any, Any], seed: int) -> None:
+    played = play(strategy, world(strategy, seed, 0.0), STRATEGIES, options(strategy, seed))
+    for snapshot in played.snapshots[:-1]:
+        ended = stop(strategy, snapshot, STRATEGIES)
+        assert ended.outcome is not None
+        assert ended.outcome.reason == "max_calls"
+        assert ended.status == ("failed" if ended.outcome.answer is None else "done")
+
+
+def test_usage_adds_up() -> None:
+    assert Usage(usd=0.5) + Usage(input_tokens=2) == Usage(calls=2, input_tokens=2, usd=0.5)
