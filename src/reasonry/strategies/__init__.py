@@ -7,15 +7,27 @@ from typing import Any
 
 from ..core.strategy import Strategy
 from ..errors import UsageError
+from .chain_of_thought import CHAIN_OF_THOUGHT
+from .linear import LINEAR
+from .planned_thinking import PLANNED_THINKING
 from .react import REACT
 from .rewoo import REWOO
+from .scratchpad import SCRATCHPAD
+from .self_ask import SELF_ASK
 from .self_consistency import SELF_CONSISTENCY
+from .step_back import STEP_BACK
 from .tree_of_thoughts import TREE_OF_THOUGHTS
 
 _ALL: tuple[Strategy[Any, Any], ...] = (
+    LINEAR,
+    CHAIN_OF_THOUGHT,
+    PLANNED_THINKING,
     REACT,
     REWOO,
+    SCRATCHPAD,
+    SELF_ASK,
     SELF_CONSISTENCY,
+    STEP_BACK,
     TREE_OF_THOUGHTS,
 )
 
