@@ -1,0 +1,207 @@
+"""Opening a store as a SQLite database, and reading SQLite's faults.
+
+The SQLite is the one that comes with `pysqlite3`: the interpreter's own may be of a version in which several
+processes on one file can damage it (3.7.0 to 3.51.2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import StoreError, UsageError
+from . import migrations, sql
+from .files import create, look, refused
+
+
+class _Fault(NamedTuple):
+    words: tuple[str, ...]
+    code: str
+    advice: str
+
+
+_DISK = "disk I/O"
+_FAULTS = (
+    _Fault(("locked", "busy"), "store_busy", "another process holds it; try again"),
+    _Fault(("is full",), "store_full", "the disk or the quota is full; free some space, then try again"),
+    _Fault(("too big",), "store_full", "a text is larger than any store can hold"),
+    _Fault(
+        ("malformed", "not a database", "no such table", "no such column", "decode to UTF-8", "corrupt"),
+        "store_corrupt",
+        "its file is damaged; restore it from a backup",
+    ),
+    _Fault(("readonly", "read-only"), "store_unavailable", "it is read-only; make it writable"),
+    _Fault(
+        ("unable to open",),
+        "store_unavailable",
+        "its file cannot be opened; look at the rights to it",
+    ),
+    _Fault((_DISK,), "store_unavailable", "the disk failed to read or write; look at the disk"),
+)
+
+
+_SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
+
+
+def dbapi() -> Any:
+    """Return the SQLite module, imported when first needed."""
+    import pysqlite3.dbapi2 as module
+
+    return module
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether an exception comes from the database itself."""
+    module: Any = sys.modules.get("pysqlite3.dbapi2")
+    return module is not None and isinstance(error, module.Error)
+
+
+def is_suspicious(error: BaseException) -> bool:
+    """Whether, after this fault, nobody knows what is on the disk until it is looked at."""
+    text = str(error)
+    known = any(word in text for fault in _FAULTS for word in fault.words)
+    return is_fault(error) and (_DISK in text or not known)
+
+
+def read_fault(error: Exception, path: Path) -> StoreError:
+    """Say what a fault of the database means to whoever uses the store."""
+    text = str(error)
+    for words, code, advice in _FAULTS:
+        if any(word in text for word in words):
+            message = f"the store {path} could not be used: {advice} ({text})"
+            return StoreError(message, code=code, retryable=code == "store_busy", path=str(path))
+    return StoreError(f"the store {path} could not be used ({text})", path=str(path))
+
+
+class Patience:
+    """Waits for another process's transaction: briefly, often, and not for ever."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.limit_s = limit_s
+        self._since = 0.0
+
+    def __call__(self, tries: int) -> bool:
+        """Sleep a little; False when the wait has been too long."""
+        now = time.monotonic()
+        if tries == 0:
+            self._since = now
+        if now - self._since > self.limit_s:
+            return False
+        time.sleep(random.uniform(0.0001, min(0.0005 * (tries + 1), 0.01)))
+        return True
+
+
+class Source:
+    """One store's file, and the connections to it.
+
+    Args:
+        path: Where it is, or shall be.
+        patience_s: How long to wait for other processes before `store_busy`.
+    """
+
+    def __init__(self, path: Path, patience_s: float = 10.0) -> None:
+        self.path = path
+        self.patience_s = patience_s
+        self._identity: tuple[int, int] | None = None
+
+    def writer(self, *, verify: bool) -> sql.Database:
+        """Open the connection that writes; `verify` after a fault that nobody has looked into yet."""
+        db = self._open()
+        try:
+            db.execute("PRAGMA wal_autocheckpoint = 1000")
+            db.execute("PRAGMA journal_size_limit = 8388608")
+            if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+                raise refused(self.path, "its folder cannot hold a write-ahead log; use a local disk")
+            migrations.migrate(db, self.path)
+            if verify:
+                self._verify(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def reader(self) -> sql.Database:
+        """Open a connection that only reads."""
+        db = self._open()
+        try:
+            if migrations.pending(db, self.path):
+                migrations.migrate(db, self.path)
+            db.execute("PRAGMA wal_autocheckpoint = 0")
+            db.execute("PRAGMA query_only = ON")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def check_in_place(self) -> None:
+        """Raise StoreError if the file that was opened is no longer the one that bears its name."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self._identity:
+            raise refused(self.path, "its file was removed or replaced while it was in use")
+
+    def read_fault(self, error: Exception) -> Exception:
+        """Say what an error means to whoever uses the store."""
+        if is_fault(error):
+            return read_fault(error, self.path)
+        if isinstance(error, OSError):
+            return refused(self.path, error.strerror or str(error))
+        return error
+
+    def _open(self) -> sql.Database:
+        found = look(self.path)
+        if found is None:
+            if self._identity is not None:
+                raise refused(self.path, "its file was removed while in use; restore it, then try again")
+            create(self.path, _fill)
+            found = look(self.path)
+        db = connect(self.path, self.patience_s)
+        if found is not None:
+            self._identity = (found.st_dev, found.st_ino)
+        return db
+
+    def _verify(self, db: sql.Database) -> None:
+        # A failed sync leaves pages that only look written. The checkpoint writes them once more, elsewhere,
+        # and begins a new log, so that what is acknowledged from now on does not stand on them.
+        busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy is None or busy[0]:
+            raise refused(self.path, "the disk failed, and another process keeps it from being checked")
+        result = db.execute("PRAGMA quick_check(1)").fetchone()
+        if result != ("ok",):
+            raise refused(self.path, "its file is damaged; restore it from a backup", "store_corrupt")
+
+
+def connect(path: Path, patience_s: float) -> sql.Database:
+    """Open an existing file."""
+    try:
+        uri = path.absolute().as_uri()
+    except ValueError as error:
+        raise UsageError(f"{str(path)!r} is no path") from error
+    db = dbapi().connect(f"{uri}?mode=rw", uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        db.set_busy_handler(Patience(patience_s))
+        for setting in (
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "secure_delete = ON",
+            "trusted_schema = OFF",
+        ):
+            db.execute(f"PRAGMA {setting}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _fill(draft: Path) -> None:
+    db = connect(draft, 1.0)
+    with contextlib.closing(db):
+        db.execute(f"PRAGMA application_id = {migrations.APPLICATION_ID}")
+        migrations.migrate(db, draft)
+        db.execute("PRAGMA journal_mode = WAL")

@@ -1,0 +1,185 @@
+"""The file a store is kept in: what may be there, and how a new one comes to be.
+
+A store appears under its name whole or not at all. So whatever else is found there is not a store that was
+never filled, but one that was damaged, or something else; it is refused and left as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import StoreError
+from .migrations import APPLICATION_ID, MIGRATIONS, newer
+
+_MAGIC = b"SQLite format 3\x00"
+_STALE_S = 60.0
+
+
+def refused(path: Path, why: str, code: str = "store_unavailable") -> StoreError:
+    """Return the refusal of a path as a store."""
+    return StoreError(f"{path} cannot be the store: {why}", code=code, path=str(path))
+
+
+def look(path: Path) -> os.stat_result | None:
+    """Return what is known of the store's file; None if there is none.
+
+    Raises:
+        StoreError: Something is there that is not a store which this version can use.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        _look_beside(path)
+        return None
+    except (OSError, ValueError) as error:
+        raise refused(path, _reason(error)) from error
+    _look_at_kind(path, found.st_mode)
+    try:
+        _look_inside(path)
+    except OSError as error:
+        raise refused(path, _reason(error)) from error
+    _look_at_rights(path, found.st_mode)
+    return found
+
+
+def _look_at_kind(path: Path, mode: int) -> None:
+    if stat.S_ISLNK(mode):
+        raise refused(path, "it is a symbolic link; give the path of the file itself")
+    if stat.S_ISDIR(mode):
+        raise refused(path, f"it is a folder; give a file in it, such as {path / 'reasonry.db'}")
+    if not stat.S_ISREG(mode):
+        raise refused(path, "it is a pipe, socket or device, not a file")
+
+
+def _look_at_rights(path: Path, mode: int) -> None:
+    # The owner of all files may write to any; whoever took the right away meant it all the same.
+    if not mode & 0o222 or not os.access(path, os.R_OK | os.W_OK):
+        raise refused(path, "it is read-only; make it writable, or use another store")
+    _look_at_folder(path)
+
+
+def _look_at_folder(path: Path) -> None:
+    if not path.absolute().parent.stat().st_mode & 0o222:
+        raise refused(path, "its folder is read-only; make it writable, or use another store")
+
+
+def _look_inside(path: Path) -> None:
+    with path.open("rb") as file:
+        header = file.read(100)
+    if not header:
+        why = "the file is empty, and a store never is; restore it from a backup, or delete it to begin anew"
+        raise refused(path, why, "store_corrupt")
+    if not header.startswith(_MAGIC) or len(header) < 100:
+        raise refused(path, "it is not a SQLite file", "store_corrupt")
+    application = int.from_bytes(header[68:72], "big")
+    if application != APPLICATION_ID:
+        raise refused(path, "it is a SQLite file of another application", "store_corrupt")
+    version = int.from_bytes(header[60:64], "big")
+    if version > len(MIGRATIONS):
+        raise newer(path, f"schema {version}")
+
+
+def _look_beside(path: Path) -> None:
+    journal = path.with_name(path.name + "-wal")
+    try:
+        orphaned = journal.lstat().st_size > 0
+    except (OSError, ValueError):
+        orphaned = False
+    if orphaned:
+        why = f"a store was there, of which {journal.name} is left; restore the file, or delete what is left"
+        raise refused(path, why, "store_corrupt")
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def create(path: Path, fill: Callable[[Path], None]) -> None:
+    """Make a new store, readable by its owner alone; another process may be quicker, and its store stays.
+
+    Args:
+        path: Where it shall appear.
+        fill: Makes the empty file at the path it is given a store, and closes it.
+    """
+    try:
+        make_folder(path.absolute().parent)
+        _look_at_folder(path)
+        _sweep(path)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
+        touch(draft)
+    except OSError as error:
+        raise refused(path, f"it cannot be created: {_reason(error)}") from error
+    try:
+        fill(draft)
+        _publish(draft, path)
+    finally:
+        for end in ("", "-journal", "-wal", "-shm"):
+            draft.with_name(draft.name + end).unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, open to their owner alone whatever the umask."""
+    missing = list[Path]()
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for one in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            one.mkdir(0o700)
+            one.chmod(0o700)
+
+
+def touch(path: Path) -> None:
+    """Make a new empty file, readable by its owner alone whatever the umask."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        path.chmod(0o600)
+    finally:
+        os.close(handle)
+
+
+def _publish(draft: Path, path: Path) -> None:
+    handle = os.open(draft, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    try:
+        # A link, unlike a rename, never replaces a store that another process has just begun to fill.
+        path.hardlink_to(draft)
+    except FileExistsError:
+        return
+    except OSError:
+        if path.exists():
+            return
+        draft.rename(path)
+    sync_folder(path.absolute().parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system needs that."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sweep(path: Path) -> None:
+    """Remove drafts that a crash has left."""
+    for draft in path.absolute().parent.glob(f".{_literal(path.name)}.*.new*"):
+        with contextlib.suppress(OSError):
+            if time.time() - draft.stat().st_mtime > _STALE_S:
+                draft.unlink()
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{char}]" if char in "*?[" else char for char in name)

@@ -1,0 +1,307 @@
+"""Runs and sessions in memory: for tests, and for what need not outlive the process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..errors import StoreError
+from ..runtime.ports import Line, RunRow, SessionChange, SessionRow, ThoughtRow
+from .checks import check_change, check_limit, check_row, check_seqs, check_texts, check_thoughts
+from .locks import Right, driven
+from .runs import no_run, run_exists, taken
+from .sessions import Decide, no_session, session_exists, thought_exists
+from .sql import place
+
+
+@dataclass(slots=True)
+class _Run:
+    key: int
+    row: RunRow
+    lines: dict[int, Line] = field(default_factory=dict[int, Line])
+
+
+@dataclass(slots=True)
+class _Session:
+    key: int
+    row: SessionRow
+    thoughts: dict[int, ThoughtRow] = field(default_factory=dict[int, ThoughtRow])
+    numbers: set[int] = field(default_factory=set[int])
+
+    def add(self, thought: ThoughtRow) -> None:
+        self.thoughts[thought.seq] = thought
+        self.numbers.add(thought.number)
+
+    def in_order(self) -> list[ThoughtRow]:
+        return [self.thoughts[seq] for seq in sorted(self.thoughts)]
+
+
+class _View:
+    def __init__(self, session: _Session | None) -> None:
+        self.row = session.row if session else None
+        self._session = session
+
+    def has_number(self, number: int) -> bool:
+        return self._session is not None and number in self._session.numbers
+
+    def latest(self, count: int) -> list[ThoughtRow]:
+        if self._session is None or count < 1:
+            return []
+        return self._session.in_order()[-count:]
+
+
+class MemoryStore:
+    """A store that is gone with the process."""
+
+    name = "memory"
+    durable = False
+
+    def __init__(self) -> None:
+        self._runs = dict[str, _Run]()
+        self._sessions = dict[str, _Session]()
+        self._driven = set[str]()
+        self._key = 0
+        self._lock = threading.RLock()
+        self._closed = False
+
+    async def create_run(self, row: RunRow, lines: Sequence[Line]) -> None:
+        """See the port. Raises ConflictError if there is a run of that id."""
+        check_row(row)
+        check_seqs(lines)
+        with self._open():
+            if row.run_id in self._runs:
+                raise run_exists(row.run_id)
+            self._runs[row.run_id] = _Run(self._next_key(), row, {line.seq: line for line in lines})
+
+    async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:
+        """See the port. Raises NotFoundError if there is no such run."""
+        check_texts(run_id)
+        check_seqs(lines)
+        if row is not None:
+            check_row(row)
+        with self._open():
+            run = self._run(run_id)
+            for line in lines:
+                if line.seq in run.lines:
+                    raise taken(run_id, line.seq)
+            run.lines.update((line.seq, line) for line in lines)
+            run.row = row or run.row
+
+    async def run(self, run_id: str) -> RunRow:
+        """See the port."""
+        with self._open():
+            return self._run(run_id).row
+
+    async def lines(self, run_id: str) -> list[Line]:
+        """See the port."""
+        with self._open():
+            lines = self._run(run_id).lines
+            return [lines[seq] for seq in sorted(lines)]
+
+    async def runs(
+        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+    ) -> list[RunRow]:
+        """See the port. Raises NotFoundError if there is no run `before`."""
+        check_texts(status, before)
+        size = check_limit(limit)
+        with self._open():
+            bound = None if before is None else self._run(before).key
+            found = [
+                run
+                for run in self._runs.values()
+                if (bound is None or run.key < bound) and status in (None, run.row.status)
+            ]
+            return [run.row for run in sorted(found, key=lambda run: -run.key)[:size]]
+
+    async def delete_run(self, run_id: str) -> None:
+        """See the port. Raises NotFoundError if there is no such run."""
+        with self._open():
+            self._run(run_id)
+            del self._runs[run_id]
+
+    def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
+        """See the port."""
+        check_texts(run_id)
+        return Right(lambda: self._take(run_id))
+
+    async def change(self, session_id: str, decide: Decide) -> Any:
+        """See the port. Raises ConflictError if a new session or thought is there already."""
+        check_texts(session_id)
+        with self._open():
+            session = self._sessions.get(session_id)
+            wanted = decide(_View(session))
+            check_change(wanted, session is not None)
+            self._check_free(session_id, session, wanted)
+            self._write(session_id, wanted)
+            return wanted.value
+
+    async def session(self, session_id: str) -> SessionRow:
+        """See the port."""
+        with self._open():
+            return self._session(session_id).row
+
+    async def sessions(
+        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+    ) -> list[SessionRow]:
+        """See the port. Raises NotFoundError if there is no session `before`."""
+        check_texts(status, before)
+        size = check_limit(limit)
+        with self._open():
+            bound = None if before is None else _use(self._session(before))
+            found = [
+                session
+                for session in self._sessions.values()
+                if (bound is None or _use(session) < bound) and status in (None, session.row.status)
+            ]
+            return [session.row for session in sorted(found, key=_use, reverse=True)[:size]]
+
+    async def thoughts(
+        self,
+        session_id: str,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        after_seq: int = 0,
+        limit: int = 50,
+    ) -> list[ThoughtRow]:
+        """See the port. Raises NotFoundError if there is no such session."""
+        check_texts(session_id, branch)
+        size = check_limit(limit)
+        with self._open():
+            thoughts = self._session(session_id).in_order()
+        found = [
+            thought
+            for thought in thoughts
+            if thought.seq > after_seq
+            and (first is None or thought.number >= first)
+            and (last is None or thought.number <= last)
+            and (branch is None or thought.branch == branch or (branch == "" and thought.branch is None))
+        ]
+        return found[:size]
+
+    async def search_thoughts(
+        self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
+    ) -> list[tuple[int, str, ThoughtRow]]:
+        """See the port. Raises NotFoundError if there is no such session."""
+        check_texts(query, session_id)
+        size, needle = check_limit(limit), query.casefold()
+        with self._open():
+            chosen = list(self._sessions.values()) if session_id is None else [self._session(session_id)]
+            found = [
+                (place(session.key, thought.seq), session.row.session_id, thought)
+                for session in sorted(chosen, key=lambda session: session.key)
+                for thought in session.in_order()
+                if needle in thought.text.casefold()
+            ]
+        start = bisect_right(found, after, key=lambda match: match[0])
+        return found[start : start + size]
+
+    async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
+        """See the port."""
+        check_row(row)
+        check_thoughts(thoughts)
+        with self._open():
+            if row.session_id in self._sessions:
+                raise session_exists(row.session_id)
+            session = self._sessions[row.session_id] = _Session(self._next_key(), row)
+            for thought in thoughts:
+                session.add(thought)
+
+    async def expire_sessions(self, *, unused_since_ms: int, delete: bool) -> int:
+        """See the port."""
+        with self._open():
+            unused = self._unused("active", unused_since_ms)
+            for session in unused:
+                if delete:
+                    del self._sessions[session.row.session_id]
+                else:
+                    session.row = replace(session.row, status="archived")
+            return len(unused)
+
+    async def purge_sessions(self, *, unused_since_ms: int) -> int:
+        """See the port."""
+        with self._open():
+            unused = self._unused("archived", unused_since_ms)
+            for session in unused:
+                del self._sessions[session.row.session_id]
+            return len(unused)
+
+    async def delete_session(self, session_id: str) -> None:
+        """See the port."""
+        with self._open():
+            self._session(session_id)
+            del self._sessions[session_id]
+
+    async def close(self) -> None:
+        """See the port."""
+        self._closed = True
+
+    def _open(self) -> threading.RLock:
+        if self._closed:
+            raise StoreError("the store memory is closed")
+        return self._lock
+
+    def _next_key(self) -> int:
+        self._key += 1
+        return self._key
+
+    def _run(self, run_id: str) -> _Run:
+        check_texts(run_id)
+        if run_id not in self._runs:
+            raise no_run(run_id)
+        return self._runs[run_id]
+
+    def _session(self, session_id: str) -> _Session:
+        check_texts(session_id)
+        if session_id not in self._sessions:
+            raise no_session(session_id)
+        return self._sessions[session_id]
+
+    def _unused(self, status: str, since_ms: int) -> list[_Session]:
+        rows = self._sessions.values()
+        return [
+            s for s in rows if s.row.status == status and not s.row.pinned and s.row.used_at_ms < since_ms
+        ]
+
+    def _check_free(self, session_id: str, session: _Session | None, wanted: SessionChange) -> None:
+        """Refuse before anything is written, so that nothing has to be taken back."""
+        target = None if wanted.delete else session
+        if wanted.row is not None and wanted.row.session_id != session_id:
+            if wanted.row.session_id in self._sessions:
+                raise session_exists(wanted.row.session_id)
+            target = None
+        if wanted.thought is not None and target is not None and wanted.thought.seq in target.thoughts:
+            raise thought_exists(session_id, wanted.thought.seq)
+
+    def _write(self, session_id: str, wanted: SessionChange) -> None:
+        if wanted.delete:
+            self._sessions.pop(session_id, None)
+        owner = session_id
+        if wanted.row is not None:
+            owner = wanted.row.session_id
+            there = self._sessions.get(owner)
+            if there is None:
+                self._sessions[owner] = _Session(self._next_key(), wanted.row)
+            else:
+                there.row = wanted.row
+        if wanted.thought is not None:
+            self._sessions[owner].add(wanted.thought)
+
+    def _take(self, run_id: str) -> Callable[[], None]:
+        with self._lock:
+            if run_id in self._driven:
+                raise driven(run_id, os.getpid())
+            self._driven.add(run_id)
+        return lambda: self._driven.discard(run_id)
+
+
+def _use(session: _Session) -> tuple[int, int]:
+    return session.row.used_at_ms, session.key

@@ -1,0 +1,130 @@
+"""How a store's tables came to be: an ordered list of steps, and one table of the steps a store has taken.
+
+Steps are added at the end and never changed. `user_version` repeats their count in the file's header, where
+it can be read without opening the file as a database.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import StoreError
+from . import sql
+
+APPLICATION_ID = 0x5265736E
+"""Marks a SQLite file as a store of ours: "Resn"."""
+
+
+class Migration(NamedTuple):
+    """One step; its statements are run in one transaction."""
+
+    name: str
+    statements: tuple[str, ...]
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        "0001_runs_and_sessions",
+        (
+            """
+            CREATE TABLE migration (name TEXT PRIMARY KEY, applied_at_ms INTEGER NOT NULL)
+            STRICT, WITHOUT ROWID
+            """,
+            """
+            CREATE TABLE run (
+              key INTEGER PRIMARY KEY,
+              run_id TEXT NOT NULL UNIQUE,
+              session_id TEXT NOT NULL,
+              strategy TEXT NOT NULL,
+              model TEXT NOT NULL,
+              status TEXT NOT NULL,
+              created_at_ms INTEGER NOT NULL,
+              updated_at_ms INTEGER NOT NULL,
+              reason TEXT,
+              answer TEXT,
+              problem TEXT NOT NULL
+            ) STRICT
+            """,
+            "CREATE TABLE line (place INTEGER PRIMARY KEY, body BLOB NOT NULL, digest BLOB NOT NULL) STRICT",
+            """
+            CREATE TABLE session (
+              key INTEGER PRIMARY KEY,
+              session_id TEXT NOT NULL UNIQUE,
+              strategy TEXT NOT NULL,
+              created_at_ms INTEGER NOT NULL,
+              used_at_ms INTEGER NOT NULL,
+              status TEXT NOT NULL,
+              pinned INTEGER NOT NULL,
+              thoughts INTEGER NOT NULL,
+              purpose TEXT NOT NULL,
+              run_id TEXT,
+              head BLOB NOT NULL
+            ) STRICT
+            """,
+            """
+            CREATE TABLE thought (
+              place INTEGER PRIMARY KEY,
+              number INTEGER NOT NULL,
+              text TEXT NOT NULL,
+              branch TEXT,
+              body BLOB NOT NULL
+            ) STRICT
+            """,
+            # Mostly thought 7 is the seventh call; only the others need an index.
+            """
+            CREATE INDEX thought_odd_number ON thought (place >> 24, number)
+            WHERE number <> (place & 16777215)
+            """,
+        ),
+    ),
+)
+
+
+def applied(db: sql.Database) -> list[str]:
+    """Return the names of the steps a store has taken; none if it is new."""
+    table = db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migration'").fetchone()
+    return [name for (name,) in db.execute(sql.MIGRATIONS)] if table else []
+
+
+def pending(db: sql.Database, path: Path) -> list[Migration]:
+    """Return the steps a store has yet to take.
+
+    Raises:
+        StoreError: `store_newer`: it has taken steps that this version does not know.
+    """
+    names = applied(db)
+    known = [step.name for step in MIGRATIONS]
+    if unknown := [name for name in names if name not in known]:
+        raise newer(path, unknown[-1])
+    return [step for step in MIGRATIONS if step.name not in names]
+
+
+def migrate(db: sql.Database, path: Path) -> None:
+    """Take the steps still to be taken, all or none."""
+    if not pending(db, path):
+        return
+    db.execute(sql.BEGIN_WRITE)
+    try:
+        # Another process may have been quicker.
+        for step in pending(db, path):
+            for statement in step.statements:
+                db.execute(statement)
+            db.execute(sql.APPLIED, (step.name, time.time_ns() // 1_000_000))
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        db.execute(sql.COMMIT)
+    except BaseException:
+        if db.in_transaction:
+            db.execute(sql.ROLLBACK)
+        raise
+
+
+def newer(path: Path, what: str) -> StoreError:
+    """Return the refusal of a store that a later version of this package has written."""
+    return StoreError(
+        f"the store {path} was written by a newer version of reasonry ({what}); upgrade reasonry, "
+        "or use another store",
+        code="store_newer",
+        path=str(path),
+    )

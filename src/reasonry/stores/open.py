@@ -1,0 +1,69 @@
+"""From what a user writes after `--store` to a store."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ..errors import UsageError
+from ..runtime.ports import Store
+
+_CHOICES = ["memory", "PATH", "sqlite:PATH"]
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def open_store(spec: str | None = None) -> Store:
+    """Return the store a user asks for.
+
+    A file is looked at when it is first used; what is wrong with it is a StoreError there.
+
+    Args:
+        spec: `memory`, a path, or `sqlite:PATH`; None: the file in the user's data folder.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    if spec is None:
+        return _sqlite(default_path())
+    if spec == "memory":
+        from .memory import MemoryStore
+
+        return MemoryStore()
+    path = spec.removeprefix("sqlite:")
+    if scheme := _SCHEME.match(path):
+        raise _unknown(scheme[1])
+    if not path or "\x00" in path or path.startswith("//"):
+        raise UsageError(
+            f"{spec[:100]!r} is no store: write memory, a path, or sqlite: and a path", choices=_CHOICES
+        )
+    return _sqlite(_expanded(path))
+
+
+def default_path() -> Path:
+    """Return where the store is kept if nothing else is said."""
+    import platformdirs
+
+    return platformdirs.user_data_path("reasonry", appauthor=False) / "reasonry.db"
+
+
+def _sqlite(path: Path) -> Store:
+    from .sqlite import SqliteStore
+
+    return SqliteStore(path)
+
+
+def _expanded(path: str) -> Path:
+    try:
+        path.encode("utf-8", "surrogateescape")
+        return Path(path).expanduser()
+    except (RuntimeError, UnicodeEncodeError) as error:
+        raise UsageError(f"{path[:100]!r} is no path on this system", choices=_CHOICES) from error
+
+
+def _unknown(scheme: str) -> UsageError:
+    # The rest of the address may hold a password.
+    if scheme.startswith("postgres"):
+        message = "PostgreSQL stores are not there yet; give a path, and the store is a SQLite file"
+    else:
+        message = f"{scheme}:// is no kind of store; write memory, a path, or sqlite: and a path"
+    return UsageError(message, choices=_CHOICES)

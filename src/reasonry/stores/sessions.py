@@ -1,0 +1,212 @@
+"""What a transaction does to sessions and their thoughts, whichever database runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec.structs import astuple
+
+from ..errors import ConflictError, NotFoundError
+from ..runtime.ports import SessionChange, SessionRow, SessionView, ThoughtRow
+from . import sql
+from .checks import MAX_INT, check_change
+from .sql import MAX_SEQ, Tx, place, seq_of
+
+Decide = Callable[[SessionView], SessionChange]
+
+
+def no_session(session_id: str) -> NotFoundError:
+    """Return the error of a session that is not there."""
+    return NotFoundError(
+        f"there is no session {session_id[:100]!r}; list the sessions to see which there are",
+        session_id=session_id,
+    )
+
+
+def session_exists(session_id: str) -> ConflictError:
+    """Return the error of a session that is there already."""
+    return ConflictError(f"there is a session {session_id} already", session_id=session_id)
+
+
+def thought_exists(session_id: str, seq: int) -> ConflictError:
+    """Return the error of a thought that is there already."""
+    return ConflictError(
+        f"thought {seq} of session {session_id} is written already", session_id=session_id, seq=seq
+    )
+
+
+def _session(found: Sequence[Any]) -> SessionRow:
+    values = list(found)
+    values[5] = bool(values[5])
+    return SessionRow(*values)
+
+
+def _thought(found: Sequence[Any]) -> ThoughtRow:
+    return ThoughtRow(seq_of(found[0]), *found[1:])
+
+
+def _find(tx: Tx, session_id: str) -> tuple[int | None, SessionRow | None]:
+    found = tx.execute(sql.SESSION, (session_id,)).fetchone()
+    return (None, None) if found is None else (found[0], _session(found[1:]))
+
+
+def _key(tx: Tx, session_id: str) -> int:
+    key, _ = _find(tx, session_id)
+    if key is None:
+        raise no_session(session_id)
+    return key
+
+
+class View:
+    """A session as it stands in a transaction; of no use after it."""
+
+    def __init__(self, tx: Tx, key: int | None, row: SessionRow | None) -> None:
+        self.row = row
+        self._tx = tx
+        self._key = key
+
+    def has_number(self, number: int) -> bool:
+        """See the port."""
+        if self._key is None or not -MAX_INT <= number <= MAX_INT:
+            return False
+        if 1 <= number <= MAX_SEQ:
+            there = self._tx.execute(sql.THOUGHT_NUMBER, (place(self._key, number),)).fetchone()
+            if there is not None and there[0] == number:
+                return True
+        return self._tx.execute(sql.ODD_NUMBER, (self._key, number)).fetchone() is not None
+
+    def latest(self, count: int) -> list[ThoughtRow]:
+        """See the port."""
+        if self._key is None or count < 1:
+            return []
+        bounds = (place(self._key, 0), place(self._key, MAX_SEQ), min(count, MAX_INT))
+        return [_thought(found) for found in self._tx.execute(sql.LATEST_THOUGHTS, bounds)][::-1]
+
+
+def change(tx: Tx, session_id: str, decide: Decide) -> Any:
+    """Let `decide` look and decide, and write what it wants."""
+    key, row = _find(tx, session_id)
+    wanted = decide(View(tx, key, row))
+    check_change(wanted, key is not None)
+    if wanted.delete and key is not None:
+        _drop(tx, key)
+        key = None
+    if wanted.row is not None:
+        key = _put(tx, key if wanted.row.session_id == session_id else None, wanted.row)
+    if wanted.thought is not None and key is not None:
+        owner = wanted.row.session_id if wanted.row is not None else session_id
+        _add(tx, key, owner, wanted.thought)
+    return wanted.value
+
+
+def _put(tx: Tx, key: int | None, row: SessionRow) -> int:
+    if key is not None:
+        tx.execute(sql.SET_SESSION, (*astuple(row), key))
+        return key
+    if tx.execute(sql.ADD_SESSION, astuple(row)).rowcount != 1:
+        raise session_exists(row.session_id)
+    return _key(tx, row.session_id)
+
+
+def _add(tx: Tx, key: int, session_id: str, thought: ThoughtRow) -> None:
+    values = (place(key, thought.seq), thought.number, thought.text, thought.branch, thought.body)
+    if tx.execute(sql.ADD_THOUGHT, values).rowcount != 1:
+        raise thought_exists(session_id, thought.seq)
+
+
+def _drop(tx: Tx, key: int) -> None:
+    tx.execute(sql.DROP_THOUGHTS, (place(key, 0), place(key, MAX_SEQ)))
+    tx.execute(sql.DROP_SESSION, (key,))
+    tx.forgot = True
+
+
+def session(tx: Tx, session_id: str) -> SessionRow:
+    """Return a session's row."""
+    _, row = _find(tx, session_id)
+    if row is None:
+        raise no_session(session_id)
+    return row
+
+
+def sessions(tx: Tx, status: str | None, limit: int, before: str | None) -> list[SessionRow]:
+    """Return a page of sessions, last used first."""
+    key, used = None, None
+    if before is not None:
+        key, used = _key(tx, before), session(tx, before).used_at_ms
+    found = tx.execute(sql.SESSIONS, (key, used, used, key, status, status, limit))
+    return [_session(one) for one in found]
+
+
+def thoughts(
+    tx: Tx,
+    session_id: str,
+    numbers: tuple[int | None, int | None],
+    branch: str | None,
+    after_seq: int,
+    limit: int,
+) -> list[ThoughtRow]:
+    """Return a page of a session's thoughts, in call order."""
+    key = _key(tx, session_id)
+    after = min(max(after_seq, 0), MAX_SEQ)
+    first = -MAX_INT if numbers[0] is None else max(numbers[0], -MAX_INT)
+    last = MAX_INT if numbers[1] is None else min(numbers[1], MAX_INT)
+    bounds = (place(key, after) + 1, place(key, MAX_SEQ), min(first, MAX_INT), max(last, -MAX_INT))
+    found = tx.execute(sql.THOUGHTS, (*bounds, branch, branch, branch, limit))
+    return [_thought(one) for one in found]
+
+
+def search(
+    tx: Tx, query: str, session_id: str | None, after: int, limit: int
+) -> list[tuple[int, str, ThoughtRow]]:
+    """Return a page of the thoughts that contain `query`, whatever its case."""
+    low, high = min(max(after, 0), MAX_INT), MAX_INT
+    if session_id is not None:
+        key = _key(tx, session_id)
+        low, high = max(low, place(key, 0)), place(key, MAX_SEQ)
+    # The database folds the case of ASCII alone, and cuts texts at NUL.
+    needle = query.casefold()
+    places = list[int]()
+    for at, text in tx.execute(sql.TEXTS, (low, high)):
+        if needle in text.casefold():
+            places.append(at)
+            if len(places) == limit:
+                break
+    return [_match(tx, at) for at in places]
+
+
+def _match(tx: Tx, at: int) -> tuple[int, str, ThoughtRow]:
+    thought = tx.execute(sql.THOUGHT, (at,)).fetchone() or ()
+    owner = tx.execute(sql.SESSION_ID, (at >> sql.PLACE_BITS,)).fetchone() or ("",)
+    return at, owner[0], _thought(thought)
+
+
+def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
+    """Add a whole session."""
+    key = _put(tx, None, row)
+    values = [(place(key, one.seq), one.number, one.text, one.branch, one.body) for one in thoughts]
+    tx.executemany(sql.ADD_THOUGHT, values)
+
+
+def expire(tx: Tx, unused_since_ms: int, delete: bool) -> int:
+    """Archive, or delete, the active sessions that were not used since."""
+    if delete:
+        return _drop_unused(tx, "active", unused_since_ms)
+    return tx.execute(sql.ARCHIVE_SESSIONS, (unused_since_ms,)).rowcount
+
+
+def purge(tx: Tx, unused_since_ms: int) -> int:
+    """Delete the archived sessions that were not used since."""
+    return _drop_unused(tx, "archived", unused_since_ms)
+
+
+def _drop_unused(tx: Tx, status: str, unused_since_ms: int) -> int:
+    keys = tx.execute(sql.UNUSED_SESSIONS, (status, unused_since_ms)).fetchall()
+    for (key,) in keys:
+        _drop(tx, key)
+    return len(keys)
+
+
+def delete_session(tx: Tx, session_id: str) -> None:
+    """Remove a session and its thoughts."""
+    _drop(tx, _key(tx, session_id))

@@ -1,0 +1,161 @@
+"""Every statement of a store, once, in plain SQL.
+
+A line's or thought's `place` is its owner's integer key times 2^24 plus its `seq`. So a line costs a few
+bytes besides its body, those of one run lie side by side, and appending touches one page and no index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+PLACE_BITS = 24
+MAX_SEQ = (1 << PLACE_BITS) - 1
+"""Most lines of a run, and thoughts of a session."""
+
+
+class Cursor(Protocol):
+    """What a statement gives back; as in PEP 249."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows it changed."""
+        ...
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the next row."""
+        ...
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+
+
+class Database(Protocol):
+    """The part of a DB-API connection that the stores use."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        ...
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Cursor:
+        """Run a statement."""
+        ...
+
+    def executemany(self, statement: str, values: Sequence[Sequence[Any]], /) -> Cursor:
+        """Run a statement once for each of `values`."""
+        ...
+
+    def close(self) -> None:
+        """Give the file back."""
+        ...
+
+
+class Tx:
+    """One job's hold on the transaction it runs in.
+
+    Attributes:
+        forgot: Set by a job that deleted something whose bytes have to go as well.
+    """
+
+    __slots__ = ("execute", "executemany", "forgot")
+
+    def __init__(self, db: Database) -> None:
+        self.execute = db.execute
+        self.executemany = db.executemany
+        self.forgot = False
+
+
+def place(key: int, seq: int) -> int:
+    """Return where line or thought `seq` of the owner `key` lies."""
+    return key << PLACE_BITS | seq
+
+
+def seq_of(place: int) -> int:
+    """Return the `seq` within a place."""
+    return place & MAX_SEQ
+
+
+BEGIN_WRITE = "BEGIN IMMEDIATE"
+BEGIN_READ = "BEGIN"
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+SAVEPOINT = "SAVEPOINT job"
+RELEASE = "RELEASE job"
+ROLLBACK_JOB = "ROLLBACK TO job"
+
+MIGRATIONS = "SELECT name FROM migration ORDER BY name"
+APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES (?, ?)"
+
+RUN_KEY = "SELECT key FROM run WHERE run_id = ?"
+RUN_COLUMNS = (
+    "run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, reason, answer"
+)
+RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE run_id = ?"
+RUNS = f"""
+SELECT {RUN_COLUMNS} FROM run
+WHERE key < ? AND (? IS NULL OR status = ?)
+ORDER BY key DESC LIMIT ?
+"""
+ADD_RUN = f"""
+INSERT INTO run ({RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (run_id) DO NOTHING
+"""
+SET_RUN = """
+UPDATE run SET run_id = ?, session_id = ?, strategy = ?, model = ?, problem = ?, status = ?,
+  created_at_ms = ?, updated_at_ms = ?, reason = ?, answer = ?
+WHERE key = ?
+"""
+DROP_RUN = "DELETE FROM run WHERE key = ?"
+ADD_LINE = "INSERT INTO line (place, body, digest) VALUES (?, ?, ?) ON CONFLICT (place) DO NOTHING"
+LINES = "SELECT place, body, digest FROM line WHERE place BETWEEN ? AND ? ORDER BY place"
+DROP_LINES = "DELETE FROM line WHERE place BETWEEN ? AND ?"
+
+SESSION_COLUMNS = (
+    "session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head"
+)
+SESSION = f"SELECT key, {SESSION_COLUMNS} FROM session WHERE session_id = ?"
+SESSION_ID = "SELECT session_id FROM session WHERE key = ?"
+SESSIONS = f"""
+SELECT {SESSION_COLUMNS} FROM session
+WHERE (? IS NULL OR used_at_ms < ? OR (used_at_ms = ? AND key < ?)) AND (? IS NULL OR status = ?)
+ORDER BY used_at_ms DESC, key DESC LIMIT ?
+"""
+ADD_SESSION = f"""
+INSERT INTO session ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (session_id) DO NOTHING
+"""
+SET_SESSION = """
+UPDATE session SET session_id = ?, strategy = ?, created_at_ms = ?, used_at_ms = ?, status = ?, pinned = ?,
+  thoughts = ?, purpose = ?, run_id = ?, head = ?
+WHERE key = ?
+"""
+DROP_SESSION = "DELETE FROM session WHERE key = ?"
+ARCHIVE_SESSIONS = """
+UPDATE session SET status = 'archived' WHERE status = 'active' AND pinned = 0 AND used_at_ms < ?
+"""
+UNUSED_SESSIONS = "SELECT key FROM session WHERE status = ? AND pinned = 0 AND used_at_ms < ?"
+
+THOUGHT_COLUMNS = "place, number, text, branch, body"
+ADD_THOUGHT = """
+INSERT INTO thought (place, number, text, branch, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (place) DO NOTHING
+"""
+THOUGHT = f"SELECT {THOUGHT_COLUMNS} FROM thought WHERE place = ?"
+THOUGHT_NUMBER = "SELECT number FROM thought WHERE place = ?"
+ODD_NUMBER = """
+SELECT 1 FROM thought WHERE place >> 24 = ? AND number = ? AND number <> (place & 16777215) LIMIT 1
+"""
+LATEST_THOUGHTS = f"""
+SELECT {THOUGHT_COLUMNS} FROM thought WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?
+"""
+THOUGHTS = f"""
+SELECT {THOUGHT_COLUMNS} FROM thought
+WHERE place BETWEEN ? AND ? AND number BETWEEN ? AND ?
+  AND (? IS NULL OR (? = '' AND branch IS NULL) OR branch = ?)
+ORDER BY place LIMIT ?
+"""
+TEXTS = "SELECT place, text FROM thought WHERE place > ? AND place <= ? ORDER BY place"
+DROP_THOUGHTS = "DELETE FROM thought WHERE place BETWEEN ? AND ?"

@@ -1,0 +1,237 @@
+"""Runs and sessions in a SQLite file, which several processes may share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..errors import StoreError
+from ..runtime.ports import Line, RunRow, SessionRow, ThoughtRow
+from . import runs, sessions, sql
+from .checks import check_limit, check_row, check_seqs, check_texts, check_thoughts
+from .database import Source, is_fault
+from .locks import LockFolder, Right
+from .sessions import Decide
+from .writer import Writer
+
+T = TypeVar("T")
+Read = Callable[[sql.Tx], T]
+
+READERS = 4
+"""Most reads at once."""
+
+
+class SqliteStore:
+    """A store in one SQLite file. It is opened, and made if need be, when first used.
+
+    Args:
+        path: Where it is, or shall be.
+        patience_s: How long to wait for other processes before `store_busy`.
+    """
+
+    durable = True
+
+    def __init__(self, path: Path | str, patience_s: float = 10.0) -> None:
+        self.path = Path(path)
+        self.name = str(path)
+        source = Source(self.path, patience_s)
+        self._writer = Writer(source)
+        self._readers = _Readers(source)
+        self._locks = LockFolder(self.path.with_name(self.path.name + ".locks"))
+
+    async def create_run(self, row: RunRow, lines: Sequence[Line]) -> None:
+        """See the port. Raises ConflictError if there is a run of that id."""
+        check_row(row)
+        check_seqs(lines)
+        await self._writer.do(lambda tx: runs.create_run(tx, row, lines))
+
+    async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:
+        """See the port. Raises NotFoundError if there is no such run."""
+        check_texts(run_id)
+        check_seqs(lines)
+        if row is not None:
+            check_row(row)
+        await self._writer.do(lambda tx: runs.append(tx, run_id, lines, row))
+
+    async def run(self, run_id: str) -> RunRow:
+        """See the port."""
+        check_texts(run_id)
+        return await self._readers.do(lambda tx: runs.run(tx, run_id))
+
+    async def lines(self, run_id: str) -> list[Line]:
+        """See the port."""
+        check_texts(run_id)
+        return await self._readers.do(lambda tx: runs.lines(tx, run_id))
+
+    async def runs(
+        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+    ) -> list[RunRow]:
+        """See the port. Raises NotFoundError if there is no run `before`."""
+        check_texts(status, before)
+        size = check_limit(limit)
+        return await self._readers.do(lambda tx: runs.runs(tx, status, size, before))
+
+    async def delete_run(self, run_id: str) -> None:
+        """See the port.
+
+        Raises:
+            NotFoundError: There is no such run.
+            StoreError: `store_busy`: it is deleted, but another process keeps its bytes in the log.
+        """
+        check_texts(run_id)
+        await self._writer.do(lambda tx: runs.delete_run(tx, run_id))
+        self._check_forgotten()
+
+    def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
+        """See the port."""
+        check_texts(run_id)
+        return Right(lambda: self._locks.take(run_id))
+
+    async def change(self, session_id: str, decide: Decide) -> Any:
+        """See the port. Raises ConflictError if a new session or thought is there already."""
+        check_texts(session_id)
+        return await self._writer.do(lambda tx: sessions.change(tx, session_id, decide))
+
+    async def session(self, session_id: str) -> SessionRow:
+        """See the port."""
+        check_texts(session_id)
+        return await self._readers.do(lambda tx: sessions.session(tx, session_id))
+
+    async def sessions(
+        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+    ) -> list[SessionRow]:
+        """See the port. Raises NotFoundError if there is no session `before`."""
+        check_texts(status, before)
+        size = check_limit(limit)
+        return await self._readers.do(lambda tx: sessions.sessions(tx, status, size, before))
+
+    async def thoughts(
+        self,
+        session_id: str,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        after_seq: int = 0,
+        limit: int = 50,
+    ) -> list[ThoughtRow]:
+        """See the port. Raises NotFoundError if there is no such session."""
+        check_texts(session_id, branch)
+        size = check_limit(limit)
+        return await self._readers.do(
+            lambda tx: sessions.thoughts(tx, session_id, (first, last), branch, after_seq, size)
+        )
+
+    async def search_thoughts(
+        self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
+    ) -> list[tuple[int, str, ThoughtRow]]:
+        """See the port. Raises NotFoundError if there is no such session."""
+        check_texts(query, session_id)
+        size = check_limit(limit)
+        return await self._readers.do(lambda tx: sessions.search(tx, query, session_id, after, size))
+
+    async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
+        """See the port."""
+        check_row(row)
+        check_thoughts(thoughts)
+        await self._writer.do(lambda tx: sessions.import_session(tx, row, thoughts))
+
+    async def expire_sessions(self, *, unused_since_ms: int, delete: bool) -> int:
+        """See the port."""
+        return await self._writer.do(lambda tx: sessions.expire(tx, unused_since_ms, delete))
+
+    async def purge_sessions(self, *, unused_since_ms: int) -> int:
+        """See the port."""
+        return await self._writer.do(lambda tx: sessions.purge(tx, unused_since_ms))
+
+    async def delete_session(self, session_id: str) -> None:
+        """See the port. Raises StoreError as `delete_run` does."""
+        check_texts(session_id)
+        await self._writer.do(lambda tx: sessions.delete_session(tx, session_id))
+        self._check_forgotten()
+
+    async def close(self) -> None:
+        """See the port."""
+        await self._readers.close()
+        await self._writer.close()
+
+    def _check_forgotten(self) -> None:
+        if self._writer.unforgotten:
+            raise StoreError(
+                f"it is deleted, but another process is reading {self.name}, so that its bytes are still in "
+                f"{self.name}-wal; they go when that process is done",
+                code="store_busy",
+                path=self.name,
+            )
+
+
+class _Readers:
+    """Connections that read, each used by one thread at a time."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._idle = list[sql.Database]()
+        self._pool: ThreadPoolExecutor | None = None
+        self._start = threading.Lock()
+        self._closed = False
+
+    async def do(self, work: Read[T]) -> T:
+        """Run `work` in a transaction that sees one state of the store."""
+        with self._start:
+            if self._closed:
+                raise StoreError(f"the store {self._source.path} is closed")
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(READERS, "reasonry-read")
+            pool = self._pool
+        return await asyncio.get_running_loop().run_in_executor(pool, self._read, work)
+
+    async def close(self) -> None:
+        """Finish what was begun, then close the connections."""
+        with self._start:
+            self._closed = True
+        if self._pool is not None:
+            await asyncio.to_thread(self._pool.shutdown)
+        while self._idle:
+            self._idle.pop().close()
+
+    def _read(self, work: Read[T]) -> T:
+        try:
+            db = self._take()
+            try:
+                db.execute(sql.BEGIN_READ)
+                value = work(sql.Tx(db))
+            finally:
+                self._give_back(db)
+        except Exception as error:
+            meant = self._source.read_fault(error)
+            if meant is error:
+                raise
+            raise meant from error
+        return value
+
+    def _take(self) -> sql.Database:
+        with contextlib.suppress(IndexError):
+            db = self._idle.pop()
+            try:
+                self._source.check_in_place()
+            except StoreError:
+                db.close()
+                raise
+            return db
+        return self._source.reader()
+
+    def _give_back(self, db: sql.Database) -> None:
+        try:
+            if db.in_transaction:
+                db.execute(sql.ROLLBACK)
+            self._idle.append(db)
+        except Exception as error:
+            db.close()
+            if not is_fault(error):
+                raise
