@@ -15,6 +15,10 @@ import msgspec
 from msgspec import Struct
 
 from .parse import Unreadable
+from .toolcard import ToolCard, arguments_for, card_named, no_such_tool, typed
+
+MAX_DEPTH = 50
+"""How deep the input of a call may be nested."""
 
 _REFERENCE = re.compile(r"#E(\d{1,4})(?!\d)", re.IGNORECASE)
 _CALL = re.compile(
@@ -102,8 +106,14 @@ def evidence_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def plan_fault(calls: Sequence[PlannedCall]) -> str | None:
-    """Return why a plan cannot be carried out: an id twice, a reference to nothing, or a circle."""
+def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str | None:
+    """Return why a plan cannot be carried out.
+
+    An unknown tool, an input that is no input, an id twice, a reference to nothing, or a circle.
+    """
+    for call in calls:
+        if fault := _call_fault(call, cards):
+            return f"{call.id}: {fault}"
     needs = {call.id: references(call.input) for call in calls}
     if len(needs) < len(calls):
         return "every call needs an id of its own"
@@ -113,12 +123,39 @@ def plan_fault(calls: Sequence[PlannedCall]) -> str | None:
                 return f"{name} refers to {one}, which is not in the plan ({', '.join(needs)})"
     settled: set[str] = set()
     while len(settled) < len(needs):
-        ready = [name for name, wanted in needs.items() if name not in settled and settled.issuperset(wanted)]
-        if not ready:
+        free = [name for name, wanted in needs.items() if name not in settled and settled.issuperset(wanted)]
+        if not free:
             circle = ", ".join(name for name in needs if name not in settled)
             return f"these calls wait for one another in a circle: {circle}"
-        settled.update(ready)
+        settled.update(free)
     return None
+
+
+def call_arguments(card: ToolCard, call: PlannedCall, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call that has no fault, with evidence put in."""
+    arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
+    return {} if isinstance(arguments, Unreadable) else typed(card, substitute(arguments, evidence))
+
+
+def _call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
+    if evidence_id(call.id) is None:
+        return "that is no id; ids are #E1, #E2, …"
+    card = card_named(cards, call.tool)
+    if card is None:
+        return no_such_tool(cards, call.tool)
+    arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
+    if isinstance(arguments, Unreadable):
+        return arguments.reason
+    return "the input is nested too deeply" if _is_deep(arguments) else None
+
+
+def _is_deep(value: Any) -> bool:
+    level, depth = [value], 0
+    while level and depth <= MAX_DEPTH:
+        inner = [list(one.values()) if isinstance(one, Mapping) else one for one in level]
+        level = [item for part in inner if isinstance(part, list) for item in part]
+        depth += 1
+    return depth > MAX_DEPTH
 
 
 def _input_length(block: str) -> int | None:

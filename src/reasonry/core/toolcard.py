@@ -5,6 +5,7 @@ A card says nothing about how the tool works; strategies get cards as an option 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
 
@@ -13,6 +14,10 @@ from msgspec import Meta, Struct
 
 from .parse import Unreadable
 
+_CALL_LINE = re.compile(
+    r"^\s*action(?:\s*\d+)?\s*:\s*([\w.\-]+)\s*[\[(](.*)[\])]\s*$", re.IGNORECASE | re.MULTILINE
+)
+
 
 class ToolCard(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One tool, as shown to whoever may call it."""
@@ -20,6 +25,18 @@ class ToolCard(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     name: Annotated[str, Meta(min_length=1, description="What it is called by.")]
     description: Annotated[str, Meta(description="What it does, for the model.")] = ""
     parameters: Annotated[dict[str, Any], Meta(description="JSON schema of the arguments object.")] = {}
+
+
+class Action(Struct, frozen=True):
+    """One call, as a thinker wants it."""
+
+    tool: Annotated[str, Meta(min_length=1, description="Name of a tool from the list.")]
+    arguments: Annotated[dict[str, Any], Meta(description="Its arguments, by name.")] = {}
+
+    @property
+    def text(self) -> str:
+        """The call in one line; the same for equal calls."""
+        return f"{self.tool} {msgspec.json.encode(self.arguments, order='deterministic').decode()}"
 
 
 def cards_text(cards: Sequence[ToolCard]) -> str:
@@ -59,6 +76,19 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
         listed = ", ".join(names)
         return Unreadable(f"{card.name} takes several arguments ({listed}): write them as a JSON object")
     return {names[0]: text.strip()}
+
+
+def action_lines(cards: Sequence[ToolCard], text: str) -> tuple[tuple[Action, ...], str | None]:
+    """Read actions written as `Action: search[who wrote Emma]` lines; `finish[…]` holds the answer."""
+    actions: list[Action] = []
+    for name, given in _CALL_LINE.findall(text):
+        if name.casefold() == "finish":
+            return tuple(actions), given.strip()
+        card = card_named(cards, name)
+        arguments = arguments_for(card, given) if card else {"input": given}
+        if not isinstance(arguments, Unreadable):
+            actions.append(Action(name, arguments))
+    return tuple(actions), None
 
 
 def typed(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,25 +1,281 @@
 """ReAct: reasoning and acting take turns, and every result of an action is looked at before the next.
 
 Yao et al. 2022, "ReAct: Synergizing Reasoning and Acting in Language Models", arXiv:2210.03629.
+
+Algorithm, with the context c_t = (â_1, a_1, o_1, …, â_t, a_t, o_t) of thoughts, actions and observations:
+
+    â_1 ~ π(· | problem)             first thought, with its actions              initial_reasoning
+    a_t                              the actions of the latest thought            action_planning
+    o_t = environment(a_t)           several at once, side by side                action_execution
+    c_{t+1} = (c_t, â_t, a_t, o_t)   appended, never rewritten                    observation_reception
+    â_{t+1} ~ π(· | c_{t+1})         next thought, with actions or the answer     reasoning_update
+    finish[answer], or t = limit?                                                 evaluation_checkpoint
+    answer                           asked for only where the limit came first    solution_formulation
+
+*Differs from the paper*: a thought and its actions come in one structured reply (the paper's text form is
+read too); a turn may take several independent actions; repeated actions and failures are pointed out in the
+observation; instructions replace the examples; at the limit the answer is asked for; an answer proved
+wrong is an observation.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
-from ..core.strategy import Field, Stage, Strategy
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-REACT: Strategy[Any, Any] = Strategy(
+from ..core import parse
+from ..core.answer import Answer, AnswerReply, claim, rule
+from ..core.effects import Ask, CallTool, Effect
+from ..core.events import Failed, ToolReturned, Verified
+from ..core.evidence import evidence_text
+from ..core.parse import Unreadable
+from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+from ..core.toolcard import Action, ToolCard, action_lines, card_named, cards_text, no_such_tool, typed
+
+SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
+tools or give the answer. What your actions bring is shown to you before the next turn.
+
+Tools:
+{tools}
+
+Reply with JSON in one of these two ways:
+{{"thought": "what follows, what to find out next", "actions": [{{"tool": "name", "arguments": {{}}}}]}}
+{{"thought": "why the answer is settled", "answer": "the answer alone"}}
+Put several actions into one turn only if none needs the result of another. Rely on observations, not on \
+memory. After an error or an empty result try another way; never repeat an action unchanged."""
+
+TURN = "\n\nTurn {number}\nThought: {thought}"
+LAST_CALL = '\n\nNo turns are left. Reply with the best answer the observations support: {"answer": "…"}'
+REPEATED = "\n(You took this very action before, in turn {turn}. Take another one, or answer.)"
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of ReAct."""
+
+    tools: Annotated[
+        tuple[ToolCard, ...], Meta(description="What may be called, from the run's catalog.")
+    ] = ()
+    max_steps: Annotated[int, Meta(ge=1, le=1000, description="Turns before the answer is asked for.")] = 10
+    max_observation_chars: Annotated[
+        int, Meta(ge=100, description="How much of a result the model sees.")
+    ] = 4000
+    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
+
+
+class TurnReply(Struct, frozen=True):
+    """A thought with actions, or with the answer."""
+
+    thought: Annotated[str, Meta(description="What follows so far, and what to find out next.")]
+    actions: Annotated[tuple[Action, ...], Meta(max_length=16, description="Calls to make now.")] = ()
+    answer: Annotated[Answer | None, Meta(description="The answer alone, once it is settled.")] = None
+
+    @property
+    def closing(self) -> str | None:
+        """The answer as text; one given beside actions was given without their results and does not count."""
+        text = "" if self.actions or self.answer is None else str(self.answer).strip()
+        return text or None
+
+
+class Turn(Struct, frozen=True, omit_defaults=True):
+    """One thought, what was done on it, and what that brought."""
+
+    thought: str
+    actions: tuple[Action, ...] = ()
+    observations: tuple[str, ...] = ()
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """The context c_t, and the answer once there is one."""
+
+    problem: str
+    options: Options
+    turns: tuple[Turn, ...] = ()
+    answer: str | None = None
+    checked: bool = False
+    late: bool = False
+    """Whether the answer was asked for because the turns had run out."""
+    tool_calls: int = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the last turn has been taken."""
+        return len(self.turns) >= self.options.max_steps
+
+
+def context(state: State) -> str:
+    """Return the context as text: that of a turn begins with that of the turn before, to the letter."""
+    text = f"Problem: {state.problem}"
+    for number, turn in enumerate(state.turns, 1):
+        text += TURN.format(number=number, thought=turn.thought)
+        text += "".join(f"\nAction: {action.text}" for action in turn.actions)
+        text += "".join(f"\nObservation: {observation}" for observation in turn.observations)
+    return text
+
+
+def ask_turn(state: State) -> tuple[Effect, ...]:
+    """â_{t+1} ~ π(· | c_{t+1}); nothing once there is an answer or the last turn has been taken."""
+    return () if state.answer is not None or state.is_spent else (_question(state, "react_turn"),)
+
+
+def read_turn(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnReply, str] | Unreadable:
+    """Read a turn: structured, or in the paper's form (`Action: search[x]`, `Action: finish[x]`)."""
+    reading = parse.read_form(texts[-1], TurnReply)
+    if isinstance(reading, Unreadable):
+        actions, answer = action_lines(state.options.tools, texts[-1])
+        thought = texts[-1].partition("Action")[0].strip().removeprefix("Thought:").strip()
+        reading = (TurnReply(thought, actions[:16], answer), "lines") if actions or answer else reading
+    elif not reading[0].actions and reading[0].closing is None:
+        return Unreadable("give at least one action, or the answer")
+    return reading
+
+
+def take_turn(to: str) -> Callable[[State, tuple[Any, ...]], Move]:
+    """Append the turn to the context; where none was asked for, pass."""
+
+    def absorb(state: State, answers: tuple[Any, ...]) -> Move:
+        if not answers:
+            return go(state, to)
+        reply: TurnReply = answers[0].value
+        actions = tuple({action.text: action for action in reply.actions}.values())
+        answer = reply.closing
+        data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
+        turns = (*state.turns, Turn(reply.thought, actions))
+        state = replace(state, turns=turns, answer=answer, checked=False)
+        return go(state, to, Thought(reply.thought or str(answer), data=data))
+
+    return absorb
+
+
+def call_tools(state: State) -> tuple[Effect, ...]:
+    """o_t = environment(a_t), for the actions that name a tool."""
+    cards = state.options.tools
+    actions = () if state.answer is not None else state.turns[-1].actions
+    known = [(card, one) for one in actions if (card := card_named(cards, one.tool))]
+    return tuple(CallTool(card.name, typed(card, one.arguments)) for card, one in known)
+
+
+def observe(state: State, answers: tuple[Any, ...]) -> Move:
+    """c_{t+1} = (c_t, â_t, a_t, o_t)."""
+    turn, results = state.turns[-1], iter(answers)
+    earlier = {one.text: n for n, past in enumerate(state.turns[:-1], 1) for one in past.actions}
+    observations: list[str] = []
+    for action in turn.actions:
+        if card_named(state.options.tools, action.tool) is None:
+            text = f"Error: {no_such_tool(state.options.tools, action.tool)}"
+        else:
+            text = _observation(next(results), state.options.max_observation_chars)
+        repeated = REPEATED.format(turn=earlier[action.text]) if action.text in earlier else ""
+        observations.append(text + repeated)
+    turn = replace(turn, observations=(*turn.observations, *observations))
+    state = replace(state, turns=(*state.turns[:-1], turn), tool_calls=state.tool_calls + len(answers))
+    return go(state, "observation_reception")
+
+
+def record_observations(state: State, _: tuple[Any, ...]) -> Move:
+    """Write down what came back."""
+    text = "\n".join(state.turns[-1].observations)
+    return go(state, "reasoning_update", *([Thought(text, data={"observation": text})] if text else []))
+
+
+def check_answer(state: State) -> tuple[Effect, ...]:
+    """Have an answer looked at that nobody has looked at yet."""
+    if state.answer is None or state.checked or not state.options.verify:
+        return ()
+    return (claim(state.problem, (turn.thought for turn in state.turns), state.answer),)
+
+
+def decide(state: State, answers: tuple[Any, ...]) -> Move:
+    """finish[answer], or t = limit? An answer proved wrong is an observation, and the turns go on."""
+    if answers:
+        state = _checked(state, answers[0])
+    return go(
+        state, "action_planning" if state.answer is None and not state.is_spent else "solution_formulation"
+    )
+
+
+def ask_answer(state: State) -> tuple[Effect, ...]:
+    """Ask for the answer where the limit came first, then have it looked at."""
+    return check_answer(state) if state.answer is not None else (_question(state, "answer", LAST_CALL),)
+
+
+def formulate(state: State, answers: tuple[Any, ...]) -> Move:
+    """Settle on the answer."""
+    if not answers:
+        return go(state, "final_response")
+    if not isinstance(answers[0], Verified | Failed):
+        answer = answers[0].value.text
+        return stay(
+            replace(state, answer=answer, checked=False, late=True), Thought(answer, data={"answer": answer})
+        )
+    state = _checked(state, answers[0])
+    if state.answer is None:
+        return fail(state, "max_steps", f"no answer within {state.options.max_steps} turns held up")
+    return go(state, "final_response")
+
+
+def outcome(state: State) -> Outcome:
+    """Return the answer, and whether it came in time."""
+    document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
+    if state.late:
+        detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
+        return Outcome(state.answer, "max_steps", detail, document)
+    return Outcome(state.answer, document=document)
+
+
+def _question(state: State, kind: str, tail: str = "") -> Ask:
+    names = [card.name for card in state.options.tools]
+    facts = {"kind": kind, "problem": state.problem, "tools": names, "turn": len(state.turns) + 1}
+    return Ask(context(state) + tail, SYSTEM.format(tools=cards_text(state.options.tools)), facts)
+
+
+def _observation(result: ToolReturned | Failed, limit: int) -> str:
+    if isinstance(result, Failed):
+        text = f"Error: {result.message}"
+    else:
+        text = evidence_text(result.value) or "(nothing)"
+    return f"{text[:limit]}… (cut after {limit} characters)" if len(text) > limit else text
+
+
+def _checked(state: State, verdict: Verified | Failed) -> State:
+    ruling = rule(state.answer or "", verdict)
+    state = replace(state, checked=True, answer=ruling.answer)
+    if ruling.answer is not None:
+        return state
+    turn = state.turns[-1]
+    turn = replace(turn, observations=(*turn.observations, ruling.objection))
+    return replace(state, turns=(*state.turns[:-1], turn))
+
+
+_MISSING = {"type": "array", "items": {"type": "string"}, "description": "What must still be found out."}
+_ACTION = {"type": "string", "description": "The tool's name, or what is to be done."}
+_INPUT = {"description": "What the action is given: text or an object."}
+_OBSERVATION = {"type": "string", "description": "What came back, or the error."}
+_SUFFICIENT = {"type": "boolean", "description": "Whether what is known is enough for an answer."}
+_EXAMPLE = {
+    "thought": "I need the author first.",
+    "actions": [{"tool": "search", "arguments": {"query": "Emma"}}],
+}
+
+REACT: Strategy[State, Options] = Strategy(
     name="react",
     title="ReAct",
     source="arXiv:2210.03629",
     summary="Thinks, acts with a tool, looks at the result, thinks again: for problems that need facts.",
+    options=Options,
+    state=State,
+    begin=lambda problem, options: State(problem, options),
+    outcome=outcome,
+    progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},
     stages=(
         Stage(
             "problem_reception",
             ("initial_reasoning",),
             description="Take in the problem.",
             guidance="Say what is asked and what a good answer must contain. Then reason about it.",
+            absorb=lambda state, _: go(state, "initial_reasoning"),
         ),
         Stage(
             "initial_reasoning",
@@ -27,17 +283,12 @@ REACT: Strategy[Any, Any] = Strategy(
             description="Find out what is known and what is missing.",
             guidance="Set apart what you know for sure from what you would have to look up or compute. "
             "Go on when you know which missing piece to get first.",
-            fields=(
-                Field(
-                    "missing",
-                    {
-                        "type": "array",
-                        "items": {"type": "string"},
-                        "description": "What must still be found out.",
-                    },
-                    required=False,
-                ),
-            ),
+            fields=(Field("missing", _MISSING, required=False),),
+            ask=ask_turn,
+            absorb=take_turn("action_planning"),
+            reply=TurnReply,
+            example=_EXAMPLE,
+            read=read_turn,
         ),
         Stage(
             "action_planning",
@@ -45,41 +296,36 @@ REACT: Strategy[Any, Any] = Strategy(
             description="Choose the next action.",
             guidance="Name one concrete action and its input, and why it is the most useful one now. "
             "Do not repeat an action whose result you already have.",
-            fields=(
-                Field(
-                    "action",
-                    {"type": "string", "description": "The action: the tool's name, or what is to be done."},
-                ),
-                Field(
-                    "input", {"description": "What the action is given: text or an object."}, required=False
-                ),
-            ),
+            fields=(Field("action", _ACTION), Field("input", _INPUT, required=False)),
+            absorb=lambda state, _: go(state, "action_execution"),
         ),
         Stage(
             "action_execution",
             ("observation_reception",),
             description="Carry the action out.",
             guidance="Do exactly what was planned. Note here only that it was done; the result comes next.",
+            ask=call_tools,
+            absorb=observe,
+            hears_failures=True,
         ),
         Stage(
             "observation_reception",
             ("reasoning_update",),
             description="Take in what the action brought.",
             guidance="Write down the result as it came, errors too, without reading anything into it.",
-            fields=(
-                Field("observation", {"type": "string", "description": "What came back, or the error."}),
-                Field(
-                    "failed",
-                    {"type": "boolean", "description": "Whether the action failed."},
-                    required=False,
-                ),
-            ),
+            fields=(Field("observation", _OBSERVATION),),
+            absorb=record_observations,
         ),
         Stage(
             "reasoning_update",
             ("evaluation_checkpoint",),
             description="Reason on with what was observed.",
             guidance="Say what the observation changes: what is settled, refuted, still open.",
+            ask=ask_turn,
+            absorb=take_turn("evaluation_checkpoint"),
+            reply=TurnReply,
+            example=_EXAMPLE,
+            read=read_turn,
         ),
         Stage(
             "evaluation_checkpoint",
@@ -87,19 +333,20 @@ REACT: Strategy[Any, Any] = Strategy(
             description="Decide whether enough is known.",
             guidance="With something important still open, plan another action. "
             "With all of it settled, or nothing left worth trying, formulate the solution.",
-            fields=(
-                Field(
-                    "sufficient",
-                    {"type": "boolean", "description": "Whether what is known is enough for an answer."},
-                    required=False,
-                ),
-            ),
+            fields=(Field("sufficient", _SUFFICIENT, required=False),),
+            ask=check_answer,
+            absorb=decide,
+            hears_failures=True,
         ),
         Stage(
             "solution_formulation",
             ("final_response",),
             description="Derive the answer from the observations.",
             guidance="Build the answer on what was observed; say which observation carries which part.",
+            ask=ask_answer,
+            absorb=formulate,
+            reply=AnswerReply,
+            example={"answer": "Jane Austen"},
         ),
         Stage(
             "final_response",

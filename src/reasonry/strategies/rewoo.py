@@ -2,25 +2,295 @@
 
 Xu et al. 2023, "ReWOO: Decoupling Reasoning from Observations for Efficient Augmented Language Models",
 arXiv:2305.18323.
+
+Algorithm, for task x, with plans P_i and evidence E_i:
+
+    (P_1, E_1 = tool_1[input_1]), … ← Planner(x)        one question                   planning_phase
+    which E_j each input_i refers to                    the order they can run in      tool_call_specification
+    E_i ← tool_i(input_i with E_j in place of #E_j)     independent ones at once       working_phase
+    (P_1, E_1), …, (P_n, E_n)                           what failed, marked as such    evidence_collection
+    answer ← Solver(x, P_1, E_1, …, P_n, E_n)           one question                   solving_phase
+
+*Differs from the paper*: the plan is structured data (the paper's `#E1 = tool[input]` lines are read too) and
+is checked before anything runs: an unknown tool, a reference to nothing or a circle is asked about again;
+workers run side by side instead of in a row; a call that refers to failed evidence is not run; an answer that
+a verifier proves wrong is asked for again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-from ..core.strategy import Field, Stage, Strategy
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-REWOO: Strategy[Any, Any] = Strategy(
+from ..core import parse
+from ..core.answer import AnswerReply, claim, rule
+from ..core.effects import Ask, CallTool, Effect
+from ..core.events import Failed, Reply
+from ..core.evidence import (
+    PlannedCall,
+    call_arguments,
+    evidence_id,
+    evidence_text,
+    parse_plan,
+    plan_fault,
+    references,
+)
+from ..core.parse import Unreadable
+from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+from ..core.toolcard import ToolCard, card_named, cards_text
+
+PLANNER = """You plan how to solve a problem with tools, before any tool has been used. List every call \
+needed, each with an id (#E1, #E2, …). Where a call needs the result of another, write that one's id in its \
+input; calls that do not need each other run at the same time. \
+Do not guess results and do not solve the problem.
+
+Tools:
+{tools}
+
+Reply with JSON:
+{{"calls": [{{"id": "#E1", "plan": "what this finds out", "tool": "name", "input": "text, or an object of \
+arguments; may contain #E ids"}}]}}"""
+WORKER = """You are one step of a larger plan. Answer exactly what is asked, from what you are given and \
+what you know, as briefly as it allows. Reply with JSON: {"result": "…"}"""
+SOLVER = """You are given a problem, a plan that was carried out to solve it, and the evidence each step \
+brought. Evidence may be beside the point or missing; weigh it, and rely on it before your memory. Reply \
+with JSON: {"answer": "the answer alone"}"""
+LLM = ToolCard(
+    "LLM",
+    "A language model like you: for steps that need understanding or common knowledge, not a lookup.",
+    {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]},
+)
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of ReWOO."""
+
+    tools: Annotated[
+        tuple[ToolCard, ...], Meta(description="What may be called, from the run's catalog.")
+    ] = ()
+    max_calls: Annotated[int, Meta(ge=1, le=1000, description="How long a plan may be.")] = 20
+    max_evidence_chars: Annotated[int, Meta(ge=100, description="How much of a result is used.")] = 8_000
+    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Solves after one that was proved wrong.")] = 1
+    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
+
+
+class CallReply(Struct, frozen=True):
+    """One call of the plan."""
+
+    id: Annotated[str, Meta(description="#E1, #E2, …")]
+    tool: Annotated[str, Meta(description="Name of a tool from the list.")]
+    input: Annotated[str | dict[str, Any], Meta(description="Text or arguments; may contain #E ids.")] = ""
+    plan: Annotated[str, Meta(description="What this finds out.")] = ""
+
+
+class PlanReply(Struct, frozen=True):
+    """The plan."""
+
+    calls: Annotated[tuple[CallReply, ...], Meta(min_length=1, description="All calls.")]
+
+
+class WorkerReply(Struct, frozen=True):
+    """What a step that was put to a model brought."""
+
+    result: Annotated[str, Meta(description="What the step was to find out.")]
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """Plan, evidence and answer, as far as they are there."""
+
+    problem: str
+    options: Options
+    calls: tuple[PlannedCall, ...] = ()
+    evidence: dict[str, Any] = {}
+    failed: dict[str, str] = {}
+    """Why there is no evidence, by id."""
+    answer: str | None = None
+    objections: tuple[str, ...] = ()
+    """What was wrong with earlier answers."""
+
+
+def ask_plan(state: State) -> tuple[Effect, ...]:
+    """Planner(x)."""
+    cards = _cards(state)
+    facts = {"kind": "rewoo_plan", "problem": state.problem, "tools": [card.name for card in cards]}
+    return (Ask(f"Problem: {state.problem}", PLANNER.format(tools=cards_text(cards)), facts),)
+
+
+def read_plan(state: State, _: Ask, texts: Sequence[str]) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
+    """Read a plan, structured or as lines, and see whether it can be carried out."""
+    reading = parse.read_form(texts[-1], PlanReply)
+    if isinstance(reading, Unreadable):
+        calls, mode = parse_plan(texts[-1]), "lines"
+        if isinstance(calls, Unreadable):
+            return calls if "#E" in texts[-1] and "{" not in texts[-1] else reading
+    else:
+        calls, mode = tuple(_planned(call) for call in reading[0].calls), reading[1]
+    if len(calls) > state.options.max_calls:
+        return Unreadable(f"plan at most {state.options.max_calls} calls")
+    fault = plan_fault(calls, _cards(state))
+    return (calls, mode) if fault is None else Unreadable(fault)
+
+
+def keep_plan(state: State, answers: tuple[Any, ...]) -> Move:
+    """Take the plan."""
+    calls: tuple[PlannedCall, ...] = answers[0].value
+    text = "\n".join(_step_text(call) for call in calls)
+    data = {"calls": [_call_text(call) for call in calls]}
+    return go(replace(state, calls=calls), "tool_call_specification", Thought(text, data=data))
+
+
+def ready(state: State) -> tuple[PlannedCall, ...]:
+    """Return the calls that can run now: not settled yet, with all the evidence they refer to at hand."""
+    waiting = [call for call in state.calls if call.id not in state.evidence | state.failed]
+    return tuple(call for call in waiting if state.evidence.keys() >= set(references(call.input)))
+
+
+def run_calls(state: State) -> tuple[Effect, ...]:
+    """E_i ← tool_i(input_i), for all that can run now."""
+    return tuple(_effect(state, call) for call in ready(state))
+
+
+def keep_evidence(state: State, answers: tuple[Any, ...]) -> Move:
+    """Take the evidence; stay as long as there are calls that can run."""
+    evidence, failed = dict(state.evidence), dict(state.failed)
+    calls = ready(state)
+    for call, answer in zip(calls, answers, strict=True):
+        if isinstance(answer, Failed):
+            failed[call.id] = answer.message
+        else:
+            value = answer.value.result if isinstance(answer, Reply) else answer.value
+            evidence[call.id] = _cut(value, state.options.max_evidence_chars)
+    state = replace(state, evidence=evidence, failed=failed)
+    thoughts = [Thought(_evidence_text(state, call.id), data={"evidence": call.id}) for call in calls]
+    return stay(state, *thoughts) if ready(state) else go(state, "evidence_collection", *thoughts)
+
+
+def collect(state: State, _: tuple[Any, ...]) -> Move:
+    """(P_1, E_1), …, (P_n, E_n); what rests on failed evidence was not run."""
+    failed = dict(state.failed)
+    for call in state.calls:
+        if call.id not in state.evidence and call.id not in failed:
+            without = [one for one in references(call.input) if one not in state.evidence]
+            failed[call.id] = f"not run: there is no {', '.join(without)}"
+    return go(replace(state, failed=failed), "solving_phase")
+
+
+def ask_answer(state: State) -> tuple[Effect, ...]:
+    """Solver(x, P_1, E_1, …, P_n, E_n); then have the answer looked at."""
+    evidence = [_evidence_text(state, call.id) for call in state.calls]
+    if state.answer is not None:
+        return (claim(state.problem, evidence, state.answer),)
+    steps = [f"{_step_text(call)}\n{found}" for call, found in zip(state.calls, evidence, strict=True)]
+    prompt = "\n\n".join([f"Problem: {state.problem}", *steps, *state.objections])
+    facts = {"kind": "rewoo_solve", "problem": state.problem, "evidence": state.evidence}
+    return (Ask(prompt, SOLVER, facts),)
+
+
+def solve(state: State, answers: tuple[Any, ...]) -> Move:
+    """Take the answer; one that is proved wrong is asked for again."""
+    if state.answer is None:
+        answer = answers[0].value.text
+        state, thought = replace(state, answer=answer), Thought(answer, data={"answer": answer})
+        return stay(state, thought) if state.options.verify else go(state, "final_response", thought)
+    ruling = rule(state.answer, answers[0])
+    if ruling.answer is not None:
+        return go(replace(state, answer=ruling.answer), "final_response")
+    state = replace(state, answer=None, objections=(*state.objections, ruling.objection))
+    if len(state.objections) > state.options.max_repairs:
+        return fail(state, "verification_failed", ruling.objection)
+    return stay(state)
+
+
+def outcome(state: State) -> Outcome:
+    """Return the answer, with the plan and what it brought."""
+    calls = [
+        {
+            "id": call.id,
+            "plan": call.plan,
+            "tool": call.tool,
+            "input": call.input,
+            "failed": state.failed.get(call.id),
+        }
+        for call in state.calls
+    ]
+    return Outcome(state.answer, document={"plan": calls, "evidence": state.evidence})
+
+
+def _cards(state: State) -> tuple[ToolCard, ...]:
+    given = state.options.tools
+    return given if card_named(given, LLM.name) else (*given, LLM)
+
+
+def _planned(call: CallReply) -> PlannedCall:
+    return PlannedCall(evidence_id(call.id) or call.id, call.tool, call.input, call.plan)
+
+
+def _effect(state: State, call: PlannedCall) -> Effect:
+    card = card_named(_cards(state), call.tool)
+    assert card is not None, "checked when the plan was read"
+    arguments = call_arguments(card, call, state.evidence)
+    if card is not LLM:
+        return CallTool(card.name, arguments)
+    prompt = "\n".join(evidence_text(value) for value in arguments.values())
+    return Ask(prompt, WORKER, {"kind": "rewoo_worker", "problem": state.problem, "evidence": call.id})
+
+
+def _call_text(call: PlannedCall) -> str:
+    return f"{call.id} = {call.tool}[{evidence_text(call.input)}]"
+
+
+def _step_text(call: PlannedCall) -> str:
+    return f"Plan: {call.plan}\n{_call_text(call)}" if call.plan else _call_text(call)
+
+
+def _evidence_text(state: State, name: str) -> str:
+    if name in state.evidence:
+        return f"Evidence {name}: {evidence_text(state.evidence[name])}"
+    return f"Evidence {name}: none ({state.failed.get(name, 'not run')})"
+
+
+def _cut(value: Any, limit: int) -> Any:
+    text = evidence_text(value)
+    return value if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
+
+
+_CALLS = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "The calls, each as `#E1 = tool[input]`.",
+}
+_EVIDENCE = {"type": "object", "description": 'What each call brought, by id: `{"#E1": …}`.'}
+_EXAMPLE = {
+    "calls": [
+        {"id": "#E1", "plan": "Find the county.", "tool": "LLM", "input": "In which county is Steventon?"},
+        {"id": "#E2", "plan": "Find its population.", "tool": "LLM", "input": "How many people live in #E1?"},
+    ]
+}
+
+REWOO: Strategy[State, Options] = Strategy(
     name="rewoo",
     title="ReWOO",
     source="arXiv:2305.18323",
     summary="Plans all tool calls at once, runs them side by side, solves once: few, short model calls.",
+    options=Options,
+    state=State,
+    begin=lambda problem, options: State(problem, options),
+    outcome=outcome,
+    progress=lambda state: {
+        "calls": len(state.calls),
+        "evidence": len(state.evidence),
+        "failed": len(state.failed),
+    },
     stages=(
         Stage(
             "problem_reception",
             ("planning_phase",),
             description="Take in the problem.",
             guidance="Say what is asked and what a good answer must contain. Then plan.",
+            absorb=lambda state, _: go(state, "planning_phase"),
         ),
         Stage(
             "planning_phase",
@@ -28,6 +298,11 @@ REWOO: Strategy[Any, Any] = Strategy(
             description="Plan all the way to the answer, without looking anything up.",
             guidance="List the pieces of evidence the answer needs and how each is to be got, "
             "taking results you do not have yet as given. Go on when the pieces suffice for the answer.",
+            ask=ask_plan,
+            absorb=keep_plan,
+            reply=PlanReply,
+            example=_EXAMPLE,
+            read=read_plan,
         ),
         Stage(
             "tool_call_specification",
@@ -35,16 +310,8 @@ REWOO: Strategy[Any, Any] = Strategy(
             description="Write each planned piece of evidence as a tool call.",
             guidance="Give every call an id (#E1, #E2, …) and refer to earlier evidence by its id. "
             "Calls that refer to no other can run side by side.",
-            fields=(
-                Field(
-                    "calls",
-                    {
-                        "type": "array",
-                        "items": {"type": "string"},
-                        "description": "The calls, each as `#E1 = tool[input]`.",
-                    },
-                ),
-            ),
+            fields=(Field("calls", _CALLS),),
+            absorb=lambda state, _: go(state, "working_phase"),
         ),
         Stage(
             "working_phase",
@@ -52,28 +319,29 @@ REWOO: Strategy[Any, Any] = Strategy(
             description="Run the calls.",
             guidance="Run every call whose references are there, independent ones at once, with the evidence "
             "in place of its id. Stay until all have run; do not change the plan.",
+            ask=run_calls,
+            absorb=keep_evidence,
+            reply=WorkerReply,
+            example={"result": "Hampshire"},
+            hears_failures=True,
         ),
         Stage(
             "evidence_collection",
             ("solving_phase",),
             description="Bring the evidence together.",
             guidance="Set each piece beside the step of the plan it was for. Mark what failed as failed.",
-            fields=(
-                Field(
-                    "evidence",
-                    {
-                        "type": "object",
-                        "additionalProperties": {"type": "string"},
-                        "description": 'What each call brought, by id: `{"#E1": …}`.',
-                    },
-                ),
-            ),
+            fields=(Field("evidence", _EVIDENCE),),
+            absorb=collect,
         ),
         Stage(
             "solving_phase",
             ("final_response",),
             description="Solve the problem from plan and evidence.",
             guidance="Answer in one go. Trust evidence over memory, and say so where a piece is missing.",
+            ask=ask_answer,
+            absorb=solve,
+            reply=AnswerReply,
+            example={"answer": "1,400,000"},
         ),
         Stage(
             "final_response",

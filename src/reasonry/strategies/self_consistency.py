@@ -1,42 +1,249 @@
 """Self-consistency: reason several times independently and take the answer most of the paths arrive at.
 
 Wang et al. 2022, "Self-Consistency Improves Chain of Thought Reasoning in Language Models", arXiv:2203.11171.
+Early stopping: Aggarwal et al. 2023, "Let's Sample Step by Step: Adaptive-Consistency", arXiv:2305.11860.
+
+Algorithm, for a question with up to m samples:
+
+    m, and how a path is drawn                                             multiple_path_sampling
+    (r_i, a_i) ~ P(r, a | prompt, question), in windows, side by side      reasoning_path_execution
+        until no further sample is worth drawing
+    a_1, …, a_k, normalised                                                answer_collection
+    v(a) = Σ_i 1(a_i = a)                                                  consistency_analysis
+    argmax_a v(a), a tie going to the answer seen first                    majority_selection
+
+*Differs from the paper*: paths are drawn with an instruction instead of examples, or with any other strategy;
+sampling stops when the leader can no longer lose, which changes no answer, or, with `stop="beta"`, when it is
+the majority with probability `confidence`; answers that a verifier proves wrong have no vote, and one proved
+right ends the run.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from ..core.strategy import Field, Stage, Strategy
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-SELF_CONSISTENCY: Strategy[Any, Any] = Strategy(
+from ..core.answer import Answer, AnswerReply, claim, rule
+from ..core.effects import Ask, Effect, RunStrategy
+from ..core.events import Failed, Finished
+from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+from ..core.vote import Vote, confidence, is_settled, tally
+
+SYSTEM = """Solve the problem by yourself, from scratch. Reason step by step until the answer is certain, \
+then give it alone, in the form the problem asks for. Reply with JSON, the reasoning first:
+{"reasoning": "all steps", "answer": "the answer alone"}"""
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of self-consistency."""
+
+    over: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Strategy that draws a sample; chain_of_thought without over_options is one call.",
+        ),
+    ] = "chain_of_thought"
+    over_options: Annotated[dict[str, Any], Meta(description="Options of that strategy.")] = {}
+    samples: Annotated[int, Meta(ge=1, le=1000, description="Most samples drawn.")] = 20
+    window: Annotated[int, Meta(ge=1, le=1000, description="Samples drawn side by side in a round.")] = 5
+    stop: Annotated[
+        Literal["beta", "exact", "full"],
+        Meta(
+            description="When to stop early: as soon as it is likely safe, only when it is certain, or never."
+        ),
+    ] = "beta"
+    confidence: Annotated[
+        float,
+        Meta(gt=0.5, lt=1, description="How likely the leader must be the majority to stop, with beta."),
+    ] = 0.95
+    temperature: Annotated[float, Meta(ge=0, le=2, description="Of the samples drawn in one call.")] = 0.7
+    verify: Annotated[bool, Meta(description="Have the run's verifier look at each answer.")] = False
+
+
+class Sample(Struct, frozen=True, kw_only=True):
+    """One path."""
+
+    reasoning: Annotated[str, Meta(description="All steps.")] = ""
+    answer: Answer
+
+    def __post_init__(self) -> None:
+        AnswerReply(self.answer)
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """The answers drawn so far."""
+
+    problem: str
+    options: Options
+    drawn: int = 0
+    answers: tuple[str, ...] = ()
+    """In the order drawn; failed samples left out."""
+    failures: tuple[str, ...] = ()
+    known: dict[str, bool] = {}
+    """What the verifier said of each different answer: False where it is proved wrong."""
+    proved: str | None = None
+    """The answer proved right."""
+
+    @property
+    def votes(self) -> tuple[Vote, ...]:
+        """The votes that count, most first."""
+        return tuple(vote for vote in tally(self.answers) if self.known.get(vote.answer, True))
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The different answers that nobody has looked at yet."""
+        wanted = tally(self.answers) if self.options.verify else ()
+        return tuple(vote.answer for vote in wanted if vote.answer not in self.known)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further sample is worth drawing."""
+        options, votes = self.options, self.votes
+        remaining = options.samples - self.drawn
+        if self.proved is not None or remaining <= 0:
+            return True
+        if options.stop == "full" or not votes:
+            return False
+        likely = options.stop == "beta" and confidence(votes) >= options.confidence
+        return likely or is_settled(votes, remaining)
+
+
+def draw(state: State) -> tuple[Effect, ...]:
+    """(r_i, a_i) ~ P(r, a | prompt, question), one window; or have the answers of the last one looked at."""
+    if state.unchecked:
+        return tuple(claim(state.problem, (), answer) for answer in state.unchecked)
+    options = state.options
+    width = options.samples if options.stop == "full" else options.window
+    return tuple(
+        _path(state, sample) for sample in range(state.drawn, min(state.drawn + width, options.samples))
+    )
+
+
+def _path(state: State, sample: int) -> Effect:
+    options = state.options
+    over = options.over.replace("-", "_")
+    if over != "chain_of_thought" or options.over_options:
+        return RunStrategy(over, state.problem, options.over_options, sample)
+    facts = {"kind": "sample", "problem": state.problem}
+    return Ask(f"Problem: {state.problem}", SYSTEM, facts, sample=sample, temperature=options.temperature)
+
+
+def collect(state: State, answers: tuple[Any, ...]) -> Move:
+    """Take a window of paths, or the verdicts on their answers; stay while more are worth drawing."""
+    if state.unchecked:
+        state, thoughts = _ruled(state, answers), ()
+    else:
+        state, thoughts = _drawn(state, answers)
+    if state.unchecked or not state.is_over:
+        return stay(state, *thoughts)
+    if state.votes:
+        return go(state, "answer_collection", *thoughts)
+    if state.answers:
+        return fail(state, "verification_failed", f"all {len(state.answers)} answers were proved wrong")
+    last = state.failures[-1] if state.failures else ""
+    return fail(
+        state, "all_samples_failed", f"none of {state.drawn} samples gave an answer; the last: {last}"
+    )
+
+
+def _drawn(state: State, answers: tuple[Any, ...]) -> tuple[State, tuple[Thought, ...]]:
+    texts, failures, thoughts = list(state.answers), list(state.failures), list[Thought]()
+    for number, one in enumerate(answers, state.drawn + 1):
+        if isinstance(one, Failed):
+            failures.append(one.message)
+            continue
+        if isinstance(one, Finished):
+            answer, reasoning = one.answer if one.status == "done" else None, ""
+        else:
+            answer, reasoning = str(one.value.answer), one.value.reasoning
+        if answer is None or not answer.strip():
+            failures.append(one.detail or one.reason)
+            continue
+        texts.append(answer)
+        thoughts.append(Thought(reasoning or answer, branch=f"path-{number}", data={"answer": answer}))
+    drawn = state.drawn + len(answers)
+    return replace(state, drawn=drawn, answers=tuple(texts), failures=tuple(failures)), tuple(thoughts)
+
+
+def _ruled(state: State, verdicts: tuple[Any, ...]) -> State:
+    known, proved = dict(state.known), state.proved
+    for answer, verdict in zip(state.unchecked, verdicts, strict=True):
+        ruling = rule(answer, verdict)
+        known[answer] = ruling.answer is not None
+        if ruling.proved and proved is None:
+            proved = ruling.answer
+    return replace(state, known=known, proved=proved)
+
+
+def select(state: State, _: tuple[Any, ...]) -> Move:
+    """argmax_a v(a)."""
+    lines = [f"{vote.answer}: {vote.count} of {len(state.answers)}" for vote in state.votes]
+    chosen = outcome(state)
+    return go(
+        state, "final_response", Thought("\n".join(lines), data={"answer": chosen.answer, **chosen.document})
+    )
+
+
+def outcome(state: State) -> Outcome:
+    """Return the answer most paths have arrived at so far, and the votes."""
+    votes = state.votes
+    answer = state.proved or (votes[0].answer if votes else None)
+    saved = state.options.samples - state.drawn if state.is_over else 0
+    document = {
+        "votes": [{"answer": vote.answer, "count": vote.count} for vote in votes],
+        "confidence": 1.0 if state.proved is not None else round(confidence(votes), 6),
+        "samples_used": state.drawn,
+        "samples_saved": saved,
+        "samples_failed": len(state.failures),
+    }
+    return Outcome(
+        answer, detail=f"{state.drawn} of {state.options.samples} samples drawn", document=document
+    )
+
+
+_PATHS = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "One line for each path: how it sets out.",
+}
+_PATH = {"type": "string", "description": "Which path this is."}
+_ANSWER = {"type": "string", "description": "Where the path ended."}
+_ANSWERS = {
+    "type": "array",
+    "items": {"type": "string"},
+    "minItems": 1,
+    "description": "Each path's answer, in order.",
+}
+_VOTES = {"type": "object", "description": "How many paths gave each answer."}
+
+SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     name="self_consistency",
     title="Self-consistency",
     source="arXiv:2203.11171",
     summary="Draws independent solutions and votes on the answer: for problems with one short answer.",
+    options=Options,
+    state=State,
+    begin=lambda problem, options: State(problem, options),
+    outcome=outcome,
+    progress=lambda state: {"samples_used": state.drawn, "votes": outcome(state).document["votes"]},
     stages=(
         Stage(
             "problem_reception",
             ("multiple_path_sampling",),
             description="Take in the problem.",
             guidance="Say what is asked, and in which form, so that answers can be compared.",
+            absorb=lambda state, _: go(state, "multiple_path_sampling"),
         ),
         Stage(
             "multiple_path_sampling",
             ("reasoning_path_execution",),
             description="Set out several independent ways to reason about it.",
             guidance="Name three or more ways to set out. No path may lean on another's result.",
-            fields=(
-                Field(
-                    "paths",
-                    {
-                        "type": "array",
-                        "items": {"type": "string"},
-                        "description": "One line for each path: how it sets out.",
-                    },
-                    required=False,
-                ),
-            ),
+            fields=(Field("paths", _PATHS, required=False),),
+            absorb=lambda state, _: go(state, "reasoning_path_execution"),
         ),
         Stage(
             "reasoning_path_execution",
@@ -44,50 +251,35 @@ SELF_CONSISTENCY: Strategy[Any, Any] = Strategy(
             description="Follow each path to its answer.",
             guidance="Reason along one path at a time, from problem to answer, as if it were the only one. "
             "Stay for the next path; go on when all have an answer.",
-            fields=(
-                Field("path", {"type": "string", "description": "Which path this is."}, required=False),
-                Field("answer", {"type": "string", "description": "Where the path ended."}, required=False),
-            ),
+            fields=(Field("path", _PATH, required=False), Field("answer", _ANSWER, required=False)),
+            ask=draw,
+            absorb=collect,
+            reply=Sample,
+            example={"reasoning": "16 - 3 - 4 = 9 eggs are sold at 2 dollars each.", "answer": "18"},
+            hears_failures=True,
         ),
         Stage(
             "answer_collection",
             ("consistency_analysis",),
             description="Collect the answers.",
             guidance="List the answer of every path in one form: same units, same notation.",
-            fields=(
-                Field(
-                    "answers",
-                    {
-                        "type": "array",
-                        "items": {"type": "string"},
-                        "minItems": 1,
-                        "description": "The answer of each path, in order.",
-                    },
-                ),
-            ),
+            fields=(Field("answers", _ANSWERS),),
+            absorb=lambda state, _: go(state, "consistency_analysis"),
         ),
         Stage(
             "consistency_analysis",
             ("majority_selection",),
             description="Count which answers agree.",
             guidance="Count how often each answer came up; say how clear the lead is.",
-            fields=(
-                Field(
-                    "votes",
-                    {
-                        "type": "object",
-                        "additionalProperties": {"type": "integer"},
-                        "description": "How many paths gave each answer.",
-                    },
-                    required=False,
-                ),
-            ),
+            fields=(Field("votes", _VOTES, required=False),),
+            absorb=lambda state, _: go(state, "majority_selection"),
         ),
         Stage(
             "majority_selection",
             ("final_response",),
             description="Take the answer with the most votes.",
             guidance="Take the most frequent answer; on a tie, the first one. Do not overrule the count.",
+            absorb=select,
         ),
         Stage(
             "final_response",
