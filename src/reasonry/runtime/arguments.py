@@ -21,6 +21,8 @@ Arguments = Mapping[str, Any]
 
 MAX_INT = 2**53 - 1
 """The largest whole number that every JSON reader keeps exactly."""
+PAGE = 50
+MAX_PAGE = 500
 MAX_NAME_CHARS = 200
 """Of a session id, a branch id, a stage or a strategy's name."""
 
@@ -133,6 +135,29 @@ def choice_of(given: Arguments, name: str, choices: Sequence[str], usual: Any = 
             choices=list(choices),
         )
     return value
+
+
+def limit_of(given: Arguments) -> int:
+    """Return how many items a page may have."""
+    return int_of(given, "limit", PAGE, most=MAX_PAGE)
+
+
+def position_of(given: Arguments) -> int:
+    """Return the number that a page's `cursor` holds; 0 without one."""
+    cursor = text_of(given, "cursor", None)
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
+        raise bad_cursor(cursor)
+    return int(cursor)
+
+
+def bad_cursor(cursor: str) -> UsageError:
+    """Return the error of a cursor that no page has given."""
+    return UsageError(
+        f"cursor {shown(cursor)} is not a `nextCursor` of this list; leave it out to start anew",
+        field="cursor",
+    )
 
 
 def json_of(name: str, value: Any, most: int) -> Any:

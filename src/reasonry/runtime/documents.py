@@ -15,6 +15,7 @@ from .ports import SessionRow, ThoughtRow
 from .turn import MAX_SHOWN_CHARS, MAX_SHOWN_THOUGHTS, Taken, decode_head, decode_record, encode
 
 Document = dict[str, Any]
+_EXCERPT_CHARS = 100
 
 
 class _Shown(Struct, frozen=True):
@@ -162,6 +163,16 @@ def thought_document(thought: ThoughtRow) -> Document:
         "at": instant(record.at_ms) if record.at_ms else None,
     }
     return {name: value for name, value in document.items() if value is not None}
+
+
+def match_document(session_id: str, thought: ThoughtRow, query: str) -> Document:
+    """Return a thought that was found, with the neighbourhood of the first match for its text."""
+    document = thought_document(thought)
+    text = document.pop("thought")
+    place = max(text.lower().find(query.lower()), 0)
+    start, end = max(place - _EXCERPT_CHARS, 0), place + len(query) + _EXCERPT_CHARS
+    excerpt = ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+    return {"sessionId": session_id, **document, "excerpt": excerpt}
 
 
 def rows_of_run(thoughts: Iterable[Thought]) -> list[ThoughtRow]:

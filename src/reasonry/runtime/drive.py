@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ..core.budget import Refusal, Usage
+from ..core.effects import Ask
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
 from ..errors import ConflictError
@@ -22,7 +24,11 @@ LOOK_EVERY_S: Final = 0.5
 
 
 class Drive:
-    """Holds what lives only while a run is being driven: tasks, the clock, the budget's ledger."""
+    """Holds what lives only while a run is being driven: tasks, the clock, the budget's ledger.
+
+    Args:
+        coached: Questions are the caller's to answer: the drive ends when nothing else is left to perform.
+    """
 
     def __init__(
         self,
@@ -33,7 +39,9 @@ class Drive:
         who: Performers,
         policy: Policy,
         watch: Observer,
+        coached: bool = False,
     ) -> None:
+        self.coached = coached
         self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
         self.started = time.monotonic() - run.snapshot.at_ms / 1000
         self.guard = BudgetGuard(run.budget, run.usage)
@@ -65,7 +73,7 @@ class Drive:
 
     async def _loop(self) -> None:
         self._launch(self.run.wanted)
-        while self.run.snapshot.status == "active":
+        while self.run.snapshot.status == "active" and (self.tasks or not self.coached):
             reached = self._limit_reached()
             if reached is not None:
                 await self._stop(*reached)
@@ -77,9 +85,22 @@ class Drive:
                 await self._take([task for task in self.tasks if task in done])
             elif (await self.store.run(self.row.run_id)).status != "active":
                 raise ConflictError("the run was ended from outside")
+        if self.run.snapshot.status == "active":
+            await self._check_questions()
+
+    async def _check_questions(self) -> None:
+        """A coached run meets its limits where the driven one would: an answer counts as a call."""
+        seconds = self._seconds_left()
+        if seconds is not None and seconds <= 0:
+            raise TimeoutError
+        refusal = self.guard.ledger.reserve(Usage())
+        if isinstance(refusal, Refusal):
+            await self._stop(refusal.reason, refusal.detail)
 
     def _launch(self, effects: Iterable[Pending]) -> None:
         for one in effects:
+            if self.coached and isinstance(one.effect, Ask):
+                continue
             self.tasks[asyncio.create_task(self.performing.perform(one))] = one
 
     async def _take(self, done: Sequence[asyncio.Task[Event]]) -> None:

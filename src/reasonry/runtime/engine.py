@@ -7,7 +7,7 @@ fold it in. All that is known of a run is in its journal, so any process may go 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -163,19 +163,29 @@ class Engine:
                 await self.store.append(run_id, chain.lines([Resumed(budget, crew)]), row)
         return await self.drive(run_id, who, observer)
 
-    async def settle(self, run_id: str, answers: Sequence[tuple[str, Event]]) -> Folded:
-        """Take answers from outside, for runs whose caller is the performer.
+    async def coach(
+        self, run_id: str, who: Performers, answer: Callable[[Folded], Sequence[tuple[str, Event]]]
+    ) -> tuple[RunRow, Folded]:
+        """Take answers from outside, then perform all that is not a question.
+
+        Args:
+            answer: Given the run as it stands, returns (effect id, event) for what is answered.
 
         Raises:
             ConflictError: An answer is not waited for, or somebody drives the run. None of the answers is taken.
         """
         async with self._driving(run_id) as (row, run, chain):
-            entries = [Took(effect_id, event) for effect_id, event in answers]
+            entries = [Took(effect_id, event) for effect_id, event in answer(run)]
             for entry in entries:
                 run.apply(entry)
-            lines = chain.lines([*entries, *journal.closing(run)])
-            await self.store.append(run_id, lines, journal.row_after(row, run, _now_ms()))
-            return run
+            if entries:
+                lines = chain.lines([*entries, *journal.closing(run)])
+                row = journal.row_after(row, run, _now_ms())
+                await self.store.append(run_id, lines, row)
+                chain.written(lines)
+            if run.snapshot.status == "active":
+                await Drive(self.store, row, run, chain, who, self.policy, Unwatched(), True).to_the_end()
+            return row, run
 
     async def cancel(self, run_id: str) -> Result:
         """Record a run as cancelled; whoever drives it notices and stops.

@@ -23,6 +23,7 @@ from . import export, imports
 from .documents import (
     Document,
     latest_thoughts,
+    match_document,
     next_stages,
     reply_document,
     session_document,
@@ -39,11 +40,9 @@ RunThoughts = Callable[[str], Awaitable[Sequence[ThoughtRow]]]
 T = TypeVar("T")
 
 SWEEP_EVERY_MS = 60_000
-PAGE = 50
-MAX_PAGE = 500
+ACTIONS = ("list", "get", "search", "resume", "export", "delete", "pin")
 JUST_BEGUN = 3
 """Thoughts up to which a session is taken for one that may have been begun by mistake."""
-_EXCERPT_CHARS = 100
 
 
 def now_ms() -> int:
@@ -141,7 +140,7 @@ class Sessions:
         """Name the latest earlier session where a call refers to thoughts that a new session cannot have."""
         if "exists" not in error.details or turn.found > JUST_BEGUN:
             return error
-        rows = await self.store.sessions(limit=PAGE)
+        rows = await self.store.sessions(limit=JUST_BEGUN + 2)
         earlier = next((row for row in rows if row.session_id != turn.asked and row.run_id is None), None)
         if earlier is None:
             return error
@@ -167,17 +166,22 @@ class Sessions:
 
     # -- looking
 
+    async def manage(self, arguments: Arguments) -> Document:
+        """Perform the `action` named, one of `ACTIONS`, on the other arguments."""
+        action = read.choice_of(arguments, "action", ACTIONS)
+        return await getattr(self, action)(arguments)
+
     async def list(self, arguments: Arguments) -> Document:
         """Return sessions, last used first: `status` (active, archived, all), `limit`, `cursor`."""
         status = read.choice_of(arguments, "status", ("active", "archived", "all"), "active")
-        limit, cursor = self._page(arguments), read.id_of(arguments, "cursor", None)
+        limit, cursor = read.limit_of(arguments), read.id_of(arguments, "cursor", None)
         await self.sweep(now=True)
         try:
             rows = await self.store.sessions(
                 status=None if status == "all" else status, limit=limit + 1, before=cursor
             )
         except NotFoundError:
-            raise _bad_cursor(cursor) from None
+            raise read.bad_cursor(cursor) from None
         more = rows[limit - 1].session_id if len(rows) > limit else None
         return {"sessions": [session_document(row) for row in rows[:limit]], "nextCursor": more}
 
@@ -186,7 +190,7 @@ class Sessions:
         row = await self._row(read.id_of(arguments, "sessionId"))
         first, last = read.int_of(arguments, "from", None), read.int_of(arguments, "to", None)
         branch = read.text_of(arguments, "branchId", None)
-        limit, after = self._page(arguments), _position(arguments)
+        limit, after = read.limit_of(arguments), read.position_of(arguments)
         if row.run_id is None:
             rows = await self.store.thoughts(
                 row.session_id, first=first, last=last, branch=branch, after_seq=after, limit=limit + 1
@@ -213,11 +217,11 @@ class Sessions:
         if not query:
             raise UsageError("query is empty; give the text to look for", field="query")
         session_id = read.id_of(arguments, "sessionId", None)
-        limit, after = self._page(arguments), _position(arguments)
+        limit, after = read.limit_of(arguments), read.position_of(arguments)
         if session_id is not None:
             await self._row(session_id)
         found = await self.store.search_thoughts(query, session_id=session_id, after=after, limit=limit + 1)
-        matches = [_match(owner, one, query) for _, owner, one in found[:limit]]
+        matches = [match_document(owner, one, query) for _, owner, one in found[:limit]]
         return {"matches": matches, "nextCursor": str(found[limit - 1][0]) if len(found) > limit else None}
 
     async def resume(self, arguments: Arguments) -> Document:
@@ -314,14 +318,14 @@ class Sessions:
     async def clear(self) -> int:
         """Forget all guided sessions, not those of runs; return how many."""
         count, before = 0, None
-        while rows := await self.store.sessions(limit=MAX_PAGE, before=before):
+        while rows := await self.store.sessions(limit=read.MAX_PAGE, before=before):
             guided = [row for row in rows if row.run_id is None]
             kept = [row for row in rows if row.run_id is not None]
             for row in guided:
                 await self.store.delete_session(row.session_id)
             count += len(guided)
             before = kept[-1].session_id if kept else before
-            if len(rows) < MAX_PAGE:
+            if len(rows) < read.MAX_PAGE:
                 break
         return count
 
@@ -347,40 +351,7 @@ class Sessions:
         if row.run_id is not None:
             return [] if self._run_thoughts is None else await self._run_thoughts(row.run_id)
         rows, after = builtins.list[ThoughtRow](), 0
-        while page := await self.store.thoughts(row.session_id, after_seq=after, limit=MAX_PAGE):
+        while page := await self.store.thoughts(row.session_id, after_seq=after, limit=read.MAX_PAGE):
             rows += page
             after = page[-1].seq
         return rows
-
-    @staticmethod
-    def _page(arguments: Arguments) -> int:
-        return read.int_of(arguments, "limit", PAGE, most=MAX_PAGE)
-
-
-def _position(arguments: Arguments) -> int:
-    cursor = read.text_of(arguments, "cursor", None)
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
-        raise _bad_cursor(cursor)
-    return int(cursor)
-
-
-def _bad_cursor(cursor: str) -> UsageError:
-    return UsageError(
-        f"cursor {read.shown(cursor)} is not a `nextCursor` of this list; leave it out to start anew",
-        field="cursor",
-    )
-
-
-def _match(session_id: str, thought: ThoughtRow, query: str) -> Document:
-    document = thought_document(thought)
-    excerpt = _excerpt(document.pop("thought"), query)
-    return {"sessionId": session_id, **document, "excerpt": excerpt}
-
-
-def _excerpt(text: str, query: str) -> str:
-    """Return the neighbourhood of the first match."""
-    place = max(text.lower().find(query.lower()), 0)
-    start, end = max(place - _EXCERPT_CHARS, 0), place + len(query) + _EXCERPT_CHARS
-    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")

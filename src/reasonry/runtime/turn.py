@@ -19,6 +19,7 @@ from .session_settings import SessionSettings
 MAX_SHOWN_THOUGHTS = 20
 MAX_SHOWN_CHARS = 8_000
 PURPOSE_CHARS = 100
+DEFAULT_STRATEGY = "linear"
 
 encode = msgspec.json.Encoder().encode
 decode_head = msgspec.json.Decoder(Head).decode
@@ -106,35 +107,30 @@ class Turn:
         self.found = 0 if row is None else row.thoughts
         delete = row is None and view.row is not None and self._replaces(view.row)
         if row is None:
-            strategy = self.find(self.request.strategy or "linear")
-            head, past = open_session(strategy), _Past(view, 0)
-            row = self._new_row(strategy, kept=view.row is not None and not delete)
+            strategy = self.find(self.request.strategy or DEFAULT_STRATEGY)
+            row, head = self._new_row(strategy, view.row, delete), open_session(strategy)
         else:
-            strategy = self._same_strategy(row)
-            head, past = decode_head(row.head), _Past(view, row.thoughts)
-        placed = submit(strategy, head, self.request.call, past, at_ms=self.now_ms)
+            strategy, head = self._same_strategy(row), decode_head(row.head)
+        placed = submit(strategy, head, self.request.call, _Past(view, row.thoughts), at_ms=self.now_ms)
         self._check_limits(row, head, placed)
-        thought = ThoughtRow(
-            row.thoughts + 1,
-            self.request.call.number,
-            self.request.call.thought,
-            placed.branch,
-            encode(placed.record),
-        )
         before = self._before(view, row)
-        row = SessionRow(
+        row, thought = self._written(row, placed)
+        return SessionChange(row, thought, delete, Taken(strategy, row, thought, placed, before, notices))
+
+    def _written(self, row: SessionRow, placed: Placed) -> tuple[SessionRow, ThoughtRow]:
+        call, count = self.request.call, row.thoughts + 1
+        thought = ThoughtRow(count, call.number, call.thought, placed.branch, encode(placed.record))
+        after = SessionRow(
             row.session_id,
             row.strategy,
             row.created_at_ms,
             self.now_ms,
-            "active",
-            row.pinned,
-            row.thoughts + 1,
-            row.purpose,
-            None,
-            encode(placed.head),
+            pinned=row.pinned,
+            thoughts=count,
+            purpose=row.purpose,
+            head=encode(placed.head),
         )
-        return SessionChange(row, thought, delete, Taken(strategy, row, thought, placed, before, notices))
+        return after, thought
 
     def _going_on(self, row: SessionRow | None) -> tuple[SessionRow | None, list[Notice]]:
         """Return the session to go on with, if any."""
@@ -166,9 +162,10 @@ class Turn:
     def _replaces(self, row: SessionRow) -> bool:
         return self.exact or self.request.clear or row.status == "active"
 
-    def _new_row(self, strategy: Strategy[Any, Any], *, kept: bool) -> SessionRow:
-        fresh = self.asked is None or (self.exact and not kept)
-        session_id = self.target if fresh else self.new_id()
+    def _new_row(self, strategy: Strategy[Any, Any], there: SessionRow | None, delete: bool) -> SessionRow:
+        """Return the row of a new session; it bears the id asked for only if that is to be, and is free."""
+        fits = self.asked is None or (self.exact and (there is None or delete))
+        session_id = self.target if fits else self.new_id()
         purpose = " ".join(self.request.call.thought[: 2 * PURPOSE_CHARS].split())[:PURPOSE_CHARS]
         return SessionRow(session_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
 

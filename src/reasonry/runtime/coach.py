@@ -1,0 +1,141 @@
+"""Coached runs: the engine runs the algorithm, the caller answers its questions.
+
+The run, its journal and its machine are those of a driven run; only who performs an `Ask` differs. So a run can be
+handed over between a coach's caller and a model at any point.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ..core.effects import Ask
+from ..core.events import Answered, Event
+from ..core.machine import Pending
+from ..errors import ConflictError, TooLargeError, UsageError
+from .engine import Engine, Order
+from .journal import Folded
+from .perform import Performers
+from .result import result_of
+
+CALLER = "caller"
+"""The crew's model where the caller answers."""
+
+MAX_ANSWER_CHARS = 200_000
+
+
+class Coach(Struct, frozen=True):
+    """Coached runs over one engine."""
+
+    engine: Engine
+
+    async def start(self, order: Order, who: Performers) -> dict[str, Any]:
+        """Accept a run and return its first questions.
+
+        Returns:
+            {`runId`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answerSchema`}], `progress`}, and `result`
+            once the run has ended.
+        """
+        return await self.answer(await self.engine.accept(order), (), who)
+
+    async def answer(
+        self, run_id: str, answers: Sequence[Mapping[str, Any]], who: Performers
+    ) -> dict[str, Any]:
+        """Take answers and return what is asked next; an unusable answer's question comes again, with the reason.
+
+        Args:
+            answers: [{`id`, `answer`}]; an answer is text, or data in the question's form.
+
+        Raises:
+            ConflictError: One answers what is not asked (any more). None of them is taken.
+            UsageError: One is no answer at all. None of them is taken.
+        """
+        given = [_read_answer(one) for one in answers]
+        row, run = await self.engine.coach(run_id, who, lambda run: _events(run, given))
+        return document(run_id, row.session_id, run)
+
+    async def status(self, run_id: str) -> dict[str, Any]:
+        """Return where a run stands, as `answer` does."""
+        row, run, _ = await self.engine.read(run_id)
+        return document(run_id, row.session_id, run)
+
+    async def cancel(self, run_id: str) -> dict[str, Any]:
+        """Record a run as cancelled."""
+        await self.engine.cancel(run_id)
+        return await self.status(run_id)
+
+
+def document(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:
+    """Return where a coached run stands."""
+    snapshot = run.snapshot
+    shown: dict[str, Any] = {
+        "runId": run_id,
+        "sessionId": session_id,
+        "status": snapshot.status,
+        "strategy": snapshot.strategy,
+        "questions": [_question(one) for one in run.wanted if isinstance(one.effect, Ask)],
+        "progress": {
+            "stage": snapshot.stage,
+            "answered": sum(isinstance(one.event, Answered) for one in run.events),
+            "thoughts": len(run.thoughts),
+            "rounds": snapshot.rounds,
+        },
+    }
+    if snapshot.status != "active":
+        shown["result"] = result_of(run_id, session_id, run).document()
+    return shown
+
+
+def _question(one: Pending) -> dict[str, Any]:
+    assert isinstance(one.effect, Ask)
+    ask = one.effect
+    prompt = f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
+    return {
+        "id": one.id,
+        "stage": one.stage,
+        "prompt": prompt,
+        "answerSchema": ask.form or {"type": "string"},
+    }
+
+
+def _read_answer(given: Mapping[str, Any]) -> tuple[str, str]:
+    effect_id = given.get("id")
+    if not isinstance(effect_id, str) or "answer" not in given:
+        raise UsageError('an answer is {"id": the question\'s id, "answer": text or data}', option="answers")
+    answer = given["answer"]
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    if len(text) > MAX_ANSWER_CHARS:
+        raise TooLargeError(
+            f"the answer to {effect_id} has {len(text):,} characters; the limit is {MAX_ANSWER_CHARS:,}",
+            limit=MAX_ANSWER_CHARS,
+        )
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise UsageError(f"the answer to {effect_id} holds a lone surrogate, so it is not valid Unicode text")
+    return effect_id, text
+
+
+def _events(run: Folded, given: Sequence[tuple[str, str]]) -> list[tuple[str, Event]]:
+    if not given:
+        return []
+    if run.snapshot.status != "active":
+        raise ConflictError(f"the run has ended ({run.snapshot.status}); it takes no more answers")
+    asked = {one.id for one in run.wanted if isinstance(one.effect, Ask)}
+    at_ms = max(run.snapshot.at_ms, time.time_ns() // 1_000_000 - run.begun.created_at_ms)
+    events: list[tuple[str, Event]] = []
+    for effect_id, text in given:
+        if effect_id not in asked:
+            raise ConflictError(_why_not(run, effect_id, asked), effect=effect_id, choices=sorted(asked))
+        asked.discard(effect_id)
+        events.append((effect_id, Answered(text, at_ms)))
+    return events
+
+
+def _why_not(run: Folded, effect_id: str, asked: set[str]) -> str:
+    waiting = ", ".join(sorted(asked)) or "none"
+    if effect_id in run.asked:
+        return f"question {effect_id} has been answered already; questions waiting: {waiting}"
+    return f"the run has no question {effect_id[:60]!r}; questions waiting: {waiting}"
