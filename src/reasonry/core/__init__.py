@@ -1,0 +1,1 @@
+"""What thinking is: effects, events, strategies, the machine. Pure."""

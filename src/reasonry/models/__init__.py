@@ -1,0 +1,1 @@
+"""Who thinks: models behind one port."""

@@ -1,0 +1,1 @@
+"""Making it happen: the engine, its journal, its budgets, and guided sessions."""

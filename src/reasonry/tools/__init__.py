@@ -1,0 +1,1 @@
+"""What a run can do besides asking: tools and verifiers."""

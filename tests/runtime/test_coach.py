@@ -1,0 +1,123 @@
+"""Coached runs: the caller is the performer, and nothing else differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasonry.core.budget import Budget
+from reasonry.core.options import read_options
+from reasonry.errors import ConflictError, TooLargeError, UsageError
+from reasonry.runtime.coach import CALLER, MAX_ANSWER_CHARS, Coach
+from reasonry.runtime.engine import Engine, Order
+from reasonry.runtime.journal import Crew
+from reasonry.runtime.perform import Performers
+from reasonry.stores.memory import MemoryStore
+from reasonry.strategies import STRATEGIES, resolve
+
+from .playing import LOOP, CountingModel
+
+pytestmark = pytest.mark.anyio
+
+ALL = {**STRATEGIES, "loop": LOOP}
+NOBODY = Performers(CountingModel(fault=lambda n: AssertionError("a coached run asks no model")))  # pyright: ignore
+
+
+def coach() -> Coach:
+    return Coach(Engine(MemoryStore(), ALL))
+
+
+def order(budget: Budget | None = None, strategy: Any = LOOP, **options: Any) -> Order:
+    read = read_options(strategy, options)
+    return Order(
+        strategy=strategy, problem="count", options=read, budget=budget or Budget(), crew=Crew(CALLER)
+    )
+
+
+async def test_a_round_s_questions_come_together_and_the_answers_lead_to_the_result() -> None:
+    coached = coach()
+    shown = await coached.start(order(steps=2, width=3), NOBODY)
+    assert [one["id"] for one in shown["questions"]] == ["e1", "e2", "e3"]
+    answers = [{"id": one["id"], "answer": f"to {one['id']}"} for one in reversed(shown["questions"])]
+    shown = await coached.answer(shown["runId"], answers, NOBODY)
+    assert [one["id"] for one in shown["questions"]] == ["e4", "e5", "e6"]
+    answers = [{"id": one["id"], "answer": {"n": 1}} for one in shown["questions"]]
+    shown = await coached.answer(shown["runId"], answers, NOBODY)
+    assert (shown["status"], shown["questions"]) == ("done", [])
+    assert shown["result"]["answer"] == '{"n": 1}'
+    assert await coached.status(shown["runId"]) == shown
+
+
+async def test_part_of_a_round_may_be_answered_and_status_says_what_is_left() -> None:
+    coached = coach()
+    shown = await coached.start(order(steps=1, width=2), NOBODY)
+    shown = await coached.answer(shown["runId"], [{"id": "e2", "answer": "two"}], NOBODY)
+    assert [one["id"] for one in shown["questions"]] == ["e1"]
+    assert await coached.status(shown["runId"]) == shown
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        ([{"id": "e1", "answer": "a"}, {"id": "e1", "answer": "b"}], ConflictError),
+        ([{"id": "e2", "answer": "a"}, {"id": "e9", "answer": "b"}], ConflictError),
+        ([{"id": 1, "answer": "a"}], UsageError),
+        ([{"id": "e1"}], UsageError),
+        ([{"id": "e1", "answer": "\ud800"}], UsageError),
+        ([{"id": "e1", "answer": "x" * (MAX_ANSWER_CHARS + 1)}], TooLargeError),
+    ],
+)
+async def test_a_refused_answer_takes_its_whole_batch_with_it(answers: Any, error: type[Exception]) -> None:
+    coached = coach()
+    shown = await coached.start(order(steps=1, width=2), NOBODY)
+    with pytest.raises(error):
+        await coached.answer(shown["runId"], answers, NOBODY)
+    assert await coached.status(shown["runId"]) == shown
+
+
+async def test_an_answer_given_twice_is_refused() -> None:
+    coached = coach()
+    shown = await coached.start(order(steps=2), NOBODY)
+    await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], NOBODY)
+    with pytest.raises(ConflictError, match="answered already"):
+        await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], NOBODY)
+
+
+async def test_a_late_answer_is_refused() -> None:
+    coached = coach()
+    shown = await coached.start(order(), NOBODY)
+    assert (await coached.cancel(shown["runId"]))["status"] == "cancelled"
+    with pytest.raises(ConflictError, match="has ended"):
+        await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], NOBODY)
+
+
+async def test_a_malformed_answer_is_asked_again_with_the_reason() -> None:
+    coached = coach()
+    shown = await coached.start(order(strategy=resolve("tree_of_thoughts")), NOBODY)
+    (question,) = shown["questions"]
+    assert question["answerSchema"]["type"] == "object"
+    shown = await coached.answer(shown["runId"], [{"id": question["id"], "answer": "{"}], NOBODY)
+    (again,) = shown["questions"]
+    assert again["id"] == f"{question['id']}.2"
+    assert again["prompt"].startswith(question["prompt"])
+
+
+async def test_answers_count_as_calls() -> None:
+    coached = coach()
+    shown = await coached.start(order(Budget(calls=2), steps=5), NOBODY)
+    for number in (1, 2):
+        shown = await coached.answer(shown["runId"], [{"id": f"e{number}", "answer": "x"}], NOBODY)
+    assert (shown["status"], shown["result"]["termination"]["reason"]) == ("done", "max_calls")
+
+
+async def test_a_run_is_handed_over_to_a_model_and_back() -> None:
+    coached = coach()
+    shown = await coached.start(order(steps=3), NOBODY)
+    run_id = shown["runId"]
+    await coached.answer(run_id, [{"id": "e1", "answer": "mine"}], NOBODY)
+    model = CountingModel()
+    result = await coached.engine.resume(run_id, Performers(model), crew=Crew("counting"))
+    assert (result.status, model.calls) == ("done", 2)
+    replies = [one["reply"] for one in (await coached.engine.trace(run_id))["questions"]]
+    assert replies[0] == "mine"
