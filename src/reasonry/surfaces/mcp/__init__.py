@@ -10,12 +10,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ...core.strategy import Strategy
+    from .guided import Sessions
     from .sdk import DeskServer
     from .tools import Tool
 
 
+def main(
+    store_spec: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    extras: Sequence[Tool] = (),
+) -> None:
+    """Run the server over standard input and output until the client leaves.
+
+    Args:
+        store_spec: What `--store` takes; None: `REASONRY_STORE`, else the user's data folder.
+        environ: None: that of the process.
+        extras: Tools besides the guided ones.
+
+    Raises:
+        UsageError: A setting or the store's name is no legal one.
+    """
+    from .server import main as run
+
+    run(store_spec, environ, extras=extras)
+
+
 def build_server(
-    sessions: Any, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[Tool] = ()
+    sessions: Sessions, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[Tool] = ()
 ) -> DeskServer:
     """Return an `mcp.server.MCPServer` with our tools, resources and prompts, for HTTP; nothing binds."""
     from .server import build_server as build
@@ -24,7 +46,7 @@ def build_server(
 
 
 async def run_stdio(
-    sessions: Any,
+    sessions: Sessions,
     strategies: Iterable[Strategy[Any, Any]],
     *,
     extras: Sequence[Tool] = (),

@@ -6,7 +6,7 @@ import os
 import re
 import select
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -24,18 +24,16 @@ _CHUNK = 4096
 
 def width(text: str) -> int:
     """Return how many columns a terminal gives the text."""
-    if text.isascii():
-        return len(text)
-    columns = 0
-    joined = False
+    return len(text) if text.isascii() else sum(_widths(text))
+
+
+def _widths(text: str) -> list[int]:
+    """Return the columns of each character; what a joiner joins to the character before it takes none."""
+    widths, before = list[int](), ""
     for char in text:
-        if char == "\u200d":
-            joined = True
-        elif char == "\ufe0f" or joined:
-            joined = False
-        else:
-            columns += _columns(char)
-    return columns
+        widths.append(0 if before == "\u200d" and char > "\u2000" else _columns(char))
+        before = char
+    return widths
 
 
 @lru_cache(maxsize=4096)
@@ -53,27 +51,29 @@ def inert(text: str) -> str:
 
 def wrap(text: str, columns: int) -> list[str]:
     """Break text into lines of at most so many columns, at spaces where there are any."""
-    lines: list[str] = []
-    for paragraph in text.split("\n"):
-        while width(paragraph) > columns:
-            cut = _cut(paragraph, columns)
-            space = paragraph.rfind(" ", 0, cut + 1)
-            end = space if space > 0 else cut
-            lines.append(paragraph[:end].rstrip())
-            paragraph = paragraph[end:].lstrip(" ") if space > 0 else paragraph[end:]
-        lines.append(paragraph)
-    return lines
+    return [line for paragraph in text.split("\n") for line in _folded(paragraph, columns)]
 
 
-def _cut(text: str, columns: int) -> int:
-    """Return the longest head, in characters, that fits; at least one character."""
-    if text.isascii():
-        return columns
+def _folded(text: str, columns: int) -> Iterator[str]:
+    widths = None if text.isascii() else _widths(text)
+    start = 0
+    while (cut := _cut(text, widths, start, columns)) < len(text):
+        space = text.rfind(" ", start + 1, cut + 1)
+        end = space if space > 0 else cut
+        yield text[start:end].rstrip(" ")
+        start = end + 1 if text[end] == " " else end
+    yield text[start:]
+
+
+def _cut(text: str, widths: list[int] | None, start: int, columns: int) -> int:
+    """Return where a line from `start` must end at the latest; at least one character on."""
+    if widths is None:
+        return start + columns
     used = 0
-    for index, char in enumerate(text):
-        used += 0 if char in "\u200d\ufe0f" else _columns(char)
-        if used > columns:
-            return max(index, 1)
+    for index in range(start, len(text)):
+        used += widths[index]
+        if used > columns and index > start:
+            return index
     return len(text)
 
 

@@ -1,9 +1,11 @@
-"""The two tools of guided thinking, over the sessions."""
+"""The two tools of guided thinking, over the sessions, bound to the connection that calls."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
+from .. import thinking
 from .tools import Caller, Document, Tool
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
@@ -12,62 +14,79 @@ _OF_THE_BOUND = frozenset({"get", "export", "pin"})
 """Actions on one session that mean the connection's own where none is named."""
 
 
-def guided_tools(sessions: Any) -> list[Tool]:
-    """Return `sequentialthinking` and `sessions`."""
-    return [_thinking(sessions), _managing(sessions)]
+class Sessions(Protocol):
+    """The guided sessions, as far as the server uses them."""
+
+    async def think(self, arguments: Document, *, bound: str | None = None) -> Document:
+        """Take in a thought."""
+        ...
+
+    async def manage(self, arguments: Document) -> Document:
+        """Perform one of the actions on sessions."""
+        ...
+
+    async def list(self, arguments: Document) -> Document:
+        """Return active sessions, last used first."""
+        ...
+
+    async def export(self, arguments: Document) -> Document:
+        """Return a session whole."""
+        ...
 
 
-def _thinking(sessions: Any) -> Tool:
-    async def think(arguments: Document, caller: Caller) -> Document:
-        binding = caller.binding
-        if binding is None or arguments.get("sessionId") is not None:
-            return await sessions.think(arguments)
+def guided_tools(sessions: Sessions, strategies: Iterable[str]) -> list[Tool]:
+    """Return `sequentialthinking` and `sessions`.
 
-        async def go_on(bound: str | None) -> Document:
-            return await sessions.think(arguments, bound=bound)
-
-        return await binding.call(go_on, rebinds=bool(arguments.get("clearSession")))
-
-    return Tool(
-        name="sequentialthinking",
-        title="Sequential Thinking",
-        description="Record one step of thinking.",
-        input_schema={
-            "type": "object",
-            "properties": {
-                "thought": {"type": "string"},
-                "nextThoughtNeeded": {"type": "boolean"},
-                "thoughtNumber": {"type": "integer"},
-                "totalThoughts": {"type": "integer"},
-            },
-            "required": ["thought", "nextThoughtNeeded", "thoughtNumber", "totalThoughts"],
-        },
-        output_schema={"type": "object", "properties": {}, "required": ["sessionId"]},
-        annotations=_THINK,
-        call=think,
-    )
+    Args:
+        sessions: Where thoughts are kept.
+        strategies: The names a thinker may choose from.
+    """
+    return [
+        Tool(
+            name=thinking.THINKING,
+            title=thinking.THINKING_TITLE,
+            description=thinking.THINKING_DESCRIPTION,
+            input_schema=thinking.thinking_input(strategies),
+            output_schema=thinking.thinking_output(),
+            annotations=_THINK,
+            call=lambda arguments, caller: _think(sessions, arguments, caller),
+        ),
+        Tool(
+            name=thinking.SESSIONS,
+            title=thinking.SESSIONS_TITLE,
+            description=thinking.SESSIONS_DESCRIPTION,
+            input_schema=thinking.sessions_input(),
+            output_schema=thinking.sessions_output(),
+            annotations=_MANAGE,
+            call=lambda arguments, caller: _manage(sessions, arguments, caller),
+        ),
+    ]
 
 
-def _managing(sessions: Any) -> Tool:
-    async def manage(arguments: Document, caller: Caller) -> Document:
-        binding, action = caller.binding, arguments.get("action")
-        if binding is None:
-            return await sessions.manage(arguments)
-        if action == "resume":
-            return await binding.call(lambda _: sessions.manage(arguments), rebinds=True)
-        if action in _OF_THE_BOUND and arguments.get("sessionId") is None and binding.session_id is not None:
-            arguments = {**arguments, "sessionId": binding.session_id}
-        document = await sessions.manage(arguments)
-        if action == "delete" and arguments.get("sessionId") == binding.session_id:
-            binding.bind(None)
-        return document
+async def _think(sessions: Sessions, arguments: Document, caller: Caller) -> Document:
+    binding = caller.binding
+    if binding is None or arguments.get("sessionId") is not None:
+        return await sessions.think(arguments)
 
-    return Tool(
-        name="sessions",
-        title="Thinking Sessions",
-        description="Look at thinking sessions.",
-        input_schema={"type": "object", "properties": {"action": {"type": "string"}}, "required": ["action"]},
-        output_schema={"type": "object", "properties": {}},
-        annotations=_MANAGE,
-        call=manage,
-    )
+    async def go_on(bound: str | None) -> Document:
+        return await sessions.think(arguments, bound=bound)
+
+    return await binding.call(go_on, rebinds=bool(arguments.get("clearSession")))
+
+
+async def _manage(sessions: Sessions, arguments: Document, caller: Caller) -> Document:
+    binding, action = caller.binding, arguments.get("action")
+    if binding is None:
+        return await sessions.manage(arguments)
+
+    async def resume(_: Any) -> Document:
+        return await sessions.manage(arguments)
+
+    if action == "resume":
+        return await binding.call(resume, rebinds=True)
+    if action in _OF_THE_BOUND and "sessionId" not in arguments and binding.session_id is not None:
+        arguments = {**arguments, "sessionId": binding.session_id}
+    document = await sessions.manage(arguments)
+    if action == "delete" and document.get("sessionId") == binding.session_id:
+        binding.bind(None)
+    return document

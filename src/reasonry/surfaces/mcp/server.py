@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.strategy import Strategy
 from .desk import Desk
-from .guided import guided_tools
+from .guided import Sessions, guided_tools
 from .resources import Shelf
 from .tools import Binding, Tool
 
@@ -25,20 +25,25 @@ _LEAVING_S = 0.8
 
 
 def build_server(
-    sessions: Any, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[Tool] = ()
+    sessions: Sessions, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[Tool] = ()
 ) -> DeskServer:
     """Return the SDK's server over the same tools; its calls bind to nothing."""
     from .sdk import DeskServer
 
-    return DeskServer(_desk(sessions, strategies, extras))
+    return DeskServer(open_desk(sessions, strategies, extras))
 
 
-def _desk(sessions: Any, strategies: Iterable[Strategy[Any, Any]], extras: Sequence[Tool]) -> Desk:
-    return Desk([*guided_tools(sessions), *extras], Shelf(sessions, strategies))
+def open_desk(
+    sessions: Sessions, strategies: Iterable[Strategy[Any, Any]], extras: Sequence[Tool] = ()
+) -> Desk:
+    """Return the desk over some sessions: all that a server offers."""
+    known = list(strategies)
+    tools = guided_tools(sessions, [one.name for one in known])
+    return Desk([*tools, *extras], Shelf(sessions, known))
 
 
 async def run_stdio(
-    sessions: Any,
+    sessions: Sessions,
     strategies: Iterable[Strategy[Any, Any]],
     *,
     extras: Sequence[Tool] = (),
@@ -52,11 +57,45 @@ async def run_stdio(
     from .box import Watcher, wants_boxes
 
     environ = os.environ if environ is None else environ
-    desk = _desk(sessions, strategies, extras)
+    desk = open_desk(sessions, strategies, extras)
     if wants_boxes(environ):
         desk.watch = Watcher(2, environ)
     with _conversation() as (source, sink):
         await _Service(desk, source, sink).run()
+
+
+def main(
+    store_spec: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    extras: Sequence[Tool] = (),
+) -> None:
+    """Run the server over standard input and output until the client leaves.
+
+    Args:
+        store_spec: What `--store` takes; None: `REASONRY_STORE`, else the user's data folder.
+        environ: None: that of the process.
+        extras: Tools besides the guided ones.
+
+    Raises:
+        UsageError: A setting or the store's name is no legal one.
+    """
+    from ...stores import open_store
+    from ...strategies import STRATEGIES
+    from ..thinking import open_sessions
+
+    environ = os.environ if environ is None else environ
+    store = open_store(store_spec or environ.get("REASONRY_STORE") or None)
+
+    sessions = open_sessions(store, environ)
+
+    async def serve() -> None:
+        try:
+            await run_stdio(sessions, STRATEGIES.values(), extras=extras, environ=environ)
+        finally:
+            await store.close()
+
+    asyncio.run(serve())
 
 
 @contextlib.contextmanager

@@ -1,0 +1,113 @@
+"""A raw JSON-RPC client over the pipes of a child process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+COMMAND = [sys.executable, "-m", "reasonry.surfaces.mcp"]
+INFO = {"name": "raw", "version": "1"}
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": INFO,
+}
+
+
+class Raw:
+    """One server and one client of it."""
+
+    def __init__(
+        self, store: str | Path = "memory", *, greet: str | None = "2025-11-25", **environ: str
+    ) -> None:
+        env = {**os.environ, "REASONRY_STORE": str(store), **environ}
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=pipe, env=env)
+        self._next_id = 0
+        if greet is not None:
+            offer = {"protocolVersion": greet, "capabilities": {}, "clientInfo": INFO}
+            self.greeting = self.ask("initialize", offer)["result"]
+            self.line(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    def __enter__(self) -> Raw:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None and not pipe.closed:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+    def line(self, line: bytes) -> None:
+        """Send a line as it is."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def send(self, method: str, params: dict[str, Any] | None = None) -> int:
+        """Send a request; return its id."""
+        self._next_id += 1
+        message = {"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params or {}}
+        self.line(json.dumps(message).encode())
+        return self._next_id
+
+    def hear(self) -> dict[str, Any]:
+        """Return the next message of the server."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the server has gone"
+        return json.loads(line)
+
+    def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Send a request and return the answer to it."""
+        id = self.send(method, params)
+        while (answer := self.hear()).get("id") != id:
+            pass
+        return answer
+
+    def ask_line(self, line: bytes) -> dict[str, Any]:
+        """Send a line as it is and return what comes back."""
+        self.line(line)
+        return self.hear()
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool; return its document."""
+        answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
+        return document(answer)
+
+    def think(self, number: int = 1, total: int = 9, **more: Any) -> dict[str, Any]:
+        """Hand in a thought; return the reply's document."""
+        return self.call("sequentialthinking", **thought(number, total, **more))
+
+
+def thought(number: int = 1, total: int = 9, **more: Any) -> dict[str, Any]:
+    """Return the arguments of a plain thought."""
+    plain = {"thought": f"thought {number}", "nextThoughtNeeded": True}
+    return {**plain, "thoughtNumber": number, "totalThoughts": total, **more}
+
+
+def document(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool's document, having looked that text and structure agree."""
+    result = answer["result"]
+    structured = result["structuredContent"]
+    assert json.loads(result["content"][0]["text"]) == structured
+    assert result["isError"] is ("error" in structured)
+    return structured
+
+
+def call_line(arguments: bytes, id: int = 7) -> bytes:
+    """Return the line of a call of the thinking tool whose arguments are given as bytes."""
+    return (
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call",'
+        b'"params":{"name":"sequentialthinking","arguments":%b}}' % (id, arguments)
+    )

@@ -1,0 +1,167 @@
+"""Whatever is sent, there is a clear answer, nothing has changed, and the next call is served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .raw import Raw, call_line, thought
+
+PLAIN = b'{"thought":%b,"nextThoughtNeeded":true,"thoughtNumber":2,"totalThoughts":2%b}'
+
+
+@pytest.fixture(scope="module")
+def raw() -> Iterator[Raw]:
+    with Raw(DISABLE_THOUGHT_LOGGING="true") as server:
+        server.think()
+        yield server
+
+
+def _standing(raw: Raw) -> dict[str, Any]:
+    found = raw.call("sessions", action="get")
+    del found["usedAt"]
+    return found
+
+
+def _nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+LINES = {
+    "not JSON": (b"hello", -32700),
+    "half a message": (b'{"jsonrpc":"2.0","id":1,', -32700),
+    "not UTF-8": (b'{"jsonrpc":"2.0","id":1,"method":"ping","x":"\xff\xfe"}', -32700),
+    "a byte order mark": (b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}', -32700),
+    "a number": (b"5", -32600),
+    "null": (b"null", -32600),
+    "a batch": (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
+    "no version": (b'{"id":1,"method":"ping"}', -32600),
+    "an old version": (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+    "null as id": (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600),
+    "a fraction as id": (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
+    "a huge id": (b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % 10**30, -32600),
+    "half a character as id": (b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', -32602),
+    "a method that is no text": (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600),
+    "a list of params": (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}', -32600),
+    "nothing but depth": (_nested(100_000), -32600),
+    "an unknown method": (b'{"jsonrpc":"2.0","id":1,"method":"no/such"}', -32601),
+    "arguments that are a list": (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sessions","arguments":[]}}',
+        -32602,
+    ),
+    "no tool name": (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}', -32602),
+    "an unknown tool": (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}', -32602),
+    "an unknown prompt": (b'{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x"}}', -32602),
+    "an unknown resource": (
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"reasonry://strategies/../x"}}',
+        -32602,
+    ),
+    "a second handshake of bad form": (
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}',
+        -32602,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_bad_line_is_refused_with_a_code_and_the_server_lives(raw: Raw, name: str) -> None:
+    line, code = LINES[name]
+    before = _standing(raw)
+    answer = raw.ask_line(line)
+    assert answer["error"]["code"] == code
+    assert answer["error"]["message"]
+    assert _standing(raw) == before
+
+
+def test_an_empty_line_is_passed_over(raw: Raw) -> None:
+    raw.line(b"")
+    raw.line(b"   ")
+    assert raw.ask("ping")["result"] == {}
+
+
+CALLS = {
+    "a lone surrogate": (PLAIN % (b'"a\\ud800b"', b""), "invalid_request"),
+    "a lone surrogate in data": (PLAIN % (b'"a"', b',"data":{"\\udfff":1}'), "invalid_request"),
+    "a number out of range": (b'{"thoughtNumber":1e999}', "invalid_request"),
+    "not a number": (b'{"thoughtNumber":NaN}', "invalid_request"),
+    "100,000 deep": (PLAIN % (b'"a"', b',"data":{"x":%b}' % _nested(100_000)), "invalid_request"),
+    "1,000 deep": (PLAIN % (b'"a"', b',"data":{"x":%b}' % _nested(1_000)), "invalid_request"),
+    "10 MB of thought": (PLAIN % (b'"%b"' % (b"x" * 10_000_000), b""), "payload_too_large"),
+    "40 MB of thought": (PLAIN % (b'"%b"' % (b"x" * 40_000_000), b""), "payload_too_large"),
+    "10 MB of data": (PLAIN % (b'"a"', b',"data":{"x":"%b"}' % (b"x" * 10_000_000)), "payload_too_large"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_that_cannot_be_taken_gets_an_error_of_the_tool(raw: Raw, name: str) -> None:
+    arguments, code = CALLS[name]
+    before = _standing(raw)
+    result = raw.ask_line(call_line(arguments))["result"]
+    assert result["isError"] is True
+    assert result["structuredContent"]["error"]["code"] == code
+    assert result["structuredContent"]["error"]["message"]
+    assert _standing(raw) == before
+
+
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    **{
+        f"thoughtNumber {value!r}": {"thoughtNumber": value}
+        for value in ("abc", "", 0, -1, 1.5, None, [2], {})
+    },
+    **{f"totalThoughts {value!r}": {"totalThoughts": value} for value in ("abc", "", 0, -1, 1.5, None, True)},
+    **{f"nextThoughtNeeded {value!r}": {"nextThoughtNeeded": value} for value in ("yes", 1, None, "")},
+    **{f"thought {value!r}": {"thought": value} for value in (5, None, ["x"])},
+    "a revision of nothing": {"revisesThought": 77},
+    "a branch from nothing": {"branchFromThought": 77, "branchId": "b"},
+    "an unknown branch to merge": {"mergeBranch": "nope"},
+    "an illegal stage": {"stage": "final_response"},
+    "an unknown stage": {"stage": "nowhere"},
+    "an unknown strategy": {"strategy": "magic"},
+    "another strategy in mid-session": {"strategy": "react"},
+    "10 kB of session id": {"sessionId": "x" * 10_000},
+    "an empty session id": {"sessionId": ""},
+    "data that is a list": {"data": []},
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_a_bad_argument_is_refused_by_name_and_changes_nothing(raw: Raw, name: str) -> None:
+    before = _standing(raw)
+    document = raw.call("sequentialthinking", **{**thought(2), **ARGUMENTS[name]})
+    assert document["error"]["code"] in ("invalid_request", "payload_too_large", "not_found")
+    assert document["error"]["retryable"] is False
+    assert len(document["error"]["message"]) < 2_000
+    assert _standing(raw) == before
+
+
+@pytest.mark.parametrize("field", ["thought", "nextThoughtNeeded", "thoughtNumber", "totalThoughts"])
+def test_a_missing_field_is_named(raw: Raw, field: str) -> None:
+    arguments = thought(2)
+    del arguments[field]
+    assert field in raw.call("sequentialthinking", **arguments)["error"]["message"]
+
+
+def test_numbers_and_flags_may_come_as_text(raw: Raw) -> None:
+    document = raw.call(
+        "sequentialthinking", **thought(sessionId="text", thoughtNumber="2", nextThoughtNeeded="TRUE")
+    )
+    assert (document["thoughtNumber"], document["nextThoughtNeeded"]) == (2, True)
+
+
+@pytest.mark.parametrize("query", ["alpha(beta", "%_\\", '"', "NOT x OR", "\u0000", "日本"])
+def test_any_string_may_be_searched_for(raw: Raw, query: str) -> None:
+    text = f"before {query} after".replace("\u0000", "")
+    raw.call("sequentialthinking", **thought(thought=text, sessionId="search"))
+    found = raw.call("sessions", action="search", query=query)
+    assert ("matches" in found) or found["error"]["code"] == "invalid_request"
+    if "\u0000" not in query:
+        assert any(query in one["excerpt"] for one in found["matches"])
+
+
+@pytest.mark.parametrize("id", ["../x", "/etc/passwd", "a\u0000b", "x" * 10_000, "nobody's"])
+def test_a_session_id_that_is_nobodys_is_an_error(raw: Raw, id: str) -> None:
+    for action in ("get", "resume", "export", "delete", "pin"):
+        document = raw.call("sessions", action=action, sessionId=id)
+        assert document["error"]["code"] in ("not_found", "invalid_request", "payload_too_large")

@@ -1,0 +1,268 @@
+"""The official client in both eras, and the short way beside the SDK, frame by frame."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.stores import open_store
+from reasonry.strategies import STRATEGIES
+from reasonry.surfaces.mcp import build_server
+from reasonry.surfaces.mcp.desk import Desk
+from reasonry.surfaces.mcp.lane import Lane
+from reasonry.surfaces.mcp.server import open_desk
+from reasonry.surfaces.mcp.stdio import Connection
+from reasonry.surfaces.mcp.tools import Binding
+from reasonry.surfaces.thinking import open_sessions
+
+from .raw import COMMAND, ENVELOPE, INFO, thought
+
+MODES = ["legacy", "auto", "2026-07-28"]
+
+
+def _client(mode: str, store: str) -> Any:
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    command = StdioServerParameters(
+        command=COMMAND[0], args=COMMAND[1:], env={**os.environ, "REASONRY_STORE": store}
+    )
+    return Client(stdio_client(command, errlog=sys.__stderr__), mode=mode)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_official_client_thinks_looks_and_reads(mode: str, tmp_path: Path) -> None:
+    async with _client(mode, str(tmp_path / "store.db")) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == {"sequentialthinking", "sessions"}
+        first = await client.call_tool("sequentialthinking", thought())
+        assert first.structured_content["thoughtHistoryLength"] == 1
+        second = await client.call_tool("sequentialthinking", thought(2))
+        assert second.structured_content["sessionId"] == first.structured_content["sessionId"]
+        wrong = await client.call_tool("sequentialthinking", {**thought(), "thoughtNumber": 0})
+        assert wrong.is_error
+        assert wrong.structured_content["error"]["code"] == "invalid_request"
+        listed = [str(one.uri) for one in (await client.list_resources()).resources]
+        uri = f"reasonry://sessions/{first.structured_content['sessionId']}"
+        assert uri in listed
+        kept = json.loads((await client.read_resource(uri)).contents[0].text)
+        assert [one["thoughtNumber"] for one in kept["thoughts"]] == [1, 2]
+        prompts = (await client.list_prompts()).prompts
+        assert {one.name for one in prompts} == set(STRATEGIES)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("name", STRATEGIES)
+async def test_a_random_legal_walk_reaches_the_end(name: str, mode: str) -> None:
+    strategy, chance = STRATEGIES[name], random.Random(name)
+    last = next(stage.name for stage in strategy.stages if not stage.to)
+    async with _client(mode, "memory") as client:
+        stage, session, number = strategy.first, None, 0
+        while stage != last:
+            number += 1
+            assert number < 400
+            reply = await _think(client, name, stage, session, number)
+            session = reply["sessionId"]
+            assert reply["stage"] == stage
+            nexts = [one["name"] for one in reply["nextStages"]]
+            assert nexts == list(strategy.stage(stage).to)
+            illegal = next((one.name for one in strategy.stages if one.name not in (*nexts, stage)), None)
+            if illegal is not None:
+                await _is_refused(client, name, illegal, session, nexts)
+            stage = chance.choice(nexts)
+        reply = await _think(client, name, last, session, number + 1, nextThoughtNeeded=False)
+    assert reply["stage"] == last
+    assert reply["nextStages"] == []
+    assert reply["summary"]
+
+
+async def _think(
+    client: Any, name: str, stage: str, session: str | None, number: int, **more: Any
+) -> dict[str, Any]:
+    fields = {one.name: sample(one.schema) for one in STRATEGIES[name].stage(stage).fields if one.required}
+    begin = {"strategy": name} if session is None else {"sessionId": session}
+    arguments = thought(number, number, stage=stage, data=fields, **begin, **more)
+    reply = (await client.call_tool("sequentialthinking", arguments)).structured_content
+    assert "error" not in reply, reply
+    return reply
+
+
+async def _is_refused(client: Any, name: str, stage: str, session: str, legal: list[str]) -> None:
+    result = await client.call_tool("sequentialthinking", thought(1, stage=stage, sessionId=session))
+    assert result.is_error
+    error = result.structured_content["error"]
+    assert "Invalid transition from" in error["message"]
+    assert all(one in error["message"] for one in legal)
+
+
+def sample(schema: Mapping[str, Any]) -> Any:
+    """Return a value of a schema."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type", "string")
+    match kind if isinstance(kind, str) else kind[0]:
+        case "string":
+            return "some text"
+        case "boolean":
+            return True
+        case "integer" | "number":
+            return schema.get("minimum", schema.get("maximum", 1))
+        case "array":
+            return [sample(schema.get("items", {}))] * schema.get("minItems", 1)
+        case _:
+            properties = schema.get("properties", {})
+            return {key: sample(properties.get(key, {})) for key in schema.get("required", [])}
+
+
+# --- the short way and the SDK
+
+PLAIN: list[tuple[str, dict[str, Any]]] = [
+    ("tools/list", {}),
+    (
+        "tools/call",
+        {"name": "sequentialthinking", "arguments": thought(sessionId="s", thought="h\u00e9 \u2603")},
+    ),
+    ("tools/call", {"name": "sequentialthinking", "arguments": {"thought": 5}}),
+    ("tools/call", {"name": "sessions", "arguments": {"action": "get", "sessionId": "nobody"}}),
+    ("tools/call", {"name": "sessions", "arguments": {"action": "no such"}}),
+    ("tools/call", {"name": "sessions"}),
+    ("tools/call", {"name": "sessions", "arguments": None}),
+    ("tools/call", {"name": "sessions", "arguments": []}),
+    ("tools/call", {"name": "no such", "arguments": {}}),
+    ("tools/call", {"arguments": {}}),
+    ("tools/call", {"name": 5}),
+    ("resources/list", {}),
+    ("resources/templates/list", {}),
+    ("resources/read", {"uri": "reasonry://strategies/tree_of_thoughts"}),
+    ("resources/read", {"uri": "reasonry://sessions/nobody"}),
+    ("resources/read", {"uri": "reasonry://no/such"}),
+    ("resources/read", {}),
+    ("prompts/list", {}),
+    ("prompts/get", {"name": "react"}),
+    ("prompts/get", {"name": "react", "arguments": {"problem": "why?"}}),
+    ("prompts/get", {"name": "react", "arguments": {"problem": 5}}),
+    ("prompts/get", {"name": "no such"}),
+    ("server/discover", {}),
+    ("ping", {}),
+    ("no/such", {}),
+    ("logging/setLevel", {"level": "info"}),
+    ("completion/complete", {}),
+    ("resources/subscribe", {"uri": "reasonry://no/such"}),
+    ("subscriptions/listen", {}),
+]
+INITIALIZE = ("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": INFO})
+
+
+def _modern(frames: list[tuple[str, dict[str, Any]]], **changed: Any) -> list[tuple[str, dict[str, Any]]]:
+    return [(method, {**params, "_meta": {**ENVELOPE, **changed}}) for method, params in frames]
+
+
+def _old(version: str) -> tuple[str, dict[str, Any]]:
+    return ("initialize", {**INITIALIZE[1], "protocolVersion": version})
+
+
+_KEY = "io.modelcontextprotocol/"
+CONVERSATIONS = {
+    "handshake": [INITIALIZE, *PLAIN],
+    "the first handshake version": [_old("2024-11-05"), *PLAIN],
+    "an unknown handshake version": [_old("2019-01-01"), *PLAIN[:2]],
+    "stateless": _modern(PLAIN),
+    "stateless, opened by an odd request": _modern(list(reversed(PLAIN))),
+    "no handshake": PLAIN[:4],
+    "a handshake too late": [*_modern(PLAIN[:1]), INITIALIZE, *_modern(PLAIN[:1])],
+    "eras mixed": [INITIALIZE, *_modern(PLAIN[:2]), *PLAIN[:2]],
+    "eras mixed the other way": [*_modern(PLAIN[:2]), *PLAIN[:2]],
+    "an unknown stateless version": _modern(PLAIN[:2], **{f"{_KEY}protocolVersion": "2031-01-01"}),
+    "no capabilities": _modern(PLAIN[:2], **{f"{_KEY}clientCapabilities": None}),
+    "a bad handshake": [("initialize", {"protocolVersion": 5}), *PLAIN[:2]],
+    "two handshakes": [INITIALIZE, INITIALIZE, *PLAIN[:2]],
+    "cursors and progress": [
+        INITIALIZE,
+        ("tools/list", {"cursor": "x"}),
+        ("tools/list", {"_meta": {"progressToken": 1.5}}),
+        ("tools/call", {**PLAIN[1][1], "_meta": {"progressToken": "t"}}),
+    ],
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", CONVERSATIONS)
+async def test_the_short_way_answers_what_the_sdk_answers(name: str) -> None:
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
+        for id, (method, params) in enumerate(CONVERSATIONS[name])
+    ]
+    short, sdk = await _converse(lines, short=True), await _converse(lines, short=False)
+    assert len(short) == len(lines)
+    for id, (method, params) in enumerate(CONVERSATIONS[name]):
+        assert short[id] == sdk[id], (method, params)
+
+
+async def _converse(lines: list[bytes], *, short: bool) -> dict[int, Any]:
+    heard: dict[int, Any] = {}
+
+    def hear(sent: bytes) -> None:
+        for line in sent.splitlines():
+            answer = json.loads(line)
+            heard[answer["id"]] = _timeless(answer)
+
+    store = open_store("memory")
+    desk, binding = open_desk(open_sessions(store, {}), STRATEGIES.values()), Binding()
+    feed, finish = _short(desk, binding, hear) if short else _long(desk, binding, hear)
+    for count, line in enumerate(lines, 1):
+        feed(line)
+        for _ in range(2_000):
+            await asyncio.sleep(0.002 if count == 1 else 0.0005)
+            if len(heard) == count:
+                break
+    await finish()
+    await store.close()
+    return heard
+
+
+def _short(desk: Desk, binding: Binding, hear: Any) -> Any:
+    connection = Connection(desk, binding, hear, lambda send: Lane(desk, binding, send))
+    return connection.receive, connection.finish
+
+
+def _long(desk: Desk, binding: Binding, hear: Any) -> Any:
+    lane = Lane(desk, binding, hear)
+
+    async def finish() -> None:
+        lane.end()
+        await lane.task
+
+    return lane.feed, finish
+
+
+def _timeless(value: Any) -> Any:
+    """Leave out what differs from call to call: ids and instants that were made."""
+    text = json.dumps(value, sort_keys=True)
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "ID", text)
+    return json.loads(re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+Z", "INSTANT", text))
+
+
+@pytest.mark.anyio
+async def test_over_a_transport_with_many_clients_nothing_binds() -> None:
+    from mcp import Client
+
+    store = open_store("memory")
+    server = build_server(open_sessions(store, {}), STRATEGIES.values())
+    async with Client(server) as client:
+        ids = [
+            (await client.call_tool("sequentialthinking", thought())).structured_content["sessionId"]
+            for _ in range(2)
+        ]
+    await store.close()
+    assert ids[0] != ids[1]

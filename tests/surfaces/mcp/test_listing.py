@@ -1,0 +1,84 @@
+"""What the server says of itself: its tools, resources and prompts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reasonry.strategies import STRATEGIES
+
+from .raw import Raw, thought
+
+
+@pytest.fixture(scope="module")
+def raw() -> Iterator[Raw]:
+    with Raw(DISABLE_THOUGHT_LOGGING="true") as server:
+        yield server
+
+
+def _descriptions(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["description"]] if isinstance(value.get("description"), str) else []
+        return own + [one for part in value.values() for one in _descriptions(part)]
+    return [one for part in value for one in _descriptions(part)] if isinstance(value, list) else []
+
+
+def _tokens(text: str) -> int:
+    """Return no fewer tokens than any current tokenizer makes of English: long words count double."""
+    return sum(1 + len(piece) // 8 for piece in re.findall(r"\w+|[^\w\s]", text))
+
+
+def test_all_descriptions_together_stay_under_1000_tokens(raw: Raw) -> None:
+    tools = raw.ask("tools/list")["result"]["tools"]
+    assert sum(_tokens(text) for text in _descriptions(tools)) < 1_000
+
+
+def test_the_annotations_tell_the_truth(raw: Raw) -> None:
+    tools = {tool["name"]: tool["annotations"] for tool in raw.ask("tools/list")["result"]["tools"]}
+    assert tools["sequentialthinking"]["readOnlyHint"] is False
+    assert tools["sequentialthinking"]["idempotentHint"] is False
+    assert tools["sessions"]["destructiveHint"] is True
+    assert not any(one["openWorldHint"] for one in tools.values())
+
+
+def test_replies_and_errors_both_fit_the_output_schema(raw: Raw) -> None:
+    from jsonschema import Draft202012Validator
+
+    tools = {tool["name"]: tool["outputSchema"] for tool in raw.ask("tools/list")["result"]["tools"]}
+    think, manage = (Draft202012Validator(tools[name]) for name in ("sequentialthinking", "sessions"))
+    session = raw.think(1, branchId="b")["sessionId"]
+    think.validate(raw.think(2, strategy="linear", nextThoughtNeeded=False))
+    think.validate(raw.call("sequentialthinking", thought=5))
+    assert not think.is_valid({"thoughtNumber": 1})
+    for action in ("list", "get", "export", "resume", "pin", "no such"):
+        manage.validate(raw.call("sessions", action=action, sessionId=session))
+    manage.validate(raw.call("sessions", action="search", query="thought"))
+
+
+def test_there_is_a_resource_and_a_prompt_for_every_strategy(raw: Raw) -> None:
+    resources = {one["uri"] for one in raw.ask("resources/list")["result"]["resources"]}
+    prompts = {one["name"] for one in raw.ask("prompts/list")["result"]["prompts"]}
+    assert {f"reasonry://strategies/{name}" for name in STRATEGIES} <= resources
+    assert prompts == set(STRATEGIES)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_prompt_teaches_every_stage_and_field_of_its_strategy(raw: Raw, name: str) -> None:
+    params = {"name": name, "arguments": {"problem": "Why is the sky blue?"}}
+    message = raw.ask("prompts/get", params)["result"]["messages"][0]
+    text = message["content"]["text"]
+    assert "Why is the sky blue?" in text
+    assert f'strategy: "{name}"' in text
+    for stage in STRATEGIES[name].stages:
+        assert f"**{stage.name}**" in text
+        assert all(f"`data.{one.name}`" in text for one in stage.fields)
+
+
+def test_a_session_can_be_read_as_a_resource(raw: Raw) -> None:
+    session = raw.call("sequentialthinking", **thought(sessionId="resource"))["sessionId"]
+    found = raw.ask("resources/read", {"uri": f"reasonry://sessions/{session}"})["result"]["contents"][0]
+    assert found["mimeType"] == "application/json"
+    assert '"thought 1"' in found["text"]

@@ -1,0 +1,274 @@
+"""The server as a child process, spoken to in raw JSON-RPC."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .raw import COMMAND, ENVELOPE, Raw, document, thought
+
+
+def test_the_reference_fields_get_the_reference_reply() -> None:
+    with Raw() as raw:
+        first = raw.think(1, 3)
+        second = raw.think(5, 3)
+    assert first["thoughtNumber"] == 1
+    assert first["totalThoughts"] == 3
+    assert first["nextThoughtNeeded"] is True
+    assert first["branches"] == []
+    assert first["thoughtHistoryLength"] == 1
+    assert (second["totalThoughts"], second["thoughtHistoryLength"]) == (5, 2)
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_every_handshake_version_is_spoken(version: str) -> None:
+    with Raw(greet=version) as raw:
+        assert raw.greeting["protocolVersion"] == version
+        assert raw.think()["thoughtHistoryLength"] == 1
+
+
+def test_an_unknown_version_is_answered_with_the_latest() -> None:
+    with Raw(greet="1999-01-01") as raw:
+        assert raw.greeting["protocolVersion"] == "2025-11-25"
+
+
+def test_the_stateless_protocol_needs_no_handshake() -> None:
+    with Raw(greet=None) as raw:
+        found = raw.ask("server/discover", {"_meta": ENVELOPE})["result"]
+        call = {"name": "sequentialthinking", "arguments": thought(), "_meta": ENVELOPE}
+        answer = raw.ask("tools/call", call)
+    assert found["supportedVersions"] == ["2026-07-28"]
+    assert answer["result"]["resultType"] == "complete"
+    assert document(answer)["thoughtHistoryLength"] == 1
+
+
+def test_calls_without_an_id_go_on_with_the_session_of_the_connection() -> None:
+    with Raw() as raw:
+        ids = {raw.think(number)["sessionId"] for number in range(1, 4)}
+    assert len(ids) == 1
+
+
+def test_an_explicit_id_does_not_rebind_but_resume_does() -> None:
+    with Raw() as raw:
+        mine = raw.think()["sessionId"]
+        raw.call("sequentialthinking", **thought(1, clearSession=False))
+        other = raw.call(
+            "sequentialthinking", **thought(1, sessionId="00000000-aaaa-7000-8000-000000000000")
+        )["sessionId"]
+        assert other != mine
+        assert raw.think(2)["sessionId"] == mine
+        raw.call("sessions", action="resume", sessionId=other)
+        assert raw.think(2)["sessionId"] == other
+
+
+def test_clearing_without_an_id_clears_the_session_of_the_connection() -> None:
+    with Raw() as raw:
+        old = raw.think()["sessionId"]
+        cleared = raw.think(1, clearSession=True)
+        assert cleared["sessionId"] != old
+        assert cleared["thoughtHistoryLength"] == 1
+        assert raw.think(2)["sessionId"] == cleared["sessionId"]
+        gone = raw.call("sessions", action="get", sessionId=old)
+    assert gone["error"]["code"] == "not_found"
+
+
+def test_deleting_the_session_of_the_connection_lets_it_begin_another() -> None:
+    with Raw() as raw:
+        old = raw.think()["sessionId"]
+        raw.call("sessions", action="delete", sessionId=old)
+        after = raw.think()
+    assert after["sessionId"] != old
+    assert after["notices"] == []
+
+
+def test_calls_sent_without_waiting_keep_their_order_in_one_session(tmp_path: Path) -> None:
+    with Raw(tmp_path / "store.db") as raw:
+        sent = {
+            raw.send("tools/call", {"name": "sequentialthinking", "arguments": thought(n, 50)}): n
+            for n in range(1, 51)
+        }
+        replies = {}
+        while len(replies) < len(sent):
+            answer = raw.hear()
+            replies[sent[answer["id"]]] = document(answer)
+        kept = raw.call("sessions", action="get", limit=100)
+    assert len({one["sessionId"] for one in replies.values()}) == 1
+    assert [replies[n]["thoughtHistoryLength"] for n in range(1, 51)] == list(range(1, 51))
+    assert [one["thoughtNumber"] for one in kept["thoughts"]] == list(range(1, 51))
+
+
+def test_nothing_heavy_is_loaded_for_the_daily_frames() -> None:
+    code = (
+        "import sys, os, atexit\n"
+        "from reasonry.surfaces.mcp import main\n"
+        "main('memory')\n"
+        "heavy = {'mcp', 'mcp_types', 'pydantic', 'httpx', 'httpx2', 'rich', 'starlette', 'anyio'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    lines = b"\n".join(
+        [
+            b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+            b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}',
+            b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+            b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}',
+            b'{"jsonrpc":"2.0","id":3,"method":"prompts/list"}',
+            b'{"jsonrpc":"2.0","id":4,"method":"resources/list"}',
+            b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"sequentialthinking","arguments":'
+            b'{"thought":"x","nextThoughtNeeded":true,"thoughtNumber":1,"totalThoughts":1}}}',
+            b"",
+        ]
+    )
+    done = subprocess.run([COMMAND[0], "-c", code], input=lines, capture_output=True, timeout=30, check=True)
+    assert len(done.stdout.splitlines()) == 5
+    assert done.stderr.decode().splitlines()[-1] == "HEAVY []"
+
+
+def test_it_leaves_within_a_second_when_the_client_has_gone() -> None:
+    with Raw() as raw:
+        raw.think()
+        assert raw.process.stdin is not None
+        raw.process.stdin.close()
+        began = time.monotonic()
+        assert raw.process.wait(timeout=5) == 0
+        assert time.monotonic() - began < 1
+
+
+def test_calls_in_flight_are_answered_before_it_leaves(tmp_path: Path) -> None:
+    lines = [
+        b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+        b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}'
+    ]
+    lines += [
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"sequentialthinking","arguments":'
+        b'{"thought":"x","nextThoughtNeeded":true,"thoughtNumber":%d,"totalThoughts":20}}}' % (n, n)
+        for n in range(1, 21)
+    ]
+    env = {**os.environ, "REASONRY_STORE": str(tmp_path / "store.db")}
+    done = subprocess.run(
+        COMMAND, input=b"\n".join(lines) + b"\n", capture_output=True, env=env, timeout=30, check=True
+    )
+    assert len(done.stdout.splitlines()) == 21
+
+
+def test_a_file_serves_as_standard_input(tmp_path: Path) -> None:
+    script = tmp_path / "frames"
+    script.write_text('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}\n')
+    with script.open("rb") as source:
+        done = subprocess.run(COMMAND, stdin=source, capture_output=True, timeout=30, check=True)
+    assert b'"code":-32600' in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
+    with Raw() as raw:
+        raw.think()
+        raw.process.send_signal(number)
+        assert raw.process.wait(timeout=5) == 0
+        assert raw.process.stderr is not None
+        assert b"Traceback" not in raw.process.stderr.read()
+
+
+def test_it_ends_when_nobody_can_hear_it_any_more() -> None:
+    with Raw() as raw:
+        raw.think()
+        assert raw.process.stdout is not None
+        raw.process.stdout.close()
+        assert raw.process.wait(timeout=2) == 0
+
+
+def test_a_client_that_does_not_read_loses_nothing(tmp_path: Path) -> None:
+    with Raw(tmp_path / "store.db", DISABLE_THOUGHT_LOGGING="true") as raw:
+        sent = [raw.send("prompts/get", {"name": "linear"}) for _ in range(400)]
+        time.sleep(0.2)
+        heard = [raw.hear()["id"] for _ in sent]
+    assert sorted(heard) == sent
+
+
+def test_nobody_reading_standard_error_holds_nothing_up() -> None:
+    with Raw() as raw:
+        for number in range(1, 40):
+            assert "error" not in raw.think(number, 40, thought="x" * 8_000)
+
+
+def test_thoughts_are_drawn_on_standard_error() -> None:
+    with Raw() as raw:
+        raw.think(1, 2, thought="two\nlines of 日本語 \x1b[2J")
+        raw.think(2, 2, isRevision=True, revisesThought=1)
+        raw.think(2, 2, branchFromThought=1, branchId="other")
+        drawn = _standard_error(raw)
+    assert "💭 Thought 1/2" in drawn
+    assert "🔄 Revision 2/2 (revising thought 1)" in drawn
+    assert "🌿 Branch 2/2 (from thought 1, ID: other)" in drawn
+    assert "\x1b" not in drawn
+    assert "\\u001b[2J" in drawn
+
+
+@pytest.mark.parametrize("value", ["true", "TRUE", "True"])
+def test_drawing_can_be_turned_off(value: str) -> None:
+    with Raw(DISABLE_THOUGHT_LOGGING=value) as raw:
+        raw.think()
+        assert _standard_error(raw) == ""
+
+
+def _standard_error(raw: Raw) -> str:
+    assert raw.process.stdin is not None
+    assert raw.process.stderr is not None
+    raw.process.stdin.close()
+    raw.process.wait(timeout=5)
+    return raw.process.stderr.read().decode()
+
+
+def test_standard_output_carries_protocol_only_whatever_prints() -> None:
+    code = (
+        "import os, sys\n"
+        "from reasonry.surfaces.mcp import main\n"
+        "from reasonry.surfaces.mcp.tools import Tool\n"
+        "async def shout(arguments, caller):\n"
+        "    print('stray', flush=True); os.system('echo child; cat')\n"
+        "    return {'ok': True}\n"
+        "schema = {'type': 'object', 'properties': {}}\n"
+        "main('memory', extras=[Tool('shout', 'Shout', 'Shouts.', schema, schema, shout)])\n"
+    )
+    frames = (
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+        b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
+        b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"shout"}}\n'
+    )
+    done = subprocess.run([COMMAND[0], "-c", code], input=frames, capture_output=True, timeout=30, check=True)
+    assert [line[:15] for line in done.stdout.splitlines()] == [b'{"jsonrpc":"2.0'] * 2
+    assert b"stray" in done.stderr
+    assert b"child" in done.stderr
+
+
+@pytest.mark.slow
+def test_every_acknowledged_thought_survives_kill_9(tmp_path: Path) -> None:
+    session, acknowledged = None, 0
+    for round in range(25):
+        with Raw(tmp_path / "store.db") as raw:
+            more: dict[str, Any] = {} if session is None else {"sessionId": session}
+            reply = raw.think(acknowledged + 1, 999, **more)
+            assert reply["thoughtHistoryLength"] >= acknowledged + 1
+            session, acknowledged = reply["sessionId"], reply["thoughtHistoryLength"]
+            for number in range(round % 3):
+                acknowledged = raw.think(acknowledged + 1, 999, **{"sessionId": session})[
+                    "thoughtHistoryLength"
+                ]
+                assert number < 3
+            # One more is on its way, heard of or not, when the end comes.
+            call = {
+                "name": "sequentialthinking",
+                "arguments": thought(acknowledged + 1, 999, sessionId=session),
+            }
+            raw.send("tools/call", call)
+            raw.process.send_signal(signal.SIGKILL)
+    with Raw(tmp_path / "store.db") as raw:
+        kept = raw.call("sessions", action="get", sessionId=session, limit=500)
+        assert raw.think(1, 9, sessionId=session)["sessionId"] == session
+    assert len(kept["thoughts"]) >= acknowledged
+    assert [one["seq"] for one in kept["thoughts"]] == list(range(1, len(kept["thoughts"]) + 1))
