@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from .runtime.result import Result, Termination
     from .strategies import STRATEGIES
     from .surfaces.python.solving import solve, solve_sync
+    from .surfaces.python.tool import (
+        clear_all_sessions,
+        clear_session,
+        get_session,
+        list_sessions,
+        thinking_tool,
+    )
+    from .surfaces.thinking import loop_limit
 
 _PLACES = {
     "Budget": "core.budget",
@@ -32,8 +40,14 @@ _PLACES = {
     "Usage": "core.budget",
     "UsageError": "errors",
     "WorldError": "errors",
+    "clear_all_sessions": "surfaces.python.tool",
+    "clear_session": "surfaces.python.tool",
+    "get_session": "surfaces.python.tool",
+    "list_sessions": "surfaces.python.tool",
+    "loop_limit": "surfaces.thinking",
     "solve": "surfaces.python.solving",
     "solve_sync": "surfaces.python.solving",
+    "thinking_tool": "surfaces.python.tool",
 }
 
 __all__ = [
@@ -50,8 +64,14 @@ __all__ = [
     "Usage",
     "UsageError",
     "WorldError",
+    "clear_all_sessions",
+    "clear_session",
+    "get_session",
+    "list_sessions",
+    "loop_limit",
     "solve",
     "solve_sync",
+    "thinking_tool",
 ]
 
 

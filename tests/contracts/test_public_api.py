@@ -23,8 +23,14 @@ PUBLIC = [
     "Usage",
     "UsageError",
     "WorldError",
+    "clear_all_sessions",
+    "clear_session",
+    "get_session",
+    "list_sessions",
+    "loop_limit",
     "solve",
     "solve_sync",
+    "thinking_tool",
 ]
 
 HEAVY = ["openai", "anthropic", "google", "pydantic_ai", "mcp", "dbos", "fastapi", "sqlalchemy", "httpx2", "rich.live"]

@@ -104,7 +104,7 @@ def _is(value: Any, kind: str) -> bool:
     if kind in ("number", "integer"):
         plain = isinstance(value, (int, float)) and not isinstance(value, bool)
         return plain and (kind == "number" or value == value // 1)
-    return isinstance(value, _TYPES[kind])
+    return isinstance(value, _TYPES.get(kind, (object,)))
 
 
 def _same(value: Any, choice: Any) -> bool:

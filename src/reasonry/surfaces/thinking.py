@@ -1,0 +1,203 @@
+"""The thinking tools as every surface describes them, and the sessions behind them.
+
+Descriptions are paid for in every request of an agent, so they are short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..core.strategy import Strategy
+    from ..runtime.ports import Store
+    from ..runtime.sessions import Sessions
+
+Schema = dict[str, Any]
+
+THINKING = "sequentialthinking"
+THINKING_TITLE = "Sequential Thinking"
+THINKING_DESCRIPTION = (
+    "Think a problem through in steps that are kept. Send one thought a call. You may revise earlier "
+    "thoughts, branch off to try something else, change your estimate of how many are needed, and go on "
+    "after the end. Use it for problems of several steps, planning, debugging, and work whose extent shows "
+    "only on the way.\n"
+    "Send the reply's `sessionId` with the next call. With a `strategy` you are led through stages: name the "
+    "thought's `stage`, the present one to stay or one of the reply's `nextStages` to move. Set "
+    "`nextThoughtNeeded` to false only once you have a satisfactory answer."
+)
+
+SESSIONS = "sessions"
+SESSIONS_TITLE = "Thinking Sessions"
+SESSIONS_DESCRIPTION = (
+    "Look at kept thinking: `list` sessions, `get` thoughts of one, `search` texts, `resume` an earlier "
+    "session, `export`, `delete`, `pin` (never expires). Page with `nextCursor` as `cursor`."
+)
+
+LOOP_LIMITS: Mapping[str, int] = {"design": 20, "research": 15, "analyse": 1}
+"""Steps that an agent loop with the thinking tool should be given, by its phase (seed 003)."""
+
+_SPELLINGS = {"analyze": "analyse", "analyse_code": "analyse", "analyze_code": "analyse"}
+
+
+def loop_limit(phase: str) -> int:
+    """Return how many steps to give an agent's loop in a phase: design 20, research 15, analyse 1.
+
+    Raises:
+        UsageError: There is no such phase; `choices` has them.
+    """
+    name = phase.strip().lower().replace("-", "_")
+    name = _SPELLINGS.get(name, name)
+    if name not in LOOP_LIMITS:
+        raise UsageError(
+            f"There is no phase {phase[:60]!r}. The phases: {', '.join(LOOP_LIMITS)}.",
+            field="phase",
+            choices=list(LOOP_LIMITS),
+        )
+    return LOOP_LIMITS[name]
+
+
+def thinking_input(strategies: Iterable[str]) -> Schema:
+    """Return the JSON schema of the thinking tool's arguments.
+
+    Args:
+        strategies: The names a thinker may choose from.
+    """
+    properties: Schema = {
+        "thought": _text("The step itself"),
+        "nextThoughtNeeded": _flag("Whether another thought is needed"),
+        "thoughtNumber": _number("Number of this thought"),
+        "totalThoughts": _number("Present estimate of the thoughts needed"),
+        "isRevision": _flag("Whether this revises earlier thinking"),
+        "revisesThought": _number("Which thought it revises"),
+        "branchFromThought": _number("Which thought it branches from"),
+        "branchId": _text("Name of the branch it is on; none: main line"),
+        "needsMoreThoughts": _flag("At the end, but more are needed"),
+        "sessionId": _text("Session to go on with; none: a new one"),
+        "clearSession": _flag("Forget the session and begin anew"),
+        "strategy": _text(f"First call only: {', '.join(strategies)}"),
+        "stage": _text("Stage this thought belongs to"),
+        "data": {"type": "object", "description": "The stage's fields"},
+        "mergeBranch": _text("Branch this thought takes back in"),
+        "history": {"type": "integer", "minimum": 0, "description": "Most thoughts wanted in the reply"},
+    }
+    required = ["thought", "nextThoughtNeeded", "thoughtNumber", "totalThoughts"]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def thinking_output() -> Schema:
+    """Return the JSON schema of the thinking tool's reply."""
+    thought = _object(
+        {
+            "thoughtNumber": _INTEGER,
+            "thought": _STRING,
+            "branchId": _STRING,
+            "isRevision": _BOOLEAN,
+            "revisesThought": _INTEGER,
+            "branchFromThought": _INTEGER,
+            "mergeBranch": _STRING,
+        },
+        ["thoughtNumber", "thought"],
+    )
+    properties: Schema = {
+        "thoughtNumber": _INTEGER,
+        "totalThoughts": _INTEGER,
+        "nextThoughtNeeded": _BOOLEAN,
+        "branches": _list(_STRING),
+        "thoughtHistoryLength": _INTEGER,
+        "sessionId": _STRING,
+        "strategy": _STRING,
+        "stage": _STRING,
+        "nextStages": _list(_object({"name": _STRING, "description": _STRING}, ["name", "description"])),
+        "thoughtHistory": _list(thought),
+        "historyTruncated": _BOOLEAN,
+        "summary": {"type": ["string", "null"]},
+        "notices": _list(_object({"reason": _STRING, "requestedSessionId": _STRING, "message": _STRING}, [])),
+    }
+    return _object(properties, list(properties))
+
+
+def sessions_input() -> Schema:
+    """Return the JSON schema of the arguments of the tool `sessions`."""
+    from ..runtime.export import FORMATS
+    from ..runtime.sessions import ACTIONS
+
+    properties: Schema = {
+        "action": {"type": "string", "enum": list(ACTIONS)},
+        "sessionId": _STRING,
+        "query": _text("search: any text"),
+        "from": _number("get: first thought number"),
+        "to": _number("get: last thought number"),
+        "branchId": _text("get: one branch; empty: main line"),
+        "limit": _INTEGER,
+        "cursor": _STRING,
+        "format": {"type": "string", "enum": list(FORMATS)},
+        "pinned": _flag("pin: false to unpin"),
+    }
+    return {"type": "object", "properties": properties, "required": ["action"]}
+
+
+def sessions_output() -> Schema:
+    """Return the JSON schema of what the tool `sessions` replies, whichever the action."""
+    items = {"type": "array", "items": {"type": "object"}}
+    properties: Schema = {
+        "sessionId": _STRING,
+        "sessions": items,
+        "thoughts": items,
+        "matches": items,
+        "thoughtHistory": items,
+        "text": _STRING,
+        "nextCursor": {"type": ["string", "null"]},
+    }
+    return _object(properties, [])
+
+
+def open_sessions(
+    store: Store, environ: Mapping[str, str], strategies: Mapping[str, Strategy[Any, Any]] | None = None
+) -> Sessions:
+    """Return the sessions of a store, with the settings of the environment.
+
+    Args:
+        strategies: By canonical name; None: the registry.
+    """
+    from ..runtime.documents import rows_of_run
+    from ..runtime.session_settings import SessionSettings
+    from ..runtime.sessions import Sessions
+    from ..strategies import STRATEGIES
+
+    known = STRATEGIES if strategies is None else strategies
+
+    async def thoughts_of(run_id: str) -> list[Any]:
+        from ..runtime.engine import Engine
+
+        _, run, _ = await Engine(store, known).read(run_id)
+        return rows_of_run(run.thoughts)
+
+    return Sessions(store, known, SessionSettings.from_environ(environ), run_thoughts=thoughts_of)
+
+
+_STRING: Schema = {"type": "string"}
+_INTEGER: Schema = {"type": "integer"}
+_BOOLEAN: Schema = {"type": "boolean"}
+
+
+def _text(description: str) -> Schema:
+    return {"type": "string", "description": description}
+
+
+def _flag(description: str) -> Schema:
+    return {"type": "boolean", "description": description}
+
+
+def _number(description: str) -> Schema:
+    return {"type": "integer", "minimum": 1, "description": description}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _object(properties: Schema, required: list[str]) -> Schema:
+    return {"type": "object", "properties": properties, "required": required}

@@ -1,0 +1,368 @@
+"""The rules of a guided session, walked at random over every strategy of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
+
+from reasonry.core.strategy import Field, Stage, Strategy
+from reasonry.core.thought import Call, Head, Placed, open_session, spans, submit
+from reasonry.errors import IllegalTransitionError, UsageError
+from reasonry.strategies import STRATEGIES
+
+TABLE: Strategy[Any, Any] = Strategy(
+    name="loop",
+    title="Loop",
+    source="test",
+    summary="Goes round until it is enough.",
+    stages=(
+        Stage("start", ("work",)),
+        Stage(
+            "work", ("check",), fields=(Field("action", {"type": "string", "description": "What to do."}),)
+        ),
+        Stage("check", ("work", "end")),
+        Stage("end"),
+    ),
+)
+
+
+class Past:
+    """All thoughts so far, in a list."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[int, str | None, str]] = []
+
+    def has(self, number: int) -> bool:
+        return any(one[0] == number for one in self.taken)
+
+    def place(self, number: int) -> tuple[str | None, str]:
+        return next((branch, stage) for there, branch, stage in reversed(self.taken) if there == number)
+
+    def numbers(self) -> Iterable[int]:
+        return [one[0] for one in self.taken]
+
+
+class Session:
+    """A session kept in memory, to try the rules on."""
+
+    def __init__(self, strategy: Strategy[Any, Any] = TABLE) -> None:
+        self.strategy, self.head, self.past = strategy, open_session(strategy), Past()
+
+    def think(self, number: int = 1, total: int = 5, **more: Any) -> Placed:
+        call = Call(
+            thought="…", number=number, total=total, next_needed=more.pop("next_needed", True), **more
+        )
+        placed = submit(self.strategy, self.head, call, self.past)
+        self.head = placed.head
+        self.past.taken.append((number, placed.branch, placed.record.stage))
+        return placed
+
+
+def filled(stage: Stage[Any]) -> dict[str, Any]:
+    """Return legal data for a stage."""
+    return {field.name: legal_value(field.schema) for field in stage.fields if field.required}
+
+
+def legal_value(schema: Any) -> Any:
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema.get("type", "string"):
+        case "string":
+            return "x" * max(schema.get("minLength", 1), 1)
+        case "boolean":
+            return True
+        case "number" | "integer":
+            return schema.get("minimum", schema.get("maximum", 1))
+        case "array":
+            return [legal_value(schema.get("items", {}))] * max(schema.get("minItems", 1), 1)
+        case _:
+            parts = schema.get("properties", {})
+            return {name: legal_value(parts[name]) for name in schema.get("required", ())}
+
+
+# -- totals
+
+
+def test_the_total_is_raised_to_the_number() -> None:
+    assert Session().think(7, 5).record.total == 7
+
+
+def test_asking_for_more_raises_the_total_past_the_thought() -> None:
+    session = Session()
+    assert session.think(5, 5, needs_more=True).record.total == 6
+    assert session.think(9, 5, needs_more=True).record.total == 10
+    assert session.think(2, 5, needs_more=True).record.total == 5
+
+
+# -- stages
+
+
+def test_a_thinker_who_names_no_stage_stays_and_is_never_refused() -> None:
+    session = Session()
+    for number in range(1, 40):
+        assert session.think(number).record.stage == "start"
+
+
+def test_the_stage_named_is_stayed_in_or_moved_to() -> None:
+    session = Session()
+    assert session.think(stage="start").record.came_from is None
+    moved = session.think(stage="work", data={"action": "dig"})
+    assert (moved.record.stage, moved.record.came_from) == ("work", "start")
+    assert session.think(stage="work", data={"action": "dig on"}).record.came_from is None
+
+
+def test_an_illegal_move_names_both_stages_and_the_legal_ones() -> None:
+    session = Session()
+    with pytest.raises(IllegalTransitionError, match="Invalid transition from start to end") as caught:
+        session.think(stage="end")
+    assert caught.value.details["choices"] == ["work"]
+    assert session.head == open_session(TABLE)
+
+
+def test_an_unknown_stage_is_refused_like_an_illegal_one() -> None:
+    with pytest.raises(IllegalTransitionError, match="Invalid transition from start to nowhere"):
+        Session().think(stage="nowhere")
+
+
+def test_a_stage_demands_its_fields_only_when_it_is_named() -> None:
+    session = Session()
+    with pytest.raises(UsageError, match=r"data\.action.*What to do") as caught:
+        session.think(stage="work")
+    assert caught.value.details["field"] == "data.action"
+    session.think(stage="work", data={"action": "dig"})
+    assert session.think().record.stage == "work"
+    with pytest.raises(UsageError, match="must be of type string"):
+        session.think(stage="work", data={"action": 3})
+
+
+# -- branches
+
+
+def test_a_branch_starts_in_the_stage_of_the_thought_it_left() -> None:
+    session = Session()
+    session.think(1)
+    session.think(2, stage="work", data={"action": "dig"})
+    session.think(3, stage="check")
+    assert session.think(3, branch_from=1, branch="early").record.stage == "start"
+    assert session.think(4, branch_from=2, branch="late").record.stage == "work"
+    assert session.think(4).record.stage == "check"
+
+
+def test_branches_move_by_themselves() -> None:
+    session = Session()
+    session.think(1)
+    session.think(2, branch_from=1, branch="a", stage="work", data={"action": "dig"})
+    assert session.head.main.stage == "start"
+    with pytest.raises(IllegalTransitionError, match="from start to check"):
+        session.think(2, stage="check")
+    assert session.think(3, branch="a", stage="check").record.stage == "check"
+
+
+def test_a_branch_named_alone_is_continued_or_leaves_the_latest_thought() -> None:
+    session = Session()
+    session.think(1)
+    session.think(2, stage="work", data={"action": "dig"})
+    placed = session.think(3, branch="new")
+    assert (placed.record.branch_from, placed.record.stage) == (2, "work")
+    inner = session.think(4, branch="inner")
+    assert session.head.branches["inner"].parent == "new"
+    assert inner.record.branch_from == 3
+    assert session.think(5, branch="new").branch == "new"
+    assert list(session.head.branches) == ["new", "inner"]
+
+
+def test_a_branch_point_alone_gets_the_next_free_name() -> None:
+    session = Session()
+    session.think(1)
+    session.think(2, branch="branch-2", branch_from=1)
+    assert [session.think(2, branch_from=1).branch for _ in range(3)] == ["branch-1", "branch-3", "branch-4"]
+
+
+def test_an_empty_branch_is_the_main_line() -> None:
+    session = Session()
+    session.think(1)
+    assert session.think(2, branch="", branch_from=1).branch is None
+    assert session.head.branches == {}
+
+
+@pytest.mark.parametrize("name", ["__proto__", "constructor", " ", "0", "ветка", "a/b", "\0"])
+def test_any_text_is_a_branch(name: str) -> None:
+    session = Session()
+    session.think(1)
+    assert session.think(2, branch=name, branch_from=1).branch == name
+    assert list(session.head.branches) == [name]
+
+
+def test_a_branch_may_be_the_first_thing_there_is() -> None:
+    placed = Session().think(1, branch="a")
+    assert (placed.branch, placed.record.branch_from, placed.record.stage) == ("a", None, "start")
+
+
+def test_merging_takes_a_known_branch_back_in() -> None:
+    session = Session()
+    session.think(1)
+    session.think(2, branch="a")
+    assert session.think(3, merge="a").record.merges == "a"
+    with pytest.raises(UsageError, match="no branch 'b'") as caught:
+        session.think(4, merge="b")
+    assert caught.value.details["choices"] == ["a"]
+    with pytest.raises(UsageError, match="itself"):
+        session.think(4, branch="a", merge="a")
+
+
+# -- references and numbers
+
+
+@pytest.mark.parametrize(
+    ("field", "name"), [("revises", "revisesThought"), ("branch_from", "branchFromThought")]
+)
+def test_a_reference_to_no_thought_says_which_there_are(field: str, name: str) -> None:
+    session = Session()
+    for number in (1, 2, 3, 8):
+        session.think(number)
+    before = session.head
+    with pytest.raises(UsageError, match=rf"{name}: there is no thought 5.*1-3, 8"):
+        session.think(9, **{field: 5})
+    assert session.head == before
+
+
+def test_numbers_may_repeat_and_jump_and_thinking_goes_on_after_the_end() -> None:
+    session = Session()
+    for number in (4, 4, 1, 1000, 2):
+        session.think(number)
+    assert session.think(5, next_needed=False).head.ended
+    assert not session.think(6).head.ended
+    assert session.head.thoughts == 7
+
+
+def test_revising_is_marked_with_or_without_a_number() -> None:
+    session = Session()
+    session.think(1)
+    assert session.think(2, revises=1).record.is_revision
+    assert session.think(3, is_revision=True).record.revises is None
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([], ""), ([3], "3"), ([2, 1, 2], "1-2"), ([1, 3, 4, 9], "1, 3-4, 9")]
+)
+def test_spans_are_short(numbers: list[int], text: str) -> None:
+    assert spans(numbers) == text
+    assert len(spans(range(1, 5_000, 2))) < 200
+
+
+def test_the_head_stays_small_with_a_hundred_branches() -> None:
+    session = Session(STRATEGIES["tree_of_thoughts"])
+    session.think(1)
+    for count in range(100):
+        session.think(2, branch=f"approach-{count}", branch_from=1)
+    encoded = msgspec.json.encode(session.head)
+    assert len(encoded) < 6_000
+    assert msgspec.json.decode(encoded, type=Head) == session.head
+
+
+# -- laws
+
+
+class AnyWalk(RuleBasedStateMachine):
+    """Random calls, legal and not, against a plain model of what must hold."""
+
+    @initialize(name=st.sampled_from(sorted(STRATEGIES)))
+    def begin(self, name: str) -> None:
+        self.session = Session(STRATEGIES[name])
+        self.stages: dict[str | None, str] = {None: STRATEGIES[name].first}
+
+    def stage_of(self, branch: str | None) -> Stage[Any]:
+        return self.session.strategy.by_name[self.stages[branch]]
+
+    @rule(number=st.integers(1, 30), total=st.integers(1, 30), more=st.booleans(), over=st.booleans())
+    def think_on(self, number: int, total: int, more: bool, over: bool) -> None:
+        placed = self.session.think(number, total, needs_more=more, next_needed=not over)
+        assert placed.record.total >= max(number, total)
+        assert placed.record.total > number or not more
+        assert placed.head.ended == over
+
+    @rule(data=st.data(), name=st.sampled_from(["a", "b", "__proto__", "цвет"]), alone=st.booleans())
+    def branch(self, data: st.DataObject, name: str, alone: bool) -> None:
+        latest = self.session.past.taken[-1:]
+        there = [None] if alone or not latest else list({one[0] for one in self.session.past.taken})
+        left = data.draw(st.sampled_from(there))
+        if name not in self.stages:
+            point = self.session.past.place(left) if left else (latest[0][1:] if latest else None)
+            self.stages[name] = point[1] if point else self.session.strategy.first
+        placed = self.session.think(data.draw(st.integers(1, 30)), branch=name, branch_from=left)
+        assert (placed.branch, placed.record.stage) == (name, self.stages[name])
+
+    @rule(data=st.data())
+    def move(self, data: st.DataObject) -> None:
+        branch = data.draw(st.sampled_from(list(self.stages)))
+        here = self.stage_of(branch)
+        to = data.draw(st.sampled_from([here.name, *here.to]))
+        call = {"stage": to, "data": filled(self.session.strategy.by_name[to])}
+        placed = self.session.think(data.draw(st.integers(1, 30)), branch=branch, **call)
+        self.stages[branch] = to
+        assert placed.record.came_from == (None if to == here.name else here.name)
+
+    @rule(data=st.data())
+    def move_where_no_edge_leads(self, data: st.DataObject) -> None:
+        branch = data.draw(st.sampled_from(list(self.stages)))
+        here = self.stage_of(branch)
+        others = [name for name in self.session.strategy.by_name if name not in (here.name, *here.to)]
+        to = data.draw(st.sampled_from([*others, "no such stage"]))
+        self.refused(branch=branch, stage=to, data=filled(here))
+
+    @rule(number=st.integers(31, 99), field=st.sampled_from(["revises", "branch_from"]))
+    def refer_to_nothing(self, number: int, field: str) -> None:
+        self.refused(**{field: number})
+
+    @rule()
+    def merge_nothing(self) -> None:
+        self.refused(merge="no such branch")
+
+    @precondition(lambda self: any(one.required for one in self.stage_of(None).fields))
+    @rule()
+    def leave_a_field_out(self) -> None:
+        self.refused(branch="", stage=self.stages[None])
+
+    def refused(self, **call: Any) -> None:
+        before, encoded = self.session.head, msgspec.json.encode(self.session.head)
+        with pytest.raises(UsageError) as caught:
+            self.session.think(1, **call)
+        assert caught.value.code == "invalid_request"
+        assert self.session.head is before
+        assert msgspec.json.encode(before) == encoded
+
+    @invariant()
+    def every_line_stands_where_it_was_led(self) -> None:
+        if not hasattr(self, "session"):
+            return
+        head = self.session.head
+        assert {
+            None: head.main.stage,
+            **{name: one.stage for name, one in head.branches.items()},
+        } == self.stages
+        assert head.thoughts == len(self.session.past.taken)
+        assert head.thoughts == head.main.thoughts + sum(one.thoughts for one in head.branches.values())
+        assert msgspec.json.decode(msgspec.json.encode(head), type=Head) == head
+
+
+TestAnyWalk = AnyWalk.TestCase
+TestAnyWalk.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_every_stage_can_be_walked_to_and_left(strategy: Strategy[Any, Any]) -> None:
+    walked: set[tuple[str, str]] = set()
+    for start, to in strategy.edges:
+        session = Session(strategy)
+        line = replace(session.head.main, stage=start)
+        session.head = replace(session.head, main=line)
+        session.think(stage=to, data=filled(strategy.by_name[to]))
+        walked.add((start, session.head.main.stage))
+    assert walked == set(strategy.edges)

@@ -1,0 +1,59 @@
+"""A place to think in: sessions over a real store, with a clock that is set by hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from reasonry.runtime.session_settings import SessionSettings
+from reasonry.runtime.sessions import Sessions
+from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import SqliteStore
+from reasonry.strategies import STRATEGIES
+
+MINUTE_MS = 60_000
+
+
+class Clock:
+    """Milliseconds, moved on by hand."""
+
+    def __init__(self) -> None:
+        self.at_ms = 1_790_000_000_000
+
+    def __call__(self) -> int:
+        return self.at_ms
+
+    def pass_minutes(self, minutes: float) -> None:
+        self.at_ms += int(minutes * MINUTE_MS)
+
+
+class Desk:
+    """Sessions and their clock."""
+
+    def __init__(self, store: Any, settings: SessionSettings | None = None) -> None:
+        self.clock = Clock()
+        self.store = store
+        self.sessions = Sessions(store, STRATEGIES, settings, self.clock)
+
+    async def think(self, number: Any = 1, thought: str = "A thought.", **more: Any) -> dict[str, Any]:
+        """Hand in a thought; `bound` and `exact_id` go to the method, the rest to the tool."""
+        ways = {name: more.pop(name) for name in ("bound", "exact_id") if name in more}
+        given = {"thought": thought, "thoughtNumber": number, "totalThoughts": 3, "nextThoughtNeeded": True}
+        return await self.sessions.think({**given, **more}, **ways)
+
+    async def everything(self) -> list[dict[str, Any]]:
+        """Return all sessions whole, for comparing before and after."""
+        rows = await self.store.sessions(limit=1_000)
+        return [await self.sessions.export({"sessionId": row.session_id}) for row in rows]
+
+
+@asynccontextmanager
+async def desk(kind: str, folder: Path, **settings: Any) -> AsyncIterator[Desk]:
+    """Open a store of a kind and close it again."""
+    store = MemoryStore() if kind == "memory" else SqliteStore(folder / "store.db")
+    try:
+        yield Desk(store, SessionSettings(**settings))
+    finally:
+        await store.close()

@@ -1,0 +1,766 @@
+"""Guided sessions over real stores: what a call gets back, what it may not do, how long things live."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasonry.core.strategy import Thought
+from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
+from reasonry.runtime.documents import rows_of_run
+from reasonry.runtime.ports import RunRow, SessionRow, ThoughtRow
+from reasonry.runtime.session_settings import SessionSettings
+from reasonry.runtime.sessions import Sessions
+from reasonry.stores.memory import MemoryStore
+from reasonry.strategies import STRATEGIES
+
+from .guided import Desk, desk
+
+pytestmark = pytest.mark.anyio
+
+UNKNOWN = "0199c0de-0000-7000-8000-000000000000"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with desk(request.param, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def durable(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with desk("sqlite", tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def fleeting(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with desk("memory", tmp_path) as opened:
+        yield opened
+
+
+# -- the reply
+
+
+async def test_the_first_call_begins_a_session_and_the_id_continues_it(at: Desk) -> None:
+    first = await at.think(1, "First")
+    assert uuid.UUID(first["sessionId"]).version == 7
+    second = await at.think(2, "Second", sessionId=first["sessionId"], nextThoughtNeeded=False)
+    assert second["sessionId"] == first["sessionId"]
+    assert [one["thought"] for one in second["thoughtHistory"]] == ["First", "Second"]
+    assert second["thoughtHistoryLength"] == 2
+    assert second["summary"] == "Sequential thinking complete: 2 thoughts processed across 0 branches."
+    assert first["summary"] is None
+
+
+async def test_the_reply_has_the_fields_of_the_reference_and_ours(at: Desk) -> None:
+    reply = await at.think(4, strategy="react")
+    assert reply == {
+        "thoughtNumber": 4,
+        "totalThoughts": 4,
+        "nextThoughtNeeded": True,
+        "branches": [],
+        "thoughtHistoryLength": 1,
+        "sessionId": reply["sessionId"],
+        "strategy": "react",
+        "stage": "problem_reception",
+        "nextStages": [
+            {
+                "name": "initial_reasoning",
+                "description": STRATEGIES["react"].by_name["initial_reasoning"].description,
+            }
+        ],
+        "thoughtHistory": [{"thoughtNumber": 4, "thought": "A thought."}],
+        "historyTruncated": False,
+        "summary": None,
+        "notices": [],
+    }
+
+
+async def test_the_history_shows_what_a_thought_refers_to(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    await at.think(2, sessionId=sid, isRevision=True, revisesThought=1)
+    await at.think(2, sessionId=sid, branchFromThought=1, branchId="side")
+    reply = await at.think(3, sessionId=sid, mergeBranch="side")
+    assert [{k: v for k, v in one.items() if k != "thought"} for one in reply["thoughtHistory"]] == [
+        {"thoughtNumber": 1},
+        {"thoughtNumber": 2, "isRevision": True, "revisesThought": 1},
+        {"thoughtNumber": 2, "branchId": "side", "branchFromThought": 1},
+        {"thoughtNumber": 3, "mergeBranch": "side"},
+    ]
+    assert reply["branches"] == ["side"]
+
+
+async def test_the_history_is_bounded_by_twenty_thoughts(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    for number in range(2, 26):
+        reply = await at.think(number, f"t{number}", sessionId=sid)
+    assert [one["thoughtNumber"] for one in reply["thoughtHistory"]] == list(range(6, 26))
+    assert reply["historyTruncated"]
+    assert reply["thoughtHistoryLength"] == 25
+
+
+async def test_the_history_is_bounded_by_characters_and_whole(at: Desk) -> None:
+    sid = (await at.think(1, "a" * 3_000))["sessionId"]
+    await at.think(2, "b" * 3_000, sessionId=sid)
+    reply = await at.think(3, "c" * 3_000, sessionId=sid)
+    assert [one["thought"] for one in reply["thoughtHistory"]] == ["b" * 3_000, "c" * 3_000]
+    assert reply["historyTruncated"]
+    longest = await at.think(4, "d" * 8_001, sessionId=sid)
+    assert (longest["thoughtHistory"], longest["historyTruncated"]) == ([], True)
+    assert [one["thoughtNumber"] for one in (await at.think(5, "e", sessionId=sid))["thoughtHistory"]] == [5]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"), [(0, []), (1, [3]), (2, [2, 3]), ("2", [2, 3]), (99, [1, 2, 3])]
+)
+async def test_the_caller_may_want_less_history(fleeting: Desk, wanted: Any, numbers: list[int]) -> None:
+    sid = (await fleeting.think(1))["sessionId"]
+    await fleeting.think(2, sessionId=sid)
+    reply = await fleeting.think(3, sessionId=sid, history=wanted)
+    assert [one["thoughtNumber"] for one in reply["thoughtHistory"]] == numbers
+    assert reply["historyTruncated"] == (len(numbers) < 3)
+
+
+async def test_stages_are_walked_and_branches_have_their_own(at: Desk) -> None:
+    sid = (await at.think(1, strategy="react"))["sessionId"]
+    moved = await at.think(2, sessionId=sid, stage="initial_reasoning")
+    assert (moved["stage"], [one["name"] for one in moved["nextStages"]]) == (
+        "initial_reasoning",
+        ["action_planning"],
+    )
+    side = await at.think(3, sessionId=sid, branchFromThought=1, branchId="side")
+    assert side["stage"] == "problem_reception"
+    assert (await at.think(3, sessionId=sid))["stage"] == "initial_reasoning"
+
+
+async def test_a_branch_finds_the_stage_of_a_thought_far_back(at: Desk) -> None:
+    sid = (await at.think(1, strategy="react"))["sessionId"]
+    for number in range(2, 120):
+        await at.think(number, sessionId=sid, stage="initial_reasoning")
+    assert (await at.think(3, sessionId=sid, branchFromThought=1, branchId="x"))[
+        "stage"
+    ] == "problem_reception"
+    assert (await at.think(3, sessionId=sid, branchFromThought=60, branchId="y"))[
+        "stage"
+    ] == "initial_reasoning"
+
+
+# -- refusals
+
+
+REFUSED = [
+    ({"thought": 3}, "thought must be text"),
+    ({"thought": None}, "thought must be text, not null"),
+    ({"thought": "half \ud83d"}, "lone surrogate"),
+    ({"thoughtNumber": "abc"}, "thoughtNumber must be a whole number, not 'abc'"),
+    ({"thoughtNumber": ""}, "thoughtNumber must be a whole number"),
+    ({"thoughtNumber": 0}, "thoughtNumber must be at least 1, not 0"),
+    ({"thoughtNumber": "-1"}, "thoughtNumber must be at least 1"),
+    ({"thoughtNumber": 1.5}, "thoughtNumber must be a whole number, not 1.5"),
+    ({"thoughtNumber": "1.5"}, "thoughtNumber must be a whole number"),
+    ({"thoughtNumber": None}, "thoughtNumber must be a whole number, not null"),
+    ({"thoughtNumber": True}, "thoughtNumber must be a whole number, not true"),
+    ({"thoughtNumber": [4]}, "thoughtNumber must be a whole number, not a list"),
+    ({"thoughtNumber": 10**400}, "a number that is too large"),
+    ({"thoughtNumber": "9" * 5_000}, "thoughtNumber must be a whole number"),
+    ({"thoughtNumber": float("inf")}, "thoughtNumber must be a whole number"),
+    ({"thoughtNumber": float("nan")}, "thoughtNumber must be a whole number"),
+    ({"totalThoughts": 2**53}, "totalThoughts must be at most"),
+    ({"nextThoughtNeeded": "yes"}, "nextThoughtNeeded must be true or false, not 'yes'"),
+    ({"nextThoughtNeeded": 1}, "nextThoughtNeeded must be true or false, not 1"),
+    ({"nextThoughtNeeded": None}, "nextThoughtNeeded must be true or false, not null"),
+    ({"isRevision": "maybe"}, "isRevision"),
+    ({"revisesThought": 0}, "revisesThought must be at least 1"),
+    ({"revisesThought": 9}, "revisesThought: there is no thought 9 in this session; it has: 1"),
+    ({"branchFromThought": 9}, "branchFromThought: there is no thought 9"),
+    ({"branchId": None}, "branchId must be text"),
+    ({"branchId": 3}, "branchId must be text"),
+    ({"branchId": "x" * 201}, "branchId has 201 characters"),
+    ({"mergeBranch": "nope"}, "no branch 'nope'"),
+    ({"stage": "final_response"}, "Invalid transition from problem_reception to final_response"),
+    ({"stage": ""}, "Invalid transition"),
+    ({"strategy": "rewoo"}, "thinks by react"),
+    ({"strategy": "no_such"}, "There is no strategy 'no_such'"),
+    ({"data": "text"}, "data must be an object, not 'text'"),
+    ({"data": {"x": float("nan")}}, "plain JSON"),
+    ({"data": {"x": object()}}, "plain JSON"),
+    ({"data": {"x": "\ud800"}}, "data holds a lone surrogate"),
+    ({"history": -1}, "history must be at least 0"),
+    ({"clearSession": "x"}, "clearSession"),
+    ({"sessionId": ""}, "sessionId is empty"),
+    ({"sessionId": 5}, "sessionId must be text"),
+    ({"sessionId": "../x"}, "cannot be the id of a session"),
+    ({"sessionId": "a\0b"}, "cannot be the id of a session"),
+    ({"sessionId": "x" * 10_000}, "sessionId has 10,000 characters"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), REFUSED, ids=[str(one)[:40] for one, _ in REFUSED])
+async def test_a_bad_call_is_refused_by_name_and_changes_nothing(
+    fleeting: Desk, change: dict[str, Any], said: str
+) -> None:
+    sid = (await fleeting.think(1, strategy="react"))["sessionId"]
+    before = await fleeting.everything()
+    with pytest.raises(UsageError) as caught:
+        await fleeting.think(**{"number": 2, "sessionId": sid, **change})
+    assert said in caught.value.message
+    assert len(caught.value.message) < 400
+    assert caught.value.code in ("invalid_request", "payload_too_large")
+    assert await fleeting.everything() == before
+    (row,) = await fleeting.store.sessions()
+    assert row.thoughts == 1
+
+
+async def test_data_nested_without_end_is_refused(fleeting: Desk) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    with pytest.raises(UsageError, match="nested too deeply"):
+        await fleeting.think(1, data=deep)
+    while deep:
+        deep = deep["a"]
+
+
+@pytest.mark.parametrize("name", ["thought", "thoughtNumber", "totalThoughts", "nextThoughtNeeded"])
+async def test_a_missing_field_is_named(fleeting: Desk, name: str) -> None:
+    whole = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
+    with pytest.raises(UsageError, match=f"{name} is missing") as caught:
+        await fleeting.sessions.think({key: value for key, value in whole.items() if key != name})
+    assert caught.value.details["field"] == name
+
+
+async def test_text_for_numbers_and_booleans_is_taken_as_models_write_it(at: Desk) -> None:
+    sid = (await at.think("1", nextThoughtNeeded="TRUE"))["sessionId"]
+    reply = await at.think(
+        "2.0", sessionId=sid, totalThoughts=3.0, nextThoughtNeeded="False", isRevision="true"
+    )
+    assert (reply["thoughtNumber"], reply["totalThoughts"], reply["nextThoughtNeeded"]) == (2, 3, False)
+    assert reply["thoughtHistory"][1]["isRevision"] is True
+
+
+@pytest.mark.parametrize("thought", ["", "a\0b", "日本語 🤔", "x" * 50_000])
+async def test_any_text_is_kept_exactly(at: Desk, thought: str) -> None:
+    sid = (await at.think(1, thought, someUnknownField={"ignored": True}))["sessionId"]
+    got = await at.sessions.get({"sessionId": sid})
+    assert got["thoughts"][0]["thought"] == thought
+
+
+@pytest.mark.parametrize("branch", ["__proto__", "constructor", "toString", "a/b", " "])
+async def test_any_text_is_a_branch(at: Desk, branch: str) -> None:
+    sid = (await at.think(1))["sessionId"]
+    reply = await at.think(2, sessionId=sid, branchFromThought=1, branchId=branch)
+    assert reply["branches"] == [branch]
+    assert (await at.sessions.get({"sessionId": sid, "branchId": branch}))["thoughts"][0][
+        "branchId"
+    ] == branch
+
+
+async def test_a_missing_field_of_a_stage_is_named_and_data_is_kept(at: Desk) -> None:
+    sid = (await at.think(1, strategy="react"))["sessionId"]
+    await at.think(2, sessionId=sid, stage="initial_reasoning")
+    with pytest.raises(UsageError, match=r"action_planning needs data\.action"):
+        await at.think(3, sessionId=sid, stage="action_planning")
+    await at.think(3, sessionId=sid, stage="action_planning", data={"action": "look", "note": [1, None]})
+    got = await at.sessions.get({"sessionId": sid, "from": 3})
+    assert got["thoughts"][0]["data"] == {"action": "look", "note": [1, None]}
+
+
+async def test_limits_are_named_and_hold(tmp_path: Path) -> None:
+    async with desk("memory", tmp_path, max_thoughts=3, max_branches=1, max_thought_chars=10) as at:
+        sid = (await at.think(1, "x" * 10))["sessionId"]
+        with pytest.raises(TooLargeError, match="thought has 11 characters; the limit is 10"):
+            await at.think(2, "x" * 11, sessionId=sid)
+        with pytest.raises(TooLargeError, match="data has 12 characters"):
+            await at.think(2, "x", sessionId=sid, data={"a": "xxxx"})
+        await at.think(2, "ok", sessionId=sid, data={"a": "йй"}, branchId="a")
+        with pytest.raises(TooLargeError, match="has 1 branches; the limit is 1"):
+            await at.think(3, "x", sessionId=sid, branchId="b")
+        await at.think(3, "x", sessionId=sid, branchId="a")
+        with pytest.raises(TooLargeError, match="has 3 thoughts; the limit is 3"):
+            await at.think(4, "x", sessionId=sid)
+        assert (await at.sessions.get({"sessionId": sid}))["thoughtHistoryLength"] == 3
+
+
+def test_the_default_limits_are_the_documented_ones() -> None:
+    usual = SessionSettings()
+    assert (usual.max_thought_chars, usual.max_thoughts, usual.max_branches) == (50_000, 1_000, 100)
+    assert (usual.ttl_s, usual.retention_s) == (30 * 60, 30 * 24 * 3600)
+
+
+def test_settings_come_from_the_environment() -> None:
+    read = SessionSettings.from_environ(
+        {
+            "REASONRY_SESSION_TTL_S": "2.5",
+            "REASONRY_SESSION_ON_EXPIRY": "Delete",
+            "REASONRY_MAX_THOUGHTS": "7",
+            "REASONRY_MAX_BRANCHES": "8",
+            "REASONRY_MAX_THOUGHT_CHARS": "9",
+            "REASONRY_SESSION_RETENTION_S": " ",
+        }
+    )
+    assert read == SessionSettings(2.5, "delete", SessionSettings().retention_s, 7, 8, 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REASONRY_SESSION_TTL_S", "soon"),
+        ("REASONRY_SESSION_TTL_S", "0"),
+        ("REASONRY_SESSION_TTL_S", "nan"),
+        ("REASONRY_SESSION_TTL_S", "inf"),
+        ("REASONRY_SESSION_ON_EXPIRY", "burn"),
+        ("REASONRY_MAX_THOUGHTS", "0"),
+        ("REASONRY_MAX_BRANCHES", "-1"),
+        ("REASONRY_MAX_THOUGHT_CHARS", "1e9"),
+    ],
+)
+def test_a_bad_setting_is_named(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=name) as caught:
+        SessionSettings.from_environ({name: value})
+    assert caught.value.details["option"] == name
+
+
+async def test_an_unknown_strategy_makes_no_session_and_lists_the_valid_ones(at: Desk) -> None:
+    with pytest.raises(UsageError) as caught:
+        await at.think(1, strategy="trilemma")
+    assert set(caught.value.details["choices"]) == set(STRATEGIES)
+    assert await at.store.sessions() == []
+
+
+@pytest.mark.parametrize("name", ["tree-of-thoughts", "TREE_OF_THOUGHTS", " tree_of_thoughts "])
+async def test_dashes_and_case_do_not_matter(fleeting: Desk, name: str) -> None:
+    assert (await fleeting.think(1, strategy=name))["strategy"] == "tree_of_thoughts"
+
+
+@pytest.mark.parametrize("name", ["base_sequential", "sequential", None])
+async def test_linear_is_the_strategy_of_who_names_none(fleeting: Desk, name: str | None) -> None:
+    more = {} if name is None else {"strategy": name}
+    sid = (await fleeting.think(1, **more))["sessionId"]
+    assert (await fleeting.think(2, sessionId=sid, strategy="linear"))["strategy"] == "linear"
+
+
+# -- ids
+
+
+async def test_an_unknown_id_begins_a_new_session_and_says_so(at: Desk) -> None:
+    reply = await at.think(1, sessionId=UNKNOWN)
+    assert reply["sessionId"] != UNKNOWN
+    (notice,) = reply["notices"]
+    assert (notice["requestedSessionId"], notice["reason"]) == (UNKNOWN, "unknown")
+    assert reply["thoughtHistoryLength"] == 1
+
+
+async def test_a_bound_call_continues_and_an_explicit_id_goes_before(at: Desk) -> None:
+    one, two = (await at.think(1))["sessionId"], (await at.think(1))["sessionId"]
+    assert (await at.think(2, bound=one))["sessionId"] == one
+    assert (await at.think(2, bound=one, sessionId=two))["sessionId"] == two
+    lost = await at.think(1, bound=UNKNOWN)
+    assert lost["notices"][0]["requestedSessionId"] == UNKNOWN
+
+
+async def test_an_exact_id_is_begun_under_that_id_and_kept_when_cleared(at: Desk) -> None:
+    first = await at.think(1, exact_id="my session/1")
+    assert (first["sessionId"], first["notices"]) == ("my session/1", [])
+    second = await at.think(2, exact_id="my session/1")
+    assert second["thoughtHistoryLength"] == 2
+    other = await at.think(3, exact_id="my session/1", sessionId=UNKNOWN)
+    assert other["sessionId"] == "my session/1"
+    assert other["notices"][0]["reason"] == "bound"
+    cleared = await at.think(1, exact_id="my session/1", clearSession=True)
+    assert (cleared["sessionId"], cleared["thoughtHistoryLength"]) == ("my session/1", 1)
+    assert (await at.think(2, sessionId="my session/1"))["thoughtHistoryLength"] == 2
+
+
+async def test_clearing_forgets_the_old_session_and_begins_one_with_a_new_id(at: Desk) -> None:
+    old = (await at.think(1, "secret", strategy="react"))["sessionId"]
+    new = await at.think(1, "Fresh", sessionId=old, clearSession=True, strategy="rewoo")
+    assert new["sessionId"] != old
+    assert (new["thoughtHistoryLength"], new["strategy"], new["notices"]) == (1, "rewoo", [])
+    with pytest.raises(NotFoundError):
+        await at.sessions.get({"sessionId": old})
+    assert (await at.sessions.search({"query": "secret"}))["matches"] == []
+
+
+async def test_clearing_without_an_id_clears_the_bound_session(at: Desk) -> None:
+    old = (await at.think(1))["sessionId"]
+    new = await at.think(1, bound=old, clearSession=True)
+    assert [row.session_id for row in await at.store.sessions()] == [new["sessionId"]]
+    assert (await at.think(1, clearSession=True))["notices"] == []
+
+
+async def test_a_refused_clearing_call_forgets_nothing(at: Desk) -> None:
+    old = (await at.think(1))["sessionId"]
+    before = await at.everything()
+    with pytest.raises(UsageError, match="it has none yet"):
+        await at.think(2, sessionId=old, clearSession=True, revisesThought=1)
+    assert await at.everything() == before
+
+
+async def test_a_reference_in_a_session_just_begun_names_the_latest_earlier_one(at: Desk) -> None:
+    with pytest.raises(UsageError) as caught:
+        await at.think(4, revisesThought=3)
+    assert "earlierSessionId" not in caught.value.details
+    earlier = (await at.think(1))["sessionId"]
+    for change in ({"revisesThought": 3}, {"branchFromThought": 3}):
+        with pytest.raises(UsageError, match=earlier) as caught:
+            await at.think(4, **change)
+        assert caught.value.details["earlierSessionId"] == earlier
+    at.clock.pass_minutes(1)
+    young = (await at.think(4))["sessionId"]
+    with pytest.raises(UsageError, match=earlier):
+        await at.think(5, bound=young, revisesThought=3)
+    for number in (5, 6, 7):
+        await at.think(number, sessionId=young)
+    with pytest.raises(UsageError) as caught:
+        await at.think(8, bound=young, revisesThought=3)
+    assert earlier not in caught.value.message
+
+
+# -- time
+
+
+async def test_the_time_to_live_counts_from_the_last_use(fleeting: Desk) -> None:
+    sid = (await fleeting.think(1))["sessionId"]
+    for number in range(2, 6):
+        fleeting.clock.pass_minutes(29)
+        assert (await fleeting.think(number, sessionId=sid))["sessionId"] == sid
+
+
+async def test_in_memory_an_expired_session_is_deleted(fleeting: Desk) -> None:
+    sid = (await fleeting.think(1))["sessionId"]
+    fleeting.clock.pass_minutes(30.1)
+    reply = await fleeting.think(2, sessionId=sid)
+    assert reply["sessionId"] != sid
+    assert (reply["notices"][0]["reason"], reply["notices"][0]["requestedSessionId"]) == ("expired", sid)
+    assert [row.session_id for row in await fleeting.store.sessions()] == [reply["sessionId"]]
+
+
+async def test_an_expired_session_is_gone_before_it_is_swept(fleeting: Desk) -> None:
+    sid = (await fleeting.think(1))["sessionId"]
+    fleeting.clock.pass_minutes(30.1)
+    for look in (
+        fleeting.sessions.get,
+        fleeting.sessions.export,
+        fleeting.sessions.resume,
+        fleeting.sessions.pin,
+    ):
+        with pytest.raises(NotFoundError):
+            await look({"sessionId": sid})
+    assert (await fleeting.sessions.list({}))["sessions"] == []
+
+
+async def test_in_a_durable_store_an_expired_session_is_archived_readable_and_continued(
+    durable: Desk,
+) -> None:
+    sid = (await durable.think(1))["sessionId"]
+    durable.clock.pass_minutes(31)
+    assert (await durable.sessions.get({"sessionId": sid}))["status"] == "archived"
+    assert (await durable.sessions.list({}))["sessions"] == []
+    archived = (await durable.sessions.list({"status": "archived"}))["sessions"]
+    assert [one["sessionId"] for one in archived] == [sid]
+    assert [one["sessionId"] for one in (await durable.sessions.list({"status": "all"}))["sessions"]] == [sid]
+    reply = await durable.think(2, sessionId=sid)
+    assert (reply["sessionId"], reply["thoughtHistoryLength"], reply["notices"]) == (sid, 2, [])
+    assert (await durable.sessions.list({}))["sessions"][0]["status"] == "active"
+
+
+async def test_a_durable_store_deletes_on_expiry_if_told(tmp_path: Path) -> None:
+    async with desk("sqlite", tmp_path, on_expiry="delete", ttl_s=60) as at:
+        sid = (await at.think(1))["sessionId"]
+        at.clock.pass_minutes(2)
+        assert (await at.think(2, sessionId=sid))["notices"][0]["reason"] == "expired"
+        assert len(await at.store.sessions()) == 1
+        exact = await at.think(1, exact_id="mine")
+        at.clock.pass_minutes(2)
+        again = await at.think(2, exact_id="mine")
+        assert (again["sessionId"], again["thoughtHistoryLength"]) == (exact["sessionId"], 1)
+
+
+async def test_a_memory_store_archives_if_told(tmp_path: Path) -> None:
+    async with desk("memory", tmp_path, on_expiry="archive") as at:
+        sid = (await at.think(1))["sessionId"]
+        at.clock.pass_minutes(31)
+        assert (await at.think(2, sessionId=sid))["thoughtHistoryLength"] == 2
+
+
+async def test_reading_is_not_use_and_resuming_is(durable: Desk) -> None:
+    sid = (await durable.think(1))["sessionId"]
+    used = (await durable.store.session(sid)).used_at_ms
+    durable.clock.pass_minutes(20)
+    for look in ("get", "export", "pin"):
+        await durable.sessions.manage({"action": look, "sessionId": sid})
+    await durable.sessions.search({"query": "thought", "sessionId": sid})
+    await durable.sessions.list({})
+    assert (await durable.store.session(sid)).used_at_ms == used
+    resumed = await durable.sessions.resume({"sessionId": sid})
+    assert (await durable.store.session(sid)).used_at_ms == durable.clock.at_ms
+    assert (resumed["status"], resumed["thoughtHistoryLength"]) == ("active", 1)
+    assert resumed["nextStages"][0]["name"] == "initial_thought_planning"
+
+
+async def test_retention_deletes_archived_sessions_but_never_pinned_ones(durable: Desk) -> None:
+    kept, lost = (await durable.think(1))["sessionId"], (await durable.think(1))["sessionId"]
+    assert (await durable.sessions.pin({"sessionId": kept}))["pinned"] is True
+    durable.clock.pass_minutes(60)
+    await durable.sessions.sweep(now=True)
+    durable.clock.pass_minutes(31 * 24 * 60)
+    await durable.sessions.sweep(now=True)
+    with pytest.raises(NotFoundError):
+        await durable.sessions.get({"sessionId": lost})
+    assert (await durable.sessions.get({"sessionId": kept}))["status"] == "active"
+    assert (await durable.sessions.pin({"sessionId": kept, "pinned": "false"}))["pinned"] is False
+
+
+async def test_sweeping_happens_at_most_once_a_minute(fleeting: Desk) -> None:
+    old = (await fleeting.think(1))["sessionId"]
+    fleeting.clock.pass_minutes(29.5)
+    await fleeting.think(1)
+    fleeting.clock.pass_minutes(0.6)
+    await fleeting.think(1)
+    assert old in [row.session_id for row in await fleeting.store.sessions()]
+    fleeting.clock.pass_minutes(0.5)
+    second = (await fleeting.think(1))["sessionId"]
+    assert old not in [row.session_id for row in await fleeting.store.sessions()]
+    assert second in [row.session_id for row in await fleeting.store.sessions()]
+
+
+# -- many at once
+
+
+async def test_interleaved_calls_of_many_agents_never_mix(at: Desk) -> None:
+    async def agent(name: int) -> dict[str, Any]:
+        reply = await at.think(1, f"agent {name} thought 1")
+        for number in range(2, 8):
+            reply = await at.think(number, f"agent {name} thought {number}", sessionId=reply["sessionId"])
+        return reply
+
+    for name, reply in enumerate(await asyncio.gather(*map(agent, range(12)))):
+        assert [one["thought"] for one in reply["thoughtHistory"]] == [
+            f"agent {name} thought {number}" for number in range(1, 8)
+        ]
+
+
+async def test_two_writers_on_one_session_are_serialised(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    other = Sessions(at.store, STRATEGIES, clock=at.clock)
+    call = {"thoughtNumber": 2, "totalThoughts": 9, "nextThoughtNeeded": True, "sessionId": sid}
+    await asyncio.gather(
+        *(one.think({**call, "thought": f"{who}"}) for who in range(20) for one in (at.sessions, other))
+    )
+    got = await at.sessions.get({"sessionId": sid, "limit": 100})
+    assert [one["seq"] for one in got["thoughts"]] == list(range(1, 42))
+    assert sorted(one["thought"] for one in got["thoughts"][1:]) == sorted(
+        f"{n}" for n in range(20) for _ in "ab"
+    )
+
+
+async def test_a_warm_call_is_quick_and_does_not_slow_down(fleeting: Desk) -> None:
+    sid = (await fleeting.think(1, "x" * 500))["sessionId"]
+    times: list[float] = []
+    for number in range(2, 900):
+        began = time.perf_counter()
+        await fleeting.think(number, "x" * 500, sessionId=sid)
+        times.append(time.perf_counter() - began)
+    early, late = sorted(times[:200])[100], sorted(times[-200:])[100]
+    assert late < 4 * early
+    assert early < 0.001
+
+
+# -- looking
+
+
+async def test_get_pages_by_number_range_and_branch(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    for number in range(2, 8):
+        await at.think(number, f"t{number}", sessionId=sid)
+    await at.think(3, "side", sessionId=sid, branchFromThought=2, branchId="b")
+    first = await at.sessions.get({"sessionId": sid, "from": 2, "to": 5, "limit": 3})
+    assert [one["thoughtNumber"] for one in first["thoughts"]] == [2, 3, 4]
+    rest = await at.sessions.get(
+        {"sessionId": sid, "from": 2, "to": 5, "limit": "3", "cursor": first["nextCursor"]}
+    )
+    assert [one["thought"] for one in rest["thoughts"]] == ["t5", "side"]
+    assert rest["nextCursor"] is None
+    only = await at.sessions.get({"sessionId": sid, "branchId": "b"})
+    assert [one["thought"] for one in only["thoughts"]] == ["side"]
+    main = await at.sessions.get({"sessionId": sid, "branchId": ""})
+    assert len(main["thoughts"]) == 7
+    assert only["branches"][0] == {
+        "branchId": "b",
+        "stage": "problem_reception",
+        "branchFromThought": 2,
+        "parentBranchId": None,
+        "thoughts": 1,
+        "latestThoughtNumber": 3,
+    }
+
+
+async def test_list_pages_last_used_first(at: Desk) -> None:
+    ids = []
+    for number in range(5):
+        at.clock.pass_minutes(1)
+        ids.append((await at.think(1, f"purpose   {number}\nand more"))["sessionId"])
+    first = await at.sessions.list({"limit": 2})
+    assert [one["sessionId"] for one in first["sessions"]] == ids[:2:-1]
+    assert first["sessions"][0]["purpose"] == "purpose 4 and more"
+    second = await at.sessions.list({"limit": 2, "cursor": first["nextCursor"]})
+    third = await at.sessions.list({"limit": 2, "cursor": second["nextCursor"]})
+    assert [one["sessionId"] for one in second["sessions"] + third["sessions"]] == ids[2::-1]
+    assert third["nextCursor"] is None
+
+
+@pytest.mark.parametrize("query", ["alpha(beta", "ALPHA(", "100%", "_", "'; --", "ß", "\\", '"'])
+async def test_search_finds_any_text_whatever_its_case(at: Desk, query: str) -> None:
+    sid = (await at.think(1, "it says alpha(beta and 100% of _'; -- ß \\ \""))["sessionId"]
+    await at.think(1, "nothing here")
+    (match,) = (await at.sessions.search({"query": query}))["matches"]
+    assert (match["sessionId"], match["thoughtNumber"]) == (sid, 1)
+    assert query.lower() in match["excerpt"].lower()
+
+
+async def test_search_pages_and_keeps_to_a_session(at: Desk) -> None:
+    one, two = (await at.think(1, "apple"))["sessionId"], (await at.think(1, "Apple"))["sessionId"]
+    await at.think(2, "an apple " + "x" * 5_000, sessionId=one)
+    seen: list[dict[str, Any]] = []
+    more: dict[str, Any] = {}
+    while True:
+        page = await at.sessions.search({"query": "apple", "limit": 1, **more})
+        seen += page["matches"]
+        if page["nextCursor"] is None:
+            break
+        more = {"cursor": page["nextCursor"]}
+    assert len({(match["sessionId"], match["seq"]) for match in seen}) == 3
+    assert all(len(match["excerpt"]) < 300 for match in seen)
+    assert len((await at.sessions.search({"query": "apple", "sessionId": two}))["matches"]) == 1
+
+
+async def test_delete_forgets_and_then_there_is_nothing(at: Desk) -> None:
+    sid = (await at.think(1, "to be forgotten"))["sessionId"]
+    assert await at.sessions.delete({"sessionId": sid}) == {"sessionId": sid, "deleted": True}
+    assert (await at.sessions.search({"query": "forgotten"}))["matches"] == []
+    with pytest.raises(NotFoundError):
+        await at.sessions.delete({"sessionId": sid})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"action": "get", "sessionId": "../x"}, NotFoundError),
+        ({"action": "get", "sessionId": UNKNOWN}, NotFoundError),
+        ({"action": "get", "sessionId": "x" * 10_000}, TooLargeError),
+        ({"action": "get"}, UsageError),
+        ({"action": "get", "sessionId": None}, UsageError),
+        ({"action": "export", "sessionId": UNKNOWN}, NotFoundError),
+        ({"action": "export", "sessionId": UNKNOWN, "format": "pdf"}, UsageError),
+        ({"action": "resume", "sessionId": UNKNOWN}, NotFoundError),
+        ({"action": "pin", "sessionId": UNKNOWN}, NotFoundError),
+        ({"action": "delete", "sessionId": UNKNOWN}, NotFoundError),
+        ({"action": "search"}, UsageError),
+        ({"action": "search", "query": ""}, UsageError),
+        ({"action": "search", "query": "x" * 1_001}, TooLargeError),
+        ({"action": "search", "query": "x", "sessionId": UNKNOWN}, NotFoundError),
+        ({"action": "search", "query": "x", "cursor": "-1"}, UsageError),
+        ({"action": "list", "limit": 0}, UsageError),
+        ({"action": "list", "limit": 501}, UsageError),
+        ({"action": "list", "cursor": UNKNOWN}, UsageError),
+        ({"action": "list", "status": "lost"}, UsageError),
+        ({"action": "burn"}, UsageError),
+        ({"action": "think"}, UsageError),
+        ({}, UsageError),
+    ],
+)
+async def test_bad_looking_is_refused(at: Desk, arguments: dict[str, Any], error: type[Exception]) -> None:
+    sid = (await at.think(1))["sessionId"]
+    before = await at.everything()
+    with pytest.raises(error):
+        await at.sessions.manage(arguments)
+    assert await at.everything() == before
+    assert (await at.sessions.manage({"action": "list"}))["sessions"][0]["sessionId"] == sid
+
+
+# -- sessions of runs
+
+
+async def run_session(store: Any) -> tuple[Sessions, str]:
+    thoughts = [
+        Thought("a plan", stage="approach_exploration"),
+        Thought("b", stage="branch_development", branch="n1"),
+    ]
+
+    async def thoughts_of(run_id: str) -> list[ThoughtRow]:
+        assert run_id == "r1"
+        return rows_of_run(thoughts)
+
+    sessions = Sessions(store, STRATEGIES, run_thoughts=thoughts_of)
+    now = sessions._clock()  # pyright: ignore[reportPrivateUsage]
+    row = SessionRow("s1", "tree_of_thoughts", now, now, purpose="make 24", run_id="r1")
+    await store.create_run(
+        RunRow("r1", "s1", "tree_of_thoughts", "offline", "make 24", "active", now, now), []
+    )
+    await store.import_session(row, [])
+    return sessions, "s1"
+
+
+async def test_the_session_of_a_run_is_read_from_its_journal(at: Desk) -> None:
+    sessions, sid = await run_session(at.store)
+    got = await sessions.get({"sessionId": sid, "branchId": "n1"})
+    assert (got["runId"], [one["thought"] for one in got["thoughts"]]) == ("r1", ["b"])
+    whole = await sessions.export({"sessionId": sid, "format": "markdown"})
+    assert "a plan" in whole["text"]
+
+
+async def test_nobody_else_thinks_in_the_session_of_a_run(at: Desk) -> None:
+    sessions, sid = await run_session(at.store)
+    call = {"thought": "me too", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
+    for attempt in (sessions.think({**call, "sessionId": sid}), sessions.resume({"sessionId": sid})):
+        with pytest.raises(ConflictError, match="r1"):
+            await attempt
+    assert await sessions.clear() == 0
+    await sessions.delete({"sessionId": sid})
+    with pytest.raises(NotFoundError):
+        await at.store.run("r1")
+
+
+# -- laws
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(
+    st.sampled_from(
+        ["thought", "thoughtNumber", "totalThoughts", "nextThoughtNeeded", "revisesThought", "branchFromThought",
+         "branchId", "stage", "strategy", "data", "mergeBranch", "history", "sessionId", "clearSession", "isRevision"]
+    ),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-2, 3), st.floats(), st.text(max_size=4),
+        st.sampled_from(["1", "true", "react", "action_planning"]),
+        st.dictionaries(st.text(max_size=2), st.integers(), max_size=2), st.lists(st.integers(), max_size=2),
+    ),
+))  # fmt: skip
+def test_whatever_comes_is_taken_or_refused_as_a_usage_error(change: dict[str, Any]) -> None:
+    async def attempt() -> None:
+        at = Desk(MemoryStore())
+        sid = (await at.think(1))["sessionId"]
+        before = await at.everything()
+        taken = True
+        try:
+            await at.think(**{"number": 2, "sessionId": sid, **change})
+        except UsageError:
+            taken = False
+        assert (await at.everything() == before) is not taken
+
+    asyncio.run(attempt())
+
+
+async def test_an_illegal_transition_is_its_own_kind_of_error(fleeting: Desk) -> None:
+    with pytest.raises(IllegalTransitionError) as caught:
+        await fleeting.think(1, stage="final_response")
+    assert caught.value.details["choices"] == ["initial_thought_planning"]
