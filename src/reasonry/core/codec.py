@@ -40,8 +40,8 @@ def load_snapshot(data: bytes, strategies: Mapping[str, Strategy[Any, Any]]) -> 
     """Return the snapshot that was dumped, each state in its strategy's own type.
 
     Raises:
-        StoreError: `store_newer`: a newer version wrote it; `store_corrupt`: it is no snapshot, or its strategy
-            is not among `strategies`.
+        StoreError: `store_newer`: a newer version wrote it; `store_corrupt`: it is no snapshot, or its
+            strategy is not among `strategies`.
     """
     return _typed(_open(data, _snapshots, "snapshot"), strategies)
 
@@ -71,7 +71,7 @@ def _open(data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
                 schema=envelope.schema,
             )
         return decoder.decode(envelope.body)
-    except (ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise StoreError(f"this is no {what}: {error}", code="store_corrupt") from error
 
 
@@ -83,7 +83,7 @@ def _typed(snapshot: Snapshot, strategies: Mapping[str, Strategy[Any, Any]]) -> 
         )
     try:
         state = msgspec.convert(snapshot.state, strategy.state)
-    except (ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise StoreError(
             f"the snapshot does not fit the strategy {strategy.name!r}: {error}", code="store_corrupt"
         ) from error

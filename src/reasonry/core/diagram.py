@@ -8,7 +8,10 @@ from typing import Any
 from .strategy import Stage, Strategy
 
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_RESERVED = set("end graph flowchart subgraph style class classdef click linkstyle default".split())
+_RESERVED = {
+    *("end", "graph", "flowchart", "subgraph", "style"),
+    *("class", "classdef", "click", "linkstyle", "default"),
+}
 
 
 def diagram(strategy: Strategy[Any, Any]) -> str:
