@@ -59,7 +59,7 @@ def parse_plan(text: str) -> tuple[PlannedCall, ...] | Unreadable:
         length = _input_length(text[head.end() : end])
         if length is None:
             return Unreadable(f"the input of #E{head['id']} has no closing bracket")
-        why = _PLAN.sub("", text[start : head.start()] + head["plan"]).strip()
+        why = _PLAN.split(text[start : head.start()] + head["plan"])[-1].strip(" \n\t-*")
         given = text[head.end() : head.end() + length].strip()
         calls.append(PlannedCall(f"#E{int(head['id'])}", head["tool"], given, " ".join(why.split())))
         start = end

@@ -1,0 +1,79 @@
+"""Tool cards: how tools are shown, and how calls are read."""
+
+from __future__ import annotations
+
+from reasonry.core.parse import Unreadable
+from reasonry.core.toolcard import (
+    Action,
+    ToolCard,
+    action_lines,
+    arguments_for,
+    card_named,
+    cards_text,
+    typed,
+)
+
+SEARCH = ToolCard(
+    "search",
+    "Finds  pages\nthat hold the words.",
+    {
+        "type": "object",
+        "properties": {
+            "words": {"type": "string", "description": "What to look for."},
+            "limit": {"type": "integer", "default": 5},
+            "sort": {"enum": ["date", "rank"]},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["words"],
+    },
+)
+NOW = ToolCard("now", "The time.", {"type": "object", "properties": {}})
+PAIR = ToolCard("pair", "", {"properties": {"a": {}, "b": {}}, "required": ["a", "b"]})
+
+
+def test_cards_are_shown_as_signatures() -> None:
+    assert cards_text((SEARCH, NOW)) == (
+        '- search(words: string, limit?: integer, sort?: {"enum":["date","rank"]}, '
+        'tags?: {"type":"array","items":{"type":"string"}}): Finds pages that hold the words.\n'
+        "    words: What to look for.\n"
+        "- now(): The time."
+    )
+    assert cards_text(()) == "(no tools)"
+
+
+def test_a_name_is_matched_in_any_case_if_that_is_unambiguous() -> None:
+    assert card_named((SEARCH, NOW), "Search") is SEARCH
+    assert card_named((SEARCH, NOW), "searches") is None
+    assert card_named((ToolCard("a"), ToolCard("A")), "A") == ToolCard("A")
+
+
+def test_the_input_of_a_call_is_its_one_argument_or_a_json_object() -> None:
+    assert arguments_for(SEARCH, " cats [and] dogs ") == {"words": "cats [and] dogs"}
+    assert arguments_for(SEARCH, '{"words": "cats", "limit": 3}') == {"words": "cats", "limit": 3}
+    assert arguments_for(NOW, "") == {}
+    assert isinstance(arguments_for(NOW, "today"), Unreadable)
+    assert isinstance(arguments_for(PAIR, "1, 2"), Unreadable)
+
+
+def test_texts_become_the_numbers_a_tool_wants() -> None:
+    assert typed(SEARCH, {"words": "7", "limit": "7", "sort": "date", "more": "x"}) == {
+        "words": "7",
+        "limit": 7,
+        "sort": "date",
+        "more": "x",
+    }
+    assert typed(SEARCH, {"limit": "many"}) == {"limit": "many"}
+
+
+def test_action_lines_are_read_up_to_finish() -> None:
+    text = (
+        "Thought: x\nAction 1: Search[cats [big]]\nAction: dance(now)\nAction: Finish[42]\nAction: Search[no]"
+    )
+    actions, answer = action_lines((SEARCH,), text)
+    assert [one.tool for one in actions] == ["Search", "dance"]
+    assert actions[0].arguments == {"words": "cats [big]"}
+    assert answer == "42"
+
+
+def test_equal_calls_have_equal_texts_whatever_the_order_of_their_arguments() -> None:
+    assert Action("f", {"a": 1, "b": 2}).text == Action("f", {"b": 2, "a": 1}).text

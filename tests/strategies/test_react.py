@@ -1,0 +1,263 @@
+"""ReAct: the paper's loop, its tools, its limits."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from reasonry.core.effects import CallTool, Verify
+from reasonry.core.events import Failed, ToolReturned, Verified
+from reasonry.core.machine import Pending, begin
+from reasonry.core.toolcard import ToolCard
+from reasonry.strategies.react import REACT, Options
+
+from .walking import Walked, in_order, reply, walk
+
+TEXT = {"type": "object", "properties": {"entity": {"type": "string"}}, "required": ["entity"]}
+COUNT = {"type": "object", "properties": {"n": {"type": "integer"}, "entity": {"type": "string"}}}
+TOOLS = {
+    "tools": [
+        {"name": "search", "description": "Looks an entity up.", "parameters": TEXT},
+        {"name": "lookup"},
+    ]
+}
+
+
+def act(thought: str, *actions: tuple[str, dict]) -> dict:
+    return {"thought": thought, "actions": [{"tool": tool, "arguments": given} for tool, given in actions]}
+
+
+def finish(answer: object) -> dict:
+    return {"thought": "That settles it.", "answer": answer}
+
+
+SEARCH = act("Look it up.", ("search", {"entity": "High Plains"}))
+
+
+def observations(walked: Walked) -> list[str]:
+    return [thought.text for thought in walked.thoughts if thought.stage == "observation_reception"]
+
+
+def test_the_table_is_the_one_of_the_flow_engine() -> None:
+    assert REACT.edges == (
+        ("problem_reception", "initial_reasoning"),
+        ("initial_reasoning", "action_planning"),
+        ("action_planning", "action_execution"),
+        ("action_execution", "observation_reception"),
+        ("observation_reception", "reasoning_update"),
+        ("reasoning_update", "evaluation_checkpoint"),
+        ("evaluation_checkpoint", "action_planning"),
+        ("evaluation_checkpoint", "solution_formulation"),
+        ("solution_formulation", "final_response"),
+    )
+
+
+def test_the_papers_example_on_the_colorado_orogeny() -> None:
+    problem = "What is the elevation range for the area that the eastern sector of the Colorado orogeny extends into?"
+    walked = walk(
+        REACT,
+        problem,
+        in_order(
+            act("Search the orogeny, then its eastern sector.", ("search", {"entity": "Colorado orogeny"})),
+            ToolReturned("An episode of mountain building in Colorado and surrounding areas."),
+            act("The eastern sector is not mentioned.", ("lookup", {"entity": "eastern sector"})),
+            ToolReturned("The eastern sector extends into the High Plains."),
+            act("Search the High Plains.", ("search", {"entity": "High Plains"})),
+            ToolReturned("High Plains refers to one of two distinct land regions."),
+            act("It is the one in the United States.", ("search", {"entity": "High Plains (United States)"})),
+            ToolReturned("They rise from around 1,800 to 7,000 ft."),
+            finish("1,800 to 7,000 ft"),
+        ),
+        TOOLS,
+    )
+    assert walked.snapshot.status == "done"
+    assert (walked.outcome.answer, walked.outcome.reason) == ("1,800 to 7,000 ft", "success")
+    assert walked.outcome.document == {"steps": 5, "tool_calls": 4}
+    assert set(walked.edges) == set(REACT.edges)
+    assert walked.snapshot.rounds == 5
+    assert "Observation: The eastern sector extends into the High Plains." in walked.asks[-1].prompt
+
+
+def test_every_thought_is_in_a_stage_and_there_is_one_for_each_answer() -> None:
+    walked = walk(REACT, "p", in_order(SEARCH, ToolReturned("x"), finish("y")), TOOLS)
+    assert [(one.stage, one.text) for one in walked.thoughts] == [
+        ("initial_reasoning", "Look it up."),
+        ("observation_reception", "x"),
+        ("reasoning_update", "That settles it."),
+    ]
+
+
+def test_independent_actions_go_out_together_and_are_observed_in_order() -> None:
+    both = act("Two lookups.", ("search", {"entity": "A"}), ("search", {"entity": "B"}))
+    step = begin(REACT, "p", Options(tools=(ToolCard("search"),)))
+    walked = walk(REACT, "p", in_order(both, ToolReturned("a"), ToolReturned("b"), finish("c")), TOOLS)
+    calls = [one for one in walked.performed if isinstance(one.effect, CallTool)]
+    assert [one.round for one in calls] == [2, 2]
+    assert observations(walked) == ["a\nb"]
+    assert step.effects[0].effect.facts["tools"] == ["search"]
+
+
+def test_a_tool_error_is_an_observation() -> None:
+    walked = walk(
+        REACT, "p", in_order(SEARCH, Failed("tool_error", "page is gone"), finish("unknown")), TOOLS
+    )
+    assert walked.snapshot.status == "done"
+    assert observations(walked) == ["Error: page is gone"]
+
+
+def test_an_unknown_tool_is_answered_with_the_legal_ones() -> None:
+    walked = walk(REACT, "p", in_order(act("Try.", ("google", {})), finish("x")), TOOLS)
+    assert observations(walked) == ["Error: there is no tool 'google'; the tools are: search, lookup"]
+    assert walked.outcome.document["tool_calls"] == 0
+
+
+def test_an_unknown_tool_beside_a_known_one_does_not_shift_the_observations() -> None:
+    mixed = act("Both.", ("google", {}), ("search", {"entity": "A"}))
+    walked = walk(REACT, "p", in_order(mixed, ToolReturned("found"), finish("x")), TOOLS)
+    assert observations(walked)[0].endswith("\nfound")
+
+
+def test_a_repeated_action_is_pointed_out_to_the_model() -> None:
+    walked = walk(
+        REACT, "p", in_order(SEARCH, ToolReturned("x"), SEARCH, ToolReturned("x"), finish("y")), TOOLS
+    )
+    assert "You took this very action before, in turn 1" in walked.asks[-1].prompt
+    assert "You took this very action" not in walked.asks[1].prompt
+
+
+def test_the_same_action_twice_in_a_turn_is_taken_once() -> None:
+    twice = act("Twice.", ("search", {"entity": "A"}), ("search", {"entity": "A"}))
+    walked = walk(REACT, "p", in_order(twice, ToolReturned("a"), finish("c")), TOOLS)
+    assert observations(walked) == ["a"]
+
+
+def test_a_model_that_never_ends_is_asked_for_its_answer_at_the_limit() -> None:
+    def answer(one: Pending):
+        if isinstance(one.effect, CallTool):
+            return ToolReturned("nothing new")
+        return reply({"answer": "my best guess"} if one.stage == "solution_formulation" else SEARCH)
+
+    walked = walk(REACT, "p", answer, TOOLS | {"max_steps": 4})
+    assert (walked.outcome.answer, walked.outcome.reason) == ("my best guess", "max_steps")
+    assert walked.snapshot.rounds == 5
+    assert "No turns are left" in walked.asks[-1].prompt
+
+
+def test_a_question_that_needs_no_tool_is_answered_in_one_call() -> None:
+    walked = walk(REACT, "2 + 2?", in_order(finish(4)))
+    assert walked.outcome.answer == "4"
+    assert len(walked.performed) == 1
+    assert "(no tools)" in walked.asks[0].system
+
+
+def test_an_answer_given_beside_actions_waits_for_their_results() -> None:
+    hasty = SEARCH | {"answer": "hasty"}
+    walked = walk(REACT, "p", in_order(hasty, ToolReturned("x"), finish("considered")), TOOLS)
+    assert walked.outcome.answer == "considered"
+
+
+@pytest.mark.parametrize(
+    "empty", [{"thought": "hm"}, {"thought": "hm", "answer": "  "}, {"thought": "", "actions": []}]
+)
+def test_a_turn_with_neither_action_nor_answer_is_asked_again(empty: dict) -> None:
+    walked = walk(REACT, "p", in_order(empty, finish("x")))
+    assert "give at least one action, or the answer" in walked.asks[1].prompt
+    assert walked.outcome.answer == "x"
+
+
+def test_the_papers_text_form_is_read_too() -> None:
+    walked = walk(
+        REACT,
+        "p",
+        in_order(
+            "Thought: I need the plains.\nAction: Search[High Plains [US]]",
+            ToolReturned("x"),
+            "Thought: Done.\nAction: Finish[1,800 ft]",
+        ),
+        TOOLS,
+    )
+    call = walked.performed[1].effect
+    assert call == CallTool("search", {"entity": "High Plains [US]"})
+    assert walked.outcome.answer == "1,800 ft"
+
+
+def test_arguments_written_as_text_get_the_type_the_tool_wants() -> None:
+    tools = {"tools": [{"name": "count", "parameters": COUNT}]}
+    walked = walk(
+        REACT,
+        "p",
+        in_order(act("", ("count", {"n": "12", "entity": "7"})), ToolReturned(1), finish("x")),
+        tools,
+    )
+    assert walked.performed[1].effect == CallTool("count", {"n": 12, "entity": "7"})
+
+
+def test_a_result_of_ten_megabytes_is_cut_for_the_prompt() -> None:
+    walked = walk(REACT, "p", in_order(SEARCH, ToolReturned("x" * 10_000_000), finish("y")), TOOLS)
+    assert len(walked.asks[-1].prompt) < 5_000
+    assert "cut after 4000 characters" in walked.asks[-1].prompt
+
+
+def test_an_answer_proved_wrong_is_an_observation_and_the_turns_go_on() -> None:
+    walked = walk(
+        REACT,
+        "p",
+        in_order(
+            finish("5"), Verified("wrong", "It must be even."), finish("6"), Verified("right", answer="6!")
+        ),
+        {"verify": True},
+    )
+    assert observations(walked) == ["The answer '5' was checked and is wrong. It must be even."]
+    assert walked.outcome.answer == "6!"
+    claimed = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
+    assert claimed[0] == Verify("p", ("That settles it.", "5"), final=True)
+
+
+def test_with_no_turn_left_an_answer_proved_wrong_fails_the_run() -> None:
+    wrong = Verified("wrong", "no")
+    walked = walk(
+        REACT, "p", in_order(finish("5"), wrong, {"answer": "7"}, wrong), {"verify": True, "max_steps": 1}
+    )
+    assert (walked.snapshot.status, walked.outcome.answer, walked.outcome.reason) == (
+        "failed",
+        None,
+        "max_steps",
+    )
+
+
+def test_an_unverifiable_answer_stands() -> None:
+    walked = walk(REACT, "p", in_order(finish("5"), Verified("unknown")), {"verify": True})
+    assert walked.outcome.answer == "5"
+
+
+def test_each_prompt_begins_with_the_one_before_so_that_88_percent_can_be_cached() -> None:
+    turn = 0
+
+    def answer(one: Pending):
+        nonlocal turn
+        if isinstance(one.effect, CallTool):
+            return ToolReturned(f"Result {turn}: " + "word " * 40)
+        turn += 1
+        return reply(
+            finish("x") if turn == 20 else act("Next piece. " * 5, ("search", {"entity": f"E{turn}"}))
+        )
+
+    asks = walk(REACT, "Find twenty pieces.", answer, TOOLS | {"max_steps": 20}).asks
+    assert len(asks) == 20
+    assert len({ask.system for ask in asks}) == 1
+    texts = [ask.system + "\n" + ask.prompt for ask in asks]
+    tokens = [len(re.findall(r"\w+|[^\w\s]", text)) for text in texts]
+    cached = 0
+    for before, after, count in zip(texts, texts[1:], tokens, strict=False):
+        assert after.startswith(before)
+        cached += count
+    assert cached / sum(tokens) >= 0.88
+
+
+def test_the_reply_form_is_a_plain_json_schema() -> None:
+    form = REACT.stage("reasoning_update").form
+    assert form is not None
+    assert form["required"] == ["thought"]
+    assert "$ref" not in json.dumps(form)

@@ -1,0 +1,220 @@
+"""ReWOO: plan, evidence in dependency order, one solve."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from reasonry.core.effects import Ask, CallTool, Verify
+from reasonry.core.events import Failed, ToolReturned, Verified
+from reasonry.core.machine import Pending, advance, begin, wanted
+from reasonry.core.toolcard import ToolCard
+from reasonry.strategies.rewoo import REWOO, Options
+
+from .walking import in_order, reply, walk
+
+QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+CALC = {
+    "type": "object",
+    "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+    "required": ["a", "b"],
+}
+CARDS = (ToolCard("Wikipedia", "Searches for an article.", QUERY), ToolCard("add", "Adds.", CALC))
+TOOLS = {"tools": CARDS}
+
+
+def plan(*calls: tuple[str, str, Any]) -> dict:
+    return {
+        "calls": [{"id": id, "tool": tool, "input": given, "plan": f"for {id}"} for id, tool, given in calls]
+    }
+
+
+def test_the_table_is_the_one_of_the_flow_engine() -> None:
+    names = [
+        "problem_reception",
+        "planning_phase",
+        "tool_call_specification",
+        "working_phase",
+        "evidence_collection",
+        "solving_phase",
+        "final_response",
+    ]
+    assert REWOO.edges == tuple(pairwise(names))
+
+
+def test_the_papers_example_on_the_hennchata() -> None:
+    problem = "What is the name of the cognac house that makes the main ingredient in The Hennchata?"
+    lines = """Plan: Search for more information about The Hennchata.
+#E1 = Wikipedia[The Hennchata]
+Plan: Find out the main ingredient.
+#E2 = LLM[What is the main ingredient of The Hennchata? Given context: #E1]
+Plan: Search for that ingredient.
+#E3 = Wikipedia[#E2]
+Plan: Find out the cognac house.
+#E4 = LLM[What cognac house makes #E2? Given context: #E3]
+"""
+    walked = walk(
+        REWOO,
+        problem,
+        in_order(
+            lines,
+            ToolReturned("A cocktail of Hennessy cognac and Mexican rice horchata."),
+            {"result": "Hennessy cognac"},
+            ToolReturned("Jas Hennessy & Co. is a producer of cognac."),
+            {"result": "Jas Hennessy & Co."},
+            {"answer": "Jas Hennessy & Co."},
+        ),
+        TOOLS,
+    )
+    assert walked.outcome.answer == "Jas Hennessy & Co."
+    assert walked.edges == list(REWOO.edges)
+    assert walked.performed[3].effect == CallTool("Wikipedia", {"query": "Hennessy cognac"})
+    assert walked.asks[2].prompt == (
+        "What cognac house makes Hennessy cognac? Given context: Jas Hennessy & Co. is a producer of cognac."
+    )
+    assert walked.outcome.document["evidence"]["#E4"] == "Jas Hennessy & Co."
+    assert [one.stage for one in walked.thoughts] == [
+        "planning_phase",
+        *["working_phase"] * 4,
+        "solving_phase",
+    ]
+
+
+def test_e1_is_not_the_head_of_e10_and_nested_brackets_survive() -> None:
+    calls = "\n".join(f"#E{n} = Wikipedia[x{n}]" for n in range(1, 11))
+    calls += "\n#E11 = Wikipedia[a[#E10][#E1] and [[#E2]]]"
+
+    def answer(one: Pending):
+        if isinstance(one.effect, CallTool):
+            return ToolReturned(f"<{one.effect.arguments['query']}>")
+        return reply(calls if one.stage == "planning_phase" else {"answer": "done"})
+
+    walked = walk(REWOO, "p", answer, TOOLS)
+    assert walked.performed[11].effect == CallTool("Wikipedia", {"query": "a[<x10>][<x1>] and [[<x2>]]"})
+
+
+def test_independent_calls_go_out_together_and_dependent_ones_as_soon_as_they_can() -> None:
+    given = plan(
+        ("#E1", "Wikipedia", "a"),
+        ("#E2", "Wikipedia", "b"),
+        ("#E3", "Wikipedia", "c"),
+        ("#E4", "Wikipedia", "d"),
+        ("#E5", "Wikipedia", "#E1 #E2"),
+        ("#E6", "Wikipedia", "#E5"),
+    )
+    step = begin(REWOO, "p", Options(tools=CARDS))
+    step = advance(REWOO, step.snapshot, "e1", reply(given))
+    waves: list[int] = []
+    while step.snapshot.stage == "working_phase":
+        waves.append(len(step.effects))
+        for one in wanted(step.snapshot):
+            step = advance(REWOO, step.snapshot, one.id, ToolReturned("x"))
+    assert waves == [4, 1, 1]
+    assert step.effects[0].round == 2, "tools wait for no model"
+
+
+def test_order_in_the_plan_need_not_be_order_of_dependence() -> None:
+    given = plan(("#E1", "Wikipedia", "#E2"), ("#E2", "Wikipedia", "b"))
+    walked = walk(REWOO, "p", in_order(given, ToolReturned("B"), ToolReturned("A"), {"answer": "x"}), TOOLS)
+    assert walked.outcome.document["evidence"] == {"#E2": "B", "#E1": "A"}
+
+
+def test_evidence_keeps_its_type_where_it_is_a_whole_argument() -> None:
+    given = plan(("E1", "Wikipedia", "a"), ("E2", "add", {"a": "#E1", "b": "2"}))
+    walked = walk(REWOO, "p", in_order(given, ToolReturned(40.5), ToolReturned(42.5), {"answer": "x"}), TOOLS)
+    assert walked.performed[2].effect == CallTool("add", {"a": 40.5, "b": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (plan(("#E1", "Wikipedia", "#E2"), ("#E2", "Wikipedia", "#E1")), "in a circle: #E1, #E2"),
+        (plan(("#E1", "Wikipedia", "#E1")), "in a circle: #E1"),
+        (plan(("#E1", "Wikipedia", "#E7")), "#E1 refers to #E7, which is not in the plan"),
+        (plan(("#E1", "Wikipedia", "a"), ("E01", "Wikipedia", "b")), "an id of its own"),
+        (plan(("#E1", "Google", "a")), "there is no tool 'Google'; the tools are: Wikipedia, add, LLM"),
+        (plan(("first", "Wikipedia", "a")), "ids are #E1, #E2"),
+        (plan(("#E1", "add", "1 and 2")), "write them as a JSON object"),
+        (plan(*[(f"#E{n}", "Wikipedia", "a") for n in range(1, 30)]), "plan at most 20 calls"),
+        ("#E1 = Wikipedia[no end", "no closing bracket"),
+        ("I would search Wikipedia.", "no JSON object"),
+    ],
+)
+def test_a_plan_that_cannot_be_carried_out_is_asked_again_with_the_reason(broken: Any, reason: str) -> None:
+    good = plan(("#E1", "Wikipedia", "a"))
+    walked = walk(REWOO, "p", in_order(broken, good, ToolReturned("x"), {"answer": "y"}), TOOLS)
+    assert reason in walked.asks[1].prompt
+    assert walked.outcome.answer == "y"
+
+
+def test_a_plan_that_stays_broken_fails_the_run() -> None:
+    broken = plan(("#E1", "Google", "a"))
+    walked = walk(REWOO, "p", in_order(broken, broken, broken), TOOLS)
+    assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "output_invalid")
+
+
+def test_failed_evidence_is_recorded_and_the_rest_is_solved_with() -> None:
+    given = plan(("#E1", "Wikipedia", "a"), ("#E2", "Wikipedia", "b"), ("#E3", "Wikipedia", "about #E1"))
+    walked = walk(
+        REWOO,
+        "p",
+        in_order(given, Failed("tool_error", "page is gone"), ToolReturned("B"), {"answer": "from B"}),
+        TOOLS,
+    )
+    assert walked.outcome.answer == "from B"
+    assert "Evidence #E1: none (page is gone)" in walked.asks[-1].prompt
+    assert "Evidence #E3: none (not run: there is no #E1)" in walked.asks[-1].prompt
+    assert [call["failed"] for call in walked.outcome.document["plan"]] == [
+        "page is gone",
+        None,
+        "not run: there is no #E1",
+    ]
+
+
+def test_evidence_is_not_looked_into_for_further_references() -> None:
+    given = plan(("#E1", "Wikipedia", "a"), ("#E2", "Wikipedia", "b"), ("#E3", "Wikipedia", "on #E1"))
+    walked = walk(
+        REWOO,
+        "p",
+        in_order(given, ToolReturned("see #E2"), ToolReturned("B"), ToolReturned("C"), {"answer": "x"}),
+        TOOLS,
+    )
+    assert walked.performed[3].effect == CallTool("Wikipedia", {"query": "on see #E2"})
+
+
+def test_a_result_of_ten_megabytes_is_cut() -> None:
+    given = plan(("#E1", "Wikipedia", "a"))
+    walked = walk(REWOO, "p", in_order(given, ToolReturned(["x"] * 2_500_000), {"answer": "x"}), TOOLS)
+    assert len(walked.asks[-1].prompt) < 10_000
+
+
+def test_an_answer_proved_wrong_is_asked_for_again_within_the_limit() -> None:
+    given, wrong = plan(("#E1", "LLM", "a")), Verified("wrong", "It must be even.")
+    walked = walk(
+        REWOO,
+        "p",
+        in_order(given, {"result": "r"}, {"answer": "5"}, wrong, {"answer": "6"}, Verified("right")),
+        {"verify": True},
+    )
+    assert walked.outcome.answer == "6"
+    assert "'5' was checked and is wrong. It must be even." in walked.asks[-1].prompt
+    claimed = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
+    assert claimed[0].path[-1] == "5"
+
+    walked = walk(
+        REWOO,
+        "p",
+        in_order(given, {"result": "r"}, {"answer": "5"}, wrong, {"answer": "7"}, wrong),
+        {"verify": True},
+    )
+    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "verification_failed")
+
+
+def test_a_tool_of_the_catalog_named_llm_goes_before_the_models_own() -> None:
+    card = ToolCard("LLM", "Another model.", QUERY)
+    given = plan(("#E1", "LLM", "a"))
+    walked = walk(REWOO, "p", in_order(given, ToolReturned("x"), {"answer": "y"}), {"tools": (card,)})
+    assert walked.performed[1].effect == CallTool("LLM", {"query": "a"})
+    assert not any(isinstance(one.effect, Ask) and one.stage == "working_phase" for one in walked.performed)

@@ -1,0 +1,226 @@
+"""Self-consistency: votes, early stops, samples of any strategy."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from reasonry.core.effects import Ask, RunStrategy, Verify
+from reasonry.core.events import Failed, Stopped, Verified
+from reasonry.core.machine import Pending, advance, begin
+from reasonry.strategies import STRATEGIES
+from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options, State, draw
+
+from .walking import Walked, in_order, reply, walk
+
+FULL = {"stop": "full"}
+
+
+def sample(answer: Any, reasoning: str = "because") -> dict:
+    return {"reasoning": reasoning, "answer": answer}
+
+
+def votes(walked: Walked) -> list[tuple[str, int]]:
+    return [(vote["answer"], vote["count"]) for vote in walked.outcome.document["votes"]]
+
+
+def test_the_table_is_the_one_of_the_flow_engine() -> None:
+    names = [
+        "problem_reception",
+        "multiple_path_sampling",
+        "reasoning_path_execution",
+        "answer_collection",
+        "consistency_analysis",
+        "majority_selection",
+        "final_response",
+    ]
+    assert SELF_CONSISTENCY.edges == tuple(pairwise(names))
+
+
+def test_the_papers_example_on_janets_ducks() -> None:
+    walked = walk(
+        SELF_CONSISTENCY,
+        "Janet's ducks lay 16 eggs a day. She eats three, bakes with four, and sells the rest for $2 each. What does "
+        "she make a day?",
+        in_order(
+            sample("$18", "16 - 3 - 4 = 9 eggs are left, 9 * 2 = 18."),
+            sample("$26.", "She sells 16 - 3 = 13 eggs, 13 * 2 = 26."),
+            sample("The answer is 18 dollars.", "She uses 7 eggs and sells 9 for 18 dollars."),
+        ),
+        {"samples": 3, "window": 3},
+    )
+    assert walked.outcome.answer == "$18"
+    assert votes(walked) == [("$18", 2), ("$26.", 1)]
+    assert walked.edges == list(SELF_CONSISTENCY.edges)
+    assert [one.branch for one in walked.thoughts] == ["path-1", "path-2", "path-3", None]
+
+
+def test_a_window_is_asked_side_by_side_as_draws_of_one_question() -> None:
+    step = begin(SELF_CONSISTENCY, "p", Options(samples=12))
+    asks = [one.effect for one in step.effects if isinstance(one.effect, Ask)]
+    assert [ask.sample for ask in asks] == [0, 1, 2, 3, 4]
+    assert len({(ask.prompt, ask.system, ask.temperature) for ask in asks}) == 1
+    assert {one.round for one in step.effects} == {1}
+
+
+def test_unanimous_paths_stop_after_one_window() -> None:
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample("0.5")))
+    document = walked.outcome.document
+    assert (document["samples_used"], document["samples_saved"]) == (5, 15)
+    assert document["confidence"] == pytest.approx(1 - 2**-6, abs=1e-6)
+    assert walked.snapshot.rounds == 1
+
+
+def test_the_exact_stop_waits_until_nothing_can_change_the_winner() -> None:
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample("A")), {"samples": 20, "stop": "exact"})
+    assert walked.outcome.document["samples_used"] == 10
+
+
+def test_full_draws_all_samples_in_one_round() -> None:
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample("A")), FULL | {"samples": 12})
+    assert walked.outcome.document["samples_used"] == 12
+    assert walked.outcome.document["samples_saved"] == 0
+    assert walked.snapshot.rounds == 1
+
+
+def test_a_tie_goes_to_the_answer_seen_first() -> None:
+    answers = iter("BAAB")
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample(next(answers))), FULL | {"samples": 4})
+    assert walked.outcome.answer == "B"
+
+
+def test_answers_that_say_the_same_are_one_vote() -> None:
+    walked = walk(
+        SELF_CONSISTENCY,
+        "p",
+        in_order(sample("0.3"), sample("0.50"), sample("1/2"), sample("The answer is 0.5."), sample(0.5)),
+        FULL | {"samples": 5},
+    )
+    assert votes(walked) == [("0.50", 4), ("0.3", 1)]
+
+
+def test_failed_samples_are_dropped() -> None:
+    events = iter([Failed("provider_error", "down"), reply(sample("A")), Failed("provider_error", "down")])
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: next(events), FULL | {"samples": 3})
+    assert walked.outcome.answer == "A"
+    assert walked.outcome.document["samples_failed"] == 2
+
+
+def test_all_samples_failed_is_a_clear_end() -> None:
+    walked = walk(
+        SELF_CONSISTENCY, "p", lambda _: Failed("provider_error", "the key is wrong"), {"samples": 7}
+    )
+    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "all_samples_failed")
+    assert walked.outcome.detail == "none of 7 samples gave an answer; the last: the key is wrong"
+    assert walked.outcome.answer is None
+
+
+def test_samples_come_from_any_other_strategy() -> None:
+    options = {"over": "react", "over_options": {"max_steps": 3}, "samples": 3, "stop": "full"}
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply({"thought": "t", "answer": "A"}), options)
+    assert votes(walked) == [("A", 3)]
+    assert {one.id for one in walked.performed} == {"e1/e1", "e2/e1", "e3/e1"}
+    assert {one.round for one in walked.performed} == {1}
+
+
+def test_a_strategy_run_for_a_sample_that_ends_without_an_answer_is_dropped() -> None:
+    def answer(one: Pending):
+        return (
+            Failed("provider_error", "down")
+            if one.id.startswith("e1/")
+            else reply({"thought": "", "answer": "A"})
+        )
+
+    walked = walk(SELF_CONSISTENCY, "p", answer, {"over": "react", "samples": 2, "stop": "full"})
+    assert votes(walked) == [("A", 1)]
+    assert walked.outcome.document["samples_failed"] == 1
+
+
+def test_chain_of_thought_is_one_call_unless_it_is_given_options() -> None:
+    one_call = draw(State("p", Options(samples=1)))
+    run = draw(State("p", Options(samples=1, over="chain-of-thought", over_options={"max_repairs": 0})))
+    assert isinstance(one_call[0], Ask)
+    assert run == (RunStrategy("chain_of_thought", "p", {"max_repairs": 0}, 0),)
+
+
+def test_an_answer_proved_wrong_loses_its_votes() -> None:
+    def answer(one: Pending):
+        if isinstance(one.effect, Verify):
+            return Verified("wrong" if one.effect.path == ("A",) else "unknown")
+        assert isinstance(one.effect, Ask)
+        return reply(sample("A" if one.effect.sample % 3 else "B"))
+
+    walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 9, "stop": "full"})
+    assert walked.outcome.answer == "B"
+    assert votes(walked) == [("B", 3)]
+
+
+def test_each_different_answer_is_verified_once() -> None:
+    def answer(one: Pending):
+        return Verified("unknown") if isinstance(one.effect, Verify) else reply(sample("A"))
+
+    walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 20, "stop": "exact"})
+    assert sum(isinstance(one.effect, Verify) for one in walked.performed) == 1
+
+
+def test_an_answer_proved_right_ends_the_run_at_once() -> None:
+    def answer(one: Pending):
+        if isinstance(one.effect, Verify):
+            return Verified("right", answer="C!") if one.effect.path == ("C",) else Verified("unknown")
+        assert isinstance(one.effect, Ask)
+        return reply(sample("AABBC"[one.effect.sample]))
+
+    walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 40})
+    assert walked.outcome.answer == "C!"
+    assert walked.outcome.document["samples_used"] == 5
+    assert walked.outcome.document["confidence"] == 1.0
+
+
+def test_all_answers_proved_wrong_is_a_clear_end() -> None:
+    def answer(one: Pending):
+        return Verified("wrong") if isinstance(one.effect, Verify) else reply(sample("A"))
+
+    walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 6})
+    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "verification_failed")
+
+
+def test_a_run_that_is_stopped_gives_the_leader_so_far() -> None:
+    step = begin(SELF_CONSISTENCY, "p", Options(samples=40, stop="exact"))
+    for one in step.effects:
+        step = advance(SELF_CONSISTENCY, step.snapshot, one.id, reply(sample("A")), strategies=STRATEGIES)
+    step = advance(SELF_CONSISTENCY, step.snapshot, None, Stopped("max_calls"))
+    assert step.snapshot.status == "done"
+    assert step.snapshot.outcome is not None
+    assert (step.snapshot.outcome.answer, step.snapshot.outcome.reason) == ("A", "max_calls")
+
+
+def test_an_empty_answer_is_asked_again() -> None:
+    walked = walk(SELF_CONSISTENCY, "p", in_order(sample(" "), sample("A")), {"samples": 1})
+    assert walked.outcome.answer == "A"
+
+
+def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy() -> None:
+    used: list[int] = []
+    rounds: list[int] = []
+    right: Counter[str] = Counter()
+    for question in range(40):
+        for stop in ("beta", "full"):
+            chance = (0.9, 0.7, 0.5, 0.35)[question % 4]
+
+            def answer(one: Pending, chance: float = chance, question: int = question):
+                assert isinstance(one.effect, Ask)
+                rng = random.Random(f"{question} {one.effect.sample}")
+                return reply(sample("right" if rng.random() < chance else f"wrong {rng.randint(1, 4)}"))
+
+            walked = walk(SELF_CONSISTENCY, "p", answer, {"samples": 40, "stop": stop})
+            right[stop] += walked.outcome.answer == "right"
+            if stop == "beta":
+                used.append(walked.outcome.document["samples_used"])
+                rounds.append(walked.snapshot.rounds)
+    assert sum(used) / 40 <= 21
+    assert sum(rounds) / 40 <= 5
+    assert right["beta"] >= right["full"]

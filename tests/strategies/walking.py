@@ -1,0 +1,71 @@
+"""Walking a strategy through the pure machine, with someone who answers each effect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered, Event
+from reasonry.core.machine import Pending, Snapshot, advance, begin, wanted
+from reasonry.core.strategy import Outcome, Strategy, Thought
+from reasonry.strategies import STRATEGIES
+
+
+@dataclass
+class Walked:
+    """Where a walk has come to, and what it left behind."""
+
+    snapshot: Snapshot
+    edges: list[tuple[str, str]] = field(default_factory=list)
+    thoughts: list[Thought] = field(default_factory=list)
+    performed: list[Pending] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> Outcome:
+        assert self.snapshot.outcome is not None
+        return self.snapshot.outcome
+
+    @property
+    def asks(self) -> list[Ask]:
+        return [one.effect for one in self.performed if isinstance(one.effect, Ask)]
+
+
+def walk(
+    strategy: Strategy[Any, Any],
+    problem: str,
+    answer: Callable[[Pending], Event],
+    options: Mapping[str, Any] | None = None,
+) -> Walked:
+    """Answer whatever is wanted, in order, until the run has ended."""
+    step = begin(strategy, problem, msgspec.convert(options or {}, strategy.options), strategies=STRATEGIES)
+    walked = Walked(step.snapshot, list(step.edges), list(step.thoughts))
+    while pending := wanted(walked.snapshot):
+        one = pending[0]
+        walked.performed.append(one)
+        step = advance(strategy, walked.snapshot, one.id, answer(one), strategies=STRATEGIES)
+        walked.snapshot = step.snapshot
+        walked.edges += step.edges
+        walked.thoughts += step.thoughts
+        assert len(walked.performed) < 500
+    return walked
+
+
+def reply(value: Any) -> Answered:
+    """A model's reply: text as it stands, anything else as JSON."""
+    return Answered(value if isinstance(value, str) else json.dumps(value))
+
+
+def in_order(*events: Any) -> Callable[[Pending], Event]:
+    """Answer with these, one after the other, whatever is wanted; what is no event is a reply."""
+    waiting: Sequence[Any] = list(events)
+
+    def answer(_: Pending) -> Event:
+        event = waiting.pop(0)  # type: ignore[attr-defined]
+        return event if isinstance(event, msgspec.Struct) else reply(event)
+
+    return answer
