@@ -234,6 +234,7 @@ def refusal_of_request(
     if status == 429:
         quota = code in ("insufficient_quota", "billing_hard_limit_reached")
         text = f"{shown}: {'the quota is used up' if quota else 'too many requests'} (429){told}"
+        wait = None if quota else wait
         return ModelError(text, code="rate_limited", retryable=not quota, retry_after_s=wait, status=status)
     if status in (408, 504):
         text = f"{shown} took too long itself ({status}){told}"

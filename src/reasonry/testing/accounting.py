@@ -85,12 +85,15 @@ class Ledger:
         self.max_inflight = max(self.max_inflight, self.inflight)
         return call
 
-    def close(self, call: Call, now_s: float) -> None:
-        """Book its end."""
-        call.ended_s = now_s
+    def settle(self, call: Call, outcome: str, now_s: float) -> None:
+        """Book how it ends, before the client can know."""
+        call.outcome, call.ended_s = outcome, now_s
         self.inflight -= 1
+
+    def close(self, call: Call, now_s: float) -> None:
+        """Book a call that ends without having been settled: its client has gone."""
         if call.outcome == "open":
-            call.outcome = "abandoned"
+            self.settle(call, "abandoned", now_s)
 
     def stats(self) -> dict[str, Any]:
         """Return the figures as JSON data.

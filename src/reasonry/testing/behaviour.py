@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
+import msgspec
 from msgspec import Meta, Struct
 
 FaultKind = Literal[
@@ -112,3 +114,13 @@ class Behaviour(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     cache_block_tokens: Times = 128
     models: tuple[str, ...] = ("test-model",)
     keep_bodies: Annotated[int, Meta(ge=0)] = 1000
+
+
+def changed(behaviour: Behaviour, settings: Mapping[str, Any]) -> Behaviour:
+    """Return a behaviour with some settings changed.
+
+    Raises:
+        msgspec.ValidationError: There is no such setting, or it does not take such a value.
+    """
+    fields: dict[str, Any] = msgspec.to_builtins(behaviour)
+    return msgspec.convert(fields | msgspec.to_builtins(dict(settings)), Behaviour)

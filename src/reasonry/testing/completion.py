@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from .exchange import Exchange, HttpRequest
 from .faults import TRANSPORT, Said, distort, distort_usage
 
 _encode = msgspec.json.encode
+FAILING = {*TRANSPORT, "no_json_schema"}
 _NO_SCHEMA = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
 
 
@@ -41,15 +42,22 @@ async def complete(
     await _until(request.arrived_s + desk.behaviour.latency_ms / 1000)
     if fault is not None:
         await asyncio.sleep(fault.delay_ms / 1000)
+        if fault.kind in FAILING and fault.kind not in ("hang", "trickle"):
+            desk.ledger.settle(call, "failed", asyncio.get_running_loop().time())
         if await _broken(fault, exchange, whole):
-            call.outcome = "failed"
             return
+
+    def settle() -> None:
+        desk.cache.keep(keys)
+        desk.ledger.settle(call, "answered", asyncio.get_running_loop().time())
+
     if body.get("stream") is True:
-        await _stream(desk, call, body, said, distort_usage(kind, usage), exchange)
+        pause_s = desk.behaviour.chunk_ms / 1000
+        events = _events(call, body, said, distort_usage(kind, usage), desk.behaviour.chunk_words)
+        await _stream(events, pause_s, settle, exchange)
     else:
+        settle()
         exchange.send(200, whole)
-    desk.cache.keep(keys)
-    call.outcome = "answered"
 
 
 async def _until(instant_s: float) -> None:
@@ -132,29 +140,32 @@ def _frame(call: Call, body: dict[str, Any], kind: str, choices: list[dict[str, 
 
 
 async def _stream(
-    desk: Desk,
-    call: Call,
-    body: dict[str, Any],
-    said: Sequence[Said],
-    usage: dict[str, Any] | None,
-    exchange: Exchange,
+    events: Iterable[dict[str, Any]], pause_s: float, settle: Callable[[], None], exchange: Exchange
 ) -> None:
-    def event(choices: list[dict[str, Any]], **more: Any) -> None:
-        exchange.write_event(_encode(_frame(call, body, "chat.completion.chunk", choices) | more))
-
     exchange.start_events()
-    for at, one in enumerate(said):
-        event([{"index": at, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
-        for delta in _deltas(one, desk.behaviour.chunk_words):
-            event([{"index": at, "delta": delta, "finish_reason": None}])
-            if desk.behaviour.chunk_ms:
-                await asyncio.sleep(desk.behaviour.chunk_ms / 1000)
-        event([{"index": at, "delta": {}, "finish_reason": one.finish}])
-    options = body.get("stream_options")
-    if usage is not None and isinstance(options, dict) and options.get("include_usage"):
-        event([], usage=usage)
+    for event in events:
+        exchange.write_event(_encode(event))
+        if pause_s:
+            await asyncio.sleep(pause_s)
+    settle()
     exchange.write_event(b"[DONE]")
     exchange.end_events()
+
+
+def _events(
+    call: Call, body: dict[str, Any], said: Sequence[Said], usage: dict[str, Any] | None, chunk_words: int
+) -> Iterator[dict[str, Any]]:
+    def event(choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return _frame(call, body, "chat.completion.chunk", choices)
+
+    for at, one in enumerate(said):
+        yield event([{"index": at, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
+        for delta in _deltas(one, chunk_words):
+            yield event([{"index": at, "delta": delta, "finish_reason": None}])
+        yield event([{"index": at, "delta": {}, "finish_reason": one.finish}])
+    options = body.get("stream_options")
+    if usage is not None and isinstance(options, dict) and options.get("include_usage"):
+        yield event([]) | {"usage": usage}
 
 
 def _deltas(one: Said, chunk_words: int) -> list[dict[str, str]]:

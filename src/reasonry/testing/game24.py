@@ -1,7 +1,8 @@
 """A brain that plays "make T from these numbers" from prompts in prose: it proposes, values and writes out.
 
 It reads what the prompt shows: the puzzle (`4, 9, 10 and 13 to make 24`), and moves of its own
-making, which end in what is left, `13 - 9 = 4 (left: 4 4 10)`. Which of its three jobs is wanted, the form of the reply says.
+making, which end in what is left, `13 - 9 = 4 (left: 4 4 10)`. The form of the reply
+says which of its three jobs is wanted.
 """
 
 from __future__ import annotations

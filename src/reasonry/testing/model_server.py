@@ -17,9 +17,8 @@ import threading
 from typing import Any, Self
 
 import msgspec
-from msgspec.structs import replace
 
-from .behaviour import Behaviour
+from .behaviour import Behaviour, changed
 from .brain import Reply
 from .completion import complete
 from .desk import Desk
@@ -49,7 +48,7 @@ class ModelServer:
     ) -> None:
         self._reply = reply
         self._port = port
-        self._desk = Desk(_changed(behaviour or Behaviour(), settings), reply)
+        self._desk = Desk(changed(behaviour or Behaviour(), settings), reply)
         self._connections: set[Exchange] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: asyncio.Server | None = None
@@ -73,6 +72,17 @@ class ModelServer:
         """The bodies of the requests since the last reset, oldest first."""
         return list(self._desk.bodies)
 
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
+
+    def drop_connections(self) -> None:
+        """Close all connections, as a server does with idle ones."""
+        for connection in list(self._connections):
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(connection.close)
+
     def stats(self) -> dict[str, Any]:
         """Return the figures since the last reset; see `Ledger.stats`."""
         return self._desk.ledger.stats()
@@ -85,7 +95,7 @@ class ModelServer:
             settings: Those of `Behaviour`.
         """
         self._reply = reply or self._reply
-        self._desk = Desk(_changed(self._desk.behaviour, settings), self._reply)
+        self._desk = Desk(changed(self._desk.behaviour, settings), self._reply)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -141,6 +151,8 @@ class ModelServer:
             case "GET", "/v1/models":
                 models = [{"id": name, "object": "model"} for name in self._desk.behaviour.models]
                 _send(exchange, 200, {"object": "list", "data": models})
+            case "GET", "/api/tags":
+                _send(exchange, 200, {"models": [{"name": name} for name in self._desk.behaviour.models]})
             case "GET", "/_stats":
                 _send(exchange, 200, self.stats())
             case "GET", "/_bodies":
@@ -170,17 +182,14 @@ class ModelServer:
         digest = hashlib.blake2b(msgspec.json.encode(body["messages"]), digest_size=12).hexdigest()
         call = desk.ledger.open(digest, request.arrived_s)
         try:
-            if _admitted(desk, request, exchange):
+            refusal = _refusal(desk, request)
+            if refusal is None:
                 await complete(desk, call, body, request, exchange)
             else:
-                call.outcome = "failed"
+                desk.ledger.settle(call, "failed", loop.time())
+                _refuse(exchange, *refusal)
         finally:
             desk.ledger.close(call, loop.time())
-
-
-def _changed(behaviour: Behaviour, settings: dict[str, Any]) -> Behaviour:
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
-    return replace(behaviour, **fields)
 
 
 def _decoded(raw: bytes) -> dict[str, Any] | None:
@@ -191,16 +200,14 @@ def _decoded(raw: bytes) -> dict[str, Any] | None:
     return body if isinstance(body, dict) and isinstance(body.get("messages"), list) else None
 
 
-def _admitted(desk: Desk, request: HttpRequest, exchange: Exchange) -> bool:
+def _refusal(desk: Desk, request: HttpRequest) -> tuple[int, str, str] | None:
     behaviour = desk.behaviour
     key = request.headers.get("authorization", "").removeprefix("Bearer ")
     if behaviour.api_key is not None and key != behaviour.api_key:
-        _refuse(exchange, 401, "invalid_api_key", f"Incorrect API key provided: {key or 'none'}.")
-        return False
+        return 401, "invalid_api_key", f"Incorrect API key provided: {key or 'none'}."
     if behaviour.max_parallel is not None and desk.ledger.inflight > behaviour.max_parallel:
-        _refuse(exchange, 429, "rate_limit_exceeded", "Too many requests at once.")
-        return False
-    return True
+        return 429, "rate_limit_exceeded", "Too many requests at once."
+    return None
 
 
 def _send(exchange: Exchange, status: int, document: Any) -> None:

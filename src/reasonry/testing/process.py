@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
-from .behaviour import Behaviour
+from .behaviour import Behaviour, changed
 
 
 class ServerProcess:
@@ -24,7 +24,7 @@ class ServerProcess:
     """
 
     def __init__(self, *, brain: str = "form", **settings: Any) -> None:
-        self._settings = _as_data(settings)
+        self._behaviour = changed(Behaviour(), settings)
         self._brain = brain
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
@@ -32,7 +32,7 @@ class ServerProcess:
     @property
     def model(self) -> str:
         """The server's first model, as a user would write it after `--model`."""
-        return f"openai-compatible:{self.url}#{self._settings.get('models', ['test-model'])[0]}"
+        return f"openai-compatible:{self.url}#{self._behaviour.models[0]}"
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
@@ -45,8 +45,8 @@ class ServerProcess:
 
     def reset(self, **settings: Any) -> None:
         """Forget all that was counted and change these settings."""
-        self._settings |= _as_data(settings)
-        self._http("POST", "/_reset", msgspec.json.encode(self._settings))
+        self._behaviour = changed(self._behaviour, settings)
+        self._http("POST", "/_reset", msgspec.json.encode(self._behaviour))
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "reasonry.testing.server", "--port", "0", "--brain", self._brain]
@@ -71,8 +71,3 @@ class ServerProcess:
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with direct.open(request, timeout=30) as response:
             return msgspec.json.decode(response.read())
-
-
-def _as_data(settings: dict[str, Any]) -> dict[str, Any]:
-    checked = msgspec.convert(msgspec.to_builtins(settings), Behaviour)
-    return msgspec.to_builtins(checked)

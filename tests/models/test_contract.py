@@ -1,0 +1,254 @@
+"""What every model behind a network owes the runtime, checked over real HTTP against the loopback server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from reasonry.errors import ModelError
+from reasonry.runtime.ports import OnText
+from reasonry.testing import FAULT_KINDS, Fault, ModelServer
+
+from .asking import FORM, KEY, OPEN_FORM, TRANSPORTS, model_over, question
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+def _nothing(text: str) -> None:
+    """Watch a stream without looking."""
+
+
+WATCHERS = {"whole": None, "streamed": _nothing}
+
+FAILURES: dict[str, tuple[str, bool]] = {
+    "rate_limit": ("rate_limited", True),
+    "quota": ("rate_limited", False),
+    "server_error": ("provider_error", True),
+    "unavailable": ("provider_error", True),
+    "bad_request": ("provider_error", False),
+    "unauthorized": ("provider_auth", False),
+    "not_found": ("provider_error", False),
+    "redirect": ("provider_error", False),
+    "reset": ("provider_error", True),
+    "hang": ("provider_timeout", True),
+    "trickle": ("provider_timeout", True),
+    "invalid_body": ("provider_error", True),
+    "half_body": ("provider_error", True),
+    "html": ("provider_error", True),
+    "wrong_charset": ("provider_error", True),
+    "huge": ("provider_error", True),
+    "gzip_bomb": ("provider_error", True),
+    "bad_events": ("provider_error", True),
+    "broken_stream": ("provider_error", True),
+}
+"""Fault → code of the error, and whether another try may help."""
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("watched", WATCHERS)
+@pytest.mark.parametrize("kind", FAILURES)
+async def test_a_broken_call_is_a_model_error_with_the_right_code(
+    server: ModelServer, kind: str, watched: str, transport: str
+) -> None:
+    server.reset(faults=[Fault(kind=kind, retry_after="7")], api_key=None)  # pyright: ignore[reportArgumentType]
+    slow = kind in ("hang", "trickle")
+    async with model_over(server, transport) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.answer(question(form=FORM, timeout_s=0.3 if slow else 20), WATCHERS[watched])
+    assert (caught.value.code, caught.value.retryable) == FAILURES[kind]
+    told_to_wait = kind in ("rate_limit", "server_error", "unavailable")
+    assert caught.value.retry_after_s == (7.0 if told_to_wait else None)
+    assert server.stats()["requests"] == 1, "a call is sent once; trying again is the runtime's business"
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("watched", WATCHERS)
+@pytest.mark.parametrize(
+    ("kind", "truncated", "refused", "native"),
+    [
+        ("fenced", False, False, False),
+        ("malformed", False, False, False),
+        ("truncated", True, False, False),
+        ("empty", False, False, False),
+        ("refusal", False, True, False),
+        ("content_filter", False, True, False),
+    ],
+)
+async def test_what_a_reply_says_is_handed_on_and_told_apart(
+    server: ModelServer,
+    kind: str,
+    truncated: bool,
+    refused: bool,
+    native: bool,
+    watched: str,
+    transport: str,
+) -> None:
+    server.reset(faults=[Fault(kind=kind)], rules=[])  # pyright: ignore[reportArgumentType]
+    async with model_over(server, transport) as model:
+        answer = await model.answer(question(form=FORM), WATCHERS[watched])
+    assert (answer.truncated, answer.refused, answer.native) == (truncated, refused, native)
+    assert ("```" in answer.text) == (kind == "fenced")
+    assert (answer.text == "") == (kind in ("empty", "content_filter"))
+    assert answer.usage.calls == 1
+
+
+def test_every_fault_of_the_server_is_in_one_of_the_tables() -> None:
+    content = {"fenced", "malformed", "truncated", "empty", "refusal", "content_filter"}
+    alone = {"no_json_schema", "gzip", "absurd_usage", "no_usage"}
+    assert set(FAILURES) | content | alone == set(FAULT_KINDS)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("watched", WATCHERS)
+async def test_an_answer_carries_text_usage_model_and_that_the_provider_held_the_form(
+    server: ModelServer, watched: str, transport: str
+) -> None:
+    server.reset(faults=[], rules=[], replies=[{"answer": "seven of them"}])
+    async with model_over(server, transport) as model:
+        answer = await model.answer(question("How many?", system="Be brief.", form=FORM), WATCHERS[watched])
+        assert answer.model == model.name
+    booked = server.stats()
+    assert answer.text == '{"answer": "seven of them"}'
+    assert answer.native
+    assert answer.usage.input_tokens == booked["prompt_tokens"] > 0
+    assert answer.usage.output_tokens == booked["completion_tokens"] > 0
+    assert answer.usage.usd is not None
+    assert answer.usage.usd == pytest.approx(
+        answer.usage.input_tokens * 0.25e-6 + answer.usage.output_tokens * 2e-6
+    )
+    body = server.bodies[0]
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert body["response_format"]["json_schema"]["strict"] is True
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_form_with_open_keys_is_not_called_strict(server: ModelServer, transport: str) -> None:
+    server.reset(faults=[], replies=[])
+    async with model_over(server, transport) as model:
+        answer = await model.answer(question(form=OPEN_FORM))
+    assert answer.native
+    schema = server.bodies[0]["response_format"]["json_schema"]
+    assert schema.get("strict") is not True
+    assert schema["schema"]["properties"]["scores"]["additionalProperties"] == {"type": "number"}
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_cached_tokens_are_counted(server: ModelServer, transport: str) -> None:
+    server.reset(faults=[], replies=[], cache_min_tokens=64, cache_block_tokens=16)
+    prefix = "The rules of the game are long and never change. " * 20
+    async with model_over(server, transport) as model:
+        first = await model.answer(question("first", system=prefix))
+        second = await model.answer(question("second", system=prefix))
+    assert first.usage.cached_input_tokens == 0
+    assert 0.8 < second.usage.cached_input_tokens / second.usage.input_tokens <= 1
+    assert second.usage.cached_input_tokens == server.stats()["cached_tokens"]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_text_streams_in_piece_by_piece_and_the_answer_has_the_whole(
+    server: ModelServer, transport: str
+) -> None:
+    said = "one two three four five six seven eight nine"
+    server.reset(faults=[], replies=[said], chunk_words=2)
+    pieces: list[str] = []
+    async with model_over(server, transport) as model:
+        answer = await model.answer(question(), pieces.append)
+    assert len(pieces) > 2
+    assert "".join(pieces) == answer.text == said
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_server_that_knows_no_schemas_is_asked_again_without_and_then_never_with(
+    server: ModelServer, transport: str
+) -> None:
+    server.reset(faults=[Fault(kind="no_json_schema")], replies=[])
+    async with model_over(server, transport) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.answer(question(form=FORM))
+        assert caught.value.retryable
+        assert caught.value.retry_after_s == 0.0
+        for _ in range(3):
+            assert not (await model.answer(question(form=FORM))).native
+    assert server.stats()["requests"] == 4
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_figures_that_cannot_be_are_left_out(server: ModelServer, transport: str) -> None:
+    server.reset(faults=[Fault(kind="no_usage")], replies=["hm"])
+    async with model_over(server, transport) as model:
+        usage = (await model.answer(question())).usage
+    assert (usage.calls, usage.tokens, usage.cached_input_tokens, usage.usd) == (1, 0, 0, None)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_wrong_key_is_never_shown(server: ModelServer, transport: str) -> None:
+    server.reset(faults=[], api_key="sk-the-right-one-1234567890")
+    try:
+        async with model_over(server, transport) as model:
+            with pytest.raises(ModelError) as caught:
+                await model.answer(question())
+    finally:
+        server.reset(api_key=None)
+    assert caught.value.code == "provider_auth"
+    assert not caught.value.retryable
+    shown = repr(caught.value) + str(caught.value.document()) + repr(caught.value.__cause__)
+    assert KEY not in shown
+    assert "CANARY" not in shown
+    assert "***" in caught.value.message
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_lone_surrogates_and_nul_reach_the_server_as_text(server: ModelServer, transport: str) -> None:
+    server.reset(faults=[], replies=["fine"])
+    async with model_over(server, transport) as model:
+        answer = await model.answer(question("broken \ud800 and \x00 here", system="\udfff"))
+    assert answer.text == "fine"
+    assert "broken" in server.bodies[0]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("watched", WATCHERS)
+async def test_a_cancelled_call_leaves_nothing_behind(
+    server: ModelServer, watched: str, transport: str
+) -> None:
+    server.reset(faults=[Fault(kind="hang")], replies=[])
+    before = asyncio.all_tasks()
+    async with model_over(server, transport) as model:
+        calls = [asyncio.create_task(_ask(model, WATCHERS[watched])) for _ in range(5)]
+        while server.stats()["inflight"] < 5:
+            await asyncio.sleep(0.005)
+        for call in calls:
+            call.cancel()
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(one, asyncio.CancelledError) for one in results)
+        while server.stats()["inflight"]:
+            await asyncio.sleep(0.005)
+        assert server.stats()["abandoned"] == 5
+        server.reset(faults=[], replies=["still here"])
+        assert (await model.answer(question())).text == "still here"
+    assert asyncio.all_tasks() == before
+
+
+async def _ask(model: object, on_text: OnText | None) -> object:
+    return await model.answer(question(timeout_s=30), on_text)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_calls_go_out_side_by_side(server: ModelServer, transport: str) -> None:
+    server.reset(faults=[], replies=[], latency_ms=100)
+    try:
+        async with model_over(server, transport) as model:
+            await asyncio.gather(*(model.answer(question(f"number {at}")) for at in range(30)))
+        stats = server.stats()
+    finally:
+        server.reset(latency_ms=0)
+    assert stats["max_inflight"] == 30
+    assert stats["rounds"] == 1

@@ -1,0 +1,229 @@
+"""The own transport: what it takes from servers, what it gives back, and what it never does."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered
+from reasonry.errors import ModelError, UsageError
+from reasonry.models.http_client import lease, release
+from reasonry.models.openai_compatible import OpenAICompatibleModel, checked_url
+from reasonry.models.openai_wire import Dialect, Gathered, request_body, retry_after, usage_of
+from reasonry.testing import Fault, ModelServer
+
+from .asking import FORM, KEY, model_over, question
+
+
+@pytest.mark.anyio
+async def test_connections_are_kept_shared_and_given_back() -> None:
+    with ModelServer() as server:
+        one = OpenAICompatibleModel(server.url, "a")
+        two = OpenAICompatibleModel(server.url, "b")
+        for model in (one, two, one, two):
+            await model.answer(question())
+        assert server.connections == 1
+        await one.close()
+        await one.close()
+        assert (await two.answer(question())).text
+        await two.close()
+        while server.connections:
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.anyio
+async def test_a_connection_the_server_has_closed_is_not_used_again() -> None:
+    with ModelServer() as server:
+        model = OpenAICompatibleModel(server.url, "a")
+        await model.answer(question())
+        server.drop_connections()
+        await asyncio.sleep(0.05)
+        assert (await model.answer(question())).text
+        await model.close()
+
+
+def test_one_model_serves_loop_after_loop() -> None:
+    with ModelServer() as server, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = OpenAICompatibleModel(server.url, "a")
+
+        async def once(close: bool) -> str:
+            answer = await model.answer(question())
+            if close:
+                await model.close()
+            return answer.text
+
+        assert asyncio.run(once(True)) == asyncio.run(once(True))
+        gc.collect()
+
+
+@pytest.mark.anyio
+async def test_the_last_to_leave_closes_the_client() -> None:
+    one, two = lease(), lease()
+    assert one is two
+    await release(one)
+    await release(two)
+    assert one.users == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("on_text", [None, lambda text: None])
+async def test_impossible_figures_count_as_nothing(on_text: object) -> None:
+    with ModelServer(faults=[Fault(kind="absurd_usage")]) as server:
+        async with model_over(server) as model:
+            usage = (await model.answer(question(), on_text)).usage  # pyright: ignore[reportArgumentType]
+    assert (usage.tokens, usage.cached_input_tokens, usage.usd) == (0, 0, None)
+
+
+@pytest.mark.anyio
+async def test_a_packed_reply_is_unpacked() -> None:
+    with ModelServer(faults=[Fault(kind="gzip")], replies=["packed"]) as server:
+        async with model_over(server) as model:
+            assert (await model.answer(question())).text == "packed"
+
+
+@pytest.mark.anyio
+async def test_no_server_at_all_is_worth_another_try() -> None:
+    model = OpenAICompatibleModel("http://127.0.0.1:9/v1", "a", api_key=KEY)
+    with pytest.raises(ModelError, match="no connection to") as caught:
+        await model.answer(question())
+    assert caught.value.retryable
+    await model.close()
+
+
+@pytest.mark.anyio
+async def test_a_redirect_is_not_followed() -> None:
+    with ModelServer(faults=[Fault(kind="redirect")]) as server:
+        async with model_over(server) as model:
+            with pytest.raises(ModelError, match="redirect"):
+                await model.answer(question())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "x",
+        "ftp://host/v1",
+        "http://",
+        "http://host:99999/v1",
+        "http://user:pw@host/v1",
+        "http://host/v1?key=abc",
+        "http://host/v1\r\nX: y",
+        "http://hôst/v1",
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        checked_url(url)
+    assert "pw" not in caught.value.message
+    assert "abc" not in caught.value.message
+
+
+def test_a_key_with_line_ends_is_refused_without_showing_it() -> None:
+    with pytest.raises(UsageError) as caught:
+        OpenAICompatibleModel("http://127.0.0.1/v1", "a", api_key=f"{KEY}\r\nX-Evil: 1")
+    assert KEY not in caught.value.message
+
+
+def test_a_dialect_steps_down_once_for_each_format_however_many_complain_at_once() -> None:
+    dialect = Dialect()
+    bodies = [request_body("m", Ask("p", form=FORM), "s", dialect, stream=False) for _ in range(3)]
+    assert all(dialect.concede(body, "response_format json_schema is unknown") for body in bodies)
+    assert dialect.format == "json_object"
+    again = request_body("m", Ask("p", form=FORM), "s", dialect, stream=False)
+    assert dialect.concede(again, "response_format is unknown")
+    assert "response_format" not in request_body("m", Ask("p", form=FORM), "s", dialect, stream=False)
+
+
+def test_a_dialect_swaps_the_limit_once_and_drops_what_is_refused() -> None:
+    dialect = Dialect()
+    ask = Ask("p", temperature=0.5, max_output_tokens=7)
+    body = request_body("m", ask, "s", dialect, stream=True)
+    assert (body["max_tokens"], body["temperature"], body["stream"]) == (7, 0.5, True)
+    assert dialect.concede(body, "unsupported parameter: max_tokens, use max_completion_tokens")
+    body = request_body("m", ask, "s", dialect, stream=True)
+    assert "max_tokens" not in body
+    assert body["max_completion_tokens"] == 7
+    assert not dialect.concede(body, "max_completion_tokens is too large")
+    assert dialect.concede(body, "temperature does not support 0.5")
+    assert dialect.concede(body, "unknown field stream_options")
+    body = request_body("m", ask, "s", dialect, stream=True)
+    assert not {"temperature", "stream_options"} & set(body)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "9" * 5000}, None),
+        ({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, 60.0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:10 GMT"}, 0.0),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, now_s=40.0) == seconds
+
+
+def _read(raw: bytes) -> Answered:
+    gathered = Gathered()
+    gathered.take(raw, "server")
+    return gathered.answered("m", {}, lambda taken, made, cached: None, "server")
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_whatever_break_the_reader(raw: bytes) -> None:
+    with pytest.raises(ModelError):
+        _read(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[" * 100_000,
+        b'{"choices": ' + b"[" * 100_000,
+        b'{"choices": [{"message": {"content": "\\ud800"}}]}',
+        b'{"choices": []}',
+        b'{"choices": [{}]}',
+        b"null",
+        b"NaN",
+        b'{"error": {"message": "no", "code": 429}}',
+        b'{"error": "out of memory"}',
+    ],
+)
+def test_a_body_that_is_no_answer_is_a_model_error(raw: bytes) -> None:
+    with pytest.raises(ModelError) as caught:
+        _read(raw)
+    assert caught.value.retryable
+    assert caught.value.code == ("rate_limited" if b"429" in raw else "provider_error")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.dictionaries(
+            st.sampled_from(
+                ["prompt_tokens", "completion_tokens", "prompt_tokens_details", "cached_tokens", "cost"]
+            ),
+            inner,
+        ),
+        max_leaves=8,
+    )
+)
+def test_usage_is_never_negative_nor_more_cached_than_sent(stated: object) -> None:
+    usage = usage_of(stated, lambda i, o, c: None)
+    assert 0 <= usage.cached_input_tokens <= usage.input_tokens <= 10**9
+    assert 0 <= usage.output_tokens <= 10**9
+    assert usage.usd is None or 0 <= usage.usd < 1_000_000
