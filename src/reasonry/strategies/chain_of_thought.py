@@ -1,29 +1,202 @@
 """Chain of thought: break the problem into steps, reason through them in order, derive the answer, check it.
 
 Wei et al. 2022, "Chain-of-Thought Prompting Elicits Reasoning in Large Language Models", arXiv:2201.11903.
+
+Algorithm, for a question x, with a chain of intermediate steps z_1, …, z_n:
+
+    what has to be worked out for x                       asked first                    step_decomposition
+    z_i ~ p(z | x, z_1, …, z_{i-1})                       until the reasoning is done    sequential_reasoning
+    y ~ p(y | x, z_1, …, z_n)                             unless a reply brought it      solution_formulation
+    does y hold? if not, y' ~ p(y | x, z_1, …, z_n, why)  looked at again                answer_verification
+
+*Differs from the paper*: instructions replace the worked examples; the problem is decomposed before it is
+reasoned about; a reply holds as many steps as it likes, so a short chain is still one call (the paper's text form
+ending in "The answer is …" is read too); the answer is checked by its author and, where there is one, by a verifier.
+The table has no way back from the check, so reasoning about a failed one happens there.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-from ..core.strategy import Field, Stage, Strategy
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..core import parse
+from ..core.answer import Answer, AnswerReply
+from ..core.closing import CheckReply, Closing, ask_for, propose, read_check, settle
+from ..core.effects import Ask, Effect
+from ..core.parse import Unreadable
+from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, go, stay
+
+SYSTEM = """You solve a problem by reasoning in steps. What was worked out so far is shown to you; build on it \
+and do not repeat it. Each step is one inference or one calculation, written out so that it can be checked. You \
+are told at the end what to do now. Reply with one JSON object of the form given there, and nothing else."""
+
+DECOMPOSE = """Now list what has to be worked out, in order, without solving any of it.
+{"steps": ["first thing to work out", "second", …]}"""
+REASON = """Now reason on: the next steps, in order, as many as you can be sure of. When nothing is left to work \
+out, set done to true and give the answer alone, in the form the problem asks for.
+{"steps": ["step with its result", …], "done": true or false, "answer": "only if done"}"""
+FORMULATE = """Now derive the answer from the steps. Give it alone, in the form the problem asks for.
+{"answer": "…"}"""
+CHECK = """Now check the answer {answer!r} against the problem: put it back in, or work it out another way.
+{{"correct": true or false, "reason": "how you checked, or what is wrong", "answer": "corrected, if it was wrong"}}"""
+REPAIR = """Now go through the steps again with this objection in mind, and correct the answer.
+{"correct": true, "reason": "where the error was and what follows instead", "answer": "the corrected answer alone"}"""
+
+_ANSWER_LINE = re.compile(r"\banswer(?: is|:)\s*:?\s*(?P<answer>[^\n]+?)\.?\s*$", re.IGNORECASE)
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of chain of thought."""
+
+    max_steps: Annotated[int, Meta(ge=1, le=1000, description="Steps before the answer is derived.")] = 20
+    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Corrections of an answer that failed.")] = 1
+    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
+
+
+class Decomposition(Struct, frozen=True):
+    """What has to be worked out."""
+
+    steps: Annotated[tuple[str, ...], Meta(min_length=1, description="What to work out, in order.")]
+
+
+class Reasoning(Struct, frozen=True):
+    """The next steps of the chain."""
+
+    steps: Annotated[tuple[str, ...], Meta(min_length=1, description="The next steps, with their results.")]
+    done: Annotated[bool, Meta(description="Whether nothing is left to work out.")] = False
+    answer: Annotated[Answer | None, Meta(description="With done: the answer alone.")] = None
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """x, the plan, z_1 … z_n, and y once it is there."""
+
+    problem: str
+    options: Options
+    plan: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    done: bool = False
+    closing: Closing = Closing()
+
+    @property
+    def is_reasoned(self) -> bool:
+        """Whether the chain is complete, or as long as it may get."""
+        return self.done or len(self.steps) >= self.options.max_steps
+
+
+def ask_plan(state: State) -> tuple[Effect, ...]:
+    """Ask what has to be worked out for x."""
+    return (_question(state, "decompose", DECOMPOSE),)
+
+
+def keep_plan(state: State, answers: tuple[Any, ...]) -> Move:
+    """Take the plan; it is a guide, not a commitment."""
+    plan: tuple[str, ...] = answers[0].value.steps
+    thought = Thought(_numbered(plan), data={"steps": list(plan)})
+    return go(replace(state, plan=plan), "sequential_reasoning", thought)
+
+
+def ask_steps(state: State) -> tuple[Effect, ...]:
+    """z_i ~ p(z | x, z_1, …, z_{i-1}); nothing once the chain is complete."""
+    return () if state.is_reasoned else (_question(state, "reason", REASON),)
+
+
+def read_steps(_: State, __: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
+    """Read steps: structured, or prose that ends with the answer, as in the paper."""
+    reading = parse.read_form(texts[-1], Reasoning)
+    if isinstance(reading, Unreadable) and (found := _ANSWER_LINE.search(texts[-1].strip())):
+        lines = [line.strip() for line in texts[-1].splitlines() if line.strip()]
+        return Reasoning(tuple(lines), done=True, answer=found["answer"].strip()), "lines"
+    return reading
+
+
+def keep_steps(state: State, answers: tuple[Any, ...]) -> Move:
+    """Append to the chain; stay until it is complete."""
+    if not answers:
+        return go(state, "solution_formulation")
+    reply: Reasoning = answers[0].value
+    answer = "" if reply.answer is None or not reply.done else str(reply.answer).strip()
+    closing = propose(state.closing, answer) if answer else state.closing
+    state = replace(state, steps=(*state.steps, *reply.steps), done=reply.done, closing=closing)
+    return stay(state, "\n".join(reply.steps))
+
+
+def ask_answer(state: State) -> tuple[Effect, ...]:
+    """Ask for y ~ p(y | x, z_1, …, z_n), unless the last steps brought it."""
+    return () if state.closing.answer is not None else (_question(state, "answer", FORMULATE),)
+
+
+def keep_answer(state: State, answers: tuple[Any, ...]) -> Move:
+    """Take the answer to its check."""
+    answer = answers[0].value.text if answers else str(state.closing.answer)
+    state = replace(state, closing=propose(state.closing, answer))
+    return go(state, "answer_verification", Thought(answer, data={"answer": answer}))
+
+
+def ask_check(state: State) -> tuple[Effect, ...]:
+    """Have y looked at, by the verifier and by its author; or ask for y' after an objection."""
+    check = CHECK.format(answer=state.closing.answer)
+    return ask_for(
+        state, state.steps, _question(state, "repair", REPAIR), review=_question(state, "check", check)
+    )
+
+
+def outcome(state: State) -> Outcome:
+    """Return the answer and how it was checked; before there is one, the last step."""
+    closing = state.closing
+    document = {"steps": list(state.steps), **closing.document}
+    if closing.answer is None and not closing.objections:
+        return Outcome(state.steps[-1] if state.steps else None, document=document)
+    if closing.doubted:
+        return Outcome(closing.answer, "max_repairs", closing.objections[-1], document)
+    if not state.done and not closing.proved:
+        detail = f"the reasoning was cut after {len(state.steps)} steps"
+        return Outcome(closing.answer, "max_steps", detail, document)
+    return Outcome(closing.answer, document=document)
+
+
+def _question(state: State, kind: str, task: str) -> Ask:
+    plan = [f"To be worked out:\n{_numbered(state.plan)}"] if state.plan else []
+    steps = [f"Step {number}: {step}" for number, step in enumerate(state.steps, 1)]
+    prompt = "\n\n".join([f"Problem: {state.problem}", *plan, *steps, *state.closing.objections, task])
+    facts = {
+        "kind": kind,
+        "problem": state.problem,
+        "steps": list(state.steps),
+        "answer": state.closing.answer,
+    }
+    return Ask(prompt, SYSTEM, facts)
+
+
+def _numbered(items: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
+
 
 _STEPS = {"type": "array", "items": {"type": "string"}, "description": "What has to be worked out, in order."}
 _CORRECT = {"type": "boolean", "description": "Whether the answer passed the check."}
 
-CHAIN_OF_THOUGHT: Strategy[Any, Any] = Strategy(
+CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     name="chain_of_thought",
     title="Chain of Thought",
     source="arXiv:2201.11903",
     summary="Reasons through a problem in steps and checks the answer: for arithmetic and logic.",
     aliases=("cot",),
+    options=Options,
+    state=State,
+    begin=lambda problem, options: State(problem, options),
+    outcome=outcome,
+    progress=lambda state: {"steps": len(state.steps), "max_steps": state.options.max_steps},
     stages=(
         Stage(
             "problem_reception",
             ("step_decomposition",),
             description="Take in the problem.",
             guidance="Say what is asked, what is given and in which form the answer is wanted.",
+            absorb=lambda state, _: go(state, "step_decomposition"),
         ),
         Stage(
             "step_decomposition",
@@ -32,6 +205,10 @@ CHAIN_OF_THOUGHT: Strategy[Any, Any] = Strategy(
             guidance="List what has to be worked out, so ordered that each step needs only earlier ones. "
             "Solve none of them yet.",
             fields=(Field("steps", _STEPS, required=False),),
+            ask=ask_plan,
+            absorb=keep_plan,
+            reply=Decomposition,
+            example={"steps": ["How many balls the cans hold.", "How many balls there are in all."]},
         ),
         Stage(
             "sequential_reasoning",
@@ -39,12 +216,21 @@ CHAIN_OF_THOUGHT: Strategy[Any, Any] = Strategy(
             description="Reason through the steps in order.",
             guidance="One step at a time, on the results of those before. Stay for the next step; "
             "go on when nothing is left to work out.",
+            ask=ask_steps,
+            absorb=keep_steps,
+            reply=Reasoning,
+            example={"steps": ["2 cans of 3 balls are 6 balls.", "5 + 6 = 11."], "done": True},
+            read=read_steps,
         ),
         Stage(
             "solution_formulation",
             ("answer_verification",),
             description="Derive the answer from the steps.",
             guidance="Bring the results together into one answer in the form that was asked for.",
+            ask=ask_answer,
+            absorb=keep_answer,
+            reply=AnswerReply,
+            example={"answer": "11"},
         ),
         Stage(
             "answer_verification",
@@ -53,6 +239,15 @@ CHAIN_OF_THOUGHT: Strategy[Any, Any] = Strategy(
             guidance="Put the answer back into the problem, or work it out another way. If it fails, stay "
             "and correct it, saying what was wrong; go on when it holds.",
             fields=(Field("correct", _CORRECT, required=False),),
+            ask=ask_check,
+            absorb=settle,
+            reply=CheckReply,
+            example={
+                "correct": True,
+                "reason": "11 less 2 cans of 3 are the 5 he began with.",
+                "answer": "11",
+            },
+            read=read_check,
         ),
         Stage(
             "final_response",

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import pytest
+
+from reasonry.core.effects import Ask, Verify
+from reasonry.core.events import Failed, Verified
+from reasonry.strategies.chain_of_thought import CHAIN_OF_THOUGHT
+
+from .walking import in_order, walk
+
+# The paper's first example (figure 1).
+TENNIS = (
+    "Roger has 5 tennis balls. He buys 2 more cans of tennis balls. Each can has 3 tennis balls. "
+    "How many tennis balls does he have now?"
+)
+PLAN = {"steps": ["How many balls he bought.", "How many he has in all."]}
+STEPS = ["2 cans of 3 tennis balls each is 6 tennis balls.", "5 + 6 = 11."]
+HOLDS = {"correct": True, "reason": "11 - 6 = 5, what he started with."}
+
+
+def wrong(answer: str | None = None) -> dict:
+    return {"correct": False, "reason": "Put back in, it does not fit.", "answer": answer}
+
+
+def test_the_papers_example_walks_every_edge_of_the_table() -> None:
+    replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, HOLDS)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    assert walked.snapshot.status == "done"
+    assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
+    assert walked.outcome.document == {"steps": STEPS, "verification": "reviewed", "objections": []}
+    assert tuple(walked.edges) == CHAIN_OF_THOUGHT.edges
+    assert [one.stage for one in walked.thoughts] == [
+        "step_decomposition",
+        "sequential_reasoning",
+        "solution_formulation",
+        "answer_verification",
+    ]
+
+
+def test_reasoning_stays_in_its_stage_as_long_as_needed_and_staying_is_no_transition() -> None:
+    steps = [{"steps": [one], "done": one == "c"} for one in "abc"]
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, *steps, {"answer": "11"}, HOLDS))
+    stages = [one.stage for one in walked.performed]
+    assert stages.count("sequential_reasoning") == 3
+    assert tuple(walked.edges) == CHAIN_OF_THOUGHT.edges
+    assert "Step 1: a\n\nStep 2: b" in walked.asks[3].prompt
+
+
+def test_an_answer_that_comes_with_the_last_steps_is_not_asked_for_again() -> None:
+    replies = in_order(PLAN, {"steps": STEPS, "done": True, "answer": 11}, HOLDS)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    assert walked.outcome.answer == "11"
+    assert len(walked.asks) == 3
+    assert ("solution_formulation", "11") in [(one.stage, one.text) for one in walked.thoughts]
+
+
+def test_the_papers_prose_form_is_read_too() -> None:
+    prose = "Roger started with 5 balls.\n2 cans of 3 tennis balls each is 6. 5 + 6 = 11.\nThe answer is 11."
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, prose, HOLDS))
+    assert walked.outcome.answer == "11"
+    assert len(walked.outcome.document["steps"]) == 3
+
+
+def test_a_model_that_never_gets_done_is_cut_at_max_steps() -> None:
+    def answer(one):
+        replies = {
+            "step_decomposition": PLAN,
+            "sequential_reasoning": {"steps": ["on and on"], "done": False},
+            "solution_formulation": {"answer": "as far as I got"},
+            "answer_verification": HOLDS,
+        }
+        return in_order(replies[one.stage])(one)
+
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, answer, {"max_steps": 4})
+    assert [one.stage for one in walked.performed].count("sequential_reasoning") == 4
+    assert walked.snapshot.status == "done"
+    assert (walked.outcome.answer, walked.outcome.reason) == ("as far as I got", "max_steps")
+
+
+def test_a_failed_check_is_recorded_and_the_correction_is_checked_again() -> None:
+    replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, wrong("11"), HOLDS)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
+    (objection,) = walked.outcome.document["objections"]
+    assert objection == "The answer '12' did not pass the check: Put back in, it does not fit."
+    checks = [one for one in walked.thoughts if one.stage == "answer_verification"]
+    assert [one.data["correct"] for one in checks] == [False, True]
+    assert objection in walked.asks[-1].prompt
+
+
+def test_a_failed_check_without_a_correction_is_reasoned_about_again() -> None:
+    repaired = {"correct": True, "reason": "The sum was off.", "answer": "11"}
+    replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, wrong(), repaired, HOLDS)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
+    assert walked.asks[-2].facts["kind"] == "repair"
+    assert "does not fit" in walked.asks[-2].prompt
+
+
+def test_a_correction_without_an_answer_is_asked_for_again() -> None:
+    repaired = {"correct": True, "reason": "The sum was off.", "answer": "11"}
+    replies = in_order(
+        PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, wrong(), HOLDS, repaired, HOLDS
+    )
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    assert walked.outcome.answer == "11"
+    assert "give the corrected answer in `answer`" in walked.asks[-2].prompt
+
+
+@pytest.mark.parametrize("repairs", [0, 1, 3])
+def test_with_no_repair_left_the_answer_is_given_and_said_to_be_doubted(repairs: int) -> None:
+    answers = [wrong(str(n)) for n in range(repairs + 1)]
+    replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, *answers)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"max_repairs": repairs})
+    assert walked.outcome.answer == (str(repairs - 1) if repairs else "12")
+    assert walked.outcome.reason == "max_repairs"
+    assert walked.outcome.document["verification"] == "doubted"
+
+
+def test_an_answer_proved_right_needs_no_review_and_is_closed() -> None:
+    closed = Verified("right", answer="11 balls")
+    replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, closed)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"verify": True})
+    assert walked.performed[-1].effect == Verify(TENNIS, (*STEPS, "11"), final=True)
+    assert walked.outcome.answer == "11 balls"
+    assert walked.outcome.document["verification"] == "proved"
+
+
+def test_an_answer_proved_wrong_is_never_given() -> None:
+    replies = in_order(
+        PLAN,
+        {"steps": STEPS, "done": True},
+        {"answer": "12"},
+        Verified("wrong", "12 is not 11."),
+        {"correct": True, "reason": "Added wrongly.", "answer": "13"},
+        Verified("wrong", "13 is not 11."),
+    )
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"verify": True})
+    assert walked.snapshot.status == "failed"
+    assert (walked.outcome.answer, walked.outcome.reason) == (None, "verification_failed")
+    assert walked.outcome.document["objections"] == [
+        "The answer '12' was checked and is wrong. 12 is not 11.",
+        "The answer '13' was checked and is wrong. 13 is not 11.",
+    ]
+
+
+def test_an_answer_that_cannot_be_proved_is_reviewed() -> None:
+    replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, Verified("unknown"), HOLDS)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"verify": True})
+    assert walked.outcome.document["verification"] == "reviewed"
+
+
+def test_a_model_that_fails_ends_the_run_with_its_code() -> None:
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, Failed("provider_error", "down")))
+    assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "provider_error")
+
+
+def test_every_prompt_shares_what_was_worked_out_before_with_the_next() -> None:
+    steps = [{"steps": [one], "done": one == "c"} for one in "abc"]
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, *steps, {"answer": "11"}, HOLDS))
+    assert len({one.system for one in walked.asks}) == 1
+    for before, after in zip(walked.asks, walked.asks[1:], strict=False):
+        stable = before.prompt.rpartition("\n\n")[0]
+        assert after.prompt.startswith(stable)
+
+
+def test_a_question_carries_its_facts_as_data() -> None:
+    walked = walk(
+        CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, {"steps": STEPS, "done": True, "answer": "11"}, HOLDS)
+    )
+    assert all(isinstance(one, Ask) and one.facts["problem"] == TENNIS for one in walked.asks)
+    assert [one.facts["kind"] for one in walked.asks] == ["decompose", "reason", "check"]
