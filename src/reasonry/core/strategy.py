@@ -56,8 +56,8 @@ class Move(Struct, frozen=True):
     state: Any
     to: str | None = None
     thoughts: tuple[Thought, ...] = ()
-    failure: tuple[str, str] | None = None
-    """Ends the run as `failed`: (reason, detail)."""
+    failure: tuple[str, str, str | None] | None = None
+    """Ends the run as `failed`: (reason, detail, code)."""
 
 
 def go(state: Any, to: str, *thoughts: Thought | str) -> Move:
@@ -70,9 +70,13 @@ def stay(state: Any, *thoughts: Thought | str) -> Move:
     return Move(state, None, _as_thoughts(thoughts))
 
 
-def fail(state: Any, reason: str, detail: str = "") -> Move:
-    """End the run as failed; the best so far is kept."""
-    return Move(state, failure=(reason, detail))
+def fail(state: Any, reason: str, detail: str = "", code: str | None = None) -> Move:
+    """End the run as failed; the best so far is kept.
+
+    Args:
+        code: Of the failure behind it, where a stage that hears failures gives up on one.
+    """
+    return Move(state, failure=(reason, detail, code))
 
 
 def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:
