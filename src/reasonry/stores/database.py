@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import StoreError, UsageError
 from . import migrations, sql
-from .files import create, look, refused
+from .files import Identity, create, identity, in_use, look, refused
 
 
 class _Fault(NamedTuple):
@@ -30,7 +31,7 @@ _FAULTS = (
     _Fault(("is full",), "store_full", "the disk or the quota is full; free some space, then try again"),
     _Fault(("too big",), "store_full", "a text is larger than any store can hold"),
     _Fault(
-        ("malformed", "not a database", "no such table", "no such column", "decode to UTF-8", "corrupt"),
+        ("malformed", "not a database", "no such table", "no such column", "decode", "corrupt"),
         "store_corrupt",
         "its file is damaged; restore it from a backup",
     ),
@@ -43,6 +44,9 @@ _FAULTS = (
     _Fault((_DISK,), "store_unavailable", "the disk failed to read or write; look at the disk"),
 )
 
+
+_opening = threading.Lock()
+"""Held while a file is looked at, opened or closed, by whatever store of this process."""
 
 _SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
 
@@ -57,7 +61,8 @@ def dbapi() -> Any:
 def is_fault(error: BaseException) -> bool:
     """Whether an exception comes from the database itself."""
     module: Any = sys.modules.get("pysqlite3.dbapi2")
-    return module is not None and isinstance(error, module.Error)
+    # A damaged file may also hold what is no text, even in what SQLite wants to say about it.
+    return isinstance(error, UnicodeDecodeError) or (module is not None and isinstance(error, module.Error))
 
 
 def is_suspicious(error: BaseException) -> bool:
@@ -106,7 +111,8 @@ class Source:
     def __init__(self, path: Path, patience_s: float = 10.0) -> None:
         self.path = path
         self.patience_s = patience_s
-        self._identity: tuple[int, int] | None = None
+        self._identity: Identity | None = None
+        self._connected = dict[int, Identity]()
 
     def writer(self, *, verify: bool) -> sql.Database:
         """Open the connection that writes; `verify` after a fault that nobody has looked into yet."""
@@ -120,7 +126,7 @@ class Source:
             if verify:
                 self._verify(db)
         except BaseException:
-            db.close()
+            self.close(db)
             raise
         return db
 
@@ -133,9 +139,15 @@ class Source:
             db.execute("PRAGMA wal_autocheckpoint = 0")
             db.execute("PRAGMA query_only = ON")
         except BaseException:
-            db.close()
+            self.close(db)
             raise
         return db
+
+    def close(self, db: sql.Database) -> None:
+        """Close a connection that was opened here."""
+        with _opening:
+            db.close()
+            in_use[self._connected.pop(id(db))] -= 1
 
     def check_in_place(self) -> None:
         """Raise StoreError if the file that was opened is no longer the one that bears its name."""
@@ -143,8 +155,12 @@ class Source:
             found = self.path.stat()
         except OSError:
             found = None
-        if found is None or (found.st_dev, found.st_ino) != self._identity:
+        if found is None or identity(found) != self._identity:
             raise refused(self.path, "its file was removed or replaced while it was in use")
+
+    def size(self) -> int:
+        """Return how large the file is."""
+        return self.path.stat().st_size
 
     def read_fault(self, error: Exception) -> Exception:
         """Say what an error means to whoever uses the store."""
@@ -155,15 +171,19 @@ class Source:
         return error
 
     def _open(self) -> sql.Database:
+        with _opening:
+            return self._look_and_connect()
+
+    def _look_and_connect(self) -> sql.Database:
         found = look(self.path)
         if found is None:
             if self._identity is not None:
                 raise refused(self.path, "its file was removed while in use; restore it, then try again")
             create(self.path, _fill)
-            found = look(self.path)
+            found = self.path.stat()
         db = connect(self.path, self.patience_s)
-        if found is not None:
-            self._identity = (found.st_dev, found.st_ino)
+        self._identity = self._connected[id(db)] = identity(found)
+        in_use[self._identity] += 1
         return db
 
     def _verify(self, db: sql.Database) -> None:

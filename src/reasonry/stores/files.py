@@ -11,6 +11,7 @@ import os
 import secrets
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,20 @@ from .migrations import APPLICATION_ID, MIGRATIONS, newer
 
 _MAGIC = b"SQLite format 3\x00"
 _STALE_S = 60.0
+
+Identity = tuple[int, int]
+"""What tells one file from all others, whatever it is called."""
+
+in_use: Counter[Identity] = Counter()
+"""Files that this process has open as databases, and how often.
+
+Closing a file that was opened in another way would drop the locks SQLite holds on it for the whole process.
+"""
+
+
+def identity(found: os.stat_result) -> Identity:
+    """Return which file it is."""
+    return found.st_dev, found.st_ino
 
 
 def refused(path: Path, why: str, code: str = "store_unavailable") -> StoreError:
@@ -41,7 +56,8 @@ def look(path: Path) -> os.stat_result | None:
         raise refused(path, _reason(error)) from error
     _look_at_kind(path, found.st_mode)
     try:
-        _look_inside(path)
+        if not in_use[identity(found)]:
+            _look_inside(path)
     except OSError as error:
         raise refused(path, _reason(error)) from error
     _look_at_rights(path, found.st_mode)

@@ -86,7 +86,7 @@ class SqliteStore:
         """
         check_texts(run_id)
         await self._writer.do(lambda tx: runs.delete_run(tx, run_id))
-        self._check_forgotten()
+        await self._forget()
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
         """See the port."""
@@ -154,18 +154,20 @@ class SqliteStore:
         """See the port. Raises StoreError as `delete_run` does."""
         check_texts(session_id)
         await self._writer.do(lambda tx: sessions.delete_session(tx, session_id))
-        self._check_forgotten()
+        await self._forget()
 
     async def close(self) -> None:
         """See the port."""
         await self._readers.close()
         await self._writer.close()
 
-    def _check_forgotten(self) -> None:
+    async def _forget(self) -> None:
+        if self._writer.unforgotten:
+            await self._writer.forget()
         if self._writer.unforgotten:
             raise StoreError(
-                f"it is deleted, but another process is reading {self.name}, so that its bytes are still in "
-                f"{self.name}-wal; they go when that process is done",
+                f"it is deleted, but another process is using {self.name}, so that its bytes are still in the "
+                "file; they go with the next deletion once that process is done",
                 code="store_busy",
                 path=self.name,
             )
@@ -198,7 +200,7 @@ class _Readers:
         if self._pool is not None:
             await asyncio.to_thread(self._pool.shutdown)
         while self._idle:
-            self._idle.pop().close()
+            self._source.close(self._idle.pop())
 
     def _read(self, work: Read[T]) -> T:
         try:
@@ -221,7 +223,7 @@ class _Readers:
             try:
                 self._source.check_in_place()
             except StoreError:
-                db.close()
+                self._source.close(db)
                 raise
             return db
         return self._source.reader()
@@ -232,6 +234,6 @@ class _Readers:
                 db.execute(sql.ROLLBACK)
             self._idle.append(db)
         except Exception as error:
-            db.close()
+            self._source.close(db)
             if not is_fault(error):
                 raise

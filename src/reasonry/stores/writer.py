@@ -23,9 +23,13 @@ Work = Callable[[sql.Tx], T]
 MAX_BATCH = 256
 """Most jobs of one transaction."""
 
+FORGET_BYTES = 16 * 1024 * 1024
+"""Up to this size a store forgets at once what was deleted, for that takes a tenth of a second at most."""
+
 
 class _Job(NamedTuple):
-    work: Work[Any]
+    work: Work[Any] | None
+    """None: forget what was deleted, however long that takes."""
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
 
@@ -40,7 +44,7 @@ class Writer:
     """Takes jobs from any number of tasks and event loops.
 
     Attributes:
-        unforgotten: Whether bytes of something deleted are still in the log, as another process reads it.
+        unforgotten: Whether bytes of something deleted may still be in the store's files.
     """
 
     def __init__(self, source: Source) -> None:
@@ -59,6 +63,13 @@ class Writer:
         What `work` raises is raised here, and nothing of it is written. A call that is cancelled has been
         written or not.
         """
+        return await self._put(work)
+
+    async def forget(self) -> None:
+        """Remove the last bytes of what was deleted; `unforgotten` tells whether that could be done."""
+        await self._put(None)
+
+    async def _put(self, work: Work[T] | None) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         with self._start:
@@ -85,6 +96,8 @@ class Writer:
             batch, more = self._next_batch()
             if batch:
                 _settle(self._perform(batch))
+        if self._db is not None and self.unforgotten:
+            self._forget(self._db)
         self._drop_connection()
 
     def _next_batch(self) -> tuple[list[_Job], bool]:
@@ -121,7 +134,9 @@ class Writer:
             self._give_up(db, error)
             raise
         if tx.forgot or self.unforgotten:
-            self._forget(db)
+            self.unforgotten = True
+            if self._source.size() <= FORGET_BYTES or any(job.work is None for job in batch):
+                self._forget(db)
         return outcomes
 
     def _connection(self) -> sql.Database:
@@ -147,16 +162,20 @@ class Writer:
         db, self._db = self._db, None
         if db is not None:
             with contextlib.suppress(Exception):
-                db.close()
+                self._source.close(db)
 
     def _forget(self, db: sql.Database) -> None:
-        """Empty the log, which still has the pages as they were before a deletion."""
+        """Write the store anew, and empty its log.
+
+        What is deleted is overwritten where it lay. But pages that were once split may have copies of it in what is
+        now their unused part, and the log has the pages as they were before.
+        """
         try:
+            db.execute("VACUUM")
             result = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self.unforgotten = result is None or bool(result[0])
         except Exception as error:
-            # The deletion itself is durable; the log is emptied after a later batch, or by the last to close.
-            self.unforgotten = True
+            # The deletion itself is durable; this is tried again after a later batch, and when the store is closed.
             self._give_up(db, error)
 
 
@@ -164,7 +183,7 @@ def _run(db: sql.Database, tx: sql.Tx, job: _Job, *, alone: bool) -> _Outcome:
     if not alone:
         db.execute(sql.SAVEPOINT)
     try:
-        outcome = _Outcome(job, job.work(tx))
+        outcome = _Outcome(job, job.work(tx) if job.work else None)
     except Exception as error:
         if is_fault(error):
             raise

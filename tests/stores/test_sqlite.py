@@ -1,0 +1,684 @@
+"""What the SQLite store promises beyond the contract: its file, its refusals, its durability's cost and limits."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import random
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pysqlite3.dbapi2 as dbapi
+import pytest
+
+from reasonry.errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
+from reasonry.runtime.ports import SessionChange, ThoughtRow
+from reasonry.stores import default_path, open_store
+from reasonry.stores.database import Source, connect
+from reasonry.stores.files import create
+from reasonry.stores.memory import MemoryStore
+from reasonry.stores.migrations import MIGRATIONS
+from reasonry.stores.packing import UnpackError, pack, unpack
+from reasonry.stores.sqlite import SqliteStore
+from reasonry.stores.writer import Writer
+
+from .samples import line, run_row, session_row, texts, think, thoughts
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(path, patience_s=0.2)
+    yield opened
+    await opened.close()
+
+
+async def filled(path: Path) -> None:
+    store = SqliteStore(path)
+    await store.create_run(run_row("r"), [line(1)])
+    await think(store, "s", "one")
+    await store.close()
+
+
+@contextmanager
+def raw(path: Path) -> Iterator[dbapi.Connection]:
+    db = dbapi.connect(str(path), isolation_level=None)
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def print_of(path: Path) -> tuple[str, int]:
+    return hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns
+
+
+class TestTheFile:
+    async def test_everything_is_the_owners_alone_whatever_the_umask(self, tmp_path: Path) -> None:
+        path = tmp_path / "new" / "folder" / "store.db"
+        before = os.umask(0)
+        try:
+            store = SqliteStore(path)
+            await store.create_run(run_row("r"), [line(1)])
+            await store.run("r")
+            async with store.drive("r"):
+                modes = {
+                    str(found.relative_to(tmp_path)): stat.S_IMODE(found.stat().st_mode)
+                    for found in tmp_path.rglob("*")
+                }
+        finally:
+            os.umask(before)
+        await store.close()
+        (lock,) = [name for name in modes if name.endswith(".lock")]
+        assert modes == {
+            "new": 0o700,
+            "new/folder": 0o700,
+            "new/folder/store.db": 0o600,
+            "new/folder/store.db-wal": 0o600,
+            "new/folder/store.db-shm": 0o600,
+            "new/folder/store.db.locks": 0o700,
+            lock: 0o600,
+        }
+
+    async def test_nothing_but_the_store_is_left_after_closing(self, store: SqliteStore, path: Path) -> None:
+        await store.create_run(run_row("r"), [line(1)])
+        async with store.drive("r"):
+            pass
+        await store.close()
+        assert sorted(found.name for found in path.parent.iterdir()) == ["store.db", "store.db.locks"]
+        assert list((path.parent / "store.db.locks").iterdir()) == []
+
+    async def test_commits_are_synced_in_full_and_the_sqlite_is_a_sound_one(self, path: Path) -> None:
+        db = Source(path).writer(verify=False)
+        settings = {
+            name: db.execute(f"PRAGMA {name}").fetchone()
+            for name in ("journal_mode", "synchronous", "secure_delete", "foreign_keys")
+        }
+        db.close()
+        assert settings == {
+            "journal_mode": ("wal",),
+            "synchronous": (2,),
+            "secure_delete": (1,),
+            "foreign_keys": (1,),
+        }
+        assert dbapi.sqlite_version_info >= (3, 51, 3)
+
+    async def test_a_thousand_lines_of_200_bytes_take_less_than_0_3_mb(
+        self, store: SqliteStore, path: Path
+    ) -> None:
+        await store.create_run(run_row("r"), [line(1)])
+        rng = random.Random(1)
+        for seq in range(2, 1002):
+            text = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz     ", k=200))
+            body = f'["took","{seq}",{{"type":"answered","text":"{text}","at_ms":{seq * 977}}}]'.encode()
+            await store.append("r", [line(seq, body)])
+        await store.close()
+        assert path.stat().st_size <= 300_000
+
+    async def test_importing_the_stores_loads_no_sqlite(self) -> None:
+        code = (
+            "import sys, reasonry.stores as s; s.open_store('memory'); s.open_store('/nowhere/x'); "
+            "sys.exit(any(m in sys.modules for m in ('pysqlite3', 'sqlite3', 'platformdirs', 'filelock')))"
+        )
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class TestOpening:
+    @pytest.mark.parametrize("spec", ["postgres://u:secret@h/db", "postgresql+psycopg://u:secret@h/db"])
+    async def test_postgresql_is_refused_without_showing_the_password(self, spec: str) -> None:
+        with pytest.raises(UsageError, match="PostgreSQL") as caught:
+            open_store(spec)
+        assert "secret" not in str(caught.value.document())
+
+    @pytest.mark.parametrize("spec", ["", "sqlite:", "sqlite:///x", "a\x00b", "http://h/x", "//x", "a\ud800"])
+    async def test_what_is_no_store_is_refused(self, spec: str) -> None:
+        with pytest.raises(UsageError) as caught:
+            open_store(spec)
+        assert caught.value.details["choices"] == ["memory", "PATH", "sqlite:PATH"]
+
+    async def test_memory_a_path_and_nothing_are_understood(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert isinstance(open_store("memory"), MemoryStore)
+        for spec, path in (
+            (None, default_path()),
+            ("~/x.db", tmp_path / "x.db"),
+            ("sqlite:x.db", Path("x.db")),
+            (str(tmp_path / "a?b#c%d.db"), tmp_path / "a?b#c%d.db"),
+        ):
+            store = open_store(spec)
+            assert isinstance(store, SqliteStore)
+            assert store.path == path
+        assert default_path() == tmp_path / "reasonry" / "reasonry.db"
+
+    @pytest.mark.parametrize("name", ["a?b#c%d &'.db", "ümlaut \U0001f600.db", "-v", "file:x"])
+    async def test_a_strange_name_is_a_name(self, tmp_path: Path, name: str) -> None:
+        await filled(tmp_path / name)
+        store = open_store(f"sqlite:{tmp_path / name}")
+        assert (await store.run("r")).run_id == "r"
+        await store.close()
+        assert name in [found.name for found in tmp_path.iterdir()]
+
+
+def a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def a_link(path: Path) -> None:
+    target = path.with_name("real.db")
+    shutil.move(path, target)
+    path.symlink_to(target)
+
+
+def a_dangling_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.with_name("nowhere"))
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_socket(path: Path) -> None:
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as end:
+        end.bind(str(path))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def a_text(path: Path) -> None:
+    path.write_text("dear diary\n" * 1000)
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:50])
+
+
+def foreign(path: Path) -> None:
+    path.unlink()
+    with raw(path) as db:
+        db.execute("CREATE TABLE run (id)")
+
+
+def newer_by_header(path: Path) -> None:
+    with raw(path) as db:
+        db.execute("PRAGMA user_version = 99")
+
+
+def newer_by_table(path: Path) -> None:
+    with raw(path) as db:
+        db.execute("INSERT INTO migration VALUES ('0099_from_the_future', 1)")
+
+
+def read_only(path: Path) -> None:
+    path.chmod(0o400)
+
+
+REFUSALS: list[tuple[Callable[[Path], None], str, str]] = [
+    (a_link, "store_unavailable", "symbolic link"),
+    (a_dangling_link, "store_unavailable", "symbolic link"),
+    (a_pipe, "store_unavailable", "pipe"),
+    (a_socket, "store_unavailable", "socket"),
+    (empty, "store_corrupt", "empty"),
+    (a_text, "store_corrupt", "not a SQLite file"),
+    (cut_short, "store_corrupt", "not a SQLite file"),
+    (foreign, "store_corrupt", "another application"),
+    (newer_by_header, "store_newer", "newer version"),
+    (newer_by_table, "store_newer", "0099_from_the_future"),
+    (read_only, "store_unavailable", "read-only"),
+]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("spoil", "code", "words"), REFUSALS, ids=lambda value: getattr(value, "__name__", "")
+    )
+    async def test_what_is_no_store_of_ours_is_refused_and_left_as_it_is(
+        self, path: Path, spoil: Callable[[Path], None], code: str, words: str
+    ) -> None:
+        await filled(path)
+        spoil(path)
+        before = print_of(path) if path.is_file() else None
+        names = sorted(found.name for found in path.parent.iterdir())
+        store = SqliteStore(path)
+        for attempt in (store.run("r"), store.append("r", [line(2)])):
+            with pytest.raises(StoreError, match=words) as caught:
+                await attempt
+            assert caught.value.code == code
+            assert caught.value.details["path"] == str(path)
+        await store.close()
+        assert (print_of(path) if path.is_file() else None) == before
+        assert sorted(found.name for found in path.parent.iterdir()) == names
+
+    async def test_a_folder_and_a_path_below_a_file_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("x")
+        for path, words in ((tmp_path, "folder"), (tmp_path / "file" / "x.db", "directory")):
+            store = SqliteStore(path)
+            with pytest.raises(StoreError, match=words):
+                await store.runs()
+            await store.close()
+
+    async def test_a_read_only_folder_is_refused(self, tmp_path: Path) -> None:
+        folder = tmp_path / "folder"
+        folder.mkdir(mode=0o500)
+        store = SqliteStore(folder / "store.db")
+        with pytest.raises(StoreError, match=r"read-only|denied"):
+            await store.runs()
+        folder.chmod(0o700)
+        assert await store.runs() == []
+        await store.close()
+
+    async def test_a_log_whose_store_is_gone_is_not_taken_for_a_new_stores(self, path: Path) -> None:
+        store = SqliteStore(path)
+        await store.create_run(run_row("r"), [line(1)])
+        shutil.copy(f"{path}-wal", path.with_name("kept"))
+        await store.close()
+        path.unlink()
+        path.with_name("kept").rename(f"{path}-wal")
+        again = SqliteStore(path)
+        with pytest.raises(StoreError, match="store was there") as caught:
+            await again.runs()
+        assert caught.value.code == "store_corrupt"
+        await again.close()
+        assert not path.exists()
+
+    async def test_a_store_removed_or_replaced_in_use_is_noticed(
+        self, store: SqliteStore, path: Path
+    ) -> None:
+        await store.create_run(run_row("r"), [line(1)])
+        await store.run("r")
+        path.rename(path.with_name("elsewhere.db"))
+        for attempt in (
+            store.append("r", [line(2)]),
+            store.append("r", [line(2)]),
+            store.run("r"),
+            store.run("r"),
+        ):
+            with pytest.raises(StoreError, match="removed"):
+                await attempt
+        assert not path.exists()
+        path.with_name("elsewhere.db").rename(path)
+        await store.append("r", [line(2)])
+        assert len(await store.lines("r")) == 2
+
+
+class TestMigrations:
+    async def test_a_store_tells_which_steps_it_has_taken(self, path: Path) -> None:
+        await filled(path)
+        with raw(path) as db:
+            names = [name for (name,) in db.execute("SELECT name FROM migration")]
+            assert names == [step.name for step in MIGRATIONS]
+            assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+            assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+    async def test_a_store_of_an_older_version_takes_the_missing_steps_and_keeps_its_rows(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await filled(path)
+        step = type(MIGRATIONS[0])("0002_more", ("CREATE TABLE more (x INTEGER) STRICT",))
+        monkeypatch.setattr("reasonry.stores.migrations.MIGRATIONS", (*MIGRATIONS, step))
+        monkeypatch.setattr("reasonry.stores.files.MIGRATIONS", (*MIGRATIONS, step))
+        stores = [SqliteStore(path) for _ in range(3)]
+        rows = await asyncio.gather(
+            *(store.run("r") for store in stores), *(think(s, "s", "x") for s in stores)
+        )
+        assert rows[0] == run_row("r")
+        for store in stores:
+            await store.close()
+        with raw(path) as db:
+            assert db.execute("SELECT count(*) FROM migration").fetchone() == (2,)
+            assert db.execute("SELECT * FROM more").fetchall() == []
+        monkeypatch.undo()
+        old = SqliteStore(path)
+        with pytest.raises(StoreError, match="schema 2") as caught:
+            await old.run("r")
+        assert caught.value.code == "store_newer"
+        await old.close()
+
+    async def test_a_step_that_fails_leaves_the_store_as_it_was(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await filled(path)
+        step = type(MIGRATIONS[0])(
+            "0002_broken", ("CREATE TABLE more (x INTEGER)", "CREATE TABLE run (x INTEGER)")
+        )
+        monkeypatch.setattr("reasonry.stores.migrations.MIGRATIONS", (*MIGRATIONS, step))
+        store = SqliteStore(path)
+        with pytest.raises(StoreError):
+            await store.run("r")
+        monkeypatch.undo()
+        assert (await store.run("r")).run_id == "r"
+        await store.close()
+
+    async def test_stores_that_begin_at_once_begin_one(self, path: Path) -> None:
+        stores = [SqliteStore(path) for _ in range(6)]
+        await asyncio.gather(*(think(store, "s", f"t{n}") for n, store in enumerate(stores)))
+        for store in stores:
+            assert sorted(await texts(store, "s")) == [f"t{n}" for n in range(6)]
+            await store.close()
+        assert [found.name for found in path.parent.iterdir()] == ["store.db"]
+
+    async def test_drafts_that_a_crash_has_left_are_swept_up(self, path: Path) -> None:
+        old, young = path.with_name(".store.db.aa.new"), path.with_name(".store.db.bb.new")
+        for draft in (old, young):
+            draft.write_bytes(b"half a store")
+        os.utime(old, (1, 1))
+        await filled(path)
+        assert (old.exists(), young.exists()) == (False, True)
+
+    async def test_a_store_that_is_there_is_never_replaced(self, path: Path) -> None:
+        await filled(path)
+        before = print_of(path)
+        create(path, lambda draft: draft.write_bytes(b"another"))
+        assert print_of(path) == before
+
+
+class TestForgetting:
+    @pytest.mark.parametrize("seed", range(4))
+    async def test_the_bytes_of_what_is_deleted_are_in_no_file(
+        self, store: SqliteStore, path: Path, seed: int
+    ) -> None:
+        rng = random.Random(seed)
+        sizes = rng.choice([[20, 200, 9_000], [1, 10, 100, 400], [1_000, 1_500]])
+        counts = dict.fromkeys(["a", "b", "c"], 1)
+        for name in counts:
+            await store.create_run(run_row(name, problem=f"PROBLEM-{name}"), [line(1)])
+        for number in range(300):
+            name = rng.choice("abc")
+            counts[name] += 1
+            # Not to be deflated: what is looked for has to be there to be seen.
+            body = f"BODY-{name}-".encode() + rng.randbytes(rng.choice(sizes))
+            await store.append(
+                name, [line(counts[name], body)], run_row(name, problem=f"PROBLEM-{name}-{number}")
+            )
+            await think(store, name, f"TEXT-{name}-" * rng.choice([1, 9, 999]), branch=f"BRANCH-{name}")
+
+        def left(name: str) -> int:
+            marks = [f"{kind}-{name}".encode() for kind in ("PROBLEM", "BODY", "TEXT", "BRANCH")]
+            files = [found.read_bytes() for found in path.parent.iterdir() if found.is_file()]
+            return sum(file.count(mark) for file in files for mark in marks)
+
+        assert all(left(name) for name in counts)
+        for name in rng.sample("abc", 3):
+            await store.delete_run(name)
+            await store.delete_session(name)
+            counts.pop(name)
+            assert left(name) == 0
+            assert all(left(other) for other in counts)
+
+    async def test_what_a_change_deletes_is_forgotten_too(self, store: SqliteStore, path: Path) -> None:
+        await think(store, "s", "SECRET")
+        await store.change("s", lambda view: SessionChange(delete=True, row=session_row("new")))
+        assert not any(b"SECRET" in found.read_bytes() for found in path.parent.iterdir())
+
+    async def test_a_large_store_forgets_when_it_is_closed(
+        self, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("reasonry.stores.writer.FORGET_BYTES", 0)
+        for name in ("s", "t"):
+            await think(store, name, "SECRET")
+        await store.change("s", lambda view: SessionChange(delete=True))
+        assert b"SECRET" in path.with_name("store.db-wal").read_bytes()
+        await store.delete_session("t")
+        assert not any(b"SECRET" in found.read_bytes() for found in path.parent.iterdir())
+        await think(store, "u", "PRIVATE")
+        await store.change("u", lambda view: SessionChange(delete=True))
+        await store.close()
+        assert b"PRIVATE" not in path.read_bytes()
+
+    async def test_a_reader_in_the_way_is_told_of_and_the_bytes_go_once_it_is_done(
+        self, store: SqliteStore, path: Path
+    ) -> None:
+        await think(store, "s", "SECRET")
+        with raw(path) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM thought").fetchall()
+            with pytest.raises(StoreError, match="it is deleted") as caught:
+                await store.delete_session("s")
+            assert caught.value.code == "store_busy"
+            reader.execute("ROLLBACK")
+        with pytest.raises(NotFoundError):
+            await store.session("s")
+        await think(store, "t", "other")
+        assert not any(b"SECRET" in found.read_bytes() for found in path.parent.iterdir())
+
+
+class TestTrouble:
+    async def test_a_store_locked_too_long_is_busy_and_then_serves_again(
+        self, store: SqliteStore, path: Path
+    ) -> None:
+        await store.create_run(run_row("r"), [line(1)])
+        with raw(path) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreError, match="another process") as caught:
+                await store.append("r", [line(2)])
+            assert (caught.value.code, caught.value.retryable) == ("store_busy", True)
+            assert len(await store.lines("r")) == 1
+            other.execute("ROLLBACK")
+        await store.append("r", [line(2)])
+
+    async def test_a_full_store_says_so_keeps_what_it_has_and_goes_on_with_what_fits(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened = Source.writer
+
+        def small(source: Source, *, verify: bool) -> object:
+            db = opened(source, verify=verify)
+            db.execute("PRAGMA max_page_count = 20")
+            return db
+
+        monkeypatch.setattr(Source, "writer", small)
+        store = SqliteStore(path)
+        await store.create_run(run_row("r"), [line(1)])
+        huge = os.urandom(200_000)
+        results = await asyncio.gather(
+            store.append("r", [line(2)]),
+            store.append("r", [line(3, huge)]),
+            store.append("r", [line(4)]),
+            return_exceptions=True,
+        )
+        assert [getattr(result, "code", None) for result in results] == [None, "store_full", None]
+        assert [one.seq for one in await store.lines("r")] == [1, 2, 4]
+        await store.close()
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="limits a file's size by prlimit")
+    async def test_a_disk_that_fails_makes_the_store_suspect_until_it_is_sound_again(
+        self, path: Path
+    ) -> None:
+        import resource
+
+        store = SqliteStore(path)
+        await store.create_run(run_row("r"), [line(1)])
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, hard))
+        try:
+            for _ in range(2):
+                with pytest.raises(StoreError) as caught:
+                    await store.append("r", [line(2, os.urandom(300_000))])
+                assert caught.value.code in ("store_unavailable", "store_full")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        await store.append("r", [line(2, b"fits")])
+        assert [one.body for one in await store.lines("r")] == [line(1).body, b"fits"]
+        await store.close()
+
+    async def test_after_a_failed_disk_the_log_is_begun_anew_and_the_file_checked(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked = list[bool]()
+        opened = Source.writer
+
+        def watched(source: Source, *, verify: bool) -> object:
+            asked.append(verify)
+            return opened(source, verify=verify)
+
+        def fail(tx: object) -> None:
+            raise dbapi.OperationalError("disk I/O error")
+
+        monkeypatch.setattr(Source, "writer", watched)
+        writer = Writer(Source(path))
+        with pytest.raises(StoreError, match="disk failed"):
+            await writer.do(fail)
+        assert await writer.do(lambda tx: tx.execute("SELECT 1").fetchone()) == (1,)
+        await writer.do(lambda tx: None)
+        assert asked == [False, True]
+        await writer.close()
+
+    @pytest.mark.parametrize("seed", range(12))
+    async def test_flipped_bytes_are_told_of_and_never_crash(self, path: Path, seed: int) -> None:
+        store = SqliteStore(path)
+        bodies = [os.urandom(1_500) for _ in range(6)]
+        for name in ("a", "b"):
+            lines = [line(seq, bodies[seq - 1]) for seq in range(1, 7)]
+            await store.create_run(run_row(name), lines)
+        await store.close()
+        rng, data = random.Random(seed), bytearray(path.read_bytes())
+        for _ in range(8):
+            data[rng.randrange(100, len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        damaged = SqliteStore(path)
+        codes = {"store_corrupt", "store_newer", "store_unavailable", "not_found", "conflict", None}
+        for name in ("a", "b"):
+            calls = (damaged.run(name), damaged.lines(name), damaged.append(name, [line(7)]))
+            for result in [await asyncio.gather(call, return_exceptions=True) for call in calls]:
+                assert isinstance(result[0], ReasonryError) or not isinstance(result[0], BaseException)
+                assert getattr(result[0], "code", None) in codes
+        await damaged.close()
+
+    async def test_a_line_that_cannot_be_unpacked_is_named(self, store: SqliteStore, path: Path) -> None:
+        for name in ("r", "sound"):
+            await store.create_run(run_row(name), [line(1), line(2, b"x" * 500)])
+        await store.close()
+        with raw(path) as db:
+            db.execute("UPDATE line SET body = X'01FFFF' WHERE place = ?", (1 << 24 | 2,))
+        again = SqliteStore(path)
+        with pytest.raises(StoreError, match="run r is damaged at line 2") as caught:
+            await again.lines("r")
+        assert (caught.value.code, caught.value.details) == ("store_corrupt", {"run_id": "r", "line": 2})
+        assert len(await again.lines("sound")) == 2
+        await again.close()
+
+
+class TestGroupCommit:
+    async def test_what_waits_together_is_committed_together(self, path: Path) -> None:
+        writer, release, states = Writer(Source(path)), threading.Event(), list[tuple[int]]()
+        await writer.do(lambda tx: tx.execute("CREATE TABLE note (x)"))
+        first = asyncio.create_task(writer.do(lambda tx: release.wait()))
+        await asyncio.sleep(0.01)
+        waiting = [
+            asyncio.create_task(writer.do(lambda tx: tx.execute("INSERT INTO note VALUES (1)").rowcount))
+            for _ in range(100)
+        ]
+        await asyncio.sleep(0)
+        with raw(path) as other:
+            release.set()
+            while not all(task.done() for task in waiting):
+                states.append(other.execute("SELECT count(*) FROM note").fetchone())
+                await asyncio.sleep(0)
+            states.append(other.execute("SELECT count(*) FROM note").fetchone())
+        assert set(states) <= {(0,), (100,)}
+        assert states[-1] == (100,)
+        await first
+        await writer.close()
+
+    async def test_event_loops_share_a_store(self, store: SqliteStore) -> None:
+        await store.create_run(run_row("r"), [line(1)])
+
+        def elsewhere(seq: int) -> None:
+            asyncio.run(store.append("r", [line(seq)]))
+
+        await asyncio.gather(*(asyncio.to_thread(elsewhere, seq) for seq in range(2, 12)))
+        assert [one.seq for one in await store.lines("r")] == list(range(1, 12))
+
+
+class TestPacking:
+    @pytest.mark.parametrize("body", [b"", b"\x00", b"\x01", b"{}", b"x" * 100_000, bytes(range(256)) * 40])
+    async def test_what_was_packed_is_unpacked(self, body: bytes) -> None:
+        assert unpack(pack(body)) == body
+        assert len(pack(body)) <= len(body) + 1
+
+    @pytest.mark.parametrize(
+        "stored", [b"", b"\x02{}", b"\x01", b"\x01\xff\xff", pack(b"y" * 99)[:-1], pack(b"y" * 99) + b"z"]
+    )
+    async def test_what_was_not_packed_is_refused(self, stored: bytes) -> None:
+        with pytest.raises(UnpackError):
+            unpack(stored)
+
+    async def test_a_bomb_is_not_unpacked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        bomb = pack(b"\x00" * 5_000_000)
+        monkeypatch.setattr("reasonry.stores.packing.MAX_BYTES", 1_000_000)
+        with pytest.raises(UnpackError):
+            unpack(bomb)
+
+
+class TestLocks:
+    async def test_two_stores_on_one_file_exclude_each_other(self, store: SqliteStore, path: Path) -> None:
+        other = SqliteStore(path)
+        async with store.drive("r"):
+            with pytest.raises(ConflictError):
+                async with other.drive("r"):
+                    pytest.fail("driven twice")
+            async with other.drive("q"):
+                pass
+        async with other.drive("r"):
+            pass
+        await other.close()
+
+    async def test_a_killed_driver_holds_nothing_and_a_living_one_is_named(
+        self, store: SqliteStore, path: Path
+    ) -> None:
+        code = (
+            "import asyncio, sys\n"
+            "from reasonry.stores import open_store\n"
+            "async def main():\n"
+            "    async with open_store(sys.argv[1]).drive('r'):\n"
+            "        print('driving', flush=True); sys.stdin.read()\n"
+            "asyncio.run(main())"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "driving\n"
+            with pytest.raises(ConflictError, match=f"process {child.pid}") as caught:
+                async with store.drive("r"):
+                    pytest.fail("driven twice")
+            assert caught.value.details == {"run_id": "r", "pid": child.pid}
+            child.kill()
+            child.wait()
+            async with store.drive("r"):
+                pass
+
+
+async def test_thoughts_out_of_order_keep_the_index_small(store: SqliteStore, path: Path) -> None:
+    await store.import_session(session_row("s"), thoughts(*("x" for _ in range(500))))
+    await store.import_session(session_row("t"), [ThoughtRow(seq, 7, "x") for seq in range(1, 11)])
+    db = connect(path, 1.0)
+    index = db.execute("SELECT count(*) FROM thought WHERE number <> (place & 16777215)").fetchone()
+    plan = db.execute(
+        "EXPLAIN QUERY PLAN SELECT 1 FROM thought WHERE place >> 24 = 1 AND number = 5 "
+        "AND number <> (place & 16777215)"
+    ).fetchall()
+    db.close()
+    assert index == (9,)
+    assert "thought_odd_number" in str(plan)
