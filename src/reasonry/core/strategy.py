@@ -129,10 +129,11 @@ class Stage(Generic[S]):
     @cached_property
     def form(self) -> dict[str, Any] | None:
         """The reply's JSON schema, with every reference resolved in place."""
-        return None if self.reply is None else _inlined_schema(self.reply)
+        return None if self.reply is None else inlined_schema(self.reply)
 
 
-def _inlined_schema(reply: type[Struct]) -> dict[str, Any]:
+def inlined_schema(reply: type[Struct]) -> dict[str, Any]:
+    """Return the JSON schema of a Struct, with every reference resolved in place."""
     (schema,), parts = msgspec.json.schema_components([reply], ref_template="#/$defs/{name}")
 
     def inline(node: Any, inside: tuple[str, ...] = ()) -> Any:

@@ -1,0 +1,124 @@
+"""The catalog: the tools of one run, fixed when it starts."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..core.toolcard import ToolCard
+from ..errors import ToolError, UsageError
+from ..runtime.ports import Tool
+from .python import PythonTool
+
+
+class Catalog:
+    """Tools by name.
+
+    Raises:
+        UsageError: Two tools go by one name.
+    """
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self.tools: dict[str, Tool] = {}
+        for tool in tools:
+            if tool.name in self.tools:
+                raise UsageError(f"two tools are named {tool.name!r}", tool=tool.name)
+            self.tools[tool.name] = tool
+
+    @classmethod
+    def of(cls, tools: Iterable[Tool | Callable[..., Any]]) -> Catalog:
+        """Make a catalog of tools and of callables, which become tools."""
+        return cls(as_tool(one) for one in tools)
+
+    def cards(self) -> tuple[ToolCard, ...]:
+        """Return what strategies and models are shown of the tools."""
+        return tuple(ToolCard(one.name, one.description, dict(one.parameters)) for one in self.tools.values())
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Call a tool and return JSON data.
+
+        Raises:
+            ToolError: There is no such tool, or it could not do its work; the message is for the model.
+        """
+        tool = self.tools.get(name)
+        if tool is None:
+            known = ", ".join(self.tools) or "none"
+            raise ToolError(
+                f"there is no tool {name[:80]!r}; the tools are: {known}", choices=list(self.tools)
+            )
+        return await tool.call(arguments)
+
+
+def as_tool(one: Any) -> Tool:
+    """Return a tool for a tool or a callable.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if all(hasattr(one, name) for name in ("name", "description", "parameters", "call")):
+        return one
+    if callable(one):
+        return PythonTool(one)
+    raise UsageError(f"{one!r:.80} is neither a tool nor a callable", option="tools")
+
+
+def load_tools(spec: str) -> list[Tool]:
+    """Load tools from a Python file.
+
+    Args:
+        spec: `FILE.py:NAME` or `FILE.py:NAME,NAME2`: functions, other callables or tools of that file.
+
+    Raises:
+        UsageError: The file or a name is missing, the file cannot be run, or what is named is no tool.
+    """
+    written, colon, names = spec.rpartition(":")
+    if not colon or not names.strip() or not written.endswith(".py"):
+        raise UsageError(f"tools are written FILE.py:NAME,NAME2, not {spec[:200]!r}", option="tools")
+    path = Path(written).expanduser()
+    if not path.is_file():
+        raise UsageError(f"there is no file {written!r} to take tools from", option="tools", file=written)
+    module = _run_file(path)
+    return [_named(module, written, name.strip()) for name in names.split(",") if name.strip()]
+
+
+def _run_file(path: Path) -> ModuleType:
+    name = f"_reasonry_tools_{path.stem}"
+    found = importlib.util.spec_from_file_location(name, path)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    # Dataclasses look their module up by name; a script expects its neighbours to be importable.
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        found.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise UsageError(
+            f"{path} cannot be loaded: {type(error).__name__}: {error}", option="tools", file=str(path)
+        ) from error
+    finally:
+        sys.path.remove(str(path.parent.resolve()))
+    return module
+
+
+def _named(module: ModuleType, written: str, name: str) -> Tool:
+    if not hasattr(module, name):
+        own = [key for key, value in vars(module).items() if _is_own_function(module, key, value)]
+        raise UsageError(
+            f"{written} has no {name!r}; its functions: {', '.join(own) or 'none'}",
+            option="tools",
+            choices=own,
+        )
+    value = getattr(module, name)
+    if not callable(value) and not hasattr(value, "call"):
+        raise UsageError(f"{name} in {written} is not callable", option="tools", file=written)
+    return as_tool(value)
+
+
+def _is_own_function(module: ModuleType, key: str, value: Any) -> bool:
+    return not key.startswith("_") and callable(value) and getattr(value, "__module__", "") == module.__name__

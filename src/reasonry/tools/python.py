@@ -1,0 +1,197 @@
+"""A Python callable as a tool: its signature is the form of the arguments, its docstring the description."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import re
+import threading
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from ..core.strategy import inlined_schema
+from ..errors import ToolError, UsageError
+from .results import MAX_RESULT_BYTES, bounded
+
+_NAME = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
+_ARGUMENT = re.compile(r"^\s{2,}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(\S.*)$")
+_MAX_MESSAGE = 2_000
+
+
+class PythonTool:
+    """Calls a function: a coroutine function is awaited, any other runs in a thread of its own.
+
+    A function that overruns its time is left alone in its thread; nothing waits for it.
+
+    Args:
+        function: Any callable whose parameters can be given by name.
+        name: What models call it by; its own name if None.
+        description: For the model; the first paragraph of its docstring if None.
+        timeout_s: Until a call counts as failed; None leaves that to the run.
+        max_result_bytes: Longer results are cut.
+
+    Raises:
+        UsageError: It cannot be called by name, or has no name.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        timeout_s: float | None = None,
+        max_result_bytes: int = MAX_RESULT_BYTES,
+    ) -> None:
+        self.function = function
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+        if not _NAME.fullmatch(self.name):
+            raise UsageError(f"{self.name!r} is no name for a tool; give it one with name=", tool=self.name)
+        summary, notes = _read_docstring(inspect.getdoc(function) or "")
+        self.description = summary if description is None else description
+        self.form = _form(self.name, function, notes)
+        self.parameters: Mapping[str, Any] = _parameters(self.form)
+        self.timeout_s, self.max_result_bytes = timeout_s, max_result_bytes
+
+    async def call(self, arguments: Mapping[str, Any]) -> Any:
+        """Call the function. Its result comes back as JSON data, what it raises as ToolError."""
+        given = self._read(arguments)
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                value = await self._run(given)
+        except TimeoutError:
+            if self.timeout_s is None:
+                raise ToolError(f"{self.name} failed: it timed out") from None
+            message = f"{self.name} did not return within {self.timeout_s:g} s"
+            raise ToolError(message, code="tool_timeout") from None
+        return bounded(value, self.max_result_bytes)
+
+    def _read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        fields = self.form.__struct_fields__
+        unknown = [name for name in arguments if name not in fields]
+        if unknown:
+            legal = ", ".join(fields) or "none"
+            raise ToolError(f"{self.name} has no argument {unknown[0][:60]!r}; its arguments: {legal}")
+        try:
+            read = msgspec.convert(dict(arguments), self.form, strict=False)
+        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+            raise ToolError(f"{self.name}: {error}") from None
+        return {name: getattr(read, name) for name in fields if name in arguments}
+
+    async def _run(self, given: dict[str, Any]) -> Any:
+        if _is_async(self.function):
+            try:
+                return await self.function(**given)
+            except Exception as error:
+                raise _failure(self.name, error) from error
+        return await _in_thread(self.name, self.function, given)
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004
+    )
+
+
+def _failure(name: str, error: BaseException) -> ToolError:
+    if isinstance(error, ToolError):
+        return error
+    return ToolError(f"{name} failed: {type(error).__name__}: {error}"[:_MAX_MESSAGE])
+
+
+async def _in_thread(name: str, function: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """Run it in a daemon thread, which, unlike one of a pool, cannot hold up the end of the process."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: Any, error: ToolError | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        value, failure = None, None
+        try:
+            value = context.run(function, **given)
+        except BaseException as error:
+            # Also SystemExit: what a tool does must not end the run.
+            failure = _failure(name, error)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, failure)
+
+    threading.Thread(target=work, name=f"tool {name}", daemon=True).start()
+    return await future
+
+
+def _form(name: str, function: Callable[..., Any], notes: Mapping[str, str]) -> type[msgspec.Struct]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} has no signature that can be read", tool=name) from None
+    hints = _hints(function)
+    fields: list[Any] = []
+    for one in parameters:
+        if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+            continue
+        if one.kind is one.POSITIONAL_ONLY:
+            raise UsageError(f"{name}: argument {one.name} cannot be given by name", tool=name)
+        kind = _checked(hints.get(one.name, Any))
+        if one.name in notes:
+            kind = Annotated[kind, msgspec.Meta(description=notes[one.name])]
+        # The function's own default is used; the form only needs to know that there is one.
+        fields.append(
+            (one.name, kind) if one.default is one.empty else (one.name, kind, _default(one.default))
+        )
+    return msgspec.defstruct(name.replace(".", "_").replace("-", "_"), fields, kw_only=True)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    target = function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
+    try:
+        return typing.get_type_hints(target, include_extras=True)
+    except Exception:
+        # Annotations may be anything at all; those that cannot be read say nothing.
+        return {}
+
+
+def _checked(kind: Any) -> Any:
+    try:
+        msgspec.json.schema(kind)
+        msgspec.json.Decoder(kind)
+    except Exception:
+        return Any
+    return kind
+
+
+def _default(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return msgspec.field(default_factory=lambda: value)
+
+
+def _parameters(form: type[msgspec.Struct]) -> dict[str, Any]:
+    schema = inlined_schema(form)
+    return {key: schema[key] for key in ("type", "properties", "required") if key in schema}
+
+
+def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """Return the first paragraph, and what an `Args:` section says of each argument."""
+    summary = " ".join(text.partition("\n\n")[0].split())
+    notes: dict[str, str] = {}
+    inside = False
+    for line in text.splitlines():
+        if re.match(r"^(Args|Arguments|Parameters):\s*$", line):
+            inside = True
+        elif inside and line and not line[0].isspace():
+            inside = False
+        elif inside and (match := _ARGUMENT.match(line)):
+            notes[match[1]] = match[2].strip()
+    return summary, notes

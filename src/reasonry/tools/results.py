@@ -1,0 +1,81 @@
+"""What a tool hands back, as JSON data of bounded size that any store and any model can take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from ..core.parse import without_surrogates
+from ..errors import ToolError
+
+MAX_RESULT_BYTES = 64 * 1024
+MAX_DEPTH = 60
+CUT = "… (cut: {size} bytes in all)"
+
+_BIGGEST = 2**63
+
+
+def bounded(value: Any, limit_bytes: int = MAX_RESULT_BYTES) -> Any:
+    """Return a tool's result as JSON data; what is over the limit becomes text that is cut, with a mark.
+
+    Raises:
+        ToolError: It is nested too deeply.
+    """
+    data = json_data(value)
+    text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
+    raw = text.encode()
+    if len(raw) <= limit_bytes:
+        return data
+    return raw[:limit_bytes].decode(errors="ignore") + CUT.format(size=len(raw))
+
+
+def json_data(value: Any) -> Any:
+    """Return any value as JSON data; what has no such form becomes its text.
+
+    Raises:
+        ToolError: It is nested too deeply, or holds itself.
+    """
+    try:
+        return _json(value, 0)
+    except RecursionError:
+        raise ToolError("the result is nested too deeply to be read") from None
+
+
+def _json(value: Any, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise RecursionError
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, int | float):
+        return _number(value)
+    if isinstance(value, Mapping):
+        items = cast(Mapping[Any, Any], value).items()
+        return {without_surrogates(str(key)): _json(item, depth + 1) for key, item in items}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_json(item, depth + 1) for item in cast(list[Any], value)]
+    return _json(_plain(value), depth + 1)
+
+
+def _number(value: float) -> Any:
+    if isinstance(value, float):
+        return value + 0.0 if math.isfinite(value) else str(value)
+    if abs(value) < _BIGGEST:
+        return int(value)
+    return str(value) if value.bit_length() < 10_000 else hex(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return what knows its own data form (models, arrays, dataclasses, dates) in it, anything else as text."""
+    for name in ("model_dump", "tolist"):
+        method: Callable[[], Any] | None = getattr(value, name, None)
+        if callable(method) and not isinstance(value, type):
+            return method()
+    try:
+        return msgspec.to_builtins(value, str_keys=True, enc_hook=str)
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        return str(value)
