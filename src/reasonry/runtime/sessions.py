@@ -140,7 +140,7 @@ class Sessions:
         """Name the latest earlier session where a call refers to thoughts that a new session cannot have."""
         if "exists" not in error.details or turn.found > JUST_BEGUN:
             return error
-        rows = await self.store.sessions(limit=JUST_BEGUN + 2)
+        rows = await self.store.sessions(limit=read.PAGE)
         earlier = next((row for row in rows if row.session_id != turn.asked and row.run_id is None), None)
         if earlier is None:
             return error
@@ -196,9 +196,11 @@ class Sessions:
                 row.session_id, first=first, last=last, branch=branch, after_seq=after, limit=limit + 1
             )
         else:
+            everything = await self._all_thoughts(row)
+            row = replace(row, thoughts=len(everything))
             rows = [
                 one
-                for one in await self._all_thoughts(row)
+                for one in everything
                 if one.seq > after
                 and (first is None or one.number >= first)
                 and (last is None or one.number <= last)
@@ -258,10 +260,11 @@ class Sessions:
         """Return a session whole: as JSON data, or in `text` as `markdown` or `mermaid`."""
         form = read.choice_of(arguments, "format", export.FORMATS, "json")
         row = await self._row(read.id_of(arguments, "sessionId"))
+        thoughts = await self._all_thoughts(row)
         whole = {
-            **self._document(row),
+            **self._document(replace(row, thoughts=len(thoughts))),
             **standing_document(row),
-            "thoughts": [thought_document(one) for one in await self._all_thoughts(row)],
+            "thoughts": [thought_document(one) for one in thoughts],
         }
         return export.export(whole, form)
 

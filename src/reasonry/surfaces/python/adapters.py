@@ -7,6 +7,7 @@ imported until its adapter is used; the OpenAI and Anthropic forms need none.
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ReasonryError, UsageError
@@ -18,16 +19,10 @@ if TYPE_CHECKING:
 
 def pydantic_ai_toolset(tool: ThinkingTool) -> FunctionToolset[Any]:
     """Return a toolset for `Agent(…, toolsets=[…])`."""
-    from pydantic_ai import ModelRetry, Tool
+    from pydantic_ai import Tool
     from pydantic_ai.toolsets import FunctionToolset
 
-    async def think(**arguments: Any) -> Document:
-        try:
-            return await tool(**arguments)
-        except UsageError as error:
-            raise ModelRetry(error.message) from error
-
-    made = Tool[Any].from_schema(think, tool.name, tool.description, tool.input_schema)
+    made = Tool[Any].from_schema(_answering(tool), tool.name, tool.description, tool.input_schema)
     return FunctionToolset([made])
 
 
@@ -63,13 +58,20 @@ def langchain_tool(tool: ThinkingTool) -> Any:
     """Return a LangChain `StructuredTool`, to be awaited."""
     from langchain_core.tools import StructuredTool  # pyright: ignore[reportMissingImports]
 
+    return StructuredTool(
+        name=tool.name,
+        description=tool.description,
+        args_schema=tool.input_schema,
+        coroutine=_answering(tool),
+    )
+
+
+def _answering(tool: ThinkingTool) -> Callable[..., Awaitable[Document]]:
     async def think(**arguments: Any) -> Document:
         document, _ = await _perform(tool, arguments)
         return document
 
-    return StructuredTool(
-        name=tool.name, description=tool.description, args_schema=tool.input_schema, coroutine=think
-    )
+    return think
 
 
 async def _perform(tool: ThinkingTool, arguments: Any) -> tuple[Document, bool]:

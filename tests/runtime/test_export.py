@@ -1,0 +1,280 @@
+"""Taking sessions out, as JSON, Markdown and Mermaid, and taking them in again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.errors import TooLargeError, UsageError
+from reasonry.runtime import export
+
+from .guided import Desk, desk
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with desk(request.param, tmp_path) as opened:
+        yield opened
+
+
+async def thought_through(at: Desk) -> str:
+    """Leave a session with everything in it that a session can have."""
+    sid = (await at.think(1, "Plan <script>alert(1)</script>\n# not a heading", strategy="react"))[
+        "sessionId"
+    ]
+    await at.think(2, "Where from?", sessionId=sid, stage="initial_reasoning", data={"missing": ["a", "b"]})
+    await at.think(3, "Look it up", sessionId=sid, stage="action_planning", data={"action": "search"})
+    await at.think(3, 'Or "guess" `it`', sessionId=sid, branchFromThought=2, branchId="] --> x")
+    await at.think(4, "Wrong.", sessionId=sid, isRevision=True, revisesThought=2, needsMoreThoughts=True)
+    await at.think(4, "unnamed", sessionId=sid, branchFromThought=1)
+    await at.think(5, "from the branch", sessionId=sid, branchId="inner")
+    await at.think(6, "", sessionId=sid, mergeBranch="] --> x", nextThoughtNeeded=False)
+    return sid
+
+
+async def test_an_export_imported_elsewhere_is_the_same_session(at: Desk, tmp_path: Path) -> None:
+    sid = await thought_through(at)
+    await at.sessions.pin({"sessionId": sid})
+    whole = await at.sessions.export({"sessionId": sid, "format": "json"})
+    async with desk("memory", tmp_path) as other:
+        imported = await other.sessions.import_(json.dumps(whole))
+        assert (imported["sessionId"], imported["notices"]) == (sid, [])
+        assert await other.sessions.export({"sessionId": sid}) == whole
+        here, there = await at.store.session(sid), await other.store.session(sid)
+        assert there.head == here.head
+        go_on = {"sessionId": sid, "stage": "action_execution"}
+        assert (await other.think(7, **go_on))["stage"] == "action_execution"
+
+
+async def test_an_export_imported_beside_itself_is_a_copy_under_a_new_id(at: Desk) -> None:
+    sid = await thought_through(at)
+    whole = await at.sessions.export({"sessionId": sid})
+    imported = await at.sessions.import_(whole)
+    assert imported["sessionId"] != sid
+    assert imported["notices"][0]["reason"] == "exists"
+    copy = await at.sessions.export({"sessionId": imported["sessionId"]})
+    assert {**copy, "sessionId": sid} == whole
+
+
+async def test_an_empty_session_goes_out_and_in(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    whole = await at.sessions.export({"sessionId": sid})
+    imported = await at.sessions.import_({**whole, "thoughts": []})
+    assert imported["thoughtHistoryLength"] == 0
+    assert (await at.think(1, sessionId=imported["sessionId"]))["thoughtHistoryLength"] == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("version",), 2, "version 2"),
+        (("strategy",), "no_such", "no strategy"),
+        (("thoughts",), "x", "list of objects"),
+        (("thoughts",), [1], "list of objects"),
+        (("thoughts", 1, "stage"), "final_response", "thought 2 of the session: Invalid transition"),
+        (("thoughts", 1, "stage"), "nowhere", "Invalid transition"),
+        (("thoughts", 4, "revisesThought"), 77, "thought 5 of the session: revisesThought"),
+        (("thoughts", 3, "branchFromThought"), 77, "branchFromThought"),
+        (("thoughts", 7, "mergeBranch"), "zzz", "no branch 'zzz'"),
+        (("thoughts", 0, "thought"), 3, "thought must be text"),
+        (("thoughts", 0, "thought"), "\ud800", "lone surrogate"),
+        (("thoughts", 0, "thoughtNumber"), -1, "at least 1"),
+        (("thoughts", 0, "data"), [], "data must be an object"),
+        (("sessionId",), "", "sessionId is empty"),
+        (("kind",), "else", "This is no session"),
+    ],
+)
+async def test_a_damaged_export_is_refused_and_says_where(
+    at: Desk, path: tuple[Any, ...], value: Any, said: str
+) -> None:
+    whole = await at.sessions.export({"sessionId": await thought_through(at)})
+    part: Any = whole
+    for name in path[:-1]:
+        part = part[name]
+    part[path[-1]] = value
+    before = await at.everything()
+    with pytest.raises(UsageError, match=re.escape(said)):
+        await at.sessions.import_(whole)
+    assert await at.everything() == before
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", "3", b"\xff", '{"a": 1}', "[" * 100_000])
+async def test_what_is_no_session_is_refused(at: Desk, content: Any) -> None:
+    with pytest.raises(UsageError, match="This is no session"):
+        await at.sessions.import_(content)
+
+
+async def test_an_import_keeps_to_the_limits(tmp_path: Path) -> None:
+    async with desk("memory", tmp_path) as at:
+        whole = await at.sessions.export({"sessionId": await thought_through(at)})
+    for limit in ({"max_thoughts": 7}, {"max_branches": 2}, {"max_thought_chars": 20}):
+        async with desk("memory", tmp_path, **limit) as small:
+            with pytest.raises(TooLargeError):
+                await small.sessions.import_(whole)
+            assert await small.store.sessions() == []
+
+
+# -- Markdown and Mermaid
+
+
+async def test_markdown_shows_every_thought_in_its_line_and_opens_no_tag(at: Desk) -> None:
+    exported = await at.sessions.export({"sessionId": await thought_through(at), "format": "markdown"})
+    text = exported["text"]
+    assert exported["format"] == "markdown"
+    assert text.index("## Main line") < text.index("## Branch \\] --\\> x (from thought 2)")
+    assert text.index("## Branch branch-1 (from thought 1)") < text.index("## Branch inner (from thought 4)")
+    assert "### Thought 4/5 (`action_planning`, revises thought 2)" in text
+    assert "takes in branch" in text
+    assert "- action: search" in text
+    assert "> # not a heading" in text
+    assert not re.search(r"(?<!\\)<script", text)
+    assert text.count("### Thought") == 8
+
+
+async def test_mermaid_has_a_box_a_thought_and_nothing_leaves_its_label(at: Desk) -> None:
+    exported = await at.sessions.export({"sessionId": await thought_through(at), "format": "mermaid"})
+    lines = exported["text"].splitlines()
+    assert lines[0] == "flowchart TD"
+    box = re.compile(r'    t\d+\["\d+ [a-z_]+<br/>[\w ,.;:!?()+*/=%#…-]*"\]')
+    arrow = re.compile(r'    t\d+ (-->|-\.->\|(revises|merges|"[\w ,.;:!?()+*/=%#-]+")\|) t\d+')
+    assert [line for line in lines[1:] if not box.fullmatch(line) and not arrow.fullmatch(line)] == []
+    assert sum(bool(box.fullmatch(line)) for line in lines) == 8
+    assert '    t2 -.->|"#93; --#62; x"| t4' in lines
+    assert "    t5 -.->|revises| t2" in lines
+    assert "    t4 -.->|merges| t8" in lines
+    assert "    t3 --> t5" in lines
+
+
+async def test_long_thoughts_are_cut_in_mermaid_only(at: Desk) -> None:
+    sid = (await at.think(1, "word " * 500))["sessionId"]
+    assert len((await at.sessions.export({"sessionId": sid, "format": "mermaid"}))["text"]) < 200
+    assert "word " * 499 in (await at.sessions.export({"sessionId": sid, "format": "markdown"}))["text"]
+
+
+def test_the_formats_are_these() -> None:
+    assert export.FORMATS == ("json", "markdown", "mermaid")
+
+
+# -- session files of think-strategies
+
+
+def foreign(**change: Any) -> dict[str, Any]:
+    """Return a session.json as that server writes it."""
+    thoughts: list[dict[str, Any]] = [
+        {
+            "strategy": "react",
+            "thought": "What is the capital?",
+            "thoughtNumber": 1,
+            "totalThoughts": 3,
+            "nextThoughtNeeded": True,
+            "currentStage": "problem_reception",
+        },
+        {
+            "thought": "I must look",
+            "thoughtNumber": 2,
+            "totalThoughts": 3,
+            "nextThoughtNeeded": True,
+            "currentStage": "initial_reasoning",
+        },
+        {
+            "thought": "Search",
+            "thoughtNumber": 3,
+            "totalThoughts": 3,
+            "nextThoughtNeeded": True,
+            "currentStage": "action_planning",
+            "action": "search(capital)",
+            "plannedActions": [{"server": "web", "tool": "search", "parameters": {}}],
+        },
+        {
+            "thought": "It is Paris",
+            "thoughtNumber": 4,
+            "totalThoughts": 4,
+            "nextThoughtNeeded": False,
+            "currentStage": "final_response",
+            "finalAnswer": "Paris",
+        },
+    ]
+    return {
+        "id": "react-session-20250726-001238",
+        "timestamp": "2025-07-26T00:14:02.117Z",
+        "strategy": "react",
+        "sessionPurpose": "Find a capital",
+        "qualityRating": {"usefulness": 4},
+        "automaticMetrics": None,
+        "thoughtHistory": thoughts,
+        "branches": {
+            "alt": [
+                {
+                    "thought": "Or recall it",
+                    "thoughtNumber": 1,
+                    "totalThoughts": 1,
+                    "nextThoughtNeeded": True,
+                    "branchFromThought": 2,
+                    "branchId": "alt",
+                }
+            ]
+        },
+        **change,
+    }
+
+
+async def test_a_think_strategies_session_is_imported_whole(at: Desk) -> None:
+    imported = await at.sessions.import_(json.dumps(foreign()))
+    assert (imported["strategy"], imported["purpose"]) == ("react", "Find a capital")
+    assert imported["createdAt"] == "2025-07-26T00:14:02.117Z"
+    got = await at.sessions.get({"sessionId": imported["sessionId"]})
+    assert [one["thought"] for one in got["thoughts"]] == [
+        "What is the capital?",
+        "I must look",
+        "Search",
+        "It is Paris",
+        "Or recall it",
+    ]
+    search = got["thoughts"][2]
+    assert search["stage"] == "action_planning"
+    assert search["data"]["action"] == "search(capital)"
+    skipped = got["thoughts"][3]
+    assert (skipped["stage"], skipped["data"]["stage"]) == ("action_planning", "final_response")
+    assert skipped["data"]["finalAnswer"] == "Paris"
+    assert got["branches"][0]["branchId"] == "alt"
+    assert got["branches"][0]["branchFromThought"] == 2
+    going_on = await at.think(5, sessionId=imported["sessionId"], stage="action_execution")
+    assert going_on["stage"] == "action_execution"
+
+
+async def test_what_breaks_our_rules_in_such_a_file_is_kept_aside(at: Desk) -> None:
+    thoughts = [
+        {
+            "thought": "odd",
+            "thoughtNumber": -3,
+            "totalThoughts": 1.5,
+            "revisesThought": 9,
+            "isRevision": True,
+        },
+        {"thoughtNumber": "x", "branchFromThought": 44, "branchId": "b"},
+    ]
+    imported = await at.sessions.import_(foreign(thoughtHistory=thoughts, branches=[], timestamp="yesterday"))
+    got = await at.sessions.get({"sessionId": imported["sessionId"]})
+    odd, empty = got["thoughts"]
+    assert (odd["thoughtNumber"], odd["totalThoughts"], odd["data"]) == (1, 1, {"revisesThought": 9})
+    assert (empty["thoughtNumber"], empty["thought"], empty["branchId"]) == (2, "", "b")
+    assert empty["data"] == {"branchFromThought": 44}
+
+
+async def test_a_strategy_we_do_not_have_is_imported_as_linear_and_said_so(at: Desk) -> None:
+    imported = await at.sessions.import_(foreign(strategy="trilemma", branches={}))
+    assert imported["strategy"] == "linear"
+    assert "trilemma" in imported["notices"][0]["message"]
+
+
+async def test_the_oldest_files_name_the_strategy_in_their_thoughts_alone(at: Desk) -> None:
+    old = foreign()
+    del old["strategy"]
+    assert (await at.sessions.import_(old))["strategy"] == "react"

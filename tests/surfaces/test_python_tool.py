@@ -1,0 +1,251 @@
+"""The thinking tool in Python programs, and in the forms that agent loops take."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import reasonry
+from reasonry.core.budget import Budget
+from reasonry.core.events import Answered
+from reasonry.errors import ConflictError, StoreError, UsageError
+from reasonry.runtime.engine import Engine, Order
+from reasonry.runtime.perform import Performers
+from reasonry.runtime.ports import OnText, Question
+from reasonry.runtime.sessions import ACTIONS
+from reasonry.stores.memory import MemoryStore
+from reasonry.strategies import STRATEGIES
+from reasonry.surfaces import thinking
+from reasonry.surfaces.python import adapters
+from reasonry.surfaces.python.tool import ThinkingTool, close_stores, sessions_of
+
+pytestmark = pytest.mark.anyio
+
+CALL: dict[str, Any] = {
+    "thought": "It follows.",
+    "thoughtNumber": 1,
+    "totalThoughts": 1,
+    "nextThoughtNeeded": False,
+}
+
+
+@pytest.fixture
+def tool() -> ThinkingTool:
+    return reasonry.thinking_tool(store=MemoryStore())
+
+
+@pytest.fixture
+async def closing() -> AsyncIterator[None]:
+    yield
+    await close_stores()
+
+
+class ByExample:
+    """A model that gives each stage the reply its table shows as an example."""
+
+    name = "by-example"
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        example = STRATEGIES["chain_of_thought"].by_name[question.stage].example
+        return Answered(json.dumps(example))
+
+    async def close(self) -> None:
+        """Hold nothing."""
+
+
+# -- the tool
+
+
+def test_the_tool_says_what_it_is(tool: ThinkingTool) -> None:
+    assert tool.name == "sequentialthinking"
+    assert len(tool.description) > 100
+    schema = tool.input_schema
+    assert schema["required"] == ["thought", "nextThoughtNeeded", "thoughtNumber", "totalThoughts"]
+    reference = {"isRevision", "revisesThought", "branchFromThought", "branchId", "needsMoreThoughts"}
+    ours = {"sessionId", "clearSession", "strategy", "stage", "data", "mergeBranch", "history"}
+    assert set(schema["properties"]) == reference | ours | set(schema["required"])
+    assert all(name in json.dumps(schema) for name in STRATEGIES)
+
+
+def test_descriptions_are_short() -> None:
+    """About four characters are a token."""
+    schema = thinking.thinking_input(STRATEGIES)
+    fields = sum(len(one.get("description", "")) for one in schema["properties"].values())
+    assert (len(thinking.THINKING_DESCRIPTION) + fields) / 4 < 450
+    assert len(thinking.SESSIONS_DESCRIPTION) / 4 < 80
+
+
+def test_the_schema_of_sessions_names_every_action() -> None:
+    assert thinking.sessions_input()["properties"]["action"]["enum"] == list(ACTIONS)
+
+
+async def test_the_reply_is_what_its_schema_says(tool: ThinkingTool) -> None:
+    from jsonschema import validate
+
+    schema = thinking.thinking_output()
+    reply = await tool(**CALL)
+    validate(reply, schema)
+    assert set(reply) == set(schema["properties"])
+    more = await tool(**CALL | {"sessionId": reply["sessionId"], "branchFromThought": 1, "revisesThought": 1})
+    validate(more, schema)
+
+
+async def test_an_optional_argument_that_is_none_counts_as_left_out(tool: ThinkingTool) -> None:
+    assert (await tool(**CALL, sessionId=None, branchId=None))["branches"] == []
+    with pytest.raises(UsageError, match="thought must be text"):
+        await tool(**CALL | {"thought": None})
+
+
+async def test_a_store_named_by_text_is_opened_once_and_shared(tmp_path: Path, closing: None) -> None:
+    place = str(tmp_path / "kept.db")
+    sid = (await reasonry.thinking_tool(store=place)(**CALL))["sessionId"]
+    assert sessions_of(place) is sessions_of(place)
+    await close_stores()
+    session = await reasonry.get_session(sid, store=place)
+    assert session is not None
+    assert session["thoughts"][0]["thought"] == "It follows."
+
+
+async def test_the_environment_names_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closing: None
+) -> None:
+    monkeypatch.setenv("REASONRY_STORE", str(tmp_path / "named.db"))
+    sid = (await reasonry.thinking_tool()(**CALL))["sessionId"]
+    assert (tmp_path / "named.db").exists()
+    assert [one["sessionId"] for one in await reasonry.list_sessions()] == [sid]
+
+
+async def test_memory_is_one_place_in_a_process(closing: None) -> None:
+    sid = (await reasonry.thinking_tool(store="memory")(**CALL))["sessionId"]
+    assert (await reasonry.thinking_tool(store="memory")(**CALL, sessionId=sid))["thoughtHistoryLength"] == 2
+
+
+async def test_listing_goes_through_all_pages() -> None:
+    store = MemoryStore()
+    tool = reasonry.thinking_tool(store=store)
+    for _ in range(501):
+        await tool(**CALL)
+    assert len(await reasonry.list_sessions(store=store)) == 501
+    assert await reasonry.clear_all_sessions(store=store) == 501
+
+
+@pytest.mark.parametrize("session_id", ["", "x" * 201, 3, "\ud800"])
+def test_an_id_that_cannot_be_is_refused_when_the_tool_is_made(session_id: Any) -> None:
+    with pytest.raises(UsageError, match="session_id"):
+        reasonry.thinking_tool(session_id, store=MemoryStore())
+
+
+async def test_a_store_that_cannot_be_is_an_error_of_ours(tmp_path: Path, closing: None) -> None:
+    with pytest.raises((StoreError, UsageError)):
+        await reasonry.thinking_tool(store=str(tmp_path))(**CALL)
+    with pytest.raises(UsageError):
+        reasonry.thinking_tool(store="redis://host")
+
+
+async def test_the_session_of_a_run_is_read_from_its_journal_and_not_thought_in() -> None:
+    store, strategy = MemoryStore(), STRATEGIES["chain_of_thought"]
+    engine = Engine(store, STRATEGIES)
+    order = Order(strategy=strategy, problem="Which way?", options=strategy.options(), budget=Budget(calls=9))
+    result = await engine.drive(await engine.accept(order), Performers(ByExample()))
+    session = await reasonry.get_session(result.session_id, store=store)
+    assert session is not None
+    assert session["runId"] == result.run_id
+    assert session["thoughtHistoryLength"] == len(session["thoughts"]) > 1
+    assert all(one["stage"] in strategy.by_name for one in session["thoughts"])
+    with pytest.raises(ConflictError):
+        await reasonry.thinking_tool(store=store)(**CALL, sessionId=result.session_id)
+
+
+def test_importing_the_tool_imports_no_framework() -> None:
+    script = (
+        "import sys, reasonry; reasonry.thinking_tool; import reasonry.surfaces.python.adapters\n"
+        "print([m for m in ('pydantic_ai', 'openai', 'anthropic', 'langchain_core', 'mcp') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# -- OpenAI
+
+
+def openai_call(arguments: Any) -> Any:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return SimpleNamespace(id="call_1", function=SimpleNamespace(name="sequentialthinking", arguments=text))
+
+
+async def test_openai_gets_a_function_and_an_answer(tool: ThinkingTool) -> None:
+    entry = adapters.openai_tool(tool)
+    assert entry["function"]["parameters"] == tool.input_schema
+    message = await adapters.answer_openai(tool, openai_call(CALL))
+    assert (message["role"], message["tool_call_id"]) == ("tool", "call_1")
+    assert json.loads(message["content"])["thoughtHistoryLength"] == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", ["{", "[]", "", "[" * 100_000, {"thought": "x"}, {**CALL, "stage": "zzz"}]
+)
+async def test_what_is_refused_is_answered_with_the_error(tool: ThinkingTool, arguments: Any) -> None:
+    message = await adapters.answer_openai(tool, openai_call(arguments))
+    assert json.loads(message["content"])["error"]["code"] == "invalid_request"
+
+
+# -- Anthropic
+
+
+async def test_anthropic_gets_a_tool_and_a_result_block(tool: ThinkingTool) -> None:
+    assert adapters.anthropic_tool(tool)["input_schema"] == tool.input_schema
+    block = SimpleNamespace(id="toolu_1", name="sequentialthinking", input=CALL)
+    result = await adapters.answer_anthropic(tool, block)
+    assert (result["type"], result["tool_use_id"], result["is_error"]) == ("tool_result", "toolu_1", False)
+    refused = await adapters.answer_anthropic(tool, SimpleNamespace(id="toolu_2", input={}))
+    assert refused["is_error"] is True
+
+
+# -- pydantic-ai
+
+
+async def test_a_pydantic_ai_agent_thinks_with_the_tool_and_corrects_itself(tool: ThinkingTool) -> None:
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelResponse,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+    )
+    from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+    def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        assert [one.name for one in info.function_tools] == ["sequentialthinking"]
+        last = messages[-1].parts[-1]
+        if not isinstance(last, ToolReturnPart):
+            return ModelResponse(parts=[ToolCallPart("sequentialthinking", {**CALL, "revisesThought": 7})])
+        assert isinstance(last.content, dict)
+        if "error" in last.content:
+            return ModelResponse(parts=[ToolCallPart("sequentialthinking", CALL)])
+        return ModelResponse(parts=[TextPart(f"after {last.content['thoughtHistoryLength']}")])
+
+    agent = Agent(FunctionModel(play), toolsets=[adapters.pydantic_ai_toolset(tool)])
+    assert (await agent.run("think")).output == "after 1"
+    (session,) = await tool._sessions.store.sessions()
+    assert session.thoughts == 1
+
+
+# -- LangChain
+
+
+async def test_langchain_gets_a_structured_tool(tool: ThinkingTool) -> None:
+    pytest.importorskip("langchain_core")
+    made = adapters.langchain_tool(tool)
+    assert made.name == "sequentialthinking"
+    reply = await made.ainvoke(CALL)
+    assert reply["thoughtHistoryLength"] == 1
+    more = await made.ainvoke({**CALL, "sessionId": reply["sessionId"], "revisesThought": 5})
+    assert more["error"]["field"] == "revisesThought"
