@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec.structs import replace
-
 from .core.budget import Budget
+from .core.events import Answered
 from .core.options import read_options
 from .core.strategy import Strategy
-from .errors import NotFoundError, TooLargeError, UsageError
+from .errors import ModelError, TooLargeError, UsageError
+from .runtime.coach import CALLER, Coach
+from .runtime.documents import rows_of_run
 from .runtime.engine import Engine, Order
 from .runtime.journal import Crew, Folded
 from .runtime.observe import Observer
 from .runtime.perform import Performers, Policy
-from .runtime.ports import Model, Store, Verifier
+from .runtime.ports import Model, OnText, Question, Store, Verifier
 from .runtime.result import Result
+from .runtime.session_settings import SessionSettings
+from .runtime.sessions import Sessions
 from .strategies import STRATEGIES, resolve
 
 MAX_PROBLEM_CHARS = 100_000
@@ -122,6 +125,12 @@ class App:
 
         if spec is not None and not isinstance(spec, str):
             return spec
+        if spec == CALLER:
+            raise UsageError(
+                "this run's questions are answered by its caller: use `reasonry coach answer`, or name --model to "
+                "hand it over",
+                option="model",
+            )
         if spec is None:
             spec, self.model_why = default_model(problem, self.environ)
         model = open_model(spec)
@@ -145,6 +154,50 @@ class App:
 
         return Catalog.of(tools)
 
+    # -- thinking by others
+
+    def sessions(self) -> Sessions:
+        """Return the guided sessions of the store."""
+        return Sessions(
+            self.store,
+            self.strategies,
+            SessionSettings.from_environ(self.environ),
+            run_thoughts=self._thoughts_of,
+        )
+
+    async def _thoughts_of(self, run_id: str) -> Any:
+        _, run, _ = await self.engine.read(run_id)
+        return rows_of_run(run.thoughts)
+
+    def coach(self) -> Coach:
+        """Return the coached runs of the store."""
+        return Coach(self.engine)
+
+    async def coach_start(
+        self, problem: str, strategy: str, options: Mapping[str, Any], budget: Budget, team: Team
+    ) -> dict[str, Any]:
+        """Start a coached run; only the team's verifier and tools work on it."""
+        order, who = self.order(problem, strategy, options, budget, replace_model(team))
+        return await self.coach().start(order, who)
+
+    async def coach_answer(
+        self, run_id: str, answers: Sequence[Any], team: Team | None = None
+    ) -> dict[str, Any]:
+        """Take answers to a coached run."""
+        _, run, _ = await self.engine.read(run_id)
+        who, _ = self.performers(replace_model(self._crew_again(team or Team(), run)), run.begun.problem)
+        return await self.coach().answer(run_id, answers, who)
+
+    @staticmethod
+    def _crew_again(team: Team, run: Folded) -> Team:
+        """Return the crew a run had, with what is named anew."""
+        return Team(
+            model=team.model or run.crew.model,
+            judge_model=team.judge_model or run.crew.judge_model,
+            verifier=team.verifier or run.crew.verifier,
+            tools=team.tools,
+        )
+
     # -- runs
 
     async def solve(self, order: Order, who: Performers, observer: Observer | None = None) -> Result:
@@ -161,16 +214,7 @@ class App:
     ) -> Result:
         """Go on with a run, with the crew it began with or another one."""
         _, run, _ = await self.engine.read(run_id)
-        team = team or Team()
-        who, crew = self.performers(
-            Team(
-                model=team.model or run.crew.model,
-                judge_model=team.judge_model or run.crew.judge_model,
-                verifier=team.verifier or run.crew.verifier,
-                tools=team.tools,
-            ),
-            run.begun.problem,
-        )
+        who, crew = self.performers(self._crew_again(team or Team(), run), run.begun.problem)
         _rewind(who.model, run)
         changed = None if crew == run.crew else crew
         return await self.engine.resume(run_id, who, observer, budget=budget, crew=changed)
@@ -187,12 +231,7 @@ class App:
         """Start a new run from a point of another and drive it."""
         _, run, _ = await self.engine.read(run_id)
         merged = {**run.begun.options, **options}
-        full = Team(
-            model=team.model or run.crew.model,
-            judge_model=team.judge_model or run.crew.judge_model,
-            verifier=team.verifier or run.crew.verifier,
-            tools=team.tools,
-        )
+        full = self._crew_again(team, run)
         order, who = self.order(run.begun.problem, run.strategy, merged, budget or run.budget, full)
         forked = await self.engine.fork(run_id, order, at)
         if team.model is None:
@@ -232,15 +271,19 @@ def _rewind(model: Model, run: Folded) -> None:
         rewind(run.asked_stages())
 
 
-async def with_app(app: App, work: Callable[[App], Awaitable[Any]]) -> Any:
-    """Do some work with an app and close it."""
-    async with app:
-        return await work(app)
+class _Caller:
+    """Stands where the model would in a coached run: the caller's answers come in by themselves."""
+
+    name = CALLER
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        """Refuse: a coached drive leaves questions to the caller."""
+        raise ModelError(f"question {question.id} is the caller's to answer")
+
+    async def close(self) -> None:
+        """Do nothing."""
 
 
-def budget_of(budget: Budget, **limits: Any) -> Budget:
-    """Return a budget with some limits set anew."""
-    return replace(budget, **{name: value for name, value in limits.items() if value is not None})
-
-
-__all__ = ["App", "NotFoundError", "Team", "check_problem"]
+def replace_model(team: Team) -> Team:
+    """Return the team with the caller in the model's place."""
+    return replace(team, model=_Caller(), judge_model=None)

@@ -62,10 +62,13 @@ class ProviderModel:
             raise ModelError(message, code="provider_timeout", retryable=True) from None
 
     async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
+        from .sdk_transport import all_closed
+
         ask, native = question.ask, self._native and question.ask.form is not None
         request = _request(ask), self._settings(ask), _parameters(ask, question.stage, native)
         try:
-            response = await self._stream(request, on_text) if on_text else await self._send(request)
+            async with all_closed():
+                response = await self._stream(request, on_text) if on_text else await self._send(request)
         except ModelError:
             raise
         except Exception as error:

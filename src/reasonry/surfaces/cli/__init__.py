@@ -22,17 +22,55 @@ app.command(f"{_HERE}.solve:solve", name="solve", help="Solve a problem with a s
 app.command(f"{_HERE}.strategies:strategies", name="strategies", help="Show the strategies, or one of them.")
 app.command(f"{_HERE}.doctor:doctor", name="doctor", help="Say what is installed and what would be used.")
 
-runs = App(name="runs", help="List, show, resume, fork, replay and cancel runs.")
-for _name, _help in {
-    "list": "List runs, newest first.",
-    "show": "Show one run: its path, questions, events and result.",
-    "resume": "Go on with a run after a crash, a cancellation or a limit.",
-    "fork": "Start a new run from a point of another.",
-    "replay": "Walk a run again without a model and compare.",
-    "cancel": "End a run; it can be resumed.",
-}.items():
-    runs.command(f"{_HERE}.runs:{_name}_", name=_name, help=_help)
-app.command(runs)
+app.command(f"{_HERE}.think:think", name="think", help="Record one thought of a session.")
+app.command(f"{_HERE}.mcp:mcp", name="mcp", help="Serve MCP over standard input and output.")
+
+
+def _group(name: str, module: str, help: str, commands: dict[str, str]) -> None:
+    group = App(name=name, help=help)
+    for command, line in commands.items():
+        group.command(f"{_HERE}.{module}:{command}_", name=command, help=line)
+    app.command(group)
+
+
+_group(
+    "runs",
+    "runs",
+    "List, show, resume, fork, replay and cancel runs.",
+    {
+        "list": "List runs, newest first.",
+        "show": "Show one run: its path, questions, events and result.",
+        "resume": "Go on with a run after a crash, a cancellation or a limit.",
+        "fork": "Start a new run from a point of another.",
+        "replay": "Walk a run again without a model and compare.",
+        "cancel": "End a run; it can be resumed.",
+    },
+)
+_group(
+    "sessions",
+    "sessions",
+    "List, show, search, export, import, delete and pin sessions.",
+    {
+        "list": "List sessions, last used first.",
+        "show": "Draw a session: main line, branches, revisions, stages.",
+        "search": "Find thoughts that contain a text.",
+        "export": "Write a session out as JSON, Markdown or Mermaid.",
+        "import": "Take a session in.",
+        "delete": "Forget a session for good.",
+        "pin": "Keep a session from expiring.",
+    },
+)
+_group(
+    "coach",
+    "coach",
+    "Run a strategy whose questions you answer.",
+    {
+        "start": "Start a run whose questions you answer.",
+        "answer": "Answer questions of a run.",
+        "status": "Say where a run stands and what it asks.",
+        "cancel": "End a run.",
+    },
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

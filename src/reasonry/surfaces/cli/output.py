@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
-from ...errors import ReasonryError
+from ...errors import ReasonryError, UsageError
 from .. import present
 
 
@@ -22,6 +23,19 @@ def print_document(document: Any) -> None:
 def print_line(text: str = "") -> None:
     """Print one line on standard output, inert."""
     _write(sys.stdout, present.inert(text))
+
+
+def write_text(path: Path, content: Any) -> None:
+    """Write a document as JSON, or text as it is, to a file.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", path=str(path)) from None
 
 
 def print_note(text: str) -> None:

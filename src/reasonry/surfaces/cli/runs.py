@@ -50,7 +50,9 @@ def list_(
         print_document({"runs": [msgspec.to_builtins(row) for row in rows], "next": cursor})
         return 0
     for row in rows:
-        when = datetime.datetime.fromtimestamp(row.created_at_ms / 1000).strftime("%Y-%m-%d %H:%M")
+        when = (
+            datetime.datetime.fromtimestamp(row.created_at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
+        )
         answer = (
             f" → {present.clipped(row.answer, 40)}"
             if row.answer

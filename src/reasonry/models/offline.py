@@ -1,0 +1,154 @@
+"""A model that is no language model: it computes. Solves number puzzles exactly and refuses the rest.
+
+It gets the questions that any model gets and answers them from their `facts`, so a search over it is a real search:
+it proposes moves, some of which lead nowhere, and values them by whether the target can still be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from ..core.arithmetic import (
+    Move,
+    Puzzle,
+    Standing,
+    follow,
+    legal_moves,
+    moves_of,
+    read_puzzle,
+    shown,
+    solve_numbers,
+)
+from ..core.budget import Usage
+from ..core.events import Answered
+from ..errors import ModelError
+from ..runtime.ports import OnText, Question
+
+
+class OfflineModel:
+    """Exact rational arithmetic behind the model port."""
+
+    name = "offline"
+
+    @staticmethod
+    def serves(problem: str) -> bool:
+        """Whether it can do anything with a problem."""
+        return read_puzzle(problem) is not None
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        """Answer a question about a number puzzle.
+
+        Raises:
+            ModelError: `model_refused`: it is no such question.
+        """
+        facts = question.ask.facts
+        puzzle = read_puzzle(str(facts.get("problem", "")))
+        reply = None if puzzle is None else self._reply(puzzle, facts)
+        if reply is None:
+            raise ModelError(
+                "the offline model only solves number puzzles, such as “Use 4, 9, 10 and 13 to make 24”, with 2 to 6 "
+                "numbers, by tree_of_thoughts; for anything else name a model with --model",
+                code="model_refused",
+            )
+        text = msgspec.json.encode(reply).decode()
+        if on_text is not None:
+            on_text(text)
+        return Answered(text, usage=Usage(usd=0.0), model=self.name, native=True)
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to give back."""
+
+    def _reply(self, puzzle: Puzzle, facts: Mapping[str, Any]) -> dict[str, Any] | None:
+        path = [str(step) for step in facts.get("path", ())]
+        match facts.get("kind"):
+            case "propose":
+                return {"thoughts": propose(puzzle, path, int(facts["count"]), int(facts["steps_left"]))}
+            case "value":
+                thoughts = [str(one) for one in facts["thoughts"]]
+                return {"scores": value(puzzle, path, thoughts)}
+            case "answer":
+                return {"answer": close(puzzle, path)}
+            case _:
+                return None
+
+
+def propose(puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int) -> list[str]:
+    """Return up to `count` next thoughts: the one that leads to the target, if there is one, then others.
+
+    A thought is as many moves as it takes to be through within `steps_left` thoughts.
+    """
+    standing = follow(puzzle, path)
+    moves = len(standing.left) - 1
+    size = -(-moves // max(steps_left, 1))
+    thoughts: list[str] = []
+    for line in _lines(puzzle, standing.numbers, size):
+        text = _written(standing, line)
+        if text not in thoughts:
+            thoughts.append(text)
+        if len(thoughts) == count:
+            break
+    return thoughts or [f"nothing is left to do with {', '.join(map(shown, standing.numbers))}"]
+
+
+def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator[list[Move]]:
+    solution = solve_numbers(numbers, puzzle.target)
+    if solution is not None:
+        yield moves_of(solution)[:size]
+    # The rest look plausible: whole results first, then those near the target.
+    ranked = sorted(legal_moves(numbers), key=lambda move: _appeal(move, puzzle.target))
+    for move in ranked:
+        line, left = [move], _after(numbers, move)
+        while len(line) < size and len(left) > 1:
+            following = min(legal_moves(left), key=lambda one: _appeal(one, puzzle.target))
+            line, left = [*line, following], _after(left, following)
+        yield line
+
+
+def _appeal(move: Move, target: Fraction) -> tuple[bool, Fraction]:
+    return move.result.denominator != 1 or move.result <= 0, abs(move.result - target)
+
+
+def _after(numbers: tuple[Fraction, ...], move: Move) -> tuple[Fraction, ...]:
+    left = list(numbers)
+    left.remove(move.a)
+    left.remove(move.b)
+    return tuple(sorted([*left, move.result]))
+
+
+def _written(standing: Standing, line: Sequence[Move]) -> str:
+    left = standing.numbers
+    for move in line:
+        left = _after(left, move)
+    return f"{'; '.join(map(str, line))} (left: {' '.join(map(shown, left))})"
+
+
+def value(puzzle: Puzzle, path: Sequence[str], thoughts: Sequence[str]) -> dict[str, float]:
+    """Return a score for each thought, by position.
+
+    1 for one that arrives, 0 for one that cannot arrive any more, and between them the nearer the higher, so that a
+    search on its way sees its best score rise with every step.
+    """
+    before = follow(puzzle, path).moves
+    return {
+        str(number): _score(puzzle, follow(puzzle, [*path, thought]), before)
+        for number, thought in enumerate(thoughts, 1)
+    }
+
+
+def _score(puzzle: Puzzle, standing: Standing, before: int) -> float:
+    if standing.fault or standing.moves == before or solve_numbers(standing.numbers, puzzle.target) is None:
+        return 0.0
+    done, whole = standing.moves, len(puzzle.numbers) - 1
+    return round(0.5 + 0.5 * done / whole, 4)
+
+
+def close(puzzle: Puzzle, path: Sequence[str]) -> str | None:
+    """Return the path as one expression with its target, or None if it does not arrive."""
+    standing = follow(puzzle, path)
+    if standing.fault or len(standing.left) != 1 or standing.left[0].value != puzzle.target:
+        return None
+    return f"{standing.left[0]} = {shown(puzzle.target)}"

@@ -1,0 +1,121 @@
+"""`reasonry coach`: the engine runs the algorithm, whoever sits at the shell answers its questions."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ...app import DEFAULT_STRATEGY, App
+from ...core.budget import Budget
+from ...errors import UsageError
+from .. import present
+from .output import print_document, print_line, print_note
+from .settings import Common, Limits, Workers, pairs, run_async, with_app
+
+
+def start_(
+    problem: str,
+    /,
+    *,
+    strategy: str = DEFAULT_STRATEGY,
+    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    workers: Workers = Workers(),
+    limits: Limits = Limits(),
+    common: Common = Common(),
+) -> int:
+    """Start a run whose questions you answer.
+
+    Parameters
+    ----------
+    problem
+        What is to be solved.
+    strategy
+        The way of thinking; `reasonry strategies` lists them.
+    option
+        An option of the strategy, as NAME=VALUE; may be repeated.
+    """
+
+    async def work(app: App) -> dict[str, Any]:
+        return await app.coach_start(
+            problem, strategy, pairs(option), limits.budget() or Budget(), workers.team()
+        )
+
+    return _show(work, common)
+
+
+def answer_(run_id: str, /, *, answers: Path | None = None, common: Common = Common()) -> int:
+    """Answer questions of a run: {"answers": [{"id": …, "answer": …}]}.
+
+    Parameters
+    ----------
+    run_id
+        As `coach start` gave it.
+    answers
+        The file with the answers; without it, standard input.
+    """
+    given = _read_answers(answers)
+    return _show(lambda app: app.coach_answer(run_id, given), common)
+
+
+def status_(run_id: str, /, *, common: Common = Common()) -> int:
+    """Say where a run stands and what it asks.
+
+    Parameters
+    ----------
+    run_id
+        As `coach start` gave it.
+    """
+    return _show(lambda app: app.coach().status(run_id), common)
+
+
+def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
+    """End a run.
+
+    Parameters
+    ----------
+    run_id
+        As `coach start` gave it.
+    """
+    return _show(lambda app: app.coach().cancel(run_id), common)
+
+
+def _read_answers(path: Path | None) -> list[Any]:
+    place = "standard input" if path is None else str(path)
+    try:
+        text = sys.stdin.buffer.read() if path is None else path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{place} cannot be read: {error.strerror}", option="answers") from None
+    try:
+        document = json_.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{place} is not JSON: {error}", option="answers") from None
+    answers = document.get("answers") if isinstance(document, dict) else document
+    if not isinstance(answers, list) or not all(isinstance(one, dict) for one in answers):
+        raise UsageError('answers are {"answers": [{"id": …, "answer": …}]}', option="answers")
+    return answers
+
+
+def _show(work: Callable[[App], Awaitable[dict[str, Any]]], common: Common) -> int:
+    document = run_async(with_app(common.app(), work))
+    result = document.get("result")
+    if common.json:
+        print_document(document)
+    elif result is None:
+        print_note(f"run {document['runId']} · {document['strategy']} · {document['progress']['stage']}")
+        for question in document["questions"]:
+            print_line(f"--- {question['id']} ({question['stage']})")
+            print_line(question["prompt"])
+    else:
+        print_note(
+            f"{result['status']}: {result['termination']['reason']}  {result['termination']['detail']}"
+        )
+        if result["answer"] is not None:
+            print_line(result["answer"])
+    if document["status"] == "failed":
+        return present.exit_code((result or {}).get("termination", {}).get("code", ""))
+    return 0

@@ -1,0 +1,13 @@
+"""`reasonry mcp`: the MCP server over standard input and output."""
+
+from __future__ import annotations
+
+from .settings import Common
+
+
+def mcp(*, common: Common = Common()) -> int:
+    """Serve MCP over standard input and output until the client leaves."""
+    from ..mcp import main
+
+    main(common.store)
+    return 0

@@ -1,0 +1,184 @@
+"""Verifiers: code that proves candidates right or wrong, so that no call is spent on what is known."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from ..core.arithmetic import Puzzle, Standing, check, follow, read_puzzle, shown, solve_numbers
+from ..core.effects import Verify
+from ..core.events import Verified
+from ..errors import SandboxError, UsageError
+from ..runtime.ports import Verifier
+
+FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE")
+
+
+class ArithmeticVerifier:
+    """Follows the moves of a number puzzle exactly.
+
+    Args:
+        target: What is to be made; the numbers are read from the problem.
+    """
+
+    def __init__(self, target: Fraction | int) -> None:
+        self.target = Fraction(target)
+        self.name = f"arithmetic:{shown(self.target)}"
+
+    async def verify(self, claim: Verify) -> Verified:
+        """Look at a candidate; what it cannot read is `unknown`."""
+        puzzle = read_puzzle(claim.problem)
+        if puzzle is None:
+            return Verified("unknown", "the problem is no number puzzle")
+        return judge(Puzzle(puzzle.numbers, self.target), claim)
+
+
+def judge(puzzle: Puzzle, claim: Verify) -> Verified:
+    """Return the verdict on a candidate of a puzzle."""
+    candidate = claim.path[-1] if claim.path else ""
+    right, why = check(candidate, puzzle)
+    if right:
+        whole = candidate.partition("=")[0].strip()
+        return Verified("right", "it is true", answer=f"{whole} = {shown(puzzle.target)}")
+    if claim.final:
+        return Verified("wrong", why)
+    standing = follow(puzzle, claim.path)
+    if standing.fault:
+        return Verified("wrong", standing.fault)
+    if standing.moves == follow(puzzle, claim.path[:-1]).moves:
+        return Verified("unknown", "no move can be read in it")
+    return _arriving(puzzle, standing)
+
+
+def _arriving(puzzle: Puzzle, standing: Standing) -> Verified:
+    left, target = ", ".join(map(shown, standing.numbers)), shown(puzzle.target)
+    if len(standing.left) == 1:
+        if standing.left[0].value == puzzle.target:
+            return Verified("right", "it arrives", answer=f"{standing.left[0]} = {target}")
+        return Verified("wrong", f"it ends with {left}, not {target}")
+    if solve_numbers(standing.numbers, puzzle.target) is None:
+        return Verified("wrong", f"{target} cannot be made from {left}")
+    return Verified("unknown", f"{target} can still be made from {left}")
+
+
+class JsonSchemaVerifier:
+    """Holds final answers to a JSON schema.
+
+    Args:
+        schema: The schema itself.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], name: str = "json-schema") -> None:
+        from jsonschema import Draft202012Validator, SchemaError
+
+        self.name = name
+        try:
+            Draft202012Validator.check_schema(schema)
+        except SchemaError as error:
+            raise UsageError(f"{name} is no JSON schema: {error.message}", option="verifier") from None
+        self._validator = Draft202012Validator(schema)
+
+    @classmethod
+    def open(cls, path: str) -> JsonSchemaVerifier:
+        """Read the schema from a file.
+
+        Raises:
+            UsageError: The file cannot be read or is no schema.
+        """
+        try:
+            schema = json.loads(Path(path).read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise UsageError(f"the schema {path!r} cannot be read: {error}", option="verifier") from None
+        if not isinstance(schema, dict):
+            raise UsageError(f"the schema {path!r} is not an object", option="verifier")
+        return cls(schema, f"json-schema:{path}")
+
+    async def verify(self, claim: Verify) -> Verified:
+        """Look at a final answer; a step on the way is `unknown`."""
+        if not claim.final:
+            return Verified("unknown", "only final answers are held to the schema")
+        try:
+            document = json.loads(claim.path[-1])
+        except (ValueError, RecursionError) as error:
+            return Verified("wrong", f"it is not JSON: {error}")
+        fault = next(iter(self._validator.iter_errors(document)), None)
+        if fault is None:
+            return Verified("unknown", "it fits the schema")
+        return Verified("wrong", f"at {fault.json_path}: {fault.message}"[:500])
+
+
+class CallableVerifier:
+    """Asks a Python callable `(problem, path)`.
+
+    True is right, False wrong, None unknown; text is wrong with that reason; a `Verified` is taken as it is. One that
+    raises has said nothing.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = f"python:{getattr(function, '__name__', type(function).__name__)}"
+
+    async def verify(self, claim: Verify) -> Verified:
+        """Look at a candidate."""
+        try:
+            if inspect.iscoroutinefunction(self.function):
+                verdict = await self.function(claim.problem, list(claim.path))
+            else:
+                verdict = await asyncio.to_thread(self.function, claim.problem, list(claim.path))
+        except Exception as error:
+            return Verified("unknown", f"the verifier failed: {type(error).__name__}: {error}"[:500])
+        return _verdict(verdict)
+
+
+def _verdict(verdict: Any) -> Verified:
+    match verdict:
+        case Verified():
+            return verdict
+        case True:
+            return Verified("right")
+        case False:
+            return Verified("wrong", "the verifier says so")
+        case str():
+            return Verified("wrong", verdict[:500])
+        case _:
+            return Verified("unknown")
+
+
+def open_verifier(spec: str) -> Verifier:
+    """Return the verifier that a user named.
+
+    Raises:
+        UsageError: There is no such verifier, or its file cannot be read; `choices` has the forms.
+        SandboxError: It would run code, and nothing is there to run it safely.
+    """
+    kind, _, rest = spec.partition(":")
+    match kind:
+        case "arithmetic":
+            try:
+                return ArithmeticVerifier(Fraction(rest.strip()))
+            except (ValueError, ZeroDivisionError):
+                raise UsageError(
+                    f"arithmetic: takes a number, such as arithmetic:24, got {rest[:40]!r}", option="verifier"
+                ) from None
+        case "json-schema":
+            return JsonSchemaVerifier.open(rest)
+        case "python":
+            raise SandboxError("there is no sandbox yet in which a verifier's code could run safely")
+        case _:
+            forms = ", ".join(FORMS)
+            raise UsageError(
+                f"There is no verifier {spec[:60]!r}. The forms: {forms}.",
+                option="verifier",
+                choices=list(FORMS),
+            )
+
+
+def verifier_of_offline(problem: str) -> Verifier | None:
+    """Return the verifier that fits a problem of the offline model."""
+    puzzle = read_puzzle(problem)
+    return None if puzzle is None else ArithmeticVerifier(puzzle.target)
