@@ -2,28 +2,189 @@
 
 Nye et al. 2021, "Show Your Work: Scratchpads for Intermediate Computation with Language Models",
 arXiv:2112.00114.
+
+Algorithm, for an input x, with a computation whose state after i steps is s_i:
+
+    s_0 ← the variables of x and their first values      asked                      scratchpad_initialization
+    line_i ~ p(line | x, s_0, line_1, s_1, …)            one small operation        iterative_calculation
+    s_i ← s_{i-1} with what line_i changed               written down, all of it    state_tracking
+    is the result in s_i? or i = limit?                                             continuation_decision
+    y ← read off s_n                                     asked                      result_extraction
+
+*Differs from the paper*: the model is instructed instead of trained on traces; a line and the state after it come
+in one structured reply, one reply a line, and the state is kept by the engine, so a variable that a reply leaves
+out keeps its value; an answer that a verifier proves wrong is read off again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from ..core.strategy import Field, Stage, Strategy
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..core.answer import AnswerReply
+from ..core.closing import Closing, ask_for, settle
+from ..core.effects import Ask, Effect
+from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, go
+
+SYSTEM = """You compute with a scratchpad: one small operation at a time, and after each the value of every \
+variable. Keep each operation so small that it can be checked at a glance; take values from the scratchpad alone, \
+never from memory. You are told at the end what to do now. Reply with one JSON object of the form given there, and \
+nothing else."""
+
+INITIALIZE = """Now set the scratchpad up: every variable the computation needs with its value at the start, and the \
+rule by which they change.
+{"stateVariables": {"name": value, …}, "rule": "…"}"""
+CALCULATE = """Now do the next operation, and write down all variables after it. Set finished to true when the \
+variables hold the result.
+{"calculation": "the operation, written out", "stateVariables": {"name": value, …}, "finished": true or false}"""
+EXTRACT = """Now read the result off the scratchpad, computing nothing new. Give it alone, in the form the problem \
+asks for.
+{"answer": "…"}"""
+STARTED = "Scratchpad: {state}\nRule: {rule}"
+LINE = "{calculation}\nScratchpad: {state}"
+
+Variables = Annotated[dict[str, Any], Meta(description="Every variable with its value.")]
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of scratchpad."""
+
+    max_steps: Annotated[
+        int, Meta(ge=1, le=1000, description="Operations before the result is read off.")
+    ] = 40
+    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Answers after one proved wrong.")] = 1
+    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
+
+
+class Start(Struct, frozen=True, rename="camel"):
+    """The scratchpad before the first operation."""
+
+    state_variables: Variables
+    rule: Annotated[str, Meta(description="How the variables change from step to step.")] = ""
+
+
+class Line(Struct, frozen=True, rename="camel"):
+    """One operation and the state after it."""
+
+    calculation: Annotated[str, Meta(min_length=1, description="The operation, written out.")]
+    state_variables: Variables
+    finished: Annotated[bool, Meta(description="Whether the variables hold the result.")]
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """The scratchpad: its lines as text, and the variables after the last of them."""
+
+    problem: str
+    options: Options
+    lines: tuple[str, ...] = ()
+    variables: dict[str, Any] = {}
+    steps: int = 0
+    finished: bool = False
+    closing: Closing = Closing()
+
+
+def ask_start(state: State) -> tuple[Effect, ...]:
+    """s_0 ← the variables of x."""
+    return (_question(state, "initialize", INITIALIZE),)
+
+
+def keep_start(state: State, answers: tuple[Any, ...]) -> Move:
+    """Write s_0 down."""
+    reply: Start = answers[0].value
+    line = STARTED.format(state=_shown(reply.state_variables), rule=reply.rule or "as the problem says")
+    thought = Thought(line, data={"stateVariables": reply.state_variables})
+    return go(
+        replace(state, lines=(line,), variables=reply.state_variables), "iterative_calculation", thought
+    )
+
+
+def ask_line(state: State) -> tuple[Effect, ...]:
+    """Ask for the next operation."""
+    return (_question(state, "calculate", CALCULATE),)
+
+
+def keep_line(state: State, answers: tuple[Any, ...]) -> Move:
+    """Do it: what it changed goes into the state."""
+    reply: Line = answers[0].value
+    variables = {**state.variables, **reply.state_variables}
+    line = LINE.format(calculation=reply.calculation, state=_shown(variables))
+    state = replace(
+        state,
+        lines=(*state.lines, line),
+        variables=variables,
+        steps=state.steps + 1,
+        finished=reply.finished,
+    )
+    return go(state, "state_tracking", reply.calculation)
+
+
+def track(state: State, _: tuple[Any, ...]) -> Move:
+    """Write s_i down."""
+    thought = Thought(_shown(state.variables), data={"stateVariables": state.variables})
+    return go(state, "continuation_decision", thought)
+
+
+def decide(state: State, _: tuple[Any, ...]) -> Move:
+    """Go on unless the result is there or the steps are used up."""
+    ends = state.finished or state.steps >= state.options.max_steps
+    return go(state, "result_extraction" if ends else "iterative_calculation")
+
+
+def ask_result(state: State) -> tuple[Effect, ...]:
+    """Ask for y, then have it looked at."""
+    return ask_for(state, state.lines, _question(state, "extract", EXTRACT))
+
+
+def outcome(state: State) -> Outcome:
+    """Return the result; before there is one, the variables as they stand."""
+    closing = state.closing
+    document = {"steps": state.steps, "state_variables": state.variables, **closing.document}
+    answer = closing.answer
+    if answer is None and state.steps and not closing.objections:
+        answer = _shown(state.variables)
+    if state.steps >= state.options.max_steps and not (state.finished or closing.proved):
+        return Outcome(answer, "max_steps", f"the computation was cut after {state.steps} steps", document)
+    return Outcome(answer, document=document)
+
+
+def progress(state: State) -> dict[str, Any]:
+    """Return how far the computation is."""
+    return {"steps": state.steps, "max_steps": state.options.max_steps, "state_variables": state.variables}
+
+
+def _question(state: State, kind: str, task: str) -> Ask:
+    prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.closing.objections, task])
+    return Ask(prompt, SYSTEM, {"kind": kind, "problem": state.problem, "state_variables": state.variables})
+
+
+def _shown(variables: dict[str, Any]) -> str:
+    values = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in variables.items()]
+    return ", ".join(values) or "(empty)"
+
 
 _STATE = {"type": "object", "description": "Every variable with its value now."}
 _FINISHED = {"type": "boolean", "description": "Whether the state holds the result."}
 
-SCRATCHPAD: Strategy[Any, Any] = Strategy(
+SCRATCHPAD: Strategy[State, Options] = Strategy(
     name="scratchpad",
     title="Scratchpad",
     source="arXiv:2112.00114",
     summary="Computes in small steps with the state written down: for algorithms and long calculations.",
+    options=Options,
+    state=State,
+    begin=lambda problem, options: State(problem, options),
+    outcome=outcome,
+    progress=progress,
     stages=(
         Stage(
             "problem_reception",
             ("scratchpad_initialization",),
             description="Take in the problem.",
             guidance="Say what is to be computed and from what.",
+            absorb=lambda state, _: go(state, "scratchpad_initialization"),
         ),
         Stage(
             "scratchpad_initialization",
@@ -32,12 +193,27 @@ SCRATCHPAD: Strategy[Any, Any] = Strategy(
             guidance="Name every variable the computation needs, its value at the start, and the rule by "
             "which they change.",
             fields=(Field("stateVariables", _STATE),),
+            ask=ask_start,
+            absorb=keep_start,
+            reply=Start,
+            example={
+                "stateVariables": {"carry": 0, "digits": []},
+                "rule": "Add digit by digit from the right.",
+            },
         ),
         Stage(
             "iterative_calculation",
             ("state_tracking",),
             description="Do one small step of the computation.",
             guidance="One operation that can be checked at a glance, on the values as they stand.",
+            ask=ask_line,
+            absorb=keep_line,
+            reply=Line,
+            example={
+                "calculation": "9 + 7 = 16",
+                "stateVariables": {"carry": 1, "digits": [6]},
+                "finished": True,
+            },
         ),
         Stage(
             "state_tracking",
@@ -45,6 +221,7 @@ SCRATCHPAD: Strategy[Any, Any] = Strategy(
             description="Write the state down.",
             guidance="List all variables after the step, changed or not; later steps read only this.",
             fields=(Field("stateVariables", _STATE),),
+            absorb=track,
         ),
         Stage(
             "continuation_decision",
@@ -53,12 +230,17 @@ SCRATCHPAD: Strategy[Any, Any] = Strategy(
             guidance="Go back for another step while something is left to compute; "
             "extract the result as soon as the state holds it.",
             fields=(Field("finished", _FINISHED, required=False),),
+            absorb=decide,
         ),
         Stage(
             "result_extraction",
             ("final_response",),
             description="Read the result off the state.",
             guidance="Take the result from the last state as it stands there; compute nothing new.",
+            ask=ask_result,
+            absorb=settle,
+            reply=AnswerReply,
+            example={"answer": "86"},
         ),
         Stage(
             "final_response",

@@ -1,35 +1,260 @@
 """Self-ask: ask and answer the sub-questions a question rests on, one by one, before the question itself.
 
 Press et al. 2022, "Measuring and Narrowing the Compositionality Gap in Language Models", arXiv:2210.03350.
+
+Algorithm, for a question x, with sub-questions q_i and their answers a_i:
+
+    are follow-up questions needed? q_1                     asked                    problem_decomposition
+    q_i                                                     put as it was asked      sub_question_formulation
+    a_i ~ p(a | x, q_1, a_1, …, q_i), or tool(q_i)          by itself, or looked up  sub_question_answering
+    what follows for x from a_1 … a_i; q_{i+1}, or none     asked                    answer_integration
+    another one? or i = limit?                                                       completion_check
+    y ~ p(y | x, q_1, a_1, …, q_n, a_n)                     asked                    solution_formulation
+
+*Differs from the paper*: instructions replace the worked examples; each turn is a structured reply of its own, so
+that a tool can step in; a tool that fails leaves its question unanswered and says so; a question that needs no
+follow-up goes through the stages without asking; an answer that a verifier proves wrong is asked for again, up to
+`max_repairs` times.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from ..core.strategy import Field, Stage, Strategy
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..core.answer import Answer, AnswerReply
+from ..core.closing import Closing, ask_for, settle
+from ..core.effects import Ask, CallTool, Effect
+from ..core.events import Failed, Reply
+from ..core.evidence import evidence_text
+from ..core.parse import Unreadable
+from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go
+from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool
+
+SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
+without knowing the main question, and names what it is about instead of pointing back. You are told at the end \
+what to do now. Reply with one JSON object of the form given there, and nothing else."""
+
+DECOMPOSE = """Now say whether follow-up questions are needed, and ask the first one; null if none is needed.
+{"thought": "what the answer rests on", "subQuestion": "…" or null}"""
+ANSWER_ONE = """Now answer this follow-up question in a few words. If you do not know, say that you do not.
+{"subQuestionAnswer": "…"}"""
+INTEGRATE = """Now say what follows for the question, and ask the next follow-up; null if nothing is missing.
+{"thought": "what is known now, what is missing", "subQuestion": "…" or null}"""
+SOLVE = """Now answer the question from the intermediate answers. Give the answer alone, in the form asked for.
+{"answer": "…"}"""
+
+FOLLOW_UP = "Follow up: {question}"
+INTERMEDIATE = "Intermediate answer: {answer}"
+UNANSWERED = "(none: {why})"
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of self-ask."""
+
+    tools: Annotated[
+        tuple[ToolCard, ...], Meta(description="What may be called, from the run's catalog.")
+    ] = ()
+    tool: Annotated[
+        str | None, Meta(description="Tool that answers the sub-questions; none: the model does.")
+    ] = None
+    max_questions: Annotated[int, Meta(ge=1, le=200, description="Sub-questions at most.")] = 8
+    max_answer_chars: Annotated[int, Meta(ge=100, description="How much of a result is used.")] = 2_000
+    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Answers after one proved wrong.")] = 1
+    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
+
+    def __post_init__(self) -> None:
+        if self.tool is not None and card_named(self.tools, self.tool) is None:
+            raise ValueError(no_such_tool(self.tools, self.tool))
+
+
+class FollowUp(Struct, frozen=True, rename="camel"):
+    """What is known, and what to ask next."""
+
+    thought: Annotated[str, Meta(description="What is known now, and what is missing.")]
+    sub_question: Annotated[str | None, Meta(description="The next sub-question; null: none is needed.")] = (
+        None
+    )
+
+
+class SubAnswer(Struct, frozen=True, rename="camel"):
+    """The answer to a sub-question."""
+
+    sub_question_answer: Answer
+
+    def __post_init__(self) -> None:
+        if not str(self.sub_question_answer).strip():
+            raise ValueError("the answer is empty; if you do not know it, say so")
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """The questions and answers so far, as text, and the question that is open."""
+
+    problem: str
+    options: Options
+    lines: tuple[str, ...] = ()
+    hops: tuple[tuple[str, str], ...] = ()
+    """(q_i, a_i), in order."""
+    thought: str = ""
+    """What followed from the last answer."""
+    question: str | None = None
+    closing: Closing = Closing()
+
+
+def ask_first(state: State) -> tuple[Effect, ...]:
+    """Ask whether follow-up questions are needed."""
+    return (_question(state, "decompose", DECOMPOSE),)
+
+
+def ask_next(state: State) -> tuple[Effect, ...]:
+    """Ask what follows from a_1 … a_i; nothing if nothing was asked."""
+    return () if state.question is None else (_question(state, "integrate", INTEGRATE),)
+
+
+def keep_first(state: State, answers: tuple[Any, ...]) -> Move:
+    """Take q_1, or the word that none is needed."""
+    return _follow_up(state, answers[0].value, "sub_question_formulation")
+
+
+def keep_next(state: State, answers: tuple[Any, ...]) -> Move:
+    """Take q_{i+1}, or the word that none is needed."""
+    if not answers:
+        return go(state, "completion_check")
+    return _follow_up(state, answers[0].value, "completion_check")
+
+
+def put(state: State, _: tuple[Any, ...]) -> Move:
+    """Put q_i, if there is one."""
+    if state.question is None:
+        return go(state, "sub_question_answering")
+    thought = Thought(state.question, data={"subQuestion": state.question})
+    lines = (*state.lines, FOLLOW_UP.format(question=state.question))
+    return go(replace(state, lines=lines), "sub_question_answering", thought)
+
+
+def ask_one(state: State) -> tuple[Effect, ...]:
+    """Ask for a_i ~ p(a | …, q_i), or call tool(q_i)."""
+    if state.question is None:
+        return ()
+    if state.options.tool is None:
+        return (_question(state, "sub_answer", ANSWER_ONE),)
+    card = card_named(state.options.tools, state.options.tool)
+    assert card is not None, "checked when the options were read"
+    arguments = arguments_for(card, state.question)
+    return (
+        CallTool(card.name, {"query": state.question} if isinstance(arguments, Unreadable) else arguments),
+    )
+
+
+def keep_one(state: State, answers: tuple[Any, ...]) -> Move:
+    """Take a_i; a tool that failed has none, a model that failed ends the run."""
+    if not answers or state.question is None:
+        return go(state, "answer_integration")
+    result = answers[0]
+    if isinstance(result, Failed):
+        if state.options.tool is None:
+            return fail(state, "error", result.message, result.code)
+        answer = UNANSWERED.format(why=result.message)
+    else:
+        value = result.value.sub_question_answer if isinstance(result, Reply) else result.value
+        answer = _cut(evidence_text(value).strip() or "(nothing)", state.options.max_answer_chars)
+    state = replace(
+        state,
+        lines=(*state.lines, INTERMEDIATE.format(answer=answer)),
+        hops=(*state.hops, (state.question, answer)),
+    )
+    return go(state, "answer_integration", Thought(answer, data={"subQuestionAnswer": answer}))
+
+
+def decide(state: State, _: tuple[Any, ...]) -> Move:
+    """Ask on while there is a question and room for it."""
+    asks_on = state.question is not None and len(state.hops) < state.options.max_questions
+    return go(state, "sub_question_formulation" if asks_on else "solution_formulation")
+
+
+def ask_answer(state: State) -> tuple[Effect, ...]:
+    """Ask for y ~ p(y | x, q_1, a_1, …), then have it looked at."""
+    return ask_for(state, state.lines, _question(state, "answer", SOLVE))
+
+
+def outcome(state: State) -> Outcome:
+    """Return the answer; before there is one, what followed from the last sub-answer."""
+    closing = state.closing
+    hops = [{"question": question, "answer": answer} for question, answer in state.hops]
+    document = {"sub_questions": hops, **closing.document}
+    if closing.answer is None and not closing.objections:
+        return Outcome(state.thought if state.hops and state.thought else None, document=document)
+    if state.question is not None and not closing.proved:
+        detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
+        return Outcome(closing.answer, "max_questions", detail, document)
+    return Outcome(closing.answer, document=document)
+
+
+def progress(state: State) -> dict[str, Any]:
+    """Return how many sub-questions have been answered."""
+    return {"sub_questions": len(state.hops), "max_questions": state.options.max_questions}
+
+
+def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
+    question = (reply.sub_question or "").strip() or None
+    data = {} if question is None else {"subQuestion": question}
+    thought = reply.thought.strip()
+    lines = (*state.lines, thought) if thought else state.lines
+    state = replace(state, lines=lines, thought=thought, question=question)
+    return go(state, to, Thought(thought or question or "No further question is needed.", data=data))
+
+
+def _question(state: State, kind: str, task: str) -> Ask:
+    prompt = "\n\n".join([f"Question: {state.problem}", *state.lines, *state.closing.objections, task])
+    facts = {
+        "kind": kind,
+        "problem": state.problem,
+        "question": state.question,
+        "hops": [list(hop) for hop in state.hops],
+    }
+    return Ask(prompt, SYSTEM, facts)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
+
 
 _QUESTION = {"type": "string", "minLength": 1, "description": "One question that can be answered by itself."}
 _ANSWER = {"type": "string", "minLength": 1, "description": "Its answer, in a few words."}
 _COMPLETE = {"type": "boolean", "description": "Whether no further question is needed."}
 
-SELF_ASK: Strategy[Any, Any] = Strategy(
+SELF_ASK: Strategy[State, Options] = Strategy(
     name="self_ask",
     title="Self-Ask",
     source="arXiv:2210.03350",
     summary="Answers the sub-questions first, by itself or with a tool: for questions of several hops.",
+    options=Options,
+    state=State,
+    begin=lambda problem, options: State(problem, options),
+    outcome=outcome,
+    progress=progress,
     stages=(
         Stage(
             "problem_reception",
             ("problem_decomposition",),
             description="Take in the question.",
             guidance="Say what is asked and in which form the answer is wanted.",
+            absorb=lambda state, _: go(state, "problem_decomposition"),
         ),
         Stage(
             "problem_decomposition",
             ("sub_question_formulation",),
             description="See what the answer rests on.",
             guidance="Say whether the question can be answered directly; if not, which facts it rests on.",
+            ask=ask_first,
+            absorb=keep_first,
+            reply=FollowUp,
+            example={
+                "thought": "It rests on who was president then.",
+                "subQuestion": "Who was president in 1967?",
+            },
         ),
         Stage(
             "sub_question_formulation",
@@ -38,6 +263,7 @@ SELF_ASK: Strategy[Any, Any] = Strategy(
             guidance="Ask for one fact that is still missing, so that it can be answered without the main "
             "question; put in what earlier answers have settled.",
             fields=(Field("subQuestion", _QUESTION),),
+            absorb=put,
         ),
         Stage(
             "sub_question_answering",
@@ -45,12 +271,21 @@ SELF_ASK: Strategy[Any, Any] = Strategy(
             description="Answer the sub-question.",
             guidance="Answer it alone, from what you know or by looking it up; say so if you cannot.",
             fields=(Field("subQuestionAnswer", _ANSWER),),
+            ask=ask_one,
+            absorb=keep_one,
+            reply=SubAnswer,
+            example={"subQuestionAnswer": "Lyndon B. Johnson"},
+            hears_failures=True,
         ),
         Stage(
             "answer_integration",
             ("completion_check",),
             description="Fit the answer in.",
             guidance="Say what follows for the main question from this answer and those before it.",
+            ask=ask_next,
+            absorb=keep_next,
+            reply=FollowUp,
+            example={"thought": "The president is known; nothing is missing.", "subQuestion": None},
         ),
         Stage(
             "completion_check",
@@ -58,12 +293,17 @@ SELF_ASK: Strategy[Any, Any] = Strategy(
             description="Decide whether another sub-question is needed.",
             guidance="Ask on while a needed fact is missing; formulate the solution when none is.",
             fields=(Field("complete", _COMPLETE, required=False),),
+            absorb=decide,
         ),
         Stage(
             "solution_formulation",
             ("final_response",),
             description="Answer the question from the sub-answers.",
             guidance="Compose the answer from the sub-answers alone.",
+            ask=ask_answer,
+            absorb=settle,
+            reply=AnswerReply,
+            example={"answer": "Lyndon B. Johnson"},
         ),
         Stage(
             "final_response",

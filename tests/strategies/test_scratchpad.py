@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from reasonry.core.effects import Verify
+from reasonry.core.events import Verified
+from reasonry.strategies.scratchpad import SCRATCHPAD
+
+from .walking import in_order, reply, walk
+
+# The paper's first example (figure 2): addition with a carry, digit by digit.
+ADDITION = "29 + 57"
+START = {
+    "stateVariables": {"rest": "29 + 57", "sum": "", "C": 0},
+    "rule": "Add the last digits and the carry C.",
+}
+LINES = [
+    {
+        "calculation": "9 + 7 = 16: 6, C 1",
+        "stateVariables": {"rest": "2 + 5", "sum": "6", "C": 1},
+        "finished": False,
+    },
+    {"calculation": "2 + 5 + 1 = 8", "stateVariables": {"rest": "", "sum": "86", "C": 0}, "finished": True},
+]
+RESULT = {"answer": "86"}
+
+
+def test_the_papers_addition_walks_every_edge_of_the_table() -> None:
+    walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, RESULT))
+    assert (walked.outcome.answer, walked.outcome.reason) == ("86", "success")
+    assert walked.outcome.document["steps"] == 2
+    assert walked.outcome.document["state_variables"] == {"rest": "", "sum": "86", "C": 0}
+    assert set(walked.edges) == set(SCRATCHPAD.edges)
+    assert [one.stage for one in walked.thoughts] == [
+        "scratchpad_initialization",
+        "iterative_calculation",
+        "state_tracking",
+        "iterative_calculation",
+        "state_tracking",
+        "result_extraction",
+    ]
+
+
+def test_the_state_after_each_operation_is_recorded_as_data() -> None:
+    walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, RESULT))
+    tracked = [one for one in walked.thoughts if one.stage == "state_tracking"]
+    assert [one.data["stateVariables"]["sum"] for one in tracked] == ["6", "86"]
+    assert tracked[0].text == 'rest = "2 + 5", sum = "6", C = 1'
+
+
+def test_a_variable_that_a_reply_leaves_out_keeps_its_value() -> None:
+    line = {"calculation": "9 + 7 = 16", "stateVariables": {"C": 1}, "finished": True}
+    walked = walk(SCRATCHPAD, ADDITION, in_order(START, line, RESULT))
+    assert walked.outcome.document["state_variables"] == {"rest": "29 + 57", "sum": "", "C": 1}
+
+
+def test_a_computation_that_never_ends_is_cut_at_max_steps() -> None:
+    line = {"calculation": "n + 1", "stateVariables": {"n": 1}, "finished": False}
+
+    def answer(one):
+        replies = {
+            "scratchpad_initialization": START,
+            "iterative_calculation": line,
+            "result_extraction": RESULT,
+        }
+        return reply(replies[one.stage])
+
+    walked = walk(SCRATCHPAD, ADDITION, answer, {"max_steps": 5})
+    assert [one.stage for one in walked.performed].count("iterative_calculation") == 5
+    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "max_steps")
+
+
+def test_each_prompt_repeats_the_whole_scratchpad_before_it() -> None:
+    walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, RESULT))
+    for before, after in zip(walked.asks, walked.asks[1:], strict=False):
+        assert after.prompt.startswith(before.prompt.rpartition("\n\n")[0])
+    assert '9 + 7 = 16: 6, C 1\nScratchpad: rest = "2 + 5"' in walked.asks[-1].prompt
+
+
+def test_an_answer_proved_wrong_is_read_off_again_and_then_given_up() -> None:
+    wrong = Verified("wrong", "Not the sum.")
+    walked = walk(
+        SCRATCHPAD,
+        ADDITION,
+        in_order(START, *LINES, {"answer": "68"}, wrong, RESULT, Verified("right")),
+        {"verify": True},
+    )
+    assert walked.outcome.answer == "86"
+    assert "The answer '68' was checked and is wrong. Not the sum." in walked.asks[-1].prompt
+    assert isinstance(walked.performed[-1].effect, Verify)
+    lost = walk(
+        SCRATCHPAD,
+        ADDITION,
+        in_order(START, *LINES, {"answer": "68"}, wrong),
+        {"verify": True, "max_repairs": 0},
+    )
+    assert (lost.snapshot.status, lost.outcome.reason) == ("failed", "verification_failed")
+    assert lost.outcome.answer is None

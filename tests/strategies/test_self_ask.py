@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+
+from reasonry.core.effects import CallTool
+from reasonry.core.events import Failed, ToolReturned, Verified
+from reasonry.core.options import read_options
+from reasonry.core.toolcard import ToolCard
+from reasonry.errors import UsageError
+from reasonry.strategies.self_ask import SELF_ASK
+
+from .walking import in_order, reply, walk
+
+# The paper's example (figure 3).
+QUESTION = "Who lived longer, Theodor Haecker or Harry Vaughan Watkins?"
+FIRST = {"thought": "It rests on both ages.", "subQuestion": "How old was Theodor Haecker when he died?"}
+SECOND = {"thought": "One age is missing.", "subQuestion": "How old was Harry Vaughan Watkins when he died?"}
+LAST = {"thought": "69 is more than 65.", "subQuestion": None}
+AGES = ["65 years old", "69 years old"]
+ANSWER = {"answer": "Harry Vaughan Watkins"}
+SEARCH = ToolCard(
+    "search", "Finds.", {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+)
+
+
+def age(index: int) -> dict:
+    return {"subQuestionAnswer": AGES[index]}
+
+
+def test_the_papers_example_walks_every_edge_of_the_table() -> None:
+    walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), SECOND, age(1), LAST, ANSWER))
+    assert (walked.outcome.answer, walked.outcome.reason) == ("Harry Vaughan Watkins", "success")
+    assert [hop["answer"] for hop in walked.outcome.document["sub_questions"]] == AGES
+    assert set(walked.edges) == set(SELF_ASK.edges)
+    assert [one.stage for one in walked.thoughts] == [
+        "problem_decomposition",
+        "sub_question_formulation",
+        "sub_question_answering",
+        "answer_integration",
+        "sub_question_formulation",
+        "sub_question_answering",
+        "answer_integration",
+        "solution_formulation",
+    ]
+
+
+def test_the_transcript_reads_like_the_paper() -> None:
+    walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), SECOND, age(1), LAST, ANSWER))
+    assert (
+        "Follow up: How old was Theodor Haecker when he died?\n\nIntermediate answer: 65 years old"
+        in walked.asks[-1].prompt
+    )
+
+
+def test_sub_questions_are_answered_by_a_tool_where_one_is_named() -> None:
+    options = {"tools": [{"name": "search", "parameters": SEARCH.parameters}], "tool": "search"}
+    events = in_order(FIRST, ToolReturned(AGES[0]), SECOND, ToolReturned({"age": 69}), LAST, ANSWER)
+    walked = walk(SELF_ASK, QUESTION, events, options)
+    calls = [one.effect for one in walked.performed if isinstance(one.effect, CallTool)]
+    assert calls[0] == CallTool("search", {"q": FIRST["subQuestion"]})
+    assert walked.outcome.document["sub_questions"][1]["answer"] == '{"age":69}'
+    assert walked.snapshot.rounds == 4
+
+
+def test_a_tool_that_fails_leaves_its_question_unanswered_and_the_run_goes_on() -> None:
+    options = {"tools": [{"name": "search"}], "tool": "search"}
+    walked = walk(
+        SELF_ASK, QUESTION, in_order(FIRST, Failed("tool_error", "no network"), LAST, ANSWER), options
+    )
+    assert walked.snapshot.status == "done"
+    assert walked.outcome.document["sub_questions"][0]["answer"] == "(none: no network)"
+
+
+def test_a_model_that_fails_on_a_sub_question_ends_the_run_with_its_code() -> None:
+    walked = walk(SELF_ASK, QUESTION, in_order(FIRST, Failed("provider_error", "down")))
+    assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "provider_error")
+    assert (walked.outcome.reason, walked.outcome.detail) == ("error", "down")
+
+
+def test_a_tool_result_of_ten_megabytes_is_cut() -> None:
+    options = {"tools": [{"name": "search"}], "tool": "search"}
+    walked = walk(SELF_ASK, QUESTION, in_order(FIRST, ToolReturned("x" * 10_000_000), LAST, ANSWER), options)
+    assert all(len(one.prompt) < 5_000 for one in walked.asks)
+
+
+def test_a_tool_that_does_not_exist_is_refused_naming_those_that_do() -> None:
+    with pytest.raises(UsageError, match="there is no tool 'find'; the tools are: search"):
+        read_options(SELF_ASK, {"tools": [{"name": "search"}], "tool": "find"})
+
+
+def test_a_question_that_needs_no_follow_up_takes_two_calls() -> None:
+    walked = walk(SELF_ASK, "What is 2 + 2?", in_order(LAST, {"answer": 4}))
+    assert walked.outcome.answer == "4"
+    assert ("completion_check", "solution_formulation") in walked.edges
+
+
+def test_a_model_that_never_stops_asking_is_stopped_at_the_limit() -> None:
+    def answer(one):
+        replies = {"sub_question_answering": age(0), "solution_formulation": ANSWER}
+        return reply(replies.get(one.stage, FIRST))
+
+    walked = walk(SELF_ASK, QUESTION, answer, {"max_questions": 3})
+    assert len(walked.outcome.document["sub_questions"]) == 3
+    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "max_questions")
+
+
+def test_an_empty_sub_answer_is_asked_for_again() -> None:
+    walked = walk(SELF_ASK, QUESTION, in_order(FIRST, {"subQuestionAnswer": " "}, age(0), LAST, ANSWER))
+    assert "if you do not know it, say so" in walked.asks[2].prompt
+
+
+def test_an_answer_proved_wrong_is_asked_for_again() -> None:
+    events = in_order(
+        LAST, {"answer": "5"}, Verified("wrong", "It is 4."), {"answer": "4"}, Verified("right")
+    )
+    walked = walk(SELF_ASK, "What is 2 + 2?", events, {"verify": True})
+    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("4", "proved")
+
+
+def test_each_prompt_begins_with_what_the_one_before_had_settled() -> None:
+    walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), SECOND, age(1), LAST, ANSWER))
+    assert len({one.system for one in walked.asks}) == 1
+    for before, after in zip(walked.asks, walked.asks[1:], strict=False):
+        assert after.prompt.startswith(before.prompt.rpartition("\n\n")[0])
