@@ -35,12 +35,14 @@ class Team:
     Args:
         model: None: taken by what the environment offers.
         tools: Callables, or tools of the port.
+        record: A file that keeps the model's answers, for `recorded:FILE`.
     """
 
     model: str | Model | None = None
     judge_model: str | Model | None = None
     verifier: str | Verifier | Callable[..., Any] | None = None
     tools: Sequence[Any] = ()
+    record: str | None = None
 
 
 @dataclass
@@ -113,7 +115,7 @@ class App:
 
     def performers(self, team: Team, problem: str) -> tuple[Performers, Crew]:
         """Open the models, the verifier and the tools of a run."""
-        model = self._model(team.model, problem)
+        model = self._recording(self._model(team.model, problem), team.record)
         judge = None if team.judge_model is None else self._model(team.judge_model, problem)
         verifier = self._verifier(team.verifier, model, problem)
         tools = self._tools(team.tools)
@@ -136,6 +138,15 @@ class App:
         model = open_model(spec)
         self._models.append(model)
         return model
+
+    def _recording(self, model: Model, path: str | None) -> Model:
+        if path is None:
+            return model
+        from .models.recorded import Recorder
+
+        recorder = Recorder(model, path)
+        self._models.append(recorder)
+        return recorder
 
     def _verifier(self, spec: Any, model: Model, problem: str) -> Verifier | None:
         from .tools.verifiers import CallableVerifier, open_verifier, verifier_of_offline

@@ -44,7 +44,7 @@ class Recorder:
     def __init__(self, model: Model, path: str) -> None:
         self.model, self.name = model, model.name
         try:
-            self._file = Path(path).open("ab")
+            self._file = Path(path).open("ab")  # noqa: SIM115, closed by `close`
         except OSError as error:
             raise UsageError(f"the recording {path!r} cannot be written: {error.strerror}") from None
 
@@ -74,6 +74,8 @@ class Recorder:
 class RecordedModel:
     """Plays a recording: the same question gets the same answer, asked again the next one recorded for it.
 
+    The last answer recorded for a question serves for good, so that a run can be resumed or forked over a recording.
+
     Args:
         path: A file that a `Recorder` wrote.
 
@@ -97,7 +99,7 @@ class RecordedModel:
         """Answer as recorded.
 
         Raises:
-            ModelError: `script_exhausted`: this was never asked, or not as often.
+            ModelError: `script_exhausted`: this was never asked.
         """
         waiting = self._answers.get((question.stage, digest(question), question.ask.sample))
         if not waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -93,6 +94,12 @@ def run(arguments: list[str]) -> int:
         return _failed(error, as_json)
     except (KeyboardInterrupt, BrokenPipeError):
         return present.EXIT_CODES["cancelled"]
+    except Exception as error:
+        if os.environ.get("REASONRY_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        message = f"internal error, please report it (REASONRY_DEBUG=1 shows where): {what}"
+        return _failed(ReasonryError(message), as_json)
     return code if isinstance(code, int) else 0
 
 

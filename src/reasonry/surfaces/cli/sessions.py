@@ -49,7 +49,9 @@ def list_(
     for row in document["sessions"]:
         marks = "pinned " if row.get("pinned") else ""
         purpose = present.clipped(row["purpose"], 50)
-        print_line(f"{row['sessionId']}  {row['thoughts']:>4} thoughts  {row['strategy']}  {marks}{purpose}")
+        print_line(
+            f"{row['sessionId']}  {row['thoughtHistoryLength']:>4} thoughts  {row['strategy']}  {marks}{purpose}"
+        )
     if not document["sessions"]:
         print_note("no sessions")
     return 0
@@ -189,7 +191,7 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
     if common.json:
         print_document(document)
         return 0
-    print_line(f"session {document['sessionId']}, {document['thoughts']} thoughts")
+    print_line(f"session {document['sessionId']}, {document['thoughtHistoryLength']} thoughts")
     for notice in document["notices"]:
         print_note(f"note: {notice['message']}")
     return 0

@@ -83,6 +83,7 @@ class Workers:
         judge_model: Another model that values thoughts.
         verifier: arithmetic:TARGET or json-schema:FILE.
         tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
+        record: A file that keeps the model's answers; play it again with --model recorded:FILE.
         max_concurrency: Calls of one run performed at once.
     """
 
@@ -90,6 +91,7 @@ class Workers:
     judge_model: str | None = None
     verifier: str | None = None
     tools: tuple[str, ...] = ()
+    record: str | None = None
     max_concurrency: int = 8
 
     def team(self) -> Team:
@@ -99,6 +101,7 @@ class Workers:
             judge_model=self.judge_model,
             verifier=self.verifier,
             tools=_load_tools(self.tools),
+            record=self.record,
         )
 
     def policy(self) -> Policy:

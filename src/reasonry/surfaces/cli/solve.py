@@ -21,6 +21,7 @@ from .watch import Watch, watching
 
 def solve(
     problem: str,
+    /,
     *,
     strategy: str = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),

@@ -1,0 +1,92 @@
+"""Verifiers: what they prove is true, and what they cannot read they leave open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reasonry.core.effects import Verify
+from reasonry.core.events import Verified
+from reasonry.errors import SandboxError, UsageError
+from reasonry.tools.verifiers import ArithmeticVerifier, CallableVerifier, JsonSchemaVerifier, open_verifier
+
+pytestmark = pytest.mark.anyio
+
+PROBLEM = "Use 4, 9, 10 and 13 to make 24"
+
+
+@pytest.mark.parametrize(
+    ("path", "verdict"),
+    [
+        (("10 - 4 = 6",), "unknown"),
+        (("10 - 4 = 7",), "wrong"),
+        (("10 - 5 = 5",), "wrong"),
+        (("10 * 13 = 130",), "wrong"),
+        (("10 - 4 = 6", "13 - 9 = 4"), "unknown"),
+        (("10 - 4 = 6", "13 - 9 = 4", "6 * 4 = 24"), "right"),
+        (("10 - 4 = 6", "13 - 9 = 4", "6 + 4 = 10"), "wrong"),
+        (("(10 - 4) * (13 - 9)",), "right"),
+        (("let us think",), "unknown"),
+    ],
+)
+async def test_arithmetic_is_judged_exactly(path: tuple[str, ...], verdict: str) -> None:
+    ruling = await ArithmeticVerifier(24).verify(Verify(PROBLEM, path))
+    assert ruling.verdict == verdict
+    if verdict == "right":
+        assert ruling.answer == "(10 - 4) * (13 - 9) = 24"
+
+
+async def test_a_final_answer_is_right_or_wrong() -> None:
+    verifier = ArithmeticVerifier(24)
+    assert (await verifier.verify(Verify(PROBLEM, ("24",), final=True))).verdict == "wrong"
+    final = await verifier.verify(Verify(PROBLEM, ("(10 - 4) * (13 - 9) = 24",), final=True))
+    assert final.verdict == "right"
+    assert (await verifier.verify(Verify("Who?", ("x",)))).verdict == "unknown"
+
+
+async def test_a_schema_holds_final_answers_only(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text('{"type": "object", "required": ["a"]}', "utf-8")
+    verifier = open_verifier(f"json-schema:{path}")
+    assert isinstance(verifier, JsonSchemaVerifier)
+    assert (await verifier.verify(Verify("p", ("{}",)))).verdict == "unknown"
+    assert (await verifier.verify(Verify("p", ("{}",), final=True))).verdict == "wrong"
+    assert (await verifier.verify(Verify("p", ("nonsense",), final=True))).verdict == "wrong"
+    assert (await verifier.verify(Verify("p", ('{"a": 1}',), final=True))).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("returned", "verdict"),
+    [
+        (True, "right"),
+        (False, "wrong"),
+        ("too long", "wrong"),
+        (None, "unknown"),
+        (Verified("right"), "right"),
+    ],
+)
+async def test_a_callable_says_what_it_says(returned: object, verdict: str) -> None:
+    verifier = CallableVerifier(lambda problem, path: returned)
+    assert (await verifier.verify(Verify("p", ("x",)))).verdict == verdict
+
+
+async def test_a_verifier_that_raises_has_said_nothing() -> None:
+    def broken(problem: str, path: list[str]) -> bool:
+        raise RuntimeError("bug")
+
+    ruling = await CallableVerifier(broken).verify(Verify("p", ("x",)))
+    assert (ruling.verdict, "RuntimeError: bug" in ruling.detail) == ("unknown", True)
+
+
+@pytest.mark.parametrize(
+    "spec", ["arithmetic:", "arithmetic:x", "arithmetic:1/0", "nonsense", "", "json-schema:/no"]
+)
+def test_a_wrong_spec_is_refused(spec: str) -> None:
+    with pytest.raises(UsageError):
+        open_verifier(spec)
+
+
+def test_code_is_not_run_without_a_sandbox() -> None:
+    with pytest.raises(SandboxError):
+        open_verifier("python:check.py")
