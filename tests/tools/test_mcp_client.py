@@ -1,0 +1,250 @@
+"""Tools of other MCP servers: real servers, good ones and bad ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reasonry.errors import ToolError, UsageError
+from reasonry.tools.catalog import Catalog
+from reasonry.tools.mcp_client import McpServer, McpTarget, mcp_tools, read_targets
+
+pytestmark = pytest.mark.anyio
+
+SERVER = """
+import os, sys, time
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+server = MCPServer("desk")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+
+@server.tool()
+def fail(reason: str) -> str:
+    raise ToolError(reason)
+
+@server.tool()
+def flood(size: int) -> str:
+    return "x" * size
+
+@server.tool()
+def die() -> str:
+    print("out of memory", file=sys.stderr, flush=True)
+    os._exit(3)
+
+@server.tool()
+async def hang() -> str:
+    import asyncio
+    await asyncio.sleep(600)
+    return "late"
+
+@server.tool()
+def secret() -> str:
+    return os.environ.get("DESK_SECRET", "none") + os.environ.get("UNRELATED", "none")
+
+if len(sys.argv) > 1:
+    server.run("streamable-http", port=int(sys.argv[1]))
+else:
+    server.run()
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("desk") / "desk.py"
+    path.write_text(SERVER)
+    return path
+
+
+def target(script: Path, **more: object) -> McpTarget:
+    return McpTarget(name="desk", command=(sys.executable, str(script)), **more)  # type: ignore[arg-type]
+
+
+async def test_a_servers_tools_are_tools_of_the_catalog(script: Path) -> None:
+    async with mcp_tools([f"{sys.executable} {script}"]) as tools:
+        catalog = Catalog.of(tools)
+        card = catalog.cards()[0]
+        assert (card.name, card.description) == ("add", "Add two numbers.")
+        assert card.parameters["required"] == ["a", "b"]
+        assert await catalog.call("add", {"a": 2, "b": 3}) == 5
+        assert await asyncio.gather(*(catalog.call("add", {"a": n, "b": 1}) for n in range(5))) == [
+            1,
+            2,
+            3,
+            4,
+            5,
+        ]
+        with pytest.raises(ToolError, match="no such luck"):
+            await catalog.call("fail", {"reason": "no such luck"})
+        with pytest.raises(ToolError):
+            await catalog.call("add", {"a": "two"})
+
+
+async def test_a_server_is_reached_over_http(script: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([sys.executable, str(script), str(port)], stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            await asyncio.sleep(0.1)
+        async with mcp_tools([f"http://127.0.0.1:{port}/mcp"]) as tools:
+            catalog = Catalog.of(tools)
+            assert await catalog.call("add", {"a": 2, "b": 3}) == 5
+            assert len(await catalog.call("flood", {"size": 3_000_000})) < 66_000
+            with pytest.raises(ToolError):
+                await catalog.call("flood", {"size": 40_000_000})
+            process.kill()
+            process.wait()
+            with pytest.raises(ToolError):
+                await catalog.call("add", {"a": 2, "b": 3})
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def test_nobody_at_a_url_is_a_tool_error() -> None:
+    with pytest.raises(ToolError, match=r"the MCP server 127.0.0.1:9 could not be used"):
+        async with mcp_tools(["http://127.0.0.1:9/mcp"]):
+            pass
+
+
+async def test_large_results_are_cut(script: Path) -> None:
+    async with mcp_tools([f"{sys.executable} {script}"]) as tools:
+        value = await Catalog.of(tools).call("flood", {"size": 10_000_000})
+        assert value.endswith("… (cut: 10000000 bytes in all)")
+        assert len(value) < 66_000
+
+
+async def test_a_server_gets_its_own_environment_and_not_ours(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNRELATED", "leaked")
+    server = McpServer(target(script, env={"DESK_SECRET": "s"}))
+    await server.open()
+    assert await server.call("secret", {}) == "snone"
+    await server.close()
+
+
+async def test_a_hanging_tool_and_a_dying_server_are_tool_errors(script: Path) -> None:
+    server = McpServer(target(script), timeout_s=0.5)
+    await server.open()
+    with pytest.raises(ToolError) as error:
+        await server.call("hang", {})
+    assert error.value.code == "tool_timeout"
+    assert await server.call("add", {"a": 1, "b": 1}) == 2
+    with pytest.raises(ToolError, match="the MCP server desk failed in die"):
+        await server.call("die", {})
+    with pytest.raises(ToolError):
+        await server.call("add", {"a": 1, "b": 1})
+    await server.close()
+
+
+async def test_a_server_that_floods_one_message_is_let_go(tmp_path: Path) -> None:
+    path = tmp_path / "flood.py"
+    path.write_text("import sys\nwhile True: sys.stdout.write('x' * 65536)\n")
+    server = McpServer(McpTarget(name="flood", command=(sys.executable, str(path))))
+    with pytest.raises(ToolError, match="sent a message of over 67108864 bytes"):
+        await server.open(timeout_s=20)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import sys; sys.exit('no licence')", "no licence"),
+        ("print('hello'); import time; time.sleep(60)", "did not answer within 1 s"),
+    ],
+)
+async def test_what_is_no_server_is_a_tool_error_that_says_why(code: str, reason: str) -> None:
+    server = McpServer(McpTarget(name="bad", command=(sys.executable, "-c", code)))
+    with pytest.raises(ToolError) as error:
+        await server.open(timeout_s=1)
+    assert reason in error.value.message
+
+
+async def test_a_command_that_does_not_exist_is_a_tool_error() -> None:
+    with pytest.raises(ToolError, match="the MCP server nowhere could not be used"):
+        async with mcp_tools(["/nowhere/nowhere --x"]):
+            pass
+
+
+async def test_nothing_is_left_running(script: Path, tmp_path: Path) -> None:
+    path = tmp_path / "stubborn.py"
+    mark = tmp_path / "pid"
+    path.write_text(
+        f"import os, signal\nopen({str(mark)!r}, 'w').write(str(os.getpid()))\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        + SERVER.rpartition("if len")[0]
+        + "\ntry:\n    server.run()\nfinally:\n    time.sleep(60)\n"
+    )
+    async with mcp_tools([f"{sys.executable} {path}"]) as tools:
+        assert tools
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and _is_running(int(mark.read_text())):
+        await asyncio.sleep(0.05)
+    assert not _is_running(int(mark.read_text()))
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_two_servers_with_one_name_for_a_tool_keep_both(script: Path, tmp_path: Path) -> None:
+    config = tmp_path / "servers.json"
+    entry = {"command": sys.executable, "args": [str(script)]}
+    config.write_text(
+        json.dumps({"mcpServers": {"one": entry, "two": entry | {"env": {"DESK_SECRET": "2"}}}})
+    )
+    async with mcp_tools([str(config)]) as tools:
+        catalog = Catalog.of(tools)
+        assert await catalog.call("two.secret", {}) == "2none"
+        assert await catalog.call("one.secret", {}) == "nonenone"
+
+
+def test_what_mcp_takes() -> None:
+    assert read_targets("https://example.org/mcp") == (
+        McpTarget(name="example.org", url="https://example.org/mcp"),
+    )
+    assert read_targets("npx -y 'my server' --x") == (
+        McpTarget(name="npx", command=("npx", "-y", "my server", "--x")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "reason"),
+    [
+        ("", None, "takes a command, a URL or a configuration file"),
+        ("run 'unclosed", None, "is no command line"),
+        ("{}/missing.json", None, "cannot be read"),
+        ("{}/c.json", "{", "cannot be read"),
+        ("{}/c.json", "[]", "has no `mcpServers`"),
+        ("{}/c.json", '{"mcpServers": {"a": {"args": []}}}', "server 'a' has neither `command` nor `url`"),
+    ],
+)
+def test_a_spec_that_cannot_be_read_is_named(
+    spec: str, text: str | None, reason: str, tmp_path: Path
+) -> None:
+    if text is not None:
+        (tmp_path / "c.json").write_text(text)
+    with pytest.raises(UsageError) as error:
+        read_targets(spec.format(tmp_path))
+    assert reason in error.value.message
