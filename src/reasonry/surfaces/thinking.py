@@ -162,20 +162,10 @@ def open_sessions(
     Args:
         strategies: By canonical name; None: the registry.
     """
-    from ..runtime.documents import rows_of_run
-    from ..runtime.session_settings import SessionSettings
-    from ..runtime.sessions import Sessions
+    from ..app import App
     from ..strategies import STRATEGIES
 
-    known = STRATEGIES if strategies is None else strategies
-
-    async def thoughts_of(run_id: str) -> list[Any]:
-        from ..runtime.engine import Engine
-
-        _, run, _ = await Engine(store, known).read(run_id)
-        return rows_of_run(run.thoughts)
-
-    return Sessions(store, known, SessionSettings.from_environ(environ), run_thoughts=thoughts_of)
+    return App(store, environ=environ, strategies=strategies or STRATEGIES).sessions()
 
 
 _STRING: Schema = {"type": "string"}

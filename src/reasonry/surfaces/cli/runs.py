@@ -16,7 +16,7 @@ from .. import present
 from .output import print_document, print_line, print_note
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .solve import driven, show_result
-from .watch import watching
+from .view import watching
 
 
 def list_(

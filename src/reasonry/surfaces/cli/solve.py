@@ -16,7 +16,7 @@ from ...runtime.result import Result
 from .. import present
 from .output import print_document, print_line, print_note
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
-from .watch import Watch, watching
+from .view import watching
 
 
 def solve(
@@ -84,6 +84,3 @@ def _read_problem(problem: str) -> str:
         return data.decode("utf-8").rstrip("\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"standard input is not UTF-8 text (byte {error.start})") from None
-
-
-__all__ = ["Watch", "driven", "show_result", "solve"]
