@@ -77,9 +77,9 @@ class SdkTransport(httpx2.AsyncBaseTransport):
                 f"{request.url.host} answered with a redirect, which is not followed; set the base URL"
             )
         shown = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
-        return httpx2.Response(
-            response.status, headers=shown, stream=_Body(exchange, response), request=request
-        )
+        body = _Body(exchange, response)
+        _open_bodies.get([]).append(body)
+        return httpx2.Response(response.status, headers=shown, stream=body, request=request)
 
     def _leased(self) -> HttpClient:
         loop = asyncio.get_running_loop()

@@ -1,10 +1,9 @@
-"""Answering one chat completion request: what is said, what it took, when it is sent, what breaks."""
+"""Answering one completion request: what is said, what it took, when it is sent, what breaks."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,35 +15,29 @@ from .brain import open_request, text_of
 from .desk import Desk
 from .exchange import Exchange, HttpRequest
 from .faults import TRANSPORT, Said, distort, distort_usage
+from .speech import Speech, Told
 
-_encode = msgspec.json.encode
-FAILING = {*TRANSPORT, "no_json_schema"}
 _NO_SCHEMA = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
+_NEVER_ENDING = ("hang", "trickle")
 
 
 async def complete(
-    desk: Desk, call: Call, body: dict[str, Any], request: HttpRequest, exchange: Exchange
+    desk: Desk, call: Call, body: dict[str, Any], speech: Speech, request: HttpRequest, exchange: Exchange
 ) -> None:
-    """Answer or break one request, and book it."""
-    first = open_request(body, call.number, 0)
-    fault = desk.faults.pick(call.number, first.prompt, call.prompt_digest)
-    kind = "" if fault is None else fault.kind
-    if kind == "no_json_schema" and first.form is None:
-        fault, kind = None, ""
-    call.fault = kind or None
-    samples = body.get("n") if isinstance(body.get("n"), int) else 1
-    said = [
-        _limited(distort(kind, desk.brain.say(replace(first, sample=sample))), body)
-        for sample in range(max(1, min(samples or 1, 128)))
-    ]
+    """Answer or break one request, and book it.
+
+    Args:
+        body: The request in OpenAI's form.
+        speech: How the reply is written down.
+    """
+    fault, said = _composed(desk, call, body)
     usage, keys = _booked(desk, call, body, said)
-    whole = _whole(call, body, said, distort_usage(kind, usage))
+    stated = usage if fault is None else distort_usage(fault.kind, usage)
+    told = Told(call, body, said, stated, desk.behaviour.chunk_words)
     await _until(request.arrived_s + desk.behaviour.latency_ms / 1000)
     if fault is not None:
         await asyncio.sleep(fault.delay_ms / 1000)
-        if fault.kind in FAILING and fault.kind not in ("hang", "trickle"):
-            desk.ledger.settle(call, "failed", asyncio.get_running_loop().time())
-        if await _broken(fault, exchange, whole):
+        if await _broken(desk, fault, told, speech, exchange):
             return
 
     def settle() -> None:
@@ -52,12 +45,22 @@ async def complete(
         desk.ledger.settle(call, "answered", asyncio.get_running_loop().time())
 
     if body.get("stream") is True:
-        pause_s = desk.behaviour.chunk_ms / 1000
-        events = _events(call, body, said, distort_usage(kind, usage), desk.behaviour.chunk_words)
-        await _stream(events, pause_s, settle, exchange)
+        await _stream(told, speech, desk.behaviour.chunk_ms / 1000, settle, exchange)
     else:
         settle()
-        exchange.send(200, whole)
+        exchange.send(200, msgspec.json.encode(speech.whole(told)))
+
+
+def _composed(desk: Desk, call: Call, body: dict[str, Any]) -> tuple[Fault | None, list[Said]]:
+    first = open_request(body, call.number, 0)
+    fault = desk.faults.pick(call.number, first.prompt, call.prompt_digest)
+    if fault is not None and fault.kind == "no_json_schema" and first.form is None:
+        fault = None
+    call.fault = None if fault is None else fault.kind
+    wanted = body.get("n")
+    samples = max(1, min(wanted, 128)) if isinstance(wanted, int) else 1
+    texts = [desk.brain.say(replace(first, sample=sample)) for sample in range(samples)]
+    return fault, [_limited(distort(call.fault or "", text), body) for text in texts]
 
 
 async def _until(instant_s: float) -> None:
@@ -66,20 +69,17 @@ async def _until(instant_s: float) -> None:
         await asyncio.sleep(pause)
 
 
-async def _broken(fault: Fault, exchange: Exchange, whole: bytes) -> bool:
-    if fault.kind == "no_json_schema":
-        error = {
-            "message": _NO_SCHEMA,
-            "type": "invalid_request_error",
-            "code": None,
-            "param": "response_format",
-        }
-        exchange.send(400, _encode({"error": error}))
-        return True
+async def _broken(desk: Desk, fault: Fault, told: Told, speech: Speech, exchange: Exchange) -> bool:
     perform = TRANSPORT.get(fault.kind)
-    if perform is None:
+    if perform is None and fault.kind != "no_json_schema":
         return False
-    await perform(exchange, fault, whole)
+    if fault.kind not in _NEVER_ENDING:
+        desk.ledger.settle(told.call, "failed", asyncio.get_running_loop().time())
+    if perform is None:
+        error = {"message": _NO_SCHEMA, "type": "invalid_request_error", "param": "response_format"}
+        exchange.send(400, msgspec.json.encode({"error": error}))
+    else:
+        await perform(exchange, fault, msgspec.json.encode(speech.whole(told)))
     return True
 
 
@@ -93,7 +93,7 @@ def _limited(said: Said, body: dict[str, Any]) -> Said:
 def _booked(
     desk: Desk, call: Call, body: dict[str, Any], said: Sequence[Said]
 ) -> tuple[dict[str, Any], list[bytes]]:
-    tools = _encode(body["tools"]).decode() + "\n" if body.get("tools") else ""
+    tools = msgspec.json.encode(body["tools"]).decode() + "\n" if body.get("tools") else ""
     messages = [one for one in body["messages"] if isinstance(one, dict)]
     prompt = tools + "\n".join(f"{one.get('role')}: {text_of(one.get('content'))}" for one in messages)
     call.samples = len(said)
@@ -109,68 +109,15 @@ def _booked(
     return usage, keys
 
 
-def _whole(call: Call, body: dict[str, Any], said: Sequence[Said], usage: dict[str, Any] | None) -> bytes:
-    choices = [
-        {
-            "index": at,
-            "message": _message(one),
-            "finish_reason": one.finish,
-            "logprobs": None,
-        }
-        for at, one in enumerate(said)
-    ]
-    return _encode(
-        _frame(call, body, "chat.completion", choices) | ({} if usage is None else {"usage": usage})
-    )
-
-
-def _message(one: Said) -> dict[str, Any]:
-    return {"role": "assistant", "content": None if one.refusal else one.text, "refusal": one.refusal}
-
-
-def _frame(call: Call, body: dict[str, Any], kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
-    model = body.get("model")
-    return {
-        "id": f"chatcmpl-{call.number}-{call.prompt_digest}",
-        "object": kind,
-        "created": 1_700_000_000,
-        "model": model if isinstance(model, str) else "test-model",
-        "choices": choices,
-    }
-
-
 async def _stream(
-    events: Iterable[dict[str, Any]], pause_s: float, settle: Callable[[], None], exchange: Exchange
+    told: Told, speech: Speech, pause_s: float, settle: Callable[[], None], exchange: Exchange
 ) -> None:
     exchange.start_events()
-    for event in events:
-        exchange.write_event(_encode(event))
+    events = list(speech.events(told))
+    for at, (name, data) in enumerate(events, start=1):
+        if at == len(events):
+            settle()
+        exchange.write_event(data.encode() if isinstance(data, str) else msgspec.json.encode(data), name)
         if pause_s:
             await asyncio.sleep(pause_s)
-    settle()
-    exchange.write_event(b"[DONE]")
     exchange.end_events()
-
-
-def _events(
-    call: Call, body: dict[str, Any], said: Sequence[Said], usage: dict[str, Any] | None, chunk_words: int
-) -> Iterator[dict[str, Any]]:
-    def event(choices: list[dict[str, Any]]) -> dict[str, Any]:
-        return _frame(call, body, "chat.completion.chunk", choices)
-
-    for at, one in enumerate(said):
-        yield event([{"index": at, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
-        for delta in _deltas(one, chunk_words):
-            yield event([{"index": at, "delta": delta, "finish_reason": None}])
-        yield event([{"index": at, "delta": {}, "finish_reason": one.finish}])
-    options = body.get("stream_options")
-    if usage is not None and isinstance(options, dict) and options.get("include_usage"):
-        yield event([]) | {"usage": usage}
-
-
-def _deltas(one: Said, chunk_words: int) -> list[dict[str, str]]:
-    if one.refusal:
-        return [{"refusal": one.refusal}]
-    words = re.findall(r"\s*\S+|\s+\Z", one.text)
-    chunks = ["".join(words[at : at + chunk_words]) for at in range(0, len(words), chunk_words)]
-    return [{"content": chunk} for chunk in chunks]

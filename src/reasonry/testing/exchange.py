@@ -73,14 +73,15 @@ class Exchange(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Write raw bytes; nothing happens once the client has gone."""
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     async def drained(self) -> bool:
         """Wait until the client has taken nearly all that was written; False once it has gone."""
+        await asyncio.sleep(0)
         while self._transport is not None and self._transport.get_write_buffer_size() > 1_000_000:
             await asyncio.sleep(0.002)
-        return self._transport is not None
+        return self._transport is not None and not self._transport.is_closing()
 
     def send(
         self,
@@ -102,9 +103,9 @@ class Exchange(asyncio.Protocol):
             head(200, "text/event-stream", {"Transfer-Encoding": "chunked", "Cache-Control": "no-cache"})
         )
 
-    def write_event(self, data: bytes) -> None:
+    def write_event(self, data: bytes, name: str = "") -> None:
         """Write one event."""
-        event = b"data: " + data + b"\n\n"
+        event = (f"event: {name}\n".encode() if name else b"") + b"data: " + data + b"\n\n"
         self.write(b"%x\r\n%s\r\n" % (len(event), event))
 
     def end_events(self) -> None:

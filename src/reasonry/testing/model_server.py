@@ -5,7 +5,8 @@
         …
         assert server.stats()["requests"] == 1
 
-It runs in a thread with a loop of its own, so synchronous and asynchronous tests use it alike.
+It also answers `/v1/messages` as Anthropic does and `…:generateContent` as Google does; `bodies` has those requests in
+OpenAI's form. It runs in a thread with a loop of its own, so synchronous and asynchronous tests use it alike.
 Other processes steer it over HTTP: `GET /_stats`, `GET /_bodies`, `POST /_reset` with a `Behaviour` as JSON.
 """
 
@@ -22,7 +23,9 @@ from .behaviour import Behaviour, changed
 from .brain import Reply
 from .completion import complete
 from .desk import Desk
+from .dialects import ANTHROPIC, GOOGLE, from_anthropic, from_google
 from .exchange import Exchange, HttpRequest
+from .speech import OPENAI, Speech
 
 
 class ModelServer:
@@ -147,7 +150,11 @@ class ModelServer:
     async def _handle(self, request: HttpRequest, exchange: Exchange) -> None:
         match request.method, request.path:
             case "POST", "/v1/chat/completions":
-                await self._chat(request, exchange)
+                await self._chat(request, exchange, OPENAI)
+            case "POST", "/v1/messages":
+                await self._chat(request, exchange, ANTHROPIC)
+            case "POST", path if path.endswith((":generateContent", ":streamGenerateContent")):
+                await self._chat(request, exchange, GOOGLE)
             case "GET", "/v1/models":
                 models = [{"id": name, "object": "model"} for name in self._desk.behaviour.models]
                 _send(exchange, 200, {"object": "list", "data": models})
@@ -171,9 +178,9 @@ class ModelServer:
         else:
             _send(exchange, 200, {"ok": True})
 
-    async def _chat(self, request: HttpRequest, exchange: Exchange) -> None:
+    async def _chat(self, request: HttpRequest, exchange: Exchange, speech: Speech) -> None:
         desk, loop = self._desk, asyncio.get_running_loop()
-        body = _decoded(request.body)
+        body = _decoded(request, speech)
         if body is None:
             _refuse(exchange, 400, "invalid_request_error", "The body must be a JSON object with `messages`.")
             return
@@ -184,7 +191,7 @@ class ModelServer:
         try:
             refusal = _refusal(desk, request)
             if refusal is None:
-                await complete(desk, call, body, request, exchange)
+                await complete(desk, call, body, speech, request, exchange)
             else:
                 desk.ledger.settle(call, "failed", loop.time())
                 _refuse(exchange, *refusal)
@@ -192,17 +199,23 @@ class ModelServer:
             desk.ledger.close(call, loop.time())
 
 
-def _decoded(raw: bytes) -> dict[str, Any] | None:
+def _decoded(request: HttpRequest, speech: Speech) -> dict[str, Any] | None:
     try:
-        body = msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        body = msgspec.json.decode(request.body)
+        if speech is ANTHROPIC:
+            body = from_anthropic(body)
+        elif speech is GOOGLE:
+            body = from_google(body, request.path)
+    except (msgspec.MsgspecError, ValueError, TypeError, AttributeError, RecursionError):
         return None
     return body if isinstance(body, dict) and isinstance(body.get("messages"), list) else None
 
 
 def _refusal(desk: Desk, request: HttpRequest) -> tuple[int, str, str] | None:
     behaviour = desk.behaviour
-    key = request.headers.get("authorization", "").removeprefix("Bearer ")
+    headers = request.headers
+    bearer = headers.get("authorization", "").removeprefix("Bearer ")
+    key = bearer or headers.get("x-api-key", "") or headers.get("x-goog-api-key", "")
     if behaviour.api_key is not None and key != behaviour.api_key:
         return 401, "invalid_api_key", f"Incorrect API key provided: {key or 'none'}."
     if behaviour.max_parallel is not None and desk.ledger.inflight > behaviour.max_parallel:
