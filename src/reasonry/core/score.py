@@ -30,7 +30,7 @@ _LINE: Final = re.compile(
     r"\s?(?:[):=→]|\.(?=\s)|[-–—](?=\s))[*_`]*\s*(?P<rest>\S.*)",
     re.IGNORECASE,
 )
-_NAMED: Final = re.compile(r"(?:score|value|rating)\s*(?:is|[:=])?\s*(?P<rest>[\d.].*)", re.IGNORECASE)
+_NAMED: Final = re.compile(r"(?:score|value|rating)\s*(?:(?:is|[:=])\s*)?(?P<rest>[\d.].*)", re.IGNORECASE)
 _BULLET: Final = re.compile(r"\A\s*[-*•]\s+")
 
 
