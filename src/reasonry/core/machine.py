@@ -344,7 +344,9 @@ def _read(
         return Unreadable("the answer was declined; answer the question as asked")
     if not latest.text.strip():
         return Unreadable("the reply was empty")
-    if stage.read is not None:
+    if latest.truncated and stage.read is not None and not parse.is_whole(latest.text):
+        reading = Unreadable("cut off")
+    elif stage.read is not None:
         reading = stage.read(state, effect, [reply.text for reply in replies])
     elif stage.reply is not None:
         reading = parse.read_form(latest.text, stage.reply, whole=latest.truncated)
