@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.vote import agree, confidence, is_settled, lead_confidence, normalise, tally
+from reasonry.core.vote import agree, confidence, is_settled, lead_confidence, normalise, tally, tidy
 
 SAME = [
     ("0.5", "0.50", "1/2", ".5", "½", "5e-1", "\\frac{1}{2}", "$\\dfrac{1}{2}$", "x = 0.5"),
@@ -77,6 +77,17 @@ def test_any_text_has_a_key_and_agrees_with_itself_in_any_case_and_with_a_period
 )
 def test_monstrous_answers_are_read_quickly(text: str) -> None:
     assert normalise(text).text or not text
+
+
+def test_a_tidy_answer_keeps_its_case_and_unit() -> None:
+    assert tidy(" The final answer is: **New York**. ") == "New York"
+    assert [tidy(one) for one in ("12.", "$18", "\\boxed{1/2}", "...", "5 km.")] == [
+        "12",
+        "$18",
+        "1/2",
+        "...",
+        "5 km",
+    ]
 
 
 def test_most_votes_win_and_a_tie_goes_to_the_first_seen() -> None:

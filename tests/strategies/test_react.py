@@ -8,7 +8,7 @@ import re
 import pytest
 
 from reasonry.core.effects import CallTool, Verify
-from reasonry.core.events import Failed, ToolReturned, Verified
+from reasonry.core.events import Answered, Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, begin
 from reasonry.core.toolcard import ToolCard
 from reasonry.strategies.react import REACT, Options
@@ -181,6 +181,15 @@ def test_the_papers_text_form_is_read_too() -> None:
     call = walked.performed[1].effect
     assert call == CallTool("search", {"entity": "High Plains [US]"})
     assert walked.outcome.answer == "1,800 ft"
+
+
+def test_a_reply_that_was_cut_off_is_asked_again_and_never_acted_on() -> None:
+    cut = Answered(
+        '{"thought": "t", "actions": [{"tool": "search", "arguments": {"entity": "High Pl', truncated=True
+    )
+    walked = walk(REACT, "p", in_order(cut, finish("x")), TOOLS)
+    assert "cut off before its end" in walked.asks[1].prompt
+    assert not any(isinstance(one.effect, CallTool) for one in walked.performed)
 
 
 def test_arguments_written_as_text_get_the_type_the_tool_wants() -> None:

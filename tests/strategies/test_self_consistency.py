@@ -54,7 +54,7 @@ def test_the_papers_example_on_janets_ducks() -> None:
         {"samples": 3, "window": 3},
     )
     assert walked.outcome.answer == "$18"
-    assert votes(walked) == [("$18", 2), ("$26.", 1)]
+    assert votes(walked) == [("$18", 2), ("$26", 1)]
     assert walked.edges == list(SELF_CONSISTENCY.edges)
     assert [one.branch for one in walked.thoughts] == ["path-1", "path-2", "path-3", None]
 

@@ -79,15 +79,20 @@ class Vote(Struct, frozen=True):
     """Positions among all answers, from 0."""
 
 
+def tidy(answer: str) -> str:
+    """Return an answer without lead-in ("The answer is"), markup and trailing period."""
+    text, before = answer, None
+    while text != before:
+        before, text = text, _unwrapped(text.strip())
+    return text
+
+
 def normalise(answer: str) -> Key:
-    """Strip an answer to what it says: no lead-in, markup, case, trailing period; numbers as fractions."""
+    """Strip an answer to what it says: tidied, whatever its case; numbers as fractions."""
     text = (
         unicodedata.normalize("NFKC", _VULGAR.sub(" ", answer)).replace("\u2044", "/").replace("\u2212", "-")
     )
-    before = None
-    while text != before:
-        before, text = text, _unwrapped(text.strip())
-    text = " ".join(text.casefold().split())
+    text = " ".join(tidy(text).casefold().split())
     match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
     value = _value(match) if match else None
     if match is None or value is None:

@@ -232,10 +232,11 @@ def _question(state: State, kind: str, tail: str = "") -> Ask:
 
 
 def _observation(result: ToolReturned | Failed, limit: int) -> str:
-    if isinstance(result, Failed):
-        text = f"Error: {result.message}"
-    else:
-        text = evidence_text(result.value) or "(nothing)"
+    text = (
+        f"Error: {result.message}"
+        if isinstance(result, Failed)
+        else evidence_text(result.value) or "(nothing)"
+    )
     return f"{text[:limit]}… (cut after {limit} characters)" if len(text) > limit else text
 
 

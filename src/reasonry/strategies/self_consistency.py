@@ -29,7 +29,7 @@ from ..core.answer import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import Failed, Finished
 from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
-from ..core.vote import Vote, confidence, is_settled, tally
+from ..core.vote import Vote, confidence, is_settled, tally, tidy
 
 SYSTEM = """Solve the problem by yourself, from scratch. Reason step by step until the answer is certain, \
 then give it alone, in the form the problem asks for. Reply with JSON, the reasoning first:
@@ -180,7 +180,7 @@ def _ruled(state: State, verdicts: tuple[Any, ...]) -> State:
 
 def select(state: State, _: tuple[Any, ...]) -> Move:
     """argmax_a v(a)."""
-    lines = [f"{vote.answer}: {vote.count} of {len(state.answers)}" for vote in state.votes]
+    lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.answers)}" for vote in state.votes]
     chosen = outcome(state)
     return go(
         state, "final_response", Thought("\n".join(lines), data={"answer": chosen.answer, **chosen.document})
@@ -190,10 +190,10 @@ def select(state: State, _: tuple[Any, ...]) -> Move:
 def outcome(state: State) -> Outcome:
     """Return the answer most paths have arrived at so far, and the votes."""
     votes = state.votes
-    answer = state.proved or (votes[0].answer if votes else None)
+    answer = state.proved or (tidy(votes[0].answer) if votes else None)
     saved = state.options.samples - state.drawn if state.is_over else 0
     document = {
-        "votes": [{"answer": vote.answer, "count": vote.count} for vote in votes],
+        "votes": [{"answer": tidy(vote.answer), "count": vote.count} for vote in votes],
         "confidence": 1.0 if state.proved is not None else round(confidence(votes), 6),
         "samples_used": state.drawn,
         "samples_saved": saved,
