@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,6 +59,11 @@ async def run_stdio(
 
     environ = os.environ if environ is None else environ
     desk = open_desk(sessions, strategies, extras)
+    if not hasattr(select, "poll"):
+        from .sdk import DeskServer
+
+        await DeskServer(desk, Binding()).run_stdio_async()
+        return
     if wants_boxes(environ):
         desk.watch = Watcher(2, environ)
     with _conversation() as (source, sink):
