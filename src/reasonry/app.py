@@ -17,7 +17,7 @@ from .runtime.documents import rows_of_run
 from .runtime.engine import Engine, Order
 from .runtime.journal import Crew, Folded
 from .runtime.observe import Observer
-from .runtime.perform import Performers, Policy
+from .runtime.policy import Performers, Policy
 from .runtime.ports import Model, OnText, Question, Store, Verifier
 from .runtime.result import Result
 from .runtime.session_settings import SessionSettings
@@ -225,7 +225,11 @@ class App:
     ) -> Result:
         """Go on with a run, with the crew it began with or another one."""
         _, run, _ = await self.engine.read(run_id)
-        who, crew = self.performers(self._crew_again(team or Team(), run), run.begun.problem)
+        again = self._crew_again(team or Team(), run)
+        if run.begun.options.get("tools") and not again.tools:
+            names = ", ".join(card["name"] for card in run.begun.options["tools"])
+            raise UsageError(f"run {run_id} works with the tools {names}; name them again with --tools")
+        who, crew = self.performers(again, run.begun.problem)
         _rewind(who.model, run)
         changed = None if crew == run.crew else crew
         return await self.engine.resume(run_id, who, observer, budget=budget, crew=changed)

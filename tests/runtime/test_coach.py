@@ -12,7 +12,7 @@ from reasonry.errors import ConflictError, TooLargeError, UsageError
 from reasonry.runtime.coach import CALLER, MAX_ANSWER_CHARS, Coach
 from reasonry.runtime.engine import Engine, Order
 from reasonry.runtime.journal import Crew
-from reasonry.runtime.perform import Performers
+from reasonry.runtime.policy import Performers
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES, resolve
 

@@ -12,7 +12,7 @@ from reasonry.core.options import read_options
 from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
 from reasonry.runtime.engine import Engine, Order
 from reasonry.runtime.journal import Crew
-from reasonry.runtime.perform import Performers, Policy
+from reasonry.runtime.policy import Performers, Policy
 from reasonry.stores.memory import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel

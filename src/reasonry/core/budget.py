@@ -94,7 +94,10 @@ class Ledger(Struct, frozen=True):
     def reserve(self, estimate: Usage) -> Ledger | Refusal:
         """Set the estimate aside, or say which limit forbids the call."""
         budget, taken = self.budget, self.spent + self.reserved
-        if budget.calls is not None and self.spent.calls + self.reserved.calls + estimate.calls > budget.calls:
+        if (
+            budget.calls is not None
+            and self.spent.calls + self.reserved.calls + estimate.calls > budget.calls
+        ):
             return Refusal("max_calls", f"the limit of {budget.calls} calls is reached", wait=False)
         limits = (
             ("max_tokens", budget.tokens, self.spent.tokens, taken.tokens, estimate.tokens, "tokens"),

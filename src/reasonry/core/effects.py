@@ -22,8 +22,8 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
     """The part that stays the same from call to call; stands first, so that providers can cache it."""
     facts: dict[str, Any] = {}
     """The question once more as data (`problem`, `path`, `count`, …), for thinkers that do not read prose."""
-    by: Literal["writer", "judge"] = "writer"
-    """Who is asked where there are two models: the one that writes thoughts or the one that values them."""
+    by: Literal["writer", "judge", "drafter"] = "writer"
+    """Who is asked where there are several models: the one that writes, that values, or that proposes what is valued."""
     sample: int = 0
     retries: int = 2
     """How often an unusable reply is asked for again."""

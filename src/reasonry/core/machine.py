@@ -22,10 +22,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import ConflictError, InvalidStrategyError
+from ..errors import ConflictError, InvalidStrategyError, UsageError
 from . import parse
 from .effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .events import Answered, Delivered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
+from .options import read_options
 from .parse import Unreadable
 from .strategy import Move, Outcome, Stage, Strategy, Thought
 
@@ -192,8 +193,11 @@ class _Walk:
 
     def _open_child(self, one: Pending) -> Pending:
         assert isinstance(one.effect, RunStrategy)
-        inner = self.strategies[one.effect.strategy]
-        options = msgspec.convert(one.effect.options, inner.options)
+        inner = self.strategies.get(one.effect.strategy)
+        if inner is None:
+            known = list(self.strategies)
+            raise UsageError(f"There is no strategy {one.effect.strategy!r} to run inside.", choices=known)
+        options = read_options(inner, one.effect.options)
         step = begin(inner, one.effect.problem, options, strategies=self.strategies)
         return self._with_child(one, _later(step, self.now.rounds))
 

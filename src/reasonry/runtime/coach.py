@@ -19,7 +19,7 @@ from ..core.machine import Pending
 from ..errors import ConflictError, TooLargeError, UsageError
 from .engine import Engine, Order
 from .journal import Folded
-from .perform import Performers
+from .policy import Performers
 from .result import result_of
 
 CALLER = "caller"

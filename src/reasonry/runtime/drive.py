@@ -16,7 +16,8 @@ from . import journal
 from .guard import BudgetExhausted, BudgetGuard
 from .journal import Chain, Entry, Folded, Sent, Took
 from .observe import Observer
-from .perform import Performers, Performing, Policy
+from .perform import Performing
+from .policy import Performers, Policy
 from .ports import Line, RunRow, Store
 
 LOOK_EVERY_S: Final = 0.5

@@ -25,7 +25,7 @@ from .drive import Drive
 from .ids import new_id
 from .journal import Begun, Crew, Folded, Resumed, Took
 from .observe import Observer, Unwatched
-from .perform import Performers, Policy
+from .policy import Performers, Policy
 from .ports import RunRow, SessionRow, Store
 from .result import Result, result_of, trace_of
 

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.codec import dump_snapshot
 from ..core.budget import NOTHING, Budget, Usage
+from ..core.codec import dump_snapshot
 from ..core.effects import Ask
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Registry, Snapshot, Step, advance, begin, wanted

@@ -9,7 +9,13 @@ from .journal import Folded
 
 
 class Observer(Protocol):
-    """Told what happens, as it happens, on the loop that drives the run; must return quickly and not raise."""
+    """Told what happens, as it happens, on the loop that drives the run; must return quickly and not raise.
+
+    Attributes:
+        wants_text: Whether answers are to be streamed; streaming costs a little on each call.
+    """
+
+    wants_text: bool
 
     def began(self, run_id: str, run: Folded) -> None:
         """The run is accepted and on disk, or was taken up again."""
@@ -38,6 +44,8 @@ class Observer(Protocol):
 
 class Unwatched:
     """Watches nothing; a base to override."""
+
+    wants_text = False
 
     def began(self, run_id: str, run: Folded) -> None:
         """See `Observer`."""

@@ -24,6 +24,8 @@ MAX_ROWS = 40
 class Live(Watch):
     """Draws the run as it grows: its tree or its thoughts, what is being asked, what is spent."""
 
+    wants_text = True
+
     def __init__(self, model: str, why: str, budget: Budget | None) -> None:
         super().__init__(model, why, budget)
         self.console = Console(stderr=True)

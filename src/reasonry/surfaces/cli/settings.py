@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from ...app import App, Team
 from ...core.budget import Budget
 from ...errors import UsageError
-from ...runtime.perform import Policy
+from ...runtime.policy import Policy
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from ...app import DEFAULT_STRATEGY, App, Team
 from ...core.budget import Budget
 from ...core.strategy import Strategy
 from ...runtime.observe import Observer
-from ...runtime.perform import Policy
+from ...runtime.policy import Policy
 from ...runtime.ports import Model, Store, Verifier
 from ...runtime.result import Result
 

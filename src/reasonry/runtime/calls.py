@@ -1,0 +1,162 @@
+"""Calls to models: attempts with patience, one flight for equal calls, a warm prompt cache before a fan-out.
+
+Only transport is tried again here: overload, resets, time-outs, bodies that are no answer. What an answer says is the
+machine's business; it re-asks by itself, so that every reply that was paid for is in the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
+from ..core.budget import NOTHING, Usage
+from ..core.effects import Ask
+from ..core.events import Answered, Event, Failed
+from ..core.machine import Pending
+from ..errors import ModelError, ReasonryError
+from .guard import BudgetGuard
+from .observe import Observer
+from .policy import Performers, Policy
+from .ports import Model, Question
+from .rate import RateLimit
+from .telemetry import span
+
+WARM_PREFIX_CHARS = 4_096
+"""Providers cache prompts from about 1,024 tokens on; shorter ones are not worth waiting for."""
+
+
+class Calls:
+    """The calls of one drive.
+
+    Args:
+        intend: Writes down durably that a call is about to go out.
+        at_ms: Reads the run's clock.
+    """
+
+    def __init__(
+        self,
+        who: Performers,
+        guard: BudgetGuard,
+        policy: Policy,
+        observer: Observer,
+        intend: Callable[[str], Awaitable[None]],
+        at_ms: Callable[[], int],
+    ) -> None:
+        self.who, self.guard, self.policy, self.observer = who, guard, policy, observer
+        self.intend, self.at_ms = intend, at_ms
+        self.in_flight: dict[str, int] = {}
+        self.rate = RateLimit(policy.requests_per_minute, policy.tokens_per_minute)
+        self._flights: dict[object, asyncio.Future[Event]] = {}
+        self._warmings: dict[object, asyncio.Event] = {}
+
+    async def ask(self, one: Pending, ask: Ask) -> Event:
+        """Have a question answered; equal questions asked at the same time share one call.
+
+        Raises:
+            BudgetExhausted: The budget does not cover the call.
+        """
+        model = self.who.of(ask)
+        key = _sameness(model, one.id, ask)
+        flight = self._flights.get(key)
+        if flight is not None:
+            event = await asyncio.shield(flight)
+            return replace(event, usage=NOTHING) if isinstance(event, Answered | Failed) else event
+        flight = self._flights[key] = asyncio.get_running_loop().create_future()
+        try:
+            event = await self._when_warm(model, one, ask)
+        except BaseException as error:
+            flight.set_exception(error)
+            flight.exception()
+            raise
+        else:
+            flight.set_result(event)
+            return event
+        finally:
+            del self._flights[key]
+
+    def cut(self) -> Usage:
+        """Return what calls cut off in flight may have cost."""
+        return replace(NOTHING, calls=sum(self.in_flight.values()))
+
+    async def _when_warm(self, model: Model, one: Pending, ask: Ask) -> Event:
+        """Send the first of a fan-out alone: the others then find their common prefix in the provider's cache."""
+        head = f"{ask.system}\n{ask.prompt}"[:WARM_PREFIX_CHARS]
+        if not getattr(model, "caches_prompts", False) or len(head) < WARM_PREFIX_CHARS:
+            return await self._attempts(model, one, ask)
+        warming = self._warmings.get((model.name, head))
+        if warming is not None:
+            await warming.wait()
+            return await self._attempts(model, one, ask)
+        warming = self._warmings[model.name, head] = asyncio.Event()
+        try:
+            return await self._attempts(model, one, ask)
+        finally:
+            warming.set()
+
+    async def _attempts(self, model: Model, one: Pending, ask: Ask) -> Event:
+        question = Question(one.id, one.stage, ask, timeout_s=self.policy.call_timeout_s)
+        for attempt in range(1, self.policy.max_attempts + 1):
+            try:
+                answer = await self._attempt(model, question)
+            except ModelError as error:
+                if not error.retryable or attempt == self.policy.max_attempts:
+                    self.in_flight.pop(one.id, None)
+                    return Failed(error.code, error.message, self.at_ms(), Usage(calls=attempt))
+                pause = self._pause(attempt, error.retry_after_s)
+                self.observer.retrying(one.id, error.message, pause)
+                await asyncio.sleep(pause)
+            else:
+                name = "" if answer.model == self.who.model.name else answer.model
+                usage = replace(answer.usage, calls=answer.usage.calls + attempt - 1)
+                return replace(answer, at_ms=self.at_ms(), usage=usage, model=name)
+        raise AssertionError("unreachable: the last attempt returns")
+
+    async def _attempt(self, model: Model, question: Question) -> Answered:
+        estimate = await self.guard.reserve(question)
+        spent = Usage()
+        self.in_flight[question.id] = self.in_flight.get(question.id, 0) + 1
+        try:
+            if self.guard.limits_calls:
+                await self.intend(question.id)
+            await self.rate.wait(estimate.tokens)
+            async with asyncio.timeout(question.timeout_s):
+                answer = await self._answer(model, question)
+            spent = answer.usage
+        except TimeoutError:
+            seconds = question.timeout_s or 0
+            raise ModelError(
+                f"{model.name} did not answer within {seconds:g} s", code="provider_timeout", retryable=True
+            ) from None
+        except ReasonryError:
+            raise
+        except Exception as error:
+            raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
+        finally:
+            self.guard.settle(estimate, spent)
+        del self.in_flight[question.id]
+        return answer
+
+    async def _answer(self, model: Model, question: Question) -> Answered:
+        def heard(piece: str) -> None:
+            self.observer.text(question.id, piece)
+
+        on_text = heard if self.observer.wants_text else None
+        with span(model.name, question) as note:
+            answer = await model.answer(question, on_text)
+            note(answer)
+        return answer
+
+    def _pause(self, attempt: int, retry_after_s: float | None) -> float:
+        policy = self.policy
+        if retry_after_s is not None:
+            return min(max(retry_after_s, 0.0), policy.max_backoff_s)
+        return random.uniform(0, min(policy.backoff_s * 2 ** (attempt - 1), policy.max_backoff_s))
+
+
+def _sameness(model: Model, effect_id: str, ask: Ask) -> object:
+    """What makes two calls equal: model, prompt, sampling settings, sample index, and the run inside the run."""
+    inside = effect_id.rpartition("/")[0]
+    return inside, model.name, ask.system, ask.prompt, ask.sample, ask.temperature, ask.max_output_tokens

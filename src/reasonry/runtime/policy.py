@@ -1,0 +1,62 @@
+"""How a run is performed, and by whom."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ..core.effects import Ask
+from .ports import Model, Verifier
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """How patient and how wide the runtime is.
+
+    Args:
+        max_concurrency: Effects of one run performed at once.
+        max_attempts: Requests for one question, the first included.
+        call_timeout_s: Until a call to a model counts as lost.
+        tool_timeout_s: Until a tool counts as failed.
+        backoff_s: First pause between attempts; doubles, with full jitter.
+        max_backoff_s: No pause is longer, whatever `Retry-After` says.
+        requests_per_minute: Calls that go out in any minute; None: as many as there are.
+        tokens_per_minute: Tokens, as far as they can be estimated, in any minute.
+    """
+
+    max_concurrency: int = 8
+    max_attempts: int = 4
+    call_timeout_s: float = 120.0
+    tool_timeout_s: float = 30.0
+    backoff_s: float = 0.5
+    max_backoff_s: float = 20.0
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+
+class Tools(Protocol):
+    """The tools a run may call, fixed when it starts."""
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Call one. Raises ToolError."""
+        ...
+
+
+class Performers(Struct, frozen=True):
+    """Who does what in a run.
+
+    Args:
+        judge: Values thoughts; None: the model does.
+        draft: Proposes thoughts that are valued afterwards; None: the model does.
+    """
+
+    model: Model
+    judge: Model | None = None
+    verifier: Verifier | None = None
+    tools: Tools | None = None
+    draft: Model | None = None
+
+    def of(self, ask: Ask) -> Model:
+        """Return the model that a question goes to."""
+        chosen = {"judge": self.judge, "drafter": self.draft}.get(ask.by)
+        return chosen or self.model
