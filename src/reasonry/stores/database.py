@@ -82,6 +82,11 @@ def read_fault(error: Exception, path: Path) -> StoreError:
     return StoreError(f"the store {path} could not be used ({text})", path=str(path))
 
 
+_NAP_S = 0.001
+_NAPS = 200
+"""A transaction is mostly over in less than a nap; after so many of them, something longer is going on."""
+
+
 class Patience:
     """Waits for another process's transaction: briefly, often, and not for ever."""
 
@@ -96,7 +101,7 @@ class Patience:
             self._since = now
         if now - self._since > self.limit_s:
             return False
-        time.sleep(random.uniform(0.0001, min(0.0005 * (tries + 1), 0.01)))
+        time.sleep(random.uniform(0.0001, _NAP_S if tries < _NAPS else 10 * _NAP_S))
         return True
 
 

@@ -1,0 +1,130 @@
+"""The durable journal: microseconds a step and megabytes for 1,000 steps of 200 bytes, each on the disk.
+
+Run: `uv run python bench/journal.py [FOLDER]`, about ten seconds. FOLDER says which disk, and is the current one if
+not given. Targets: at most 300 µs a step and 0.3 MB for the lot.
+
+In turns, so that a busy machine is busy for all; what is shown is the median round:
+
+* `sync` is the floor: 4 kB written to the end of a file, and synced.
+* `bare` is the floor for SQLite: one connection, the same settings, one insert and commit a step, no thread, no chain.
+* `journal` is what a run does: encode the event, chain its digest, append, and await that it is durable.
+* `thought` is what a session does: look at it, decide, write the thought, and await that it is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from reasonry.core.events import Answered
+from reasonry.runtime.journal import Chain, Took
+from reasonry.runtime.ports import RunRow, SessionChange, SessionRow, SessionView, ThoughtRow
+from reasonry.stores.database import Source
+from reasonry.stores.sqlite import SqliteStore
+
+STEPS, ROUNDS = 1_000, 9
+TEXT = "the number is left after four and nine make thirteen so we try ten minus this next value idea step"
+
+
+def text() -> str:
+    return " ".join(random.choices(TEXT.split(), k=60))[:200]
+
+
+def timed(act: Callable[[int], object]) -> float:
+    """Return the mean microseconds of an act."""
+    began = time.perf_counter()
+    for number in range(STEPS):
+        act(number)
+    return (time.perf_counter() - began) / STEPS * 1e6
+
+
+def sync(folder: Path) -> float:
+    handle = os.open(folder / "sync", os.O_RDWR | os.O_CREAT)
+    page = os.urandom(4096 + 24)
+    flush = getattr(os, "fdatasync", os.fsync)
+    result = timed(lambda number: (os.pwrite(handle, page, number * len(page)), flush(handle)))
+    os.close(handle)
+    return result
+
+
+def bare(folder: Path) -> float:
+    source = Source(folder / "bare.db")
+    db = source.writer(verify=False)
+    db.execute(
+        "CREATE TABLE bare (place INTEGER PRIMARY KEY, body BLOB NOT NULL, digest BLOB NOT NULL) STRICT"
+    )
+
+    def act(number: int) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("INSERT INTO bare VALUES (?, ?, ?)", (number, text().encode(), b"d" * 16))
+        db.execute("COMMIT")
+
+    result = timed(act)
+    source.close(db)
+    return result
+
+
+async def journal(folder: Path) -> tuple[float, float]:
+    """Return microseconds a step, and the megabytes of the closed store."""
+    path = folder / "journal.db"
+    store, chain = SqliteStore(path), Chain("run")
+    row = RunRow("run", "session", "linear", "offline", "How?", "active", 1, 1)
+    await store.create_run(row, [])
+    began = time.perf_counter()
+    for number in range(STEPS):
+        lines = chain.lines([Took(str(number), Answered(text(), at_ms=number * 1_003))])
+        await store.append("run", lines)
+        chain.written(lines)
+    taken = (time.perf_counter() - began) / STEPS * 1e6
+    await store.close()
+    return taken, path.stat().st_size / 1e6
+
+
+async def thought(folder: Path) -> float:
+    store = SqliteStore(folder / "thought.db")
+
+    def decide(view: SessionView) -> SessionChange:
+        number = (view.row.thoughts if view.row else 0) + 1
+        view.latest(20)
+        row = SessionRow("session", "linear", 1, number, thoughts=number)
+        return SessionChange(row=row, thought=ThoughtRow(number, number, text()))
+
+    await store.change("session", decide)
+    began = time.perf_counter()
+    for _ in range(STEPS):
+        await store.change("session", decide)
+    taken = (time.perf_counter() - began) / STEPS * 1e6
+    await store.close()
+    return taken
+
+
+def main() -> None:
+    where = sys.argv[1] if len(sys.argv) > 1 else "."
+    rows, size = list[tuple[float, float, float, float]](), 0.0
+    for number in range(ROUNDS):
+        with tempfile.TemporaryDirectory(dir=where) as name:
+            folder = Path(name)
+            step, size = asyncio.run(journal(folder))
+            rows.append((sync(folder), bare(folder), step, asyncio.run(thought(folder))))
+        print(f"round {number + 1} of {ROUNDS}: journal {step:.0f} µs, {size:.3f} MB", file=sys.stderr)
+    floor, plain, step, think = (statistics.median(column) for column in zip(*rows, strict=True))
+    print(f"sync     {floor:6.0f} µs a step")
+    print(f"bare     {plain:6.0f} µs a step")
+    print(
+        f"journal  {step:6.0f} µs a step   {step / plain:.2f} x bare   {size:.3f} MB for {STEPS} steps of 200 bytes"
+    )
+    print(f"thought  {think:6.0f} µs a step   {think / plain:.2f} x bare")
+    good = step <= 300 and size <= 0.3
+    print("within the targets" if good else "NOT within the targets: 300 µs a step, 0.3 MB")
+    raise SystemExit(not good)
+
+
+if __name__ == "__main__":
+    main()

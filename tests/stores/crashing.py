@@ -1,0 +1,60 @@
+"""A process that writes to a store until it is done or killed, and says what was acknowledged to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from reasonry.errors import StoreError
+from reasonry.stores.sqlite import SqliteStore
+
+from .samples import line, run_row, think
+
+
+def tell(what: str, number: int) -> None:
+    # A few bytes in one write to a pipe arrive whole or not at all.
+    os.write(1, f"{what} {number}\n".encode())
+
+
+async def append(store: SqliteStore, name: str, count: int) -> None:
+    await store.create_run(run_row(name), [line(1)])
+    tell(name, 1)
+    for seq in range(2, count + 1):
+        await store.append(name, [line(seq, f"{name} {seq} ".encode() * (seq % 50))])
+        tell(name, seq)
+
+
+async def think_on(store: SqliteStore, name: str, session_id: str, count: int) -> None:
+    for number in range(count):
+        await think(store, session_id, f"{name} {number}")
+        tell(f"{name}@{session_id}", number)
+
+
+async def write(path: str, name: str, count: int) -> None:
+    """Append to two runs and think in one session at once, with few pages in the log between checkpoints."""
+    store = SqliteStore(Path(path))
+    try:
+        await store._writer.do(lambda tx: tx.execute("PRAGMA wal_autocheckpoint = 20"))
+        await asyncio.gather(
+            append(store, f"{name}1", count),
+            append(store, f"{name}2", count),
+            think_on(store, name, "s", count),
+        )
+    except StoreError as error:
+        tell(error.code, 0)
+    await store.close()
+
+
+async def share(path: str, name: str, count: int) -> None:
+    """Think in a session of one's own, and every fifth thought in one that others think in too."""
+    store = SqliteStore(Path(path))
+    for number in range(count):
+        await think(store, "shared" if number % 5 == 0 else name, f"{name} {number}")
+    await store.close()
+
+
+if __name__ == "__main__":
+    work = {"write": write, "share": share}[sys.argv[1]]
+    asyncio.run(work(sys.argv[2], sys.argv[3], int(sys.argv[4])))
