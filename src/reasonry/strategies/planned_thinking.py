@@ -1,13 +1,239 @@
 """Planned thinking: keep a nested plan, evaluate the last thought, execute the next step, refine, conclude.
 
 Seed 001, "Chain of Thought Node Design".
+
+Algorithm, for a problem x, with thoughts t_i and the plan p_i as it stands after t_i:
+
+    (t_1, p_1) ~ p(t, p | x)                      set up the plan, execute a step           think
+    (t_i, p_i) ~ p(t, p | x, t_1, p_1, …)         judge t_{i-1}, execute the next step      think
+    p_i keeps the rules?                          checked in code; if not, asked again      think
+    next thought needed? continue, or y = t_i     the step executed was the conclusion      think
+    y                                             looked at; proved wrong: concluded anew   conclude
+
+*Differs from the seed*: the rules are checked instead of hoped for (`core/plan.py`), and a thought that breaks one is
+asked for again with the reason; replies are JSON; there is a limit, and the last thought before it is told so; a
+solution that a verifier proves wrong is concluded again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-from ..core.strategy import Field, Stage, Strategy
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..core import parse
+from ..core.answer import claim
+from ..core.closing import Closing, propose, ruled
+from ..core.effects import Ask, Effect
+from ..core.events import Reply
+from ..core.parse import Unreadable
+from ..core.plan import (
+    DONE,
+    PENDING,
+    VERIFICATION_NEEDED,
+    PlanStep,
+    conclusion,
+    format_plan,
+    only_conclusion_left,
+    plan_data,
+    thought_faults,
+)
+from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+
+SYSTEM = f"""You solve a problem in thoughts, along a plan that you keep. In each thought you do three things.
+1. Evaluate the thought before ("Evaluation of thought 3: correct | minor issues | major error, because …"). Put \
+errors right first, in the plan too: a result in doubt becomes "{VERIFICATION_NEEDED}". The first thought sets the \
+plan up instead.
+2. Execute the first step that is not done. Where it turns out complex, break it up into sub_steps and execute the \
+first of them.
+3. Give the whole plan as it stands now. Statuses: "{PENDING}"; "{DONE}", with a short result; \
+"{VERIFICATION_NEEDED}", with a mark that says why. A step with sub_steps is {DONE} only when all of them are.
+The last step of the plan is called "Conclusion". Execute it when all other steps are {DONE}: write the solution \
+into current_thinking, mark it {DONE}, and only then set next_thought_needed to false.
+Reply with one JSON object and nothing else:
+{{"current_thinking": "evaluation, then the work", "planning": [{{"description": "…", "status": "…", "result": "…" or \
+null, "mark": "…" or null, "sub_steps": [the same, nested] or null}}], "next_thought_needed": true or false}}"""
+
+BEGIN = "Now think thought 1: set up the plan and execute its first step."
+THINK = "Now think thought {number}: evaluate thought {before} first, then execute the next step."
+CONCLUDE = "Now think thought {number}: evaluate thought {before} first. If all results hold, execute the conclusion."
+REPAIR = """Now think thought {number}: evaluate thought {before} in the light of this objection, put the plan right, \
+and conclude anew."""
+LAST = """Now think thought {number}, the last one there is room for: state the best solution that the results support \
+and set next_thought_needed to false, even if steps are left open."""
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of planned thinking."""
+
+    max_thoughts: Annotated[int, Meta(ge=1, le=1000, description="Thoughts at most.")] = 20
+    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Conclusions after one proved wrong.")] = 1
+    verify: Annotated[bool, Meta(description="Have the run's verifier look at the solution.")] = False
+
+
+class PlannedThought(Struct, frozen=True):
+    """A thought, and the plan as it stands after it."""
+
+    current_thinking: Annotated[
+        str, Meta(description="Evaluation of the thought before, then this one's work.")
+    ]
+    planning: Annotated[
+        tuple[PlanStep, ...], Meta(min_length=1, description="The whole plan, conclusion last.")
+    ]
+    next_thought_needed: Annotated[bool, Meta(description="False only when the conclusion is executed.")]
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """All thoughts, each with its plan, and the solution once it is there."""
+
+    problem: str
+    options: Options
+    thoughts: tuple[PlannedThought, ...] = ()
+    closing: Closing = Closing()
+
+    @property
+    def plan(self) -> tuple[PlanStep, ...]:
+        """The plan as it stands."""
+        return self.thoughts[-1].planning if self.thoughts else ()
+
+    @property
+    def room(self) -> int:
+        """How many thoughts may follow; a solution proved wrong makes room for another."""
+        return self.options.max_thoughts + len(self.closing.objections) - len(self.thoughts)
+
+    @property
+    def is_concluded(self) -> bool:
+        """Whether the latest thought ended the thinking."""
+        return bool(self.thoughts) and not self.thoughts[-1].next_thought_needed
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no thought is to follow: the last one concluded, or there is no room."""
+        return self.closing.answer is not None or self.room <= 0
+
+
+def ask_thought(state: State) -> tuple[Effect, ...]:
+    """(t_i, p_i) ~ p(t, p | x, t_1, p_1, …)."""
+    if state.is_over:
+        return ()
+    task = CONCLUDE if only_conclusion_left(state.plan) else THINK
+    return (_question(state, "think", task if state.thoughts else BEGIN),)
+
+
+def ask_conclusion(state: State) -> tuple[Effect, ...]:
+    """Have the solution looked at; ask for another after an objection."""
+    if not state.is_over:
+        return (_question(state, "conclude", REPAIR),)
+    if state.closing.wants(verify=state.options.verify) != "verdict":
+        return ()
+    end = conclusion(state.plan)
+    thoughts = [one.current_thinking for one in state.thoughts[:-1]]
+    return (claim(state.problem, thoughts, (end.result if end else None) or str(state.closing.answer)),)
+
+
+def read_thought(state: State, _: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
+    """Read a thought and hold it to the rules of the plan."""
+    reading = parse.read_form(texts[-1], PlannedThought)
+    if isinstance(reading, Unreadable):
+        return reading
+    thought: PlannedThought = reading[0]
+    faults = thought_faults(
+        thought.current_thinking,
+        thought.planning,
+        thought.next_thought_needed,
+        first=not state.thoughts,
+        last=state.room <= 1,
+    )
+    broken = "; ".join(faults)
+    return Unreadable(broken) if broken else reading
+
+
+def keep_thought(state: State, answers: tuple[Any, ...]) -> Move:
+    """Append the thought; stay as long as another is needed."""
+    if not answers:
+        return go(state, "conclude")
+    state, thought = _appended(state, answers[0])
+    return go(state, "conclude", thought) if state.is_over else stay(state, thought)
+
+
+def conclude(state: State, answers: tuple[Any, ...]) -> Move:
+    """Settle on a solution that was looked at; one proved wrong is thought about again."""
+    if not answers:
+        return go(state, "final_response")
+    if isinstance(answers[0], Reply):
+        return stay(*_appended(state, answers[0]))
+    closing = ruled(state.closing, answers[0])
+    state = replace(state, closing=closing)
+    if closing.answer is not None:
+        return stay(state)
+    if len(closing.objections) > state.options.max_repairs:
+        return fail(state, "verification_failed", closing.objections[-1])
+    return stay(state, Thought(closing.objections[-1], data={"correct": False}))
+
+
+def outcome(state: State) -> Outcome:
+    """Return the solution with the evolution of the plan; before there is one, the latest thought."""
+    closing = state.closing
+    document = {
+        "plan": plan_data(state.plan),
+        "plan_text": format_plan(state.plan),
+        "thoughts": [
+            {
+                "thought_number": number,
+                "current_thinking": one.current_thinking,
+                "planning": plan_data(one.planning),
+                "next_thought_needed": one.next_thought_needed,
+            }
+            for number, one in enumerate(state.thoughts, 1)
+        ],
+        **closing.document,
+    }
+    if closing.answer is not None and (closing.proved or _is_worked_off(state)):
+        return Outcome(closing.answer, document=document)
+    latest = state.thoughts[-1].current_thinking if state.thoughts and not closing.objections else None
+    if state.room > 0:
+        return Outcome(latest, document=document)
+    detail = f"the plan was not worked off within {len(state.thoughts)} thoughts"
+    return Outcome(closing.answer or latest, "max_thoughts", detail, document)
+
+
+def progress(state: State) -> dict[str, Any]:
+    """Return the plan as it stands."""
+    return {
+        "thoughts": len(state.thoughts),
+        "max_thoughts": state.options.max_thoughts,
+        "plan": format_plan(state.plan),
+    }
+
+
+def _is_worked_off(state: State) -> bool:
+    end = conclusion(state.plan)
+    return state.is_concluded and end is not None and end.is_done
+
+
+def _appended(state: State, reply: Reply) -> tuple[State, Thought]:
+    thought: PlannedThought = reply.value
+    state = replace(state, thoughts=(*state.thoughts, thought))
+    if not thought.next_thought_needed or state.room <= 0:
+        state = replace(state, closing=propose(state.closing, thought.current_thinking))
+    data = {"planning": plan_data(thought.planning), "next_thought_needed": thought.next_thought_needed}
+    return state, Thought(thought.current_thinking, data=data)
+
+
+def _question(state: State, kind: str, task: str) -> Ask:
+    number = len(state.thoughts) + 1
+    task = LAST if state.room <= 1 else task
+    lines = [
+        f"Thought {place}\n{one.current_thinking}\nPlan after it:\n{format_plan(one.planning)}"
+        for place, one in enumerate(state.thoughts, 1)
+    ]
+    task = task.format(number=number, before=number - 1)
+    prompt = "\n\n".join([f"Problem: {state.problem}", *lines, *state.closing.objections, task])
+    facts = {"kind": kind, "problem": state.problem, "thought_number": number, "plan": plan_data(state.plan)}
+    return Ask(prompt, SYSTEM, facts)
+
 
 _PLANNING = {
     "type": "array",
@@ -15,7 +241,7 @@ _PLANNING = {
         "type": "object",
         "properties": {
             "description": {"type": "string"},
-            "status": {"enum": ["Pending", "Done", "Verification Needed"]},
+            "status": {"enum": [PENDING, DONE, VERIFICATION_NEEDED]},
             "result": {"type": ["string", "null"]},
             "mark": {"type": ["string", "null"]},
             "sub_steps": {"type": ["array", "null"]},
@@ -26,18 +252,31 @@ _PLANNING = {
     "description": "The whole plan as it stands now; the last step is the conclusion.",
 }
 
-PLANNED_THINKING: Strategy[Any, Any] = Strategy(
+_WORKED_OFF = {"description": "Add 17 and 25", "status": DONE, "result": "42"}
+_EXAMPLE = {
+    "current_thinking": "Evaluation of the thought before: correct, 17 + 25 is 42. The sum is 42.",
+    "planning": [_WORKED_OFF, {"description": "Conclusion", "status": DONE, "result": "42"}],
+    "next_thought_needed": False,
+}
+
+PLANNED_THINKING: Strategy[State, Options] = Strategy(
     name="planned_thinking",
     title="Planned thinking",
     source="seed 001",
     summary="Keeps, checks and refines a nested plan until it is worked off: for long, composite problems.",
     aliases=("chain_of_thought_node",),
+    options=Options,
+    state=State,
+    begin=lambda problem, options: State(problem, options),
+    outcome=outcome,
+    progress=progress,
     stages=(
         Stage(
             "problem_reception",
             ("think",),
             description="Take in the problem.",
             guidance="Say what is asked and what a good answer must contain.",
+            absorb=lambda state, _: go(state, "think"),
         ),
         Stage(
             "think",
@@ -46,12 +285,23 @@ PLANNED_THINKING: Strategy[Any, Any] = Strategy(
             guidance="Begin by judging the thought before; put errors right first. Execute one pending step, "
             "record its result, break up what turns out complex. Stay until only the conclusion is left.",
             fields=(Field("planning", _PLANNING),),
+            ask=ask_thought,
+            absorb=keep_thought,
+            reply=PlannedThought,
+            example=_EXAMPLE,
+            read=read_thought,
         ),
         Stage(
             "conclude",
             ("final_response",),
-            description="Execute the conclusion step.",
-            guidance="Judge the last thought, then sum the results up into the solution.",
+            description="Settle on the solution.",
+            guidance="Sum the results of the plan up into the solution. If one turns out wrong here, say which, "
+            "put the plan right and conclude anew.",
+            ask=ask_conclusion,
+            absorb=conclude,
+            reply=PlannedThought,
+            example=_EXAMPLE,
+            read=read_thought,
         ),
         Stage(
             "final_response",

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonry.core.plan import (
+    DONE,
+    MAX_STEPS,
+    PENDING,
+    STATUSES,
+    VERIFICATION_NEEDED,
+    PlanStep,
+    conclusion,
+    format_plan,
+    numbered,
+    only_conclusion_left,
+    plan_data,
+    plan_faults,
+    thought_faults,
+)
+
+
+def step(
+    description: str,
+    status: str = PENDING,
+    result: str | None = None,
+    *subs: PlanStep,
+    mark: str | None = None,
+):
+    return PlanStep(description, status, result, mark, subs or None)
+
+
+END = step("Conclusion")
+ENDED = step("Conclusion", DONE, "42")
+WELL = (
+    step("Understand the problem", DONE, "a sum"),
+    step(
+        "Compute", PENDING, None, step("Add", DONE, "42"), step("Check", VERIFICATION_NEEDED, mark="units?")
+    ),
+    END,
+)
+
+
+def test_a_plan_that_keeps_the_rules_has_no_faults() -> None:
+    assert list(plan_faults(WELL)) == []
+    assert list(thought_faults("Set the plan up.", WELL, True, first=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "fault"),
+    [
+        ((), "the plan is empty; it needs at least a conclusion step"),
+        ((step("Add"),), 'the plan must end with a step called "Conclusion", not with "Add"'),
+        ((END, step("Add")), 'the plan must end with a step called "Conclusion", not with "Add"'),
+        (
+            (step("Add", "Finished"), END),
+            'step 1 ("Add") has the status "Finished"; the statuses are "Pending", "Done", "Verification Needed"',
+        ),
+        ((step("Add", DONE), END), 'step 1 ("Add") is Done, but has no result'),
+        ((step("Add", DONE, "  "), END), 'step 1 ("Add") is Done, but has no result'),
+        (
+            (step("Add", VERIFICATION_NEEDED), END),
+            'step 1 ("Add") is Verification Needed, but has no mark that says why',
+        ),
+        (
+            (step("Add", DONE, "42", step("Carry"), step("Sum", DONE, "42")), END),
+            'step 1 ("Add") is Done, but its sub-steps 1.1 are not',
+        ),
+        (
+            (step("Add", DONE, "42", step("Carry", PENDING, None, step("Deep"))), END),
+            'step 1 ("Add") is Done, but its sub-steps 1.1, 1.1.1 are not',
+        ),
+        ((step("Add", PENDING, None, step("Carry", "?")), END), 'step 1.1 ("Carry") has the status "?"'),
+        ((step("Add"), ENDED), "the conclusion is Done, but these steps are not: 1"),
+        ((step("   "), END), "step 1 has no description"),
+    ],
+)
+def test_each_broken_rule_is_a_sentence_that_names_the_step(plan: tuple[PlanStep, ...], fault: str) -> None:
+    (found,) = plan_faults(plan)
+    assert found.startswith(fault)
+
+
+def test_sub_steps_say_for_their_parent_what_came_of_it() -> None:
+    assert list(plan_faults((step("Add", DONE, None, step("Sum", DONE, "42")), END))) == []
+
+
+def test_an_endless_plan_is_refused() -> None:
+    plan = (*(step(f"Step {n}") for n in range(MAX_STEPS)), END)
+    assert list(plan_faults(plan)) == [f"the plan has {MAX_STEPS + 1} steps; keep it under {MAX_STEPS}"]
+
+
+@pytest.mark.parametrize(
+    "thinking",
+    [
+        "Evaluation of Thought 1: Correct. Next.",
+        "**Evaluation of the previous thought:** minor issues.",
+        "Evaluating thought 2 first: it holds.",
+    ],
+)
+def test_a_thought_begins_with_the_evaluation_of_the_one_before(thinking: str) -> None:
+    assert list(thought_faults(thinking, WELL, True, first=False)) == []
+
+
+@pytest.mark.parametrize("thinking", ["Now I add.", "x" * 1000 + " evaluation of thought 1: correct"])
+def test_a_thought_without_the_evaluation_is_refused(thinking: str) -> None:
+    (fault,) = thought_faults(thinking, WELL, True, first=False)
+    assert fault.startswith("current_thinking must begin with an evaluation of the previous thought")
+
+
+def test_an_empty_thought_is_refused() -> None:
+    assert list(thought_faults(" ", WELL, True, first=True)) == ["current_thinking is empty"]
+
+
+def test_the_thinking_ends_only_with_the_conclusion() -> None:
+    (fault,) = thought_faults("Done.", WELL, False, first=True)
+    assert fault == (
+        "next_thought_needed may be false only when the conclusion is executed and Done; still open: 2, 2.2, 3"
+    )
+    over = (step("Add", DONE, "42"), ENDED)
+    assert list(thought_faults("Done.", over, False, first=True)) == []
+    (fault,) = thought_faults("Done.", over, True, first=True)
+    assert fault.startswith("the conclusion is Done, so next_thought_needed must be false")
+
+
+def test_the_last_thought_there_is_room_for_may_end_with_steps_left_open() -> None:
+    assert list(thought_faults("Evaluation: fine.", WELL, False, first=False, last=True)) == []
+
+
+def test_only_the_conclusion_is_left_when_everything_before_it_is_done() -> None:
+    assert only_conclusion_left((step("Add", DONE, "42"), END))
+    assert not only_conclusion_left(WELL)
+    assert not only_conclusion_left((step("Add", DONE, "42"), ENDED))
+    assert conclusion((END, step("Add"))) is None
+
+
+def test_a_plan_is_shown_as_an_indented_list() -> None:
+    assert format_plan(WELL) == (
+        "- [Done] Understand the problem: a sum\n"
+        "- [Pending] Compute\n"
+        "  - [Done] Add: 42\n"
+        "  - [Verification Needed] Check (units?)\n"
+        "- [Pending] Conclusion"
+    )
+
+
+STEPS = st.recursive(
+    st.builds(
+        PlanStep, st.text(min_size=1), st.sampled_from(STATUSES), st.none() | st.text(), st.none() | st.text()
+    ),
+    lambda inner: st.builds(
+        PlanStep,
+        st.text(min_size=1),
+        st.sampled_from(STATUSES),
+        st.none() | st.text(),
+        st.none() | st.text(),
+        st.none() | st.lists(inner, max_size=3).map(tuple),
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(STEPS, max_size=4).map(tuple), st.text(), st.booleans(), st.booleans(), st.booleans())
+def test_no_plan_makes_the_checks_stumble(plan, thinking: str, needed: bool, first: bool, last: bool) -> None:
+    for fault in thought_faults(thinking, plan, needed, first=first, last=last):
+        assert fault
+    assert len([line for line in format_plan(plan).split("\n- ") if line]) >= bool(plan)
+    read = msgspec.convert(json.loads(json.dumps(plan_data(plan))), tuple[PlanStep, ...])
+    assert plan_data(read) == plan_data(plan)
+
+
+@given(st.lists(STEPS, min_size=1, max_size=4).map(tuple))
+def test_a_plan_without_faults_has_no_parent_done_before_its_children(plan) -> None:
+    if not list(plan_faults(plan)):
+        for _, one in numbered(plan):
+            assert not one.is_done or all(part.is_done for _, part in numbered(one.sub_steps or ()))

@@ -1,0 +1,145 @@
+"""Seed 001, "Chain of Thought Node Design": what it says, quoted, and that it is so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from reasonry.core.plan import format_plan
+from reasonry.strategies import resolve
+
+from ..strategies.walking import Walked, in_order, walk
+
+NODE = resolve("planned_thinking")
+PROBLEM = "A jug holds 3 litres, another 5. How do you measure 4 litres?"
+
+FIRST = {
+    "current_thinking": "I set up a plan. Understanding it: two jugs, 3 and 5 litres, no marks; 4 litres wanted.",
+    "planning": [
+        {"description": "Understand the problem", "status": "Done", "result": "Jugs of 3 and 5, wanted 4"},
+        {
+            "description": "Find the pourings",
+            "status": "Done",
+            "sub_steps": [
+                {"description": "Leave 2 in the 5", "status": "Done", "result": "Fill 5, pour into 3"},
+                {"description": "Top up from 5", "status": "Done", "result": "2 in the 3, fill 5, pour 1"},
+            ],
+            "result": "5 minus 3 is 2; 5 minus 1 is 4",
+        },
+        {"description": "Conclusion", "status": "Pending"},
+    ],
+    "next_thought_needed": True,
+}
+SECOND = {
+    "current_thinking": (
+        "Evaluation of Thought 1: Correct - every pouring is possible.\n"
+        "Fill the 5, pour into the 3, empty the 3, move the 2 over, fill the 5, top up the 3: 4 litres are left."
+    ),
+    "planning": [
+        *FIRST["planning"][:2],
+        {"description": "Conclusion", "status": "Done", "result": "4 litres in the 5-litre jug"},
+    ],
+    "next_thought_needed": False,
+}
+
+
+def run(*replies: Any, **options: Any) -> Walked:
+    return walk(NODE, PROBLEM, in_order(*replies), options)
+
+
+def test_solve_a_problem_step_by_step_by_maintaining_and_executing_a_structured_plan() -> None:
+    walked = run(FIRST, SECOND)
+    assert walked.snapshot.status == "done"
+    assert [one["thought_number"] for one in walked.outcome.document["thoughts"]] == [1, 2]
+
+
+def test_critically_evaluate_the_previous_steps_reasoning_and_results_before_proceeding() -> None:
+    blind = {**SECOND, "current_thinking": "So 4 litres are left."}
+    walked = run(FIRST, blind, SECOND)
+    assert "evaluation of the previous thought" in walked.asks[-1].prompt
+    assert len(walked.outcome.document["thoughts"]) == 2
+
+
+def test_refine_the_plan_by_breaking_down_complex_steps_into_nested_sub_steps() -> None:
+    walked = run(FIRST, SECOND)
+    (_, pouring, _) = walked.outcome.document["thoughts"][0]["planning"]
+    assert [part["description"] for part in pouring["sub_steps"]] == ["Leave 2 in the 5", "Top up from 5"]
+
+
+def test_update_the_status_of_plan_steps_and_record_concise_results() -> None:
+    statuses = [
+        [step["status"] for step in one["planning"]]
+        for one in run(FIRST, SECOND).outcome.document["thoughts"]
+    ]
+    assert statuses == [["Done", "Done", "Pending"], ["Done", "Done", "Done"]]
+
+
+def test_handle_potential_errors_identified_during_evaluation_by_adjusting_the_plan() -> None:
+    adjusted = {
+        "current_thinking": "Evaluation of Thought 1: Major Error - the last pouring was not checked.",
+        "planning": [
+            FIRST["planning"][0],
+            {
+                "description": "Find the pourings",
+                "status": "Verification Needed",
+                "mark": "Last pouring unchecked",
+            },
+            FIRST["planning"][2],
+        ],
+        "next_thought_needed": True,
+    }
+    walked = run(FIRST, adjusted, SECOND)
+    assert walked.snapshot.status == "done"
+    assert "- [Verification Needed] Find the pourings (Last pouring unchecked)" in walked.asks[-1].prompt
+
+
+def test_provide_a_detailed_trace_of_the_thinking_process_and_plan_evolution() -> None:
+    document = json.loads(json.dumps(run(FIRST, SECOND).outcome.document))
+    for given, kept in zip((FIRST, SECOND), document["thoughts"], strict=True):
+        assert kept["current_thinking"] == given["current_thinking"]
+        assert kept["next_thought_needed"] is given["next_thought_needed"]
+        assert set(kept) == {"thought_number", "current_thinking", "planning", "next_thought_needed"}
+        for step in kept["planning"]:
+            assert set(step) == {"description", "status", "result", "mark", "sub_steps"}
+
+
+def test_generate_a_final_conclusion_summarizing_the_solution_when_the_plan_is_complete() -> None:
+    early = {**FIRST, "next_thought_needed": False}
+    walked = run(early, FIRST, SECOND)
+    assert "next_thought_needed may be false only when the conclusion is executed" in walked.asks[1].prompt
+    assert walked.outcome.answer == SECOND["current_thinking"]
+
+
+def test_the_current_thinking_content_becomes_the_solution() -> None:
+    assert run(FIRST, SECOND).outcome.answer == SECOND["current_thinking"]
+
+
+def test_a_single_node_that_calls_itself_until_no_more_thinking_is_needed() -> None:
+    walked = run(FIRST, SECOND)
+    assert [one.stage for one in walked.performed] == ["think", "think"]
+    assert [one[0] for one in walked.edges].count("think") == 1
+
+
+def test_the_prompt_holds_the_problem_the_history_and_the_last_known_plan() -> None:
+    first, second = run(FIRST, SECOND).asks
+    assert first.prompt.startswith(f"Problem: {PROBLEM}")
+    assert "thought 1: set up the plan" in first.prompt
+    assert FIRST["current_thinking"] in second.prompt
+    assert "  - [Done] Leave 2 in the 5: Fill 5, pour into 3" in second.prompt
+
+
+def test_the_plan_is_printed_as_an_indented_list() -> None:
+    walked = run(FIRST, SECOND)
+    assert walked.outcome.document["plan_text"] == format_plan(walked.snapshot.state.plan)
+    assert (
+        walked.outcome.document["plan_text"].splitlines()[2]
+        == "  - [Done] Leave 2 in the 5: Fill 5, pour into 3"
+    )
+
+
+def test_a_missing_key_is_asked_for_again_instead_of_asserted() -> None:
+    for key in FIRST:
+        broken = {name: value for name, value in FIRST.items() if name != key}
+        walked = run(broken, FIRST, SECOND)
+        assert key in walked.asks[1].prompt.partition("It cannot be used")[2]
+        assert walked.snapshot.status == "done"

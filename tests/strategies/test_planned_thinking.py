@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasonry.core.effects import Verify
+from reasonry.core.events import Stopped, Verified
+from reasonry.core.machine import advance, begin
+from reasonry.strategies.planned_thinking import PLANNED_THINKING
+
+from .walking import in_order, reply, walk
+
+PROBLEM = "What is (17 + 25) * 2?"
+OK = "Evaluation of the previous thought: correct. "
+
+
+def plan(*statuses: str, **changes: Any) -> list[dict[str, Any]]:
+    names = ["Add", "Double", "Conclusion"]
+    results = ["42", "84", "84"]
+    rows = []
+    for name, status, result in zip(names, statuses, results, strict=True):
+        rows.append({"description": name, "status": status, "result": result if status == "Done" else None})
+    rows[0] |= changes
+    return rows
+
+
+def thought(text: str, planning: list[dict[str, Any]], needed: bool = True) -> dict[str, Any]:
+    return {"current_thinking": text, "planning": planning, "next_thought_needed": needed}
+
+
+FIRST = thought("17 + 25 = 42.", plan("Done", "Pending", "Pending"))
+SECOND = thought(OK + "42 * 2 = 84.", plan("Done", "Done", "Pending"))
+THIRD = thought(OK + "The result is 84.", plan("Done", "Done", "Done"), False)
+
+
+def test_a_plan_is_worked_off_and_every_edge_walked() -> None:
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD))
+    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "success")
+    assert walked.outcome.answer == THIRD["current_thinking"]
+    assert tuple(walked.edges) == PLANNED_THINKING.edges
+    assert [one.text for one in walked.thoughts] == [
+        one["current_thinking"] for one in (FIRST, SECOND, THIRD)
+    ]
+
+
+def test_the_full_evolution_of_the_plan_is_kept_and_shown() -> None:
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD))
+    document = walked.outcome.document
+    assert [one["thought_number"] for one in document["thoughts"]] == [1, 2, 3]
+    assert [[step["status"] for step in one["planning"]] for one in document["thoughts"]] == [
+        ["Done", "Pending", "Pending"],
+        ["Done", "Done", "Pending"],
+        ["Done", "Done", "Done"],
+    ]
+    assert document["plan_text"] == "- [Done] Add: 42\n- [Done] Double: 84\n- [Done] Conclusion: 84"
+    assert [one.data["planning"][1]["status"] for one in walked.thoughts] == ["Pending", "Done", "Done"]
+
+
+def test_each_question_shows_all_thoughts_and_plans_before_it() -> None:
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD))
+    assert (
+        "Thought 1\n17 + 25 = 42.\nPlan after it:\n- [Done] Add: 42\n- [Pending] Double"
+        in walked.asks[2].prompt
+    )
+    assert "execute the conclusion" in walked.asks[2].prompt
+    assert len({one.system for one in walked.asks}) == 1
+    for before, after in zip(walked.asks, walked.asks[1:], strict=False):
+        assert after.prompt.startswith(before.prompt.rpartition("\n\n")[0])
+
+
+BROKEN = {
+    "the previous thought is not evaluated": (
+        thought("42 * 2 = 84.", plan("Done", "Done", "Pending")),
+        "must begin with an evaluation of the previous thought",
+    ),
+    "the run ends with steps left open": (
+        thought(OK + "It is 84.", plan("Done", "Pending", "Pending"), False),
+        "still open: 2, 3",
+    ),
+    "the conclusion is executed before a step is": (
+        thought(OK + "It is 84.", plan("Done", "Pending", "Done"), False),
+        "the conclusion is Done, but these steps are not: 2",
+    ),
+    "a status is none": (thought(OK, plan("Done", "Halfway", "Pending")), 'has the status "Halfway"'),
+    "a step is done without a result": (
+        thought(OK, plan("Done", "Pending", "Pending", result=None)),
+        'step 1 ("Add") is Done, but has no result',
+    ),
+    "a doubt has no mark": (
+        thought(OK, plan("Verification Needed", "Pending", "Pending")),
+        "has no mark that says why",
+    ),
+    "a parent is done before its children": (
+        thought(
+            OK, plan("Done", "Pending", "Pending", sub_steps=[{"description": "Carry", "status": "Pending"}])
+        ),
+        "is Done, but its sub-steps 1.1 are not",
+    ),
+    "the plan does not end with the conclusion": (
+        thought(OK, plan("Done", "Pending", "Pending")[:2]),
+        'must end with a step called "Conclusion"',
+    ),
+    "the plan is missing": ({"current_thinking": OK, "next_thought_needed": True}, "planning"),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[str, Any], str]) -> None:
+    bad, reason = broken
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, bad, SECOND, THIRD))
+    assert reason in walked.asks[2].prompt
+    assert walked.snapshot.status == "done"
+    assert len(walked.outcome.document["thoughts"]) == 3
+
+
+def test_a_model_that_keeps_breaking_a_rule_fails_the_run_and_says_which() -> None:
+    bad = BROKEN["the run ends with steps left open"][0]
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, bad, bad, bad))
+    assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "output_invalid")
+    assert "still open: 2, 3" in walked.outcome.detail
+
+
+def test_a_complex_step_is_broken_up_and_an_error_found_later_reopens_it() -> None:
+    sub = [
+        {"description": "Units", "status": "Done", "result": "12"},
+        {"description": "Tens", "status": "Pending"},
+    ]
+    marked = plan("Verification Needed", "Pending", "Pending", mark="The carry was lost.")
+    walked = walk(
+        PLANNED_THINKING,
+        PROBLEM,
+        in_order(
+            thought("Add in two parts.", plan("Pending", "Pending", "Pending", sub_steps=sub)),
+            thought("Evaluation of thought 1: major error, the carry was lost.", marked),
+            thought(OK + "42 after all.", plan("Done", "Pending", "Pending")),
+            SECOND,
+            THIRD,
+        ),
+    )
+    assert walked.snapshot.status == "done"
+    assert "- [Verification Needed] Add (The carry was lost.)" in walked.asks[2].prompt
+    assert "- [Pending] Add\n  - [Done] Units: 12\n  - [Pending] Tens" in walked.asks[1].prompt
+
+
+def test_a_model_that_never_ends_stops_at_its_limit_with_the_best_so_far() -> None:
+    def answer(_):
+        return reply(thought(OK + "Still adding.", plan("Done", "Pending", "Pending")))
+
+    walked = walk(PLANNED_THINKING, PROBLEM, answer, {"max_thoughts": 4})
+    assert len(walked.asks) == 4
+    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "max_thoughts")
+    assert walked.outcome.answer == OK + "Still adding."
+    assert "the last one there is room for" in walked.asks[3].prompt
+    assert tuple(walked.edges) == PLANNED_THINKING.edges
+
+
+def test_the_last_thought_there_is_room_for_may_conclude_with_steps_left_open() -> None:
+    early = thought(OK + "Probably 84.", plan("Done", "Pending", "Pending"), False)
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, early), {"max_thoughts": 2})
+    assert (walked.outcome.answer, walked.outcome.reason) == (OK + "Probably 84.", "max_thoughts")
+
+
+def test_a_limit_from_outside_keeps_the_latest_thought() -> None:
+    step = begin(PLANNED_THINKING, PROBLEM)
+    step = advance(PLANNED_THINKING, step.snapshot, "e1", reply(FIRST))
+    ended = advance(PLANNED_THINKING, step.snapshot, None, Stopped("max_calls", "1 call")).snapshot
+    assert (ended.status, ended.outcome.answer, ended.outcome.reason) == (
+        "done",
+        "17 + 25 = 42.",
+        "max_calls",
+    )
+
+
+def test_a_solution_proved_wrong_is_concluded_anew() -> None:
+    again = thought(OK + "It is 84 after all.", plan("Done", "Done", "Done"), False)
+    right = Verified("right", answer="84")
+    events = in_order(FIRST, SECOND, THIRD, Verified("wrong", "Doubled twice."), again, right)
+    walked = walk(PLANNED_THINKING, PROBLEM, events, {"verify": True})
+    verdicts = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
+    assert [one.path[-1] for one in verdicts] == ["84", "84"]
+    assert "Doubled twice." in walked.asks[-1].prompt
+    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("84", "proved")
+
+
+def test_a_solution_proved_wrong_for_good_is_not_given() -> None:
+    wrong = Verified("wrong", "No.")
+    walked = walk(
+        PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD, wrong), {"verify": True, "max_repairs": 0}
+    )
+    assert (walked.snapshot.status, walked.outcome.answer) == ("failed", None)
+    assert walked.outcome.reason == "verification_failed"
+
+
+def test_a_quoted_boolean_is_read_as_what_it_says() -> None:
+    quoted = {**THIRD, "next_thought_needed": "false"}
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, quoted))
+    assert walked.outcome.reason == "success"
