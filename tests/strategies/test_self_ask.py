@@ -88,6 +88,17 @@ def test_a_tool_that_does_not_exist_is_refused_naming_those_that_do() -> None:
         read_options(SELF_ASK, {"tools": [{"name": "search"}], "tool": "find"})
 
 
+def test_the_only_tool_there_is_need_not_be_named_but_one_of_several_must() -> None:
+    walked = walk(
+        SELF_ASK, QUESTION, in_order(FIRST, ToolReturned("x"), LAST, ANSWER), {"tools": [{"name": "look"}]}
+    )
+    assert walked.performed[1].effect == CallTool("look", {"query": FIRST["subQuestion"]})
+    with pytest.raises(
+        UsageError, match="say in option tool which one answers the sub-questions: search, look"
+    ):
+        read_options(SELF_ASK, {"tools": [{"name": "search"}, {"name": "look"}]})
+
+
 def test_a_question_that_needs_no_follow_up_takes_two_calls() -> None:
     walked = walk(SELF_ASK, "What is 2 + 2?", in_order(LAST, {"answer": 4}))
     assert walked.outcome.answer == "4"

@@ -58,7 +58,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[ToolCard, ...], Meta(description="What may be called, from the run's catalog.")
     ] = ()
     tool: Annotated[
-        str | None, Meta(description="Tool that answers the sub-questions; none: the model does.")
+        str | None,
+        Meta(description="The one of them that answers the sub-questions; may be left out if there is one."),
     ] = None
     max_questions: Annotated[int, Meta(ge=1, le=200, description="Sub-questions at most.")] = 8
     max_answer_chars: Annotated[int, Meta(ge=100, description="How much of a result is used.")] = 2_000
@@ -66,8 +67,18 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
 
     def __post_init__(self) -> None:
+        if self.tool is None and len(self.tools) > 1:
+            names = ", ".join(card.name for card in self.tools)
+            raise ValueError(f"say in option tool which one answers the sub-questions: {names}")
         if self.tool is not None and card_named(self.tools, self.tool) is None:
             raise ValueError(no_such_tool(self.tools, self.tool))
+
+    @property
+    def card(self) -> ToolCard | None:
+        """The tool that answers the sub-questions; None: the model does."""
+        if self.tool is None:
+            return self.tools[0] if self.tools else None
+        return card_named(self.tools, self.tool)
 
 
 class FollowUp(Struct, frozen=True, rename="camel"):
@@ -138,10 +149,9 @@ def ask_one(state: State) -> tuple[Effect, ...]:
     """Ask for a_i ~ p(a | …, q_i), or call tool(q_i)."""
     if state.question is None:
         return ()
-    if state.options.tool is None:
+    card = state.options.card
+    if card is None:
         return (_question(state, "sub_answer", ANSWER_ONE),)
-    card = card_named(state.options.tools, state.options.tool)
-    assert card is not None, "checked when the options were read"
     arguments = arguments_for(card, state.question)
     return (
         CallTool(card.name, {"query": state.question} if isinstance(arguments, Unreadable) else arguments),
@@ -154,7 +164,7 @@ def keep_one(state: State, answers: tuple[Any, ...]) -> Move:
         return go(state, "answer_integration")
     result = answers[0]
     if isinstance(result, Failed):
-        if state.options.tool is None:
+        if state.options.card is None:
             return fail(state, "error", result.message, result.code)
         answer = UNANSWERED.format(why=result.message)
     else:
