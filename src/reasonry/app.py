@@ -113,6 +113,13 @@ class App:
         read = read_options(chosen, given)
         return Order(strategy=chosen, problem=problem, options=read, budget=budget, crew=crew), who
 
+    @property
+    def has_model(self) -> bool:
+        """Whether the environment names a model or holds a provider's key."""
+        from .models.choose import is_configured
+
+        return is_configured(self.environ)
+
     def performers(self, team: Team, problem: str) -> tuple[Performers, Crew]:
         """Open the models, the verifier and the tools of a run."""
         model = self._recording(self._model(team.model, problem), team.record)

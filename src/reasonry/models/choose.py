@@ -153,6 +153,12 @@ _OPENERS: dict[str, Callable[[str, Mapping[str, str]], Model]] = {
 }
 
 
+def is_configured(environ: Mapping[str, str]) -> bool:
+    """Whether the environment names a model or holds a provider's key; asks nobody."""
+    keys = [key for offer in OFFERS for key in offer.keys if _is_installed(offer.package)]
+    return any(environ.get(name, "").strip() for name in ("REASONRY_MODEL", *keys))
+
+
 def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the model to take where none was named, and why it.
 

@@ -86,20 +86,16 @@ def main(
     Raises:
         UsageError: A setting or the store's name is no legal one.
     """
-    from ...stores import open_store
-    from ...strategies import STRATEGIES
-    from ..thinking import open_sessions
+    from ...app import App
+    from .driven import run_tools
 
     environ = os.environ if environ is None else environ
-    store = open_store(store_spec or environ.get("REASONRY_STORE") or None)
-
-    sessions = open_sessions(store, environ)
+    app = App(store_spec, environ=environ)
+    tools = [*run_tools(app), *extras]
 
     async def serve() -> None:
-        try:
-            await run_stdio(sessions, STRATEGIES.values(), extras=extras, environ=environ)
-        finally:
-            await store.close()
+        async with app:
+            await run_stdio(app.sessions(), app.strategies.values(), extras=tools, environ=environ)
 
     asyncio.run(serve())
 

@@ -1,0 +1,188 @@
+"""The tools of coached and driven runs, over the app."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from ...app import DEFAULT_STRATEGY, App, Team
+from ...core.budget import Budget
+from ...core.machine import Step
+from ...errors import UsageError
+from ...runtime.journal import Folded
+from ...runtime.observe import Unwatched
+from .tools import Caller, Document, Report, Tool
+
+_RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
+_STRING = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 1}
+_AMOUNT = {"type": "number", "exclusiveMinimum": 0}
+
+_ORDER: dict[str, Any] = {
+    "problem": _STRING,
+    "strategy": {"type": "string", "description": f"Default {DEFAULT_STRATEGY}"},
+    "options": {"type": "object", "description": "The strategy's options"},
+    "maxCalls": _COUNT,
+    "maxSeconds": _AMOUNT,
+}
+
+COACH_DESCRIPTION = (
+    "Have a strategy run while you do its thinking: `start` with a problem returns questions; `answer` them all, each "
+    "in its answerSchema, and get the next ones or the result. `status`, `cancel`."
+)
+SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the answer and what it took."
+
+
+def run_tools(app: App) -> list[Tool]:
+    """Return the tools of runs: `coach` always, `solve` where a model is configured."""
+    return [coach_tool(app), *([solve_tool(app)] if app.has_model else [])]
+
+
+def coach_tool(app: App) -> Tool:
+    """Return the tool of coached runs."""
+    answers = {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"id": _STRING, "answer": {}},
+            "required": ["id", "answer"],
+        },
+    }
+    actions = {"type": "string", "enum": ["start", "answer", "status", "cancel"]}
+    properties = {"action": actions, "runId": _STRING, "answers": answers, **_ORDER}
+    return Tool(
+        name="coach",
+        title="Coached Run",
+        description=COACH_DESCRIPTION,
+        input_schema={"type": "object", "properties": properties, "required": ["action"]},
+        output_schema=_object(
+            {
+                "runId": _STRING,
+                "status": _STRING,
+                "questions": {"type": "array", "items": {"type": "object"}},
+                "progress": {"type": "object"},
+                "result": {"type": "object"},
+            },
+            ["runId", "status", "questions", "progress"],
+        ),
+        annotations={**_RUNS, "openWorldHint": False},
+        call=lambda arguments, caller: _coach(app, arguments),
+    )
+
+
+def solve_tool(app: App) -> Tool:
+    """Return the tool of driven runs."""
+    properties = {**_ORDER, "model": _STRING, "maxUsd": _AMOUNT}
+    return Tool(
+        name="solve",
+        title="Solve",
+        description=SOLVE_DESCRIPTION,
+        input_schema={"type": "object", "properties": properties, "required": ["problem"]},
+        output_schema=_object(
+            {"answer": {"type": ["string", "null"]}, "status": _STRING, "termination": {"type": "object"}},
+            ["answer", "status", "termination"],
+        ),
+        annotations={**_RUNS, "openWorldHint": True},
+        call=lambda arguments, caller: _solve(app, arguments, caller),
+    )
+
+
+def _object(properties: Mapping[str, Any], required: list[str]) -> Document:
+    return {"type": "object", "properties": dict(properties), "required": required}
+
+
+async def _coach(app: App, arguments: Document) -> Document:
+    action = _text(arguments, "action")
+    if action == "start":
+        strategy = _text(arguments, "strategy", DEFAULT_STRATEGY)
+        budget = _budget(arguments)
+        return await app.coach_start(
+            _text(arguments, "problem"), strategy, _options(arguments), budget, Team()
+        )
+    run_id = _text(arguments, "runId")
+    match action:
+        case "answer":
+            return await app.coach_answer(run_id, _answers(arguments))
+        case "status":
+            return await app.coach().status(run_id)
+        case "cancel":
+            return await app.coach().cancel(run_id)
+        case _:
+            choices = ["start", "answer", "status", "cancel"]
+            raise UsageError(f"action must be one of {', '.join(choices)}", field="action", choices=choices)
+
+
+async def _solve(app: App, arguments: Document, caller: Caller) -> Document:
+    strategy = _text(arguments, "strategy", DEFAULT_STRATEGY)
+    model = _text(arguments, "model", "") or None
+    order, who = app.order(
+        _text(arguments, "problem"), strategy, _options(arguments), _budget(arguments), Team(model=model)
+    )
+    watch = _Reporter(caller.report) if caller.report else None
+    result = await app.solve(order, who, watch)
+    if watch is not None:
+        await watch.told()
+    return result.document()
+
+
+class _Reporter(Unwatched):
+    """Tells the caller of each thought as it is recorded."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._telling: set[asyncio.Task[None]] = set()
+        self._steps = 0
+
+    def stepped(self, run: Folded, step: Step) -> None:
+        """See `Observer`."""
+        self._steps += 1
+        said = step.thoughts[-1].text[:200] if step.thoughts else run.snapshot.stage
+        task = asyncio.ensure_future(self._tell(self._steps, said))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def _tell(self, number: int, message: str) -> None:
+        await self._report(float(number), None, message)
+
+    async def told(self) -> None:
+        """Return when everything has been told."""
+        await asyncio.gather(*self._telling, return_exceptions=True)
+
+
+def _text(arguments: Document, name: str, default: str | None = None) -> str:
+    value = arguments.get(name, default)
+    if not isinstance(value, str):
+        raise UsageError(f"{name} must be text", field=name)
+    return value
+
+
+def _options(arguments: Document) -> dict[str, Any]:
+    options = arguments.get("options", {})
+    if not isinstance(options, dict):
+        raise UsageError("options must be an object", field="options")
+    return options
+
+
+def _answers(arguments: Document) -> list[dict[str, Any]]:
+    answers = arguments.get("answers")
+    if not isinstance(answers, list) or not all(isinstance(one, dict) for one in answers):
+        raise UsageError("answers must be a list of {id, answer}", field="answers")
+    return answers
+
+
+def _budget(arguments: Document) -> Budget:
+    limits: dict[str, Any] = {}
+    for name, limit, kind in (
+        ("maxCalls", "calls", int),
+        ("maxUsd", "usd", float),
+        ("maxSeconds", "seconds", float),
+    ):
+        value = arguments.get(name)
+        if value is None:
+            continue
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not (whole or (kind is float and isinstance(value, float))) or not 0 < value < float("inf"):
+            raise UsageError(f"{name} must be a {'whole ' if kind is int else ''}number above 0", field=name)
+        limits[limit] = value
+    return Budget(**limits)
