@@ -50,26 +50,26 @@ def run(*replies: Any, **options: Any) -> Walked:
 def test_solve_a_problem_step_by_step_by_maintaining_and_executing_a_structured_plan() -> None:
     walked = run(FIRST, SECOND)
     assert walked.snapshot.status == "done"
-    assert [one["thought_number"] for one in walked.outcome.document["thoughts"]] == [1, 2]
+    assert [one["thought_number"] for one in walked.outcome.document["evolution"]] == [1, 2]
 
 
 def test_critically_evaluate_the_previous_steps_reasoning_and_results_before_proceeding() -> None:
     blind = {**SECOND, "current_thinking": "So 4 litres are left."}
     walked = run(FIRST, blind, SECOND)
     assert "evaluation of the previous thought" in walked.asks[-1].prompt
-    assert len(walked.outcome.document["thoughts"]) == 2
+    assert len(walked.outcome.document["evolution"]) == 2
 
 
 def test_refine_the_plan_by_breaking_down_complex_steps_into_nested_sub_steps() -> None:
     walked = run(FIRST, SECOND)
-    (_, pouring, _) = walked.outcome.document["thoughts"][0]["planning"]
+    (_, pouring, _) = walked.outcome.document["evolution"][0]["planning"]
     assert [part["description"] for part in pouring["sub_steps"]] == ["Leave 2 in the 5", "Top up from 5"]
 
 
 def test_update_the_status_of_plan_steps_and_record_concise_results() -> None:
     statuses = [
         [step["status"] for step in one["planning"]]
-        for one in run(FIRST, SECOND).outcome.document["thoughts"]
+        for one in run(FIRST, SECOND).outcome.document["evolution"]
     ]
     assert statuses == [["Done", "Done", "Pending"], ["Done", "Done", "Done"]]
 
@@ -95,7 +95,7 @@ def test_handle_potential_errors_identified_during_evaluation_by_adjusting_the_p
 
 def test_provide_a_detailed_trace_of_the_thinking_process_and_plan_evolution() -> None:
     document = json.loads(json.dumps(run(FIRST, SECOND).outcome.document))
-    for given, kept in zip((FIRST, SECOND), document["thoughts"], strict=True):
+    for given, kept in zip((FIRST, SECOND), document["evolution"], strict=True):
         assert kept["current_thinking"] == given["current_thinking"]
         assert kept["next_thought_needed"] is given["next_thought_needed"]
         assert set(kept) == {"thought_number", "current_thinking", "planning", "next_thought_needed"}

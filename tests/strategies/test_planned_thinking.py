@@ -39,16 +39,18 @@ def test_a_plan_is_worked_off_and_every_edge_walked() -> None:
     assert (walked.snapshot.status, walked.outcome.reason) == ("done", "success")
     assert walked.outcome.answer == THIRD["current_thinking"]
     assert tuple(walked.edges) == PLANNED_THINKING.edges
-    assert [one.text for one in walked.thoughts] == [
-        one["current_thinking"] for one in (FIRST, SECOND, THIRD)
-    ]
+    for recorded, given in zip(walked.thoughts, (FIRST, SECOND, THIRD), strict=True):
+        assert recorded.text.startswith(given["current_thinking"])
+    assert walked.thoughts[0].text.endswith(
+        "Plan:\n- [Done] Add: 42\n- [Pending] Double\n- [Pending] Conclusion"
+    )
 
 
 def test_the_full_evolution_of_the_plan_is_kept_and_shown() -> None:
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD))
     document = walked.outcome.document
-    assert [one["thought_number"] for one in document["thoughts"]] == [1, 2, 3]
-    assert [[step["status"] for step in one["planning"]] for one in document["thoughts"]] == [
+    assert [one["thought_number"] for one in document["evolution"]] == [1, 2, 3]
+    assert [[step["status"] for step in one["planning"]] for one in document["evolution"]] == [
         ["Done", "Pending", "Pending"],
         ["Done", "Done", "Pending"],
         ["Done", "Done", "Done"],
@@ -111,7 +113,7 @@ def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[s
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, bad, SECOND, THIRD))
     assert reason in walked.asks[2].prompt
     assert walked.snapshot.status == "done"
-    assert len(walked.outcome.document["thoughts"]) == 3
+    assert len(walked.outcome.document["evolution"]) == 3
 
 
 def test_a_model_that_keeps_breaking_a_rule_fails_the_run_and_says_which() -> None:

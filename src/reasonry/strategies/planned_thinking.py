@@ -179,7 +179,7 @@ def outcome(state: State) -> Outcome:
     document = {
         "plan": plan_data(state.plan),
         "plan_text": format_plan(state.plan),
-        "thoughts": [
+        "evolution": [
             {
                 "thought_number": number,
                 "current_thinking": one.current_thinking,
@@ -219,7 +219,7 @@ def _appended(state: State, reply: Reply) -> tuple[State, Thought]:
     if not thought.next_thought_needed or state.room <= 0:
         state = replace(state, closing=propose(state.closing, thought.current_thinking))
     data = {"planning": plan_data(thought.planning), "next_thought_needed": thought.next_thought_needed}
-    return state, Thought(thought.current_thinking, data=data)
+    return state, Thought(f"{thought.current_thinking}\n\nPlan:\n{format_plan(thought.planning)}", data=data)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:

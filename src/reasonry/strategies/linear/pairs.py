@@ -170,7 +170,7 @@ def ask_solution(state: State) -> tuple[Effect, ...]:
 def outcome(state: State) -> Outcome:
     """Return the answer; before there is one, the latest hypothesis or thought."""
     closing = state.closing
-    counts = {"thoughts": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
+    counts = {"thought_count": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **closing.document}
     if closing.answer is None and not closing.objections:
         thought = state.log[state.latest - 1].text if state.latest else None
