@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..errors import StoreError
 from .events import Event
-from .machine import Pending, Snapshot
+from .snapshot import Pending, Snapshot
 from .strategy import Strategy
 
 SCHEMA = 1

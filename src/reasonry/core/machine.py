@@ -15,8 +15,8 @@ Rule 4: a `Failed` that the stage does not hear ends the run, when the stage's o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -28,57 +28,15 @@ from .effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .events import Answered, Delivered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
 from .options import read_options
 from .parse import Unreadable
+from .snapshot import Pending, Snapshot, Status, Step, wanted
 from .strategy import Move, Outcome, Stage, Strategy, Thought
 
-Status = Literal["active", "done", "failed", "cancelled"]
+__all__ = ["Pending", "Registry", "Snapshot", "Status", "Step", "advance", "begin", "wanted"]
+
 Registry = Mapping[str, Strategy[Any, Any]]
 
 MAX_SILENT_MOVES = 1_000
 """Moves in a row without asking anybody; more is a loop."""
-
-
-class Pending(Struct, frozen=True, omit_defaults=True):
-    """An effect to perform, or one already settled that waits for its siblings."""
-
-    id: str
-    stage: str
-    effect: Effect
-    round: int
-    """1 for effects that wait for no model call, n + 1 for those that wait for one of round n."""
-    replies: tuple[Answered, ...] = ()
-    """What was answered so far; more than one after a re-ask."""
-    settled: Event | Finished | None = None
-    child: Snapshot | None = None
-    """The run inside this one, for `RunStrategy`."""
-
-
-class Snapshot(Struct, frozen=True, omit_defaults=True):
-    """A run between two answers: all there is to know of it."""
-
-    strategy: str
-    problem: str
-    options: dict[str, Any]
-    stage: str
-    state: Any
-    status: Status = "active"
-    pending: tuple[Pending, ...] = ()
-    counter: int = 0
-    rounds: int = 0
-    """Dependent rounds of model calls so far."""
-    at_ms: int = 0
-    outcome: Outcome | None = None
-    """Set when the run has ended."""
-    error: str | None = None
-    """The code of the failure that ended the run."""
-
-
-class Step(Struct, frozen=True):
-    """One answer taken: the new snapshot, what to perform now, and what happened on the way."""
-
-    snapshot: Snapshot
-    effects: tuple[Pending, ...] = ()
-    edges: tuple[tuple[str, str], ...] = ()
-    thoughts: tuple[Thought, ...] = ()
 
 
 def begin(
@@ -91,6 +49,8 @@ def begin(
     """Start a run.
 
     Args:
+        strategy: What to run.
+        problem: What to run it on.
         options: The strategy's own options struct; its defaults if None.
         strategies: Where strategies that this one runs are looked up.
 
@@ -134,21 +94,6 @@ def advance(
     return walk.settle(effect_id or "", event)
 
 
-def wanted(snapshot: Snapshot) -> tuple[Pending, ...]:
-    """Return the effects a run waits for, those of runs inside it included, with the ids to answer them by."""
-    return tuple(_wanted(snapshot, "")) if snapshot.status == "active" else ()
-
-
-def _wanted(snapshot: Snapshot, prefix: str) -> Iterator[Pending]:
-    for one in snapshot.pending:
-        if one.settled is not None:
-            continue
-        if one.child is not None:
-            yield from _wanted(one.child, f"{prefix}{one.id}/")
-        else:
-            yield replace(one, id=prefix + one.id) if prefix else one
-
-
 class _Walk:
     """One call of `begin` or `advance`: a snapshot being replaced, and what it leaves behind."""
 
@@ -177,7 +122,8 @@ class _Walk:
                     return self._step()
             elif not self._apply(stage, self._fold(stage, ())):
                 return self._step()
-        return self._fail("stage_loop", f"stage {self.now.stage!r} went round without asking anybody")
+        detail = f"stage {self.now.stage!r} went round without asking anybody"
+        return self._fail("stage_loop", detail, "stage_loop")
 
     def _open(self, stage: Stage[Any], effects: Sequence[Effect]) -> None:
         pending: list[Pending] = []
@@ -189,7 +135,7 @@ class _Walk:
             one = Pending(f"e{counter}", stage.name, effect, self.now.rounds + 1)
             pending.append(self._open_child(one) if isinstance(effect, RunStrategy) else one)
         self.now = replace(self.now, pending=tuple(pending), counter=counter)
-        self.effects += _wanted(self.now, "")
+        self.effects += wanted(self.now)
 
     def _open_child(self, one: Pending) -> Pending:
         assert isinstance(one.effect, RunStrategy)
@@ -252,7 +198,7 @@ class _Walk:
 
     def _with_child(self, one: Pending, step: Step) -> Pending:
         child = step.snapshot
-        self.thoughts += [replace(each, branch=_inside(one.id, each.branch)) for each in step.thoughts]
+        self.thoughts += [_inside(one.id, each) for each in step.thoughts]
         if child.status == "active":
             return replace(one, child=child)
         outcome = child.outcome or Outcome()
@@ -346,25 +292,22 @@ def _read(
     latest = replies[-1]
     if latest.refused:
         return Unreadable("the answer was declined; answer the question as asked")
+    if latest.truncated and not parse.is_whole(latest.text):
+        return Unreadable("the reply was cut off before its end; answer more briefly")
     if not latest.text.strip():
         return Unreadable("the reply was empty")
-    if latest.truncated and stage.read is not None and not parse.is_whole(latest.text):
-        reading = Unreadable("cut off")
-    elif stage.read is not None:
-        reading = stage.read(state, effect, [reply.text for reply in replies])
-    elif stage.reply is not None:
-        reading = parse.read_form(latest.text, stage.reply, whole=latest.truncated)
-    else:
-        reading = latest.text, "text"
-    if isinstance(reading, Unreadable) and latest.truncated:
-        return Unreadable("the reply was cut off before its end; answer more briefly")
-    return reading
+    if stage.read is not None:
+        return stage.read(state, effect, [reply.text for reply in replies])
+    if stage.reply is not None:
+        return parse.read_form(latest.text, stage.reply)
+    return latest.text, "text"
 
 
 def _delivered(stage: Stage[Any], state: Any, one: Pending) -> Delivered:
     event = one.settled
     if not isinstance(event, Answered):
-        assert event is not None and not isinstance(event, Stopped)
+        assert event is not None, "a stage is folded when all its effects are settled"
+        assert not isinstance(event, Stopped), "a stop ends the run and settles nothing"
         return event
     assert isinstance(one.effect, Ask)
     reading = _read(stage, state, one.effect, one.replies)
@@ -382,10 +325,20 @@ def _round(one: Pending) -> int:
 
 def _later(step: Step, rounds: int) -> Step:
     """Shift the rounds of a run that starts inside another, after that one's first `rounds` rounds."""
-    child = step.snapshot
-    pending = tuple(replace(one, round=one.round + rounds) for one in child.pending)
-    return replace(step, snapshot=replace(child, rounds=child.rounds + rounds, pending=pending))
+    return replace(step, snapshot=_shifted(step.snapshot, rounds))
 
 
-def _inside(effect_id: str, branch: str | None) -> str:
-    return effect_id if branch is None else f"{effect_id}/{branch}"
+def _shifted(run: Snapshot, rounds: int) -> Snapshot:
+    pending = tuple(
+        replace(one, round=one.round + rounds, child=one.child and _shifted(one.child, rounds))
+        for one in run.pending
+    )
+    return replace(run, rounds=run.rounds + rounds, pending=pending)
+
+
+def _inside(effect_id: str, thought: Thought) -> Thought:
+    """Put a thought of the run inside an effect on that effect's own branch, which leaves the main line."""
+    if thought.branch is None:
+        return replace(thought, branch=effect_id)
+    leaves = effect_id if thought.leaves is None else f"{effect_id}/{thought.leaves}"
+    return replace(thought, branch=f"{effect_id}/{thought.branch}", leaves=leaves)

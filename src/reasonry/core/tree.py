@@ -1,0 +1,105 @@
+"""A tree of thoughts as data, and what can be read off it.
+
+Nodes are kept by id, oldest first; the first is the root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+
+class Node(Struct, frozen=True, omit_defaults=True):
+    """A thought in its place. The root holds the problem and is never a candidate for the answer."""
+
+    id: str
+    content: str
+    parent: str | None = None
+    depth: int = 0
+    score: float | None = None
+    """From 0 to 1; None until it was valued."""
+    children: tuple[str, ...] = ()
+    guessed: bool = False
+    """Whether no score could be read, so that it got the middle one."""
+    refuted: bool = False
+    """Whether it is proven that it leads nowhere."""
+
+
+Tree = Mapping[str, Node]
+
+
+def node(tree: Tree, node_id: str) -> Node | None:
+    """Return a node, if there is one of that id."""
+    return tree.get(node_id)
+
+
+def children(tree: Tree, node_id: str) -> list[Node]:
+    """Return a node's children, oldest first; none if there is no such node."""
+    parent = tree.get(node_id)
+    return [] if parent is None else [tree[child] for child in parent.children]
+
+
+def path_to(tree: Tree, node_id: str) -> list[Node]:
+    """Return the nodes from the root to this one, both included; none if there is no such node."""
+    path: list[Node] = []
+    here = tree.get(node_id)
+    while here is not None:
+        path.append(here)
+        here = None if here.parent is None else tree.get(here.parent)
+    return path[::-1]
+
+
+def leaves(tree: Tree) -> list[Node]:
+    """Return the nodes that were not expanded, oldest first."""
+    return [one for one in tree.values() if not one.children]
+
+
+def ranked(nodes: Iterable[Node]) -> list[Node]:
+    """Return nodes by score, then the deeper first, then the older first; one without a score counts as 0."""
+    return sorted(nodes, key=lambda one: (-(one.score or 0.0), -one.depth))
+
+
+def candidates(tree: Tree) -> list[Node]:
+    """Return the leaves that may be the answer, best first: valued, not refuted, and not the root."""
+    return ranked(
+        one for one in leaves(tree) if one.parent is not None and one.score is not None and not one.refuted
+    )
+
+
+def best_leaf(tree: Tree) -> Node | None:
+    """Return the leaf that is most promising; None before anything was valued."""
+    return next(iter(candidates(tree)), None)
+
+
+def grown(tree: Tree, fresh: Sequence[Node]) -> dict[str, Node]:
+    """Return the tree with new nodes under their parents."""
+    nodes = dict(tree)
+    for one in fresh:
+        nodes[one.id] = one
+        if one.parent is not None:
+            parent = nodes[one.parent]
+            nodes[one.parent] = replace(parent, children=(*parent.children, one.id))
+    return nodes
+
+
+def lineage(tree: Tree, node_id: str) -> str:
+    """Return a node's place among its siblings and that of its forebears: `2.1` is the first child of the second."""
+    path = path_to(tree, node_id)
+    return ".".join(str(above.children.index(one.id) + 1) for above, one in pairwise(path))
+
+
+def shown(tree: Tree, one: Node) -> dict[str, Any]:
+    """Return a candidate as a result document has it."""
+    path = path_to(tree, one.id)
+    return {
+        "node_id": one.id,
+        "content": one.content,
+        "score": one.score,
+        "depth": one.depth,
+        "path_ids": [step.id for step in path],
+        "path_text": [step.content for step in path],
+    }

@@ -1,0 +1,125 @@
+"""Views of a search: its result so far, the live tree, seed 004's statuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.snapshot import Status
+from ...core.strategy import Outcome
+from ...core.tree import Node, candidates, path_to, shown
+from .state import ROOT, State
+
+PHASES = {
+    "problem_reception": "idle",
+    "approach_exploration": "generating",
+    "branch_creation": "generating",
+    "branch_development": "generating",
+    "branch_evaluation": "evaluating",
+    "branch_selection": "expanding",
+    "continuation_decision": "expanding",
+    "solution_formulation": "generating",
+    "path_justification": "generating",
+    "final_response": "completed",
+}
+"""Seed 004's statuses, by the stage a run stands in."""
+
+
+def status_of(stage: str, status: Status = "active") -> str:
+    """Return seed 004's status of a run: `idle, generating, evaluating, expanding, completed, error`.
+
+    Args:
+        stage: Where the run stands.
+        status: Whether and how it has ended.
+    """
+    if status == "active":
+        return PHASES[stage]
+    return "completed" if status == "done" else "error"
+
+
+def outcome(state: State) -> Outcome:
+    """Return the result so far; while the search goes on the answer is the best thought's text."""
+    chosen = state.chosen
+    answer = state.answer
+    if not state.settled and answer is None and chosen is not None:
+        answer = chosen.content
+    return Outcome(answer, state.reason or "unfinished", _detail(state), _document(state))
+
+
+def _detail(state: State) -> str:
+    options, chosen = state.options, state.chosen
+    why = {
+        "verified": "the verifier proved a thought right",
+        "threshold": f"a thought reached the score of {options.early_success_threshold:g}",
+        "converged": f"the best score gained less than {options.min_score_improvement:g} "
+        f"in {options.convergence_window} rounds",
+        "max_depth": f"the search reached the depth of {options.max_depth}",
+        "max_nodes": f"the tree reached {len(state.nodes)} nodes, the limit is {options.max_nodes}",
+        "max_duration": f"the search took {state.at_ms} ms, the limit is {options.max_duration_ms} ms",
+        "exhausted": "no thought was left to expand",
+    }.get(state.reason, "the search had not ended")
+    if chosen is None and state.reason:
+        return f"{why}; there is no answer: no thought stood up"
+    ending = {
+        "unsolved": "; there is no answer: the best path does not solve the problem",
+        "refuted": "; there is no answer: the verifier refuted the one that was found",
+    }
+    return why + ending.get(state.settled, "")
+
+
+def _document(state: State) -> dict[str, Any]:
+    options, chosen = state.options, state.chosen
+    ranking = [one for one in candidates(state.nodes) if chosen is None or one.id != chosen.id]
+    best = [] if chosen is None else [chosen]
+    return {
+        "best": None if chosen is None else shown(state.nodes, chosen),
+        "candidates": [shown(state.nodes, one) for one in (*best, *ranking)[: options.top_k]],
+        "tree": {
+            "node_count": len(state.nodes),
+            "frontier_size": len(state.frontier),
+            "traversal_strategy": options.traversal_strategy,
+            "max_depth": options.max_depth,
+            "branching_factor": options.branching_factor,
+        },
+        "diagnostics": _diagnostics(state, chosen),
+    }
+
+
+def _diagnostics(state: State, chosen: Node | None) -> dict[str, Any]:
+    options, nodes = state.options, state.nodes.values()
+    unvalued = [one for one in (*nodes, *state.fresh) if one.parent and one.score is None and not one.refuted]
+    return {
+        "parser_mode": state.mode,
+        "parse_retries": {"generation": 0, "evaluation": 0, **state.retries},
+        "parser_errors": list(state.errors),
+        "convergence": {
+            "window": options.convergence_window,
+            "min_score_improvement": options.min_score_improvement,
+            "recent_best_scores": list(state.best_scores[-options.convergence_window :]),
+        },
+        "unscored": [one.id for one in nodes if one.guessed] + [one.id for one in unvalued],
+        "pruned": [one.id for one in (*nodes, *state.fresh) if one.refuted],
+        "best_node_id": None if chosen is None else chosen.id,
+        "depth_reached": max(one.depth for one in nodes),
+    }
+
+
+def progress(state: State) -> dict[str, Any]:
+    """Return the tree for a watcher, thoughts that are not yet valued included."""
+    chosen = state.chosen
+    on_path = {step.id for step in path_to(state.nodes, chosen.id)} if chosen else {ROOT}
+    return {
+        "nodes": len(state.nodes),
+        "tree": [
+            {
+                "id": one.id,
+                "parent": one.parent,
+                "text": one.content,
+                "score": one.score,
+                "depth": one.depth,
+                "on_path": one.id in on_path,
+                "refuted": one.refuted,
+            }
+            for one in (*state.nodes.values(), *state.fresh)
+        ],
+        "best": None if chosen is None else {"id": chosen.id, "text": chosen.content, "score": chosen.score},
+    }
