@@ -162,12 +162,30 @@ def test_the_expected_number_of_thoughts_never_falls_behind_the_thoughts() -> No
 
 
 def test_an_answer_proved_wrong_is_asked_for_again_or_not_given() -> None:
-    start = (PLAN, think("a"), {**SOUND, "then": CONCLUDE}, HYPOTHESIS, HOLDS, {"answer": "4 + 6"})
-    wrong = Verified("wrong", "It makes 10.")
+    unknown, wrong = Verified("unknown"), Verified("wrong", "It makes 10.")
+    start = (PLAN, think("a"), {**SOUND, "then": CONCLUDE}, HYPOTHESIS, unknown, HOLDS, {"answer": "4 + 6"})
     walked = walk(LINEAR, PROBLEM, in_order(*start, wrong, ANSWER, Verified("right")), {"verify": True})
     assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("4 * 6 * 1 * 1", "proved")
     lost = walk(LINEAR, PROBLEM, in_order(*start, wrong), {"verify": True, "max_repairs": 0})
     assert (lost.snapshot.status, lost.outcome.reason) == ("failed", "verification_failed")
+
+
+def test_a_hypothesis_proved_right_ends_the_run_without_another_call() -> None:
+    start = (PLAN, think("a"), {**SOUND, "then": CONCLUDE}, HYPOTHESIS)
+    walked = walk(
+        LINEAR, PROBLEM, in_order(*start, Verified("right", answer="4 * 6 * 1 * 1")), {"verify": True}
+    )
+    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("4 * 6 * 1 * 1", "proved")
+    assert len(walked.asks) == 4
+
+
+def test_a_hypothesis_proved_wrong_is_not_tested_by_a_model() -> None:
+    start = (PLAN, think("a"), {**SOUND, "then": CONCLUDE}, {"hypothesis": "4 + 6"}, Verified("wrong", "10."))
+    events = in_order(*start, CONCLUDE, HYPOTHESIS, Verified("right"))
+    walked = walk(LINEAR, PROBLEM, events, {"verify": True})
+    assert ("hypothesis_verification", "continuation_decision") in walked.edges
+    assert "test" not in [one.facts["kind"] for one in walked.asks]
+    assert "The answer '4 + 6' was checked and is wrong. 10." in walked.asks[-1].prompt
 
 
 def test_a_model_that_fails_ends_the_run() -> None:

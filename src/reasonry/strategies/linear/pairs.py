@@ -9,15 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core import parse
+from ...core.answer import claim, rule
 from ...core.closing import Closing, ask_for
 from ...core.effects import Ask, Effect
+from ...core.events import Reply
 from ...core.parse import Unreadable
-from ...core.strategy import Move, Outcome, Thought, go
+from ...core.strategy import Move, Outcome, Thought, go, stay
 from .questions import (
     DECIDE,
     FINALIZE,
     REVISE,
     SYSTEM,
+    TEST,
     THINK,
     Approach,
     Decision,
@@ -45,6 +48,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     branches: int = 0
     hypothesis: str | None = None
     hypotheses: int = 0
+    looked_at: bool = False
+    """Whether the verifier has looked at the hypothesis."""
     holds: bool = False
     closing: Closing = Closing()
 
@@ -149,17 +154,36 @@ def open_branch(state: State, _: tuple[Any, ...]) -> Move:
 def keep_hypothesis(state: State, answers: tuple[Any, ...]) -> Move:
     """Take h."""
     text: str = answers[0].value.hypothesis
-    state = replace(state, hypothesis=text, hypotheses=state.hypotheses + 1, decision=None)
+    state = replace(state, hypothesis=text, hypotheses=state.hypotheses + 1, decision=None, looked_at=False)
     return _record(state, "hypothesis_verification", text, data={"hypothesis": text})
 
 
+def ask_test(state: State) -> tuple[Effect, ...]:
+    """Have h looked at by the verifier; what it cannot tell, its author tests."""
+    if state.options.verify and not state.looked_at:
+        return (claim(state.problem, [one.text for one in state.log[:-1]], str(state.hypothesis)),)
+    return (_question(state, "test", TEST),)
+
+
 def keep_test(state: State, answers: tuple[Any, ...]) -> Move:
+    """Take what verifier or author found; a proof settles the answer with the hypothesis."""
+    if isinstance(answers[0], Reply):
+        return _tested(state, answers[0].value)
+    ruling = rule(str(state.hypothesis), answers[0])
+    if ruling.proved:
+        closing = Closing(ruling.answer, proved=True, looked_at=True)
+        return _tested(replace(state, closing=closing), Trial(True, "The verifier proved it."))
+    if ruling.answer is None:
+        return _tested(replace(state, hypothesis=None), Trial(False, ruling.objection))
+    return stay(replace(state, looked_at=True))
+
+
+def _tested(state: State, trial: Trial) -> Move:
     """Finalize h if it holds, or if there is no room for another."""
-    reply: Trial = answers[0].value
-    ends = reply.holds or state.hypotheses >= state.options.max_hypotheses
-    text = reply.reason or ("It holds." if reply.holds else "It does not hold.")
+    ends = trial.holds or state.hypotheses >= state.options.max_hypotheses
+    text = trial.reason or ("It holds." if trial.holds else "It does not hold.")
     to = "solution_finalization" if ends else "continuation_decision"
-    return _record(replace(state, holds=reply.holds), to, text, data={"holds": reply.holds})
+    return _record(replace(state, holds=trial.holds), to, text, data={"holds": trial.holds})
 
 
 def ask_solution(state: State) -> tuple[Effect, ...]:
