@@ -55,6 +55,16 @@ async def share(path: str, name: str, count: int) -> None:
     await store.close()
 
 
+async def visit(path: str, name: str, count: int) -> None:
+    """Open, think, delete, and close, again and again."""
+    for number in range(count):
+        store = SqliteStore(Path(path))
+        await think(store, name, f"{name} {number}")
+        await think(store, f"{name}-private", "SECRET")
+        await store.delete_session(f"{name}-private")
+        await store.close()
+
+
 if __name__ == "__main__":
-    work = {"write": write, "share": share}[sys.argv[1]]
+    work = {"write": write, "share": share, "visit": visit}[sys.argv[1]]
     asyncio.run(work(sys.argv[2], sys.argv[3], int(sys.argv[4])))

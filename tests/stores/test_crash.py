@@ -158,3 +158,19 @@ async def test_eight_processes_share_a_store_and_no_thought_is_lost_or_mixed(tmp
         mine = [one.text for one in shared if one.text.startswith(f"{name} ")]
         assert mine == [f"{name} {number}" for number in range(0, 1250, 5)]
     await store.close()
+
+
+async def test_processes_that_come_and_go_leave_the_store_whole_and_nothing_deleted_in_it(
+    tmp_path: Path,
+) -> None:
+    path, names = tmp_path / "store.db", [f"p{number}" for number in range(4)]
+    with ExitStack() as stack:
+        children = [stack.enter_context(child("visit", str(path), name, "25")) for name in names]
+        errors = [one.communicate(timeout=100)[1] for one in children]
+    assert errors == [""] * 4
+    assert [found.name for found in tmp_path.iterdir()] == ["store.db"]
+    assert b"SECRET" not in path.read_bytes()
+    store = SqliteStore(path)
+    for name in names:
+        assert await texts(store, name) == [f"{name} {number}" for number in range(25)]
+    await store.close()

@@ -460,6 +460,7 @@ class TestForgetting:
         with pytest.raises(NotFoundError):
             await store.session("s")
         await think(store, "t", "other")
+        await store.delete_session("t")
         assert not any(b"SECRET" in found.read_bytes() for found in path.parent.iterdir())
 
 

@@ -163,6 +163,22 @@ class Source:
         if found is None or identity(found) != self._identity:
             raise refused(self.path, "its file was removed or replaced while it was in use")
 
+    def empty_log(self, db: sql.Database, wait_s: float) -> bool:
+        """Bring all that is in the log into the file, and cut the log to nothing; whether that could be done.
+
+        Readers of an older state are waited for, and so is whoever does the same, for whom SQLite does not wait.
+        """
+        patience, tries = Patience(wait_s), 0
+        db.set_busy_handler(Patience(wait_s))
+        try:
+            while (result := db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()) and result[0]:
+                if not patience(tries):
+                    return False
+                tries += 1
+        finally:
+            db.set_busy_handler(Patience(self.patience_s))
+        return True
+
     def size(self) -> int:
         """Return how large the file is."""
         return self.path.stat().st_size
@@ -194,8 +210,7 @@ class Source:
     def _verify(self, db: sql.Database) -> None:
         # A failed sync leaves pages that only look written. The checkpoint writes them once more, elsewhere,
         # and begins a new log, so that what is acknowledged from now on does not stand on them.
-        busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy is None or busy[0]:
+        if not self.empty_log(db, self.patience_s):
             raise refused(self.path, "the disk failed, and another process keeps it from being checked")
         result = db.execute("PRAGMA quick_check(1)").fetchone()
         if result != ("ok",):

@@ -6,7 +6,7 @@ bytes besides its body, those of one run lie side by side, and appending touches
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 PLACE_BITS = 24
@@ -47,6 +47,10 @@ class Database(Protocol):
 
     def executemany(self, statement: str, values: Sequence[Sequence[Any]], /) -> Cursor:
         """Run a statement once for each of `values`."""
+        ...
+
+    def set_busy_handler(self, handler: Callable[[int], bool], /) -> None:
+        """Let `handler`, given how often it was asked before, say whether to wait on for a lock."""
         ...
 
     def close(self) -> None:

@@ -27,6 +27,10 @@ FORGET_BYTES = 16 * 1024 * 1024
 """Up to this size a store forgets at once what was deleted, for that takes a tenth of a second at most."""
 
 
+FORGET_WAIT_S = 0.5
+"""How long others' writes wait for readers in the way of that."""
+
+
 class _Job(NamedTuple):
     work: Work[Any] | None
     """None: forget what was deleted, however long that takes."""
@@ -97,7 +101,7 @@ class Writer:
             if batch:
                 _settle(self._perform(batch))
         if self._db is not None and self.unforgotten:
-            self._forget(self._db)
+            self._forget(self._db, FORGET_WAIT_S)
         self._drop_connection()
 
     def _next_batch(self) -> tuple[list[_Job], bool]:
@@ -133,10 +137,10 @@ class Writer:
         except Exception as error:
             self._give_up(db, error)
             raise
-        if tx.forgot or self.unforgotten:
-            self.unforgotten = True
-            if self._source.size() <= FORGET_BYTES or any(job.work is None for job in batch):
-                self._forget(db)
+        asked = any(job.work is None for job in batch)
+        self.unforgotten |= tx.forgot
+        if asked or (tx.forgot and self._source.size() <= FORGET_BYTES):
+            self._forget(db, self._source.patience_s if asked else FORGET_WAIT_S)
         return outcomes
 
     def _connection(self) -> sql.Database:
@@ -164,7 +168,7 @@ class Writer:
             with contextlib.suppress(Exception):
                 self._source.close(db)
 
-    def _forget(self, db: sql.Database) -> None:
+    def _forget(self, db: sql.Database, wait_s: float) -> None:
         """Write the store anew, and empty its log.
 
         What is deleted is overwritten where it lay. But pages that were once split may have copies of it in what is
@@ -172,10 +176,9 @@ class Writer:
         """
         try:
             db.execute("VACUUM")
-            result = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self.unforgotten = result is None or bool(result[0])
+            self.unforgotten = not self._source.empty_log(db, wait_s)
         except Exception as error:
-            # The deletion itself is durable; this is tried again after a later batch, and when the store is closed.
+            # The deletion itself is durable; this is tried again with the next, and when the store is closed.
             self._give_up(db, error)
 
 
