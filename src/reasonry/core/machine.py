@@ -250,14 +250,15 @@ class _Walk:
         return self._step()
 
     def stop(self, event: Stopped) -> Step:
-        """End the run from outside, with the best so far."""
+        """End the run from outside: at a limit with the best so far as the answer, on cancelling without one."""
+        cancelled = event.reason == "cancelled"
         rounds = max((_round(one) for one in self.now.pending if one.settled or one.replies), default=0)
         outcome = replace(self.strategy.outcome(self.now.state), reason=event.reason, detail=event.detail)
-        ending: Status = "failed" if outcome.answer is None else "done"
+        status: Status = "cancelled" if cancelled else "failed" if outcome.answer is None else "done"
         self.now = replace(
             self.now,
-            status="cancelled" if event.reason == "cancelled" else ending,
-            outcome=outcome,
+            status=status,
+            outcome=replace(outcome, answer=None) if cancelled else outcome,
             pending=(),
             rounds=max(self.now.rounds, rounds),
             at_ms=max(self.now.at_ms, event.at_ms),
