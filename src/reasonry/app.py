@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .core.budget import Budget
+from .core.choice import AUTO, choose_strategy
 from .core.events import Answered
 from .core.options import read_options
 from .core.strategy import Strategy
@@ -64,6 +65,7 @@ class App:
         self.store: Store = self._open_store()
         self.engine = Engine(self.store, self.strategies, self.policy)
         self._models: list[Model] = []
+        self._shared: dict[str, Model] = {}
 
     def _open_store(self) -> Store:
         from .stores import open_store
@@ -78,6 +80,7 @@ class App:
         for model in self._models:
             await model.close()
         self._models.clear()
+        self._shared.clear()
         if self.store is not self.store_spec:
             await self.store.close()
 
@@ -103,6 +106,10 @@ class App:
             UsageError: Something is wrong with it; the message says what and what is legal.
         """
         check_problem(problem)
+        why = ""
+        if isinstance(strategy, str) and strategy.strip().lower() == AUTO:
+            driven = [one.name for one in self.strategies.values() if one.is_driven]
+            strategy, why = choose_strategy(problem, has_tools=bool(team.tools), strategies=driven)
         chosen = resolve(strategy) if isinstance(strategy, str) else strategy
         given = dict(options)
         who, crew = self.performers(team, problem)
@@ -111,7 +118,8 @@ class App:
         if who.tools is not None and _has_option(chosen, "tools"):
             given.setdefault("tools", who.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
         read = read_options(chosen, given)
-        return Order(strategy=chosen, problem=problem, options=read, budget=budget, crew=crew), who
+        order = Order(strategy=chosen, problem=problem, options=read, budget=budget, crew=crew, why=why)
+        return order, who
 
     @property
     def has_model(self) -> bool:
@@ -142,8 +150,13 @@ class App:
             )
         if spec is None:
             spec, self.model_why = default_model(problem, self.environ)
+        if spec in self._shared:
+            return self._shared[spec]
         model = open_model(spec)
         self._models.append(model)
+        # One that keeps its place in a file belongs to one run.
+        if not hasattr(model, "rewind"):
+            self._shared[spec] = model
         return model
 
     def _recording(self, model: Model, path: str | None) -> Model:

@@ -35,6 +35,8 @@ class Order(Struct, frozen=True, kw_only=True):
 
     Args:
         crew: Who works on it, as a user would write it; what resume goes by.
+        why: Why this strategy, where it was not the user who named it.
+        session_id: The session the run writes; empty: a new id.
     """
 
     strategy: Strategy[Any, Any]
@@ -42,6 +44,8 @@ class Order(Struct, frozen=True, kw_only=True):
     options: Struct
     budget: Budget = Budget()
     crew: Crew = Crew()
+    why: str = ""
+    session_id: str = ""
 
 
 class Engine:
@@ -76,12 +80,15 @@ class Engine:
             order.crew,
             now,
             *(forked or (None, None)),
+            why=order.why,
         )
         run = Folded(begun, self.strategies)
         for entry in copied:
             run.apply(entry)
         head = order.problem[: journal.HEAD_CHARS]
-        session = SessionRow(new_id(), order.strategy.name, now, now, purpose=head, run_id=run_id)
+        session = SessionRow(
+            order.session_id or new_id(), order.strategy.name, now, now, purpose=head, run_id=run_id
+        )
         row = RunRow(run_id, session.session_id, begun.strategy, order.crew.model, head, "active", now, now)
         await self.store.import_session(session, ())
         await self.store.create_run(

@@ -52,6 +52,8 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     forked_from: str | None = None
     forked_at: int | None = None
     schema: int = SCHEMA
+    why: str = ""
+    """Why this strategy, where it was not the user who named it."""
 
 
 class Sent(Struct, frozen=True, tag="sent", array_like=True):

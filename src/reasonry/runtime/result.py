@@ -88,8 +88,14 @@ def result_of(run_id: str, session_id: str, run: Folded) -> Result:
         duration_ms=snapshot.at_ms,
         session_id=session_id,
         run_id=run_id,
-        details=outcome.document,
+        details=_with_choice(outcome.document, run.begun.why),
     )
+
+
+def _with_choice(document: dict[str, Any], why: str) -> dict[str, Any]:
+    if not why:
+        return document
+    return {**document, "diagnostics": {**document.get("diagnostics", {}), "strategy_chosen": why}}
 
 
 def trace_of(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:

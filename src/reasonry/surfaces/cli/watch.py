@@ -51,6 +51,8 @@ class Watch(Unwatched):
         """One line: what runs, with which model, and why that one."""
         run = self.run
         name = run.strategy.name if run else ""
+        if run and run.begun.why:
+            name += f" ({run.begun.why})"
         why = f" ({self.why})" if self.why else ""
         return f"{name} · model {self.model}{why} · run {self.run_id}"
 

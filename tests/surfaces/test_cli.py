@@ -1,0 +1,465 @@
+"""The command line from outside: real processes, real SQLite files, real input and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+HARD = "Use 1, 2, 3, 4, 5 and 6 to make 600"
+
+
+class Shell:
+    """A shell with its own store and a clean environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "REASONRY_STORE": str(folder / "store.db"),
+            "PYTHONPATH": "",
+        }
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "reasonry", *arguments]
+
+    def run(self, *arguments: str, text: str | bytes = b"") -> subprocess.CompletedProcess[str]:
+        given = text.encode() if isinstance(text, str) else text
+        done = subprocess.run(
+            self.command(*arguments),
+            input=given,
+            capture_output=True,
+            env=self.environ,
+            cwd=self.folder,
+            timeout=60,
+            check=False,
+        )
+        out, err = done.stdout.decode(), done.stderr.decode()
+        assert "Traceback" not in err, err
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+    def json(self, *arguments: str, text: str = "") -> Any:
+        return json.loads(self.run(*arguments, "--json", text=text).stdout)
+
+    def script(self, *lines: dict[str, Any]) -> str:
+        path = self.folder / f"script{len(list(self.folder.glob('script*')))}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+        return f"scripted:{path}"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def test_a_puzzle_is_solved_and_the_last_line_is_the_answer(shell: Shell) -> None:
+    done = shell.run("solve", PUZZLE)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1].endswith("= 24")
+    assert "offline" in done.stderr
+
+
+def test_json_is_one_document_on_stdout_and_nothing_else(shell: Shell) -> None:
+    done = shell.run("solve", PUZZLE, "--json", "--model", "offline")
+    document = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert document["status"] == "done"
+    assert document["answer"].endswith("= 24")
+    assert set(document) >= {
+        "answer",
+        "status",
+        "termination",
+        "strategy",
+        "model",
+        "usage",
+        "rounds",
+        "duration_ms",
+        "session_id",
+        "run_id",
+        "best",
+        "candidates",
+        "tree",
+        "diagnostics",
+    }
+    assert set(document["usage"]) == {"calls", "input_tokens", "output_tokens", "cached_input_tokens", "usd"}
+    assert set(document["best"]) == {"node_id", "content", "score", "depth", "path_ids", "path_text"}
+    assert set(document["tree"]) == {
+        "node_count",
+        "frontier_size",
+        "traversal_strategy",
+        "max_depth",
+        "branching_factor",
+    }
+
+
+def test_the_problem_may_come_from_standard_input(shell: Shell) -> None:
+    assert shell.json("solve", "-", text=PUZZLE + "\n")["status"] == "done"
+
+
+def test_an_unsolvable_puzzle_has_no_answer_but_a_reason(shell: Shell) -> None:
+    done = shell.run("solve", "Use 1, 1, 1 and 1 to make 24", "--json")
+    document = json.loads(done.stdout)
+    assert document["answer"] is None
+    assert document["termination"]["reason"]
+    assert (done.returncode == 0) == (document["status"] == "done")
+
+
+def test_runs_are_listed_shown_replayed_and_forked(shell: Shell) -> None:
+    solved = shell.json("solve", PUZZLE, "--model", "offline")
+    run_id = solved["run_id"]
+    assert [row["run_id"] for row in shell.json("runs", "list")["runs"]] == [run_id]
+    shown = shell.json("runs", "show", run_id)
+    assert shown["path"][0][0] == "problem_reception"
+    assert shown["path"][-1][1] == "final_response"
+    assert [one["id"] for one in shown["questions"]]
+    assert set(shown["questions"][0]) == {"id", "stage", "prompt", "reply"}
+    replayed = shell.json("runs", "replay", run_id)
+    assert replayed["replay"]["identical"] is True
+    assert replayed["answer"] == solved["answer"]
+    forked = shell.json("runs", "fork", run_id, "--at", "1")
+    assert forked["run_id"] != run_id
+    assert forked["answer"] == solved["answer"]
+    assert shell.run("runs", "list").stdout.count("\n") == 2
+    assert "problem_reception" in shell.run("runs", "show", run_id).stdout
+
+
+def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -> None:
+    lines = [{"stage": "approach_exploration", "reply": {"thoughts": ["a", "b", "c"]}, "delay_ms": 0}]
+    lines += [
+        {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.1 * n, "2": 0.1, "3": 0.1}}}
+        for n in (3, 6)
+    ]
+    slow = {"stage": "branch_development", "reply": {"thoughts": ["d", "e", "f"]}, "delay_ms": 60_000}
+    model = shell.script(*lines, slow)
+    process = subprocess.Popen(
+        shell.command("solve", "anything", "--model", model, "--json"),
+        env=shell.environ,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    run_id = ""
+    for _ in range(200):
+        rows = shell.json("runs", "list")["runs"] if (shell.folder / "store.db").exists() else []
+        run_id = rows[0]["run_id"] if rows else ""
+        if run_id and len(shell.json("runs", "show", run_id)["events"]) == 2:
+            break
+        time.sleep(0.05)
+    busy = shell.run("runs", "resume", run_id, "--json")
+    assert busy.returncode == 5
+    assert json.loads(busy.stdout)["error"]["code"] == "conflict"
+    process.kill()
+    process.wait()
+    assert shell.json("runs", "show", run_id)["status"] == "active"
+    fast = shell.script(
+        {"stage": "branch_development", "reply": {"thoughts": ["d", "e", "f"]}},
+        {"stage": "branch_evaluation", "reply": {"scores": {"1": 1.0, "2": 0.1, "3": 0.1}}},
+        {"stage": "solution_formulation", "reply": {"answer": "42"}},
+    )
+    resumed = shell.json("runs", "resume", run_id, "--model", fast)
+    assert (resumed["status"], resumed["answer"]) == ("done", "42")
+    assert resumed["usage"]["calls"] == 5
+
+
+def test_ctrl_c_cancels_cleanly_and_says_how_to_resume(shell: Shell) -> None:
+    model = shell.script({"stage": "*", "reply": {"thoughts": ["a"]}, "delay_ms": 60_000})
+    process = subprocess.Popen(
+        shell.command("solve", "anything", "--model", model),
+        env=shell.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert "run" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "runs resume" in err
+    assert "Traceback" not in err
+    assert out == ""
+    (row,) = shell.json("runs", "list")["runs"]
+    assert row["status"] == "cancelled"
+
+
+def test_a_limit_ends_the_run_with_the_best_so_far(shell: Shell) -> None:
+    model = shell.script(
+        {"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}},
+        {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.4, "2": 0.7}}},
+    )
+    done = shell.run("solve", "Get there", "--model", model, "--max-calls", "2", "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert (document["answer"], document["termination"]["reason"]) == ("run", "max_calls")
+    assert document["usage"]["calls"] == 2
+
+
+def test_a_model_error_keeps_the_best(shell: Shell) -> None:
+    model = shell.script(
+        {"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}},
+        {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.4, "2": 0.7}}},
+        {"stage": "branch_development", "error": "provider_auth"},
+    )
+    done = shell.run("solve", "Get there", "--model", model, "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 8
+    assert document["status"] == "failed"
+    assert (document["termination"]["reason"], document["termination"]["code"]) == ("error", "provider_auth")
+    assert document["best"]["content"] == "run"
+
+
+def test_a_script_that_runs_out_says_where(shell: Shell) -> None:
+    done = shell.run("solve", "x", "--model", shell.script({"stage": "nowhere", "reply": "x"}), "--json")
+    document = json.loads(done.stdout)
+    assert document["termination"]["code"] == "script_exhausted"
+    assert "approach_exploration" in document["termination"]["detail"]
+
+
+BAD: list[tuple[list[str], int, str]] = [
+    (["solve", ""], 2, "empty"),
+    (["solve", "  \n "], 2, "empty"),
+    (["solve", PUZZLE, "--strategy", "no-such"], 2, "tree_of_thoughts"),
+    (["solve", PUZZLE, "--model", "nonsense:x"], 2, "nonsense"),
+    (["solve", PUZZLE, "--model", "scripted:/no/such"], 2, "/no/such"),
+    (["solve", PUZZLE, "--option", "no_such=1"], 2, "branching_factor"),
+    (["solve", PUZZLE, "--option", "max_depth=0"], 2, "max_depth"),
+    (["solve", PUZZLE, "--option", "max_depth=deep"], 2, "max_depth"),
+    (["solve", PUZZLE, "--option", "early_success_threshold=nan"], 2, "early_success_threshold"),
+    (["solve", PUZZLE, "--option", "traversal_strategy=up"], 2, "traversal_strategy"),
+    (["solve", PUZZLE, "--option", "max_depth"], 2, "NAME=VALUE"),
+    (["solve", PUZZLE, "--max-calls", "0"], 2, "max-calls"),
+    (["solve", PUZZLE, "--max-usd", "-1"], 2, "max-usd"),
+    (["solve", PUZZLE, "--max-seconds", "nan"], 2, "max-seconds"),
+    (["solve", PUZZLE, "--max-concurrency", "0"], 2, "max-concurrency"),
+    (["solve", PUZZLE, "--verifier", "magic"], 2, "arithmetic"),
+    (["runs", "show", "../../x"], 3, "../../x"),
+    (["runs", "resume", "no-such"], 3, "no-such"),
+    (["runs", "replay", ""], 3, ""),
+    (["runs", "cancel", "no-such"], 3, "no-such"),
+    (["runs", "fork", "no-such", "--at", "1"], 3, "no-such"),
+    (["runs", "list", "--status", "sleeping"], 2, "active"),
+    (["runs", "list", "--limit", "0"], 2, "limit"),
+    (["strategies", "no-such"], 2, "tree_of_thoughts"),
+    (["nonsense"], 2, "nonsense"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "named"), BAD, ids=[" ".join(one[0])[:60] for one in BAD])
+def test_bad_input_is_a_clear_error(shell: Shell, arguments: list[str], code: int, named: str) -> None:
+    done = shell.run(*arguments, "--json")
+    error = json.loads(done.stdout)["error"]
+    assert done.returncode == code
+    assert set(error) >= {"code", "message", "retryable"}
+    assert named in json.dumps(error)
+    plain = shell.run(*arguments)
+    assert plain.returncode == code
+    assert plain.stdout == ""
+    assert plain.stderr.startswith("reasonry: ")
+    assert shell.json("runs", "list")["runs"] == []
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "named"),
+    [
+        (b"x" * 10_000_000, "payload_too_large", "100,000"),
+        (b"make\0me", "invalid_request", "NUL"),
+        (b"\xff\xfe", "invalid_request", "UTF-8"),
+        (b"", "invalid_request", "empty"),
+    ],
+)
+def test_a_problem_that_cannot_be_kept_is_refused(
+    shell: Shell, problem: bytes, code: str, named: str
+) -> None:
+    done = shell.run("solve", "-", "--json", text=problem)
+    error = json.loads(done.stdout)["error"]
+    assert done.returncode == 2
+    assert error["code"] == code
+    assert named in error["message"]
+
+
+def test_a_lone_surrogate_is_refused(shell: Shell) -> None:
+    done = subprocess.run(
+        [*shell.command("solve"), b"half \xed\xa0\x80 a char", "--json"],
+        env=shell.environ,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["code"] == "invalid_request"
+
+
+def test_a_broken_script_line_is_named_before_a_run_is_made(shell: Shell) -> None:
+    path = shell.folder / "broken.jsonl"
+    path.write_text('{"stage": "*", "reply": "x"}\n{"stage": \n', "utf-8")
+    done = shell.run("solve", PUZZLE, "--model", f"scripted:{path}", "--json")
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["line"]) == (2, 2)
+    assert shell.json("runs", "list")["runs"] == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "text", "empty", "other", "newer"])
+def test_a_store_that_is_none_is_refused_and_left_alone(shell: Shell, kind: str) -> None:
+    path = shell.folder / "strange.db"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "text":
+        path.write_text("hello, I am text\n" * 100, "utf-8")
+    elif kind == "empty":
+        path.touch()
+    elif kind == "other":
+        database = sqlite3.connect(path)
+        database.execute("create table t (x)")
+        database.commit()
+        database.close()
+    else:
+        shell.run("solve", PUZZLE, "--store", str(path))
+        database = sqlite3.connect(path)
+        database.execute("pragma user_version = 9999")
+        database.commit()
+        database.close()
+    before = path.read_bytes() if path.is_file() else b""
+    done = shell.run("solve", PUZZLE, "--store", str(path), "--json")
+    error = json.loads(done.stdout)["error"]
+    assert done.returncode == 6, error
+    assert error["code"].startswith("store_")
+    assert "strange.db" in error["message"]
+    assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+def test_the_store_is_for_its_owner_only(shell: Shell) -> None:
+    shell.run("solve", PUZZLE)
+    assert (shell.folder / "store.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_answers_are_recorded_and_played_again(shell: Shell) -> None:
+    path = shell.folder / "answers.jsonl"
+    model = shell.script(
+        {"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}},
+        {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.4, "2": 0.7}}},
+    )
+    first = shell.json("solve", "Go", "--model", model, "--record", str(path), "--option", "max_depth=1",
+                       "--option", "formulate_answer=false")  # fmt: skip
+    again = shell.json("solve", "Go", "--model", f"recorded:{path}", "--option", "max_depth=1",
+                       "--option", "formulate_answer=false")  # fmt: skip
+    assert first["status"] == "done"
+    assert again["answer"] == first["answer"]
+
+
+def test_strategies_are_shown_as_text_diagram_and_document(shell: Shell) -> None:
+    assert "tree_of_thoughts" in shell.run("strategies").stdout
+    shown = shell.json("strategies", "tree-of-thoughts")
+    assert {"name", "source", "stages", "options"} <= set(shown)
+    assert {"name", "description", "guidance", "fields", "next"} <= set(shown["stages"][0])
+    option = next(one for one in shown["options"] if one["name"] == "branching_factor")
+    assert option["default"] == 3
+    asking = [stage for stage in shown["stages"] if "reply_schema" in stage]
+    assert asking
+    assert all(stage["reply_example"] for stage in asking)
+    assert shell.run("strategies", "react", "--diagram").stdout.startswith(
+        ("flowchart", "stateDiagram", "graph")
+    )
+
+
+def test_the_doctor_says_what_would_be_used(shell: Shell) -> None:
+    document = shell.json("doctor")
+    assert document["store"]["ok"] is True
+    assert document["model"]["name"] == "offline"
+    assert "store" in shell.run("doctor").stdout
+
+
+def test_escape_sequences_of_a_model_do_not_reach_the_terminal(shell: Shell) -> None:
+    model = shell.script(
+        {"stage": "approach_exploration", "reply": {"thoughts": ["\x1b[31mred\x1b[0m \x9b2J \u202eback"]}},
+        {"stage": "branch_evaluation", "reply": {"scores": {"1": 1.0}}},
+    )
+    options = ["--option", "max_depth=1", "--option", "min_depth=0", "--option", "formulate_answer=false"]
+    done = shell.run("solve", "x", "--model", model, *options)
+    assert done.returncode == 0
+    for bad in ("\x1b", "\x9b", "\u202e"):
+        assert bad not in done.stdout + done.stderr
+    assert shell.json("runs", "list")["runs"][0]["answer"].startswith("\x1b[31mred")
+
+
+def test_a_thought_is_kept_and_the_session_goes_on(shell: Shell) -> None:
+    first = shell.json("think", "begin", "--number", "1", "--total", "2", "--next", "--strategy", "react")
+    second = shell.json(
+        "think", "end", "--number", "2", "--total", "2", "--done", "--session", first["sessionId"]
+    )
+    assert second["thoughtHistoryLength"] == 2
+    assert second["summary"]
+    assert first["sessionId"] in shell.run("sessions", "list").stdout
+    drawn = shell.run("sessions", "show", first["sessionId"]).stdout
+    assert "begin" in drawn
+    assert "end" in drawn
+    assert max(map(len, drawn.splitlines())) <= 80
+    assert shell.json("sessions", "search", "BEGIN")["matches"]
+    out = shell.folder / "out.json"
+    shell.run("sessions", "export", first["sessionId"], "--output", str(out))
+    assert shell.run("sessions", "export", first["sessionId"], "--output", str(out)).returncode == 5
+    imported = shell.json("sessions", "import", str(out))
+    assert imported["sessionId"] != first["sessionId"]
+    assert shell.run("sessions", "pin", first["sessionId"]).returncode == 0
+    assert shell.run("sessions", "delete", first["sessionId"]).returncode == 0
+    assert shell.run("sessions", "show", first["sessionId"]).returncode == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["think", "x", "--number", "0", "--total", "1", "--done"],
+        ["think", "x", "--number", "1.5", "--total", "1", "--done"],
+        ["think", "x", "--number", "1", "--total", "1"],
+        ["think", "x", "--number", "1", "--total", "1", "--done", "--stage", "final_response"],
+        ["think", "x", "--number", "1", "--total", "1", "--done", "--strategy", "no-such"],
+        ["think", "x", "--number", "1", "--total", "1", "--done", "--data", "{"],
+        ["think", "x", "--number", "2", "--total", "2", "--done", "--revises", "7"],
+        ["sessions", "import", "/no/such"],
+        ["sessions", "search", ""],
+    ],
+)
+def test_a_bad_thought_changes_nothing(shell: Shell, arguments: list[str]) -> None:
+    done = shell.run(*arguments, "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["code"] == "invalid_request"
+    assert shell.json("sessions", "list")["sessions"] == []
+
+
+def test_a_run_s_session_shows_its_thoughts(shell: Shell) -> None:
+    solved = shell.json("solve", PUZZLE, "--model", "offline")
+    shown = shell.json("sessions", "show", solved["session_id"], "--limit", "100")
+    assert shown["runId"] == solved["run_id"]
+    assert any("= 24" in thought["thought"] for thought in shown["thoughts"])
+
+
+def test_a_coached_run_is_answered_from_the_shell(shell: Shell) -> None:
+    shown = shell.json(
+        "coach", "start", "Get there", "--strategy", "tree_of_thoughts", "--option", "max_depth=1"
+    )
+    assert shown["status"] == "active"
+    run_id = shown["runId"]
+    replies = {
+        "approach_exploration": {"thoughts": ["walk", "run"]},
+        "branch_evaluation": {"scores": {"1": 0.4, "2": 0.7}},
+        "solution_formulation": {"answer": "run"},
+    }
+    while shown["status"] == "active":
+        answers = [{"id": one["id"], "answer": replies[one["stage"]]} for one in shown["questions"]]
+        shown = shell.json("coach", "answer", run_id, text=json.dumps({"answers": answers}))
+    assert shown["result"]["answer"] == "run"
+    assert shell.json("coach", "status", run_id) == shown
+    assert (
+        shell.run("coach", "answer", run_id, text='{"answers": [{"id": "e1", "answer": "x"}]}').returncode
+        == 5
+    )
+    assert shell.run("coach", "answer", run_id, text="nonsense").returncode == 2
+    assert shell.run("coach", "status", "no-such").returncode == 3
