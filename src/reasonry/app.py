@@ -72,7 +72,7 @@ class App:
 
         spec = self.store_spec
         if spec is None or isinstance(spec, str):
-            return open_store(spec or self.environ.get("REASONRY_STORE"))
+            return open_store(spec or self.environ.get("REASONRY_STORE") or None)
         return spec
 
     async def close(self) -> None:
@@ -250,7 +250,8 @@ class App:
             names = ", ".join(card["name"] for card in run.begun.options["tools"])
             raise UsageError(f"run {run_id} works with the tools {names}; name them again with --tools")
         who, crew = self.performers(again, run.begun.problem)
-        _rewind(who.model, run)
+        if crew.model == run.crew.model:
+            _rewind(who.model, run)
         changed = None if crew == run.crew else crew
         return await self.engine.resume(run_id, who, observer, budget=budget, crew=changed)
 

@@ -81,7 +81,8 @@ def open_model(spec: str, environ: Mapping[str, str] | None = None) -> Model:
     from .providers import ProviderModel, is_provider
 
     if not rest or kind in _OPENERS or not is_provider(kind):
-        message = f"there is no such model; --model takes {', '.join(FORMS)}"
+        # What follows the colon may hold a key, so it is not shown.
+        message = f"there is no model {kind[:40] + ':' if rest else kind[:40]!r}; --model takes {', '.join(FORMS)}"
         raise UsageError(message, option="model", choices=list(FORMS))
     return ProviderModel(f"{kind}:{rest}")
 

@@ -19,7 +19,7 @@ from .settings import Common, Limits, Workers, pairs, run_async, with_app
 
 
 def start_(
-    problem: str,
+    problem: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     strategy: str = DEFAULT_STRATEGY,

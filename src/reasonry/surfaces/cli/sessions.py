@@ -99,7 +99,7 @@ def show_(
 
 
 def search_(
-    query: str,
+    query: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     session: str | None = None,

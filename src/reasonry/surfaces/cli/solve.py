@@ -20,7 +20,7 @@ from .view import watching
 
 
 def solve(
-    problem: str,
+    problem: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     strategy: str = DEFAULT_STRATEGY,

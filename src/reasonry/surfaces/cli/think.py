@@ -16,7 +16,7 @@ Flag = Annotated[bool, Parameter(negative=())]
 
 
 def think(
-    thought: str,
+    thought: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     number: Annotated[str, Parameter(name="--number")],
