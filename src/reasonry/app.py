@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +36,8 @@ class Team:
 
     Args:
         model: None: taken by what the environment offers.
+        draft_model: Proposes thoughts that are valued afterwards.
+        mcp: Servers whose tools are used, as `--mcp` takes them; see `App.equipped`.
         tools: Callables, or tools of the port.
         record: A file that keeps the model's answers, for `recorded:FILE`.
     """
@@ -43,6 +46,8 @@ class Team:
     judge_model: str | Model | None = None
     verifier: str | Verifier | Callable[..., Any] | None = None
     tools: Sequence[Any] = ()
+    draft_model: str | Model | None = None
+    mcp: tuple[str, ...] = ()
     record: str | None = None
 
 
@@ -65,6 +70,7 @@ class App:
         self.store: Store = self._open_store()
         self.engine = Engine(self.store, self.strategies, self.policy)
         self._models: list[Model] = []
+        self._servers = AsyncExitStack()
         self._shared: dict[str, Model] = {}
 
     def _open_store(self) -> Store:
@@ -77,6 +83,7 @@ class App:
 
     async def close(self) -> None:
         """Give connections and files back."""
+        await self._servers.aclose()
         for model in self._models:
             await model.close()
         self._models.clear()
@@ -128,14 +135,29 @@ class App:
 
         return is_configured(self.environ)
 
+    async def equipped(self, team: Team) -> Team:
+        """Return the team with the tools of its MCP servers, which live until the app is closed.
+
+        Raises:
+            UsageError: A server is not named rightly.
+            ToolError: One does not answer.
+        """
+        if not team.mcp:
+            return team
+        from .tools.mcp_client import mcp_tools
+
+        tools = await self._servers.enter_async_context(mcp_tools(team.mcp))
+        return replace(team, tools=[*team.tools, *tools], mcp=())
+
     def performers(self, team: Team, problem: str) -> tuple[Performers, Crew]:
         """Open the models, the verifier and the tools of a run."""
         model = self._recording(self._model(team.model, problem), team.record)
         judge = None if team.judge_model is None else self._model(team.judge_model, problem)
+        draft = None if team.draft_model is None else self._model(team.draft_model, problem)
         verifier = self._verifier(team.verifier, model, problem)
         tools = self._tools(team.tools)
-        crew = Crew(model.name, judge.name if judge else None, verifier.name if verifier else None)
-        return Performers(model, judge, verifier, tools), crew
+        crew = Crew(model.name, _name(judge), _name(verifier), _name(draft))
+        return Performers(model, judge, verifier, tools, draft), crew
 
     def _model(self, spec: str | Model | None, problem: str) -> Model:
         from .models.choose import default_model, open_model
@@ -226,6 +248,7 @@ class App:
             model=team.model or run.crew.model,
             judge_model=team.judge_model or run.crew.judge_model,
             verifier=team.verifier or run.crew.verifier,
+            draft_model=team.draft_model or run.crew.draft_model,
             tools=team.tools,
         )
 
@@ -274,6 +297,10 @@ class App:
             _, copied, _ = await self.engine.read(forked)
             _rewind(who.model, copied)
         return await self.engine.drive(forked, who, observer)
+
+
+def _name(one: Model | Verifier | None) -> str | None:
+    return one.name if one else None
 
 
 def check_problem(problem: str) -> None:

@@ -38,6 +38,7 @@ class Crew(Struct, frozen=True, omit_defaults=True):
     model: str = ""
     judge_model: str | None = None
     verifier: str | None = None
+    draft_model: str | None = None
 
 
 class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):

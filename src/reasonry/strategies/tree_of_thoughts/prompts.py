@@ -66,6 +66,7 @@ def generation(options: Options, problem: str, path: Sequence[str], depth: int) 
         prompt=f"{_so_far(problem, path)}\n\n{wish} {_steps(left)} left, this one included.",
         system=f"{options.generation_prompt or GENERATION_PROMPT}\n\n{_PROPOSALS}",
         facts={"kind": "propose", "problem": problem, "path": list(path), "count": count, "steps_left": left},
+        by="drafter",
         retries=options.max_parse_retries,
     )
 

@@ -41,14 +41,20 @@ def start_(
     """
 
     async def work(app: App) -> dict[str, Any]:
-        return await app.coach_start(
-            problem, strategy, pairs(option), limits.budget() or Budget(), workers.team()
-        )
+        team = await app.equipped(workers.team())
+        return await app.coach_start(problem, strategy, pairs(option), limits.budget() or Budget(), team)
 
     return _show(work, common)
 
 
-def answer_(run_id: str, /, *, answers: Path | None = None, common: Common = Common()) -> int:
+def answer_(
+    run_id: str,
+    /,
+    *,
+    answers: Path | None = None,
+    workers: Workers = Workers(),
+    common: Common = Common(),
+) -> int:
     """Answer questions of a run: {"answers": [{"id": …, "answer": …}]}.
 
     Parameters
@@ -59,7 +65,11 @@ def answer_(run_id: str, /, *, answers: Path | None = None, common: Common = Com
         The file with the answers; without it, standard input.
     """
     given = _read_answers(answers)
-    return _show(lambda app: app.coach_answer(run_id, given), common)
+
+    async def work(app: App) -> dict[str, Any]:
+        return await app.coach_answer(run_id, given, await app.equipped(workers.team()))
+
+    return _show(work, common)
 
 
 def status_(run_id: str, /, *, common: Common = Common()) -> int:

@@ -116,7 +116,7 @@ def resume_(
 
     async def work(app: App) -> Result:
         _, run, _ = await app.engine.read(run_id)
-        team, limit = workers.team(), limits.budget()
+        team, limit = await app.equipped(workers.team()), limits.budget()
         model = workers.model or run.crew.model
         with watching(common.json, model, "", limit or run.budget) as watch:
             return await driven(app, run_id, app.resume(run_id, team, limit, watch))
@@ -149,8 +149,9 @@ def fork_(
 
     async def work(app: App) -> Result:
         budget: Budget | None = limits.budget()
+        team = await app.equipped(workers.team())
         with watching(common.json, workers.model or "", "", budget) as watch:
-            return await app.fork(run_id, at, workers.team(), pairs(option), budget, watch)
+            return await app.fork(run_id, at, team, pairs(option), budget, watch)
 
     return show_result(run_async(with_app(app, work)), common)
 

@@ -82,17 +82,25 @@ class Workers:
             offline.
         judge_model: Another model that values thoughts.
         verifier: arithmetic:TARGET or json-schema:FILE.
+        draft_model: Another model that proposes thoughts.
+        mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
         tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
         record: A file that keeps the model's answers; play it again with --model recorded:FILE.
         max_concurrency: Calls of one run performed at once.
+        max_requests_per_minute: Calls that go out in any minute.
+        max_tokens_per_minute: Tokens that go out in any minute, as far as they can be estimated.
     """
 
     model: str | None = None
     judge_model: str | None = None
     verifier: str | None = None
     tools: tuple[str, ...] = ()
+    draft_model: str | None = None
+    mcp: tuple[str, ...] = ()
     record: str | None = None
     max_concurrency: int = 8
+    max_requests_per_minute: int | None = None
+    max_tokens_per_minute: int | None = None
 
     def team(self) -> Team:
         """Return the team these options name."""
@@ -101,14 +109,26 @@ class Workers:
             judge_model=self.judge_model,
             verifier=self.verifier,
             tools=_load_tools(self.tools),
+            draft_model=self.draft_model,
+            mcp=self.mcp,
             record=self.record,
         )
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
-        if self.max_concurrency < 1:
-            raise UsageError("--max-concurrency must be at least 1", option="max_concurrency")
-        return Policy(max_concurrency=self.max_concurrency)
+        limits = {
+            "max_concurrency": self.max_concurrency,
+            "max_requests_per_minute": self.max_requests_per_minute,
+            "max_tokens_per_minute": self.max_tokens_per_minute,
+        }
+        for name, limit in limits.items():
+            if limit is not None and limit < 1:
+                raise UsageError(f"--{name.replace('_', '-')} must be at least 1", option=name)
+        return Policy(
+            max_concurrency=self.max_concurrency,
+            requests_per_minute=self.max_requests_per_minute,
+            tokens_per_minute=self.max_tokens_per_minute,
+        )
 
 
 def _load_tools(specs: tuple[str, ...]) -> list[Any]:

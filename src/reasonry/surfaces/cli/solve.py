@@ -44,7 +44,8 @@ def solve(
     app = common.app(workers.policy())
 
     async def work(app: App) -> Result:
-        order, who = app.order(text, strategy, pairs(option), limits.budget() or Budget(), workers.team())
+        team = await app.equipped(workers.team())
+        order, who = app.order(text, strategy, pairs(option), limits.budget() or Budget(), team)
         with watching(common.json, order.crew.model, app.model_why, limits.budget()) as watch:
             run_id = await app.engine.accept(order)
             return await driven(app, run_id, app.engine.drive(run_id, who, watch))

@@ -1,0 +1,81 @@
+"""Coached and driven runs over MCP, with the raw client and the official one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .raw import Raw
+
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+REPLIES = {
+    "approach_exploration": {"thoughts": ["walk", "run"]},
+    "branch_evaluation": {"scores": {"1": 0.4, "2": 0.7}},
+    "solution_formulation": {"answer": "run"},
+}
+
+
+def call(raw: Raw, name: str, **arguments: Any) -> Any:
+    return raw.ask("tools/call", {"name": name, "arguments": arguments})["result"]
+
+
+def test_a_coached_run_goes_from_questions_to_the_result_and_survives_the_server(tmp_path: Path) -> None:
+    store = tmp_path / "s.db"
+    with Raw(store) as raw:
+        shown = call(raw, "coach", action="start", problem="Get there", options={"max_depth": 1})
+        shown = shown["structuredContent"]
+        assert set(shown["questions"][0]) == {"id", "stage", "prompt", "answerSchema"}
+    with Raw(store) as raw:
+        run_id = shown["runId"]
+        assert call(raw, "coach", action="status", runId=run_id)["structuredContent"] == shown
+        while shown["status"] == "active":
+            answers = [{"id": one["id"], "answer": REPLIES[one["stage"]]} for one in shown["questions"]]
+            shown = call(raw, "coach", action="answer", runId=run_id, answers=answers)["structuredContent"]
+        assert (shown["result"]["answer"], shown["status"]) == ("run", "done")
+        again = call(raw, "coach", action="answer", runId=run_id, answers=[{"id": "e1", "answer": "x"}])
+        assert again["isError"]
+        assert again["structuredContent"]["error"]["code"] == "conflict"
+
+
+def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
+    with Raw() as raw:
+        names = {tool["name"] for tool in raw.ask("tools/list")["result"]["tools"]}
+        assert names == {"sequentialthinking", "sessions", "coach"}
+    with Raw(REASONRY_MODEL="offline") as raw:
+        tools = raw.ask("tools/list")["result"]["tools"]
+        assert {tool["name"] for tool in tools} == {"sequentialthinking", "sessions", "coach", "solve"}
+        result = call(raw, "solve", problem=PUZZLE)["structuredContent"]
+        assert result["answer"].endswith("= 24")
+        assert result["usage"]["calls"] > 0
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "named"),
+    [
+        ("coach", {}, "action"),
+        ("coach", {"action": "sleep", "runId": "x"}, "action"),
+        ("coach", {"action": "start"}, "problem"),
+        ("coach", {"action": "start", "problem": ""}, "empty"),
+        ("coach", {"action": "start", "problem": 5}, "problem"),
+        ("coach", {"action": "start", "problem": "x", "strategy": "no-such"}, "no-such"),
+        ("coach", {"action": "start", "problem": "x", "options": {"no": 1}}, "no"),
+        ("coach", {"action": "start", "problem": "x", "options": []}, "options"),
+        ("coach", {"action": "start", "problem": "x", "maxCalls": 0}, "maxCalls"),
+        ("coach", {"action": "start", "problem": "x", "maxCalls": True}, "maxCalls"),
+        ("coach", {"action": "status", "runId": "../../x"}, "../../x"),
+        ("coach", {"action": "answer", "runId": "x", "answers": "e1"}, "answers"),
+        ("solve", {"problem": PUZZLE, "model": 5}, "model"),
+        ("solve", {"problem": PUZZLE, "maxUsd": -1}, "maxUsd"),
+        ("solve", {"problem": PUZZLE, "strategy": "x"}, "strategies"),
+    ],
+)
+def test_bad_arguments_are_a_clear_error(tool: str, arguments: dict[str, Any], named: str) -> None:
+    with Raw(REASONRY_MODEL="offline") as raw:
+        result = call(raw, tool, **arguments)
+        assert result["isError"]
+        error = result["structuredContent"]["error"]
+        assert error["code"] in ("invalid_request", "not_found")
+        assert named in json.dumps(error)
