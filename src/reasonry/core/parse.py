@@ -107,7 +107,7 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
 
 def _strict(text: str) -> list[Any]:
     """Return the value of a text that is JSON as a whole, if it is."""
-    stripped = text.strip().removeprefix("\ufeff")
+    stripped = text.strip().removeprefix("\ufeff").lstrip()
     try:
         value, end = _decoder.raw_decode(stripped)
     except (ValueError, RecursionError):

@@ -1,0 +1,120 @@
+"""The codec: snapshots and events to JSON bytes and back, with the version of their schema."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasonry.core.budget import Usage
+from reasonry.core.codec import SCHEMA, dump_event, dump_snapshot, load_event, load_snapshot
+from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned, Verified
+from reasonry.core.machine import begin
+from reasonry.errors import StoreError
+from reasonry.strategies import STRATEGIES, resolve
+from reasonry.strategies.tree_of_thoughts import State
+
+from ..playing import World, play
+
+text = st.text(st.characters(exclude_categories=["Cs"]))
+events: st.SearchStrategy[Event] = st.one_of(
+    st.builds(
+        Answered,
+        text,
+        st.integers(0),
+        st.builds(Usage, st.integers(0, 9)),
+        text,
+        st.booleans(),
+        st.booleans(),
+    ),
+    st.builds(ToolReturned, st.none() | st.booleans() | text | st.lists(text)),
+    st.builds(Verified, st.sampled_from(["right", "wrong", "unknown"]), text, st.none() | text),
+    st.builds(Failed, text, text, replies=st.lists(text).map(tuple)),
+    st.builds(Stopped, text, text),
+)
+
+
+@given(events)
+def test_an_event_survives_json(event: Event) -> None:
+    data = dump_event(event)
+    assert json.loads(data)["schema"] == SCHEMA
+    assert load_event(data) == event
+    assert dump_event(load_event(data)) == data
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_every_snapshot_of_a_search_survives_json(seed: int) -> None:
+    strategy = resolve("tree_of_thoughts")
+    for snapshot in play(strategy, World(seed, 0.1), STRATEGIES).snapshots:
+        loaded = load_snapshot(dump_snapshot(snapshot), STRATEGIES)
+        assert loaded == snapshot
+        assert isinstance(loaded.state, State)
+
+
+def test_the_state_of_a_run_inside_a_run_gets_its_own_type() -> None:
+    strategy = resolve("self_consistency")
+    options = (
+        strategy.options(over="tree_of_thoughts") if "over" in strategy.options.__struct_fields__ else None
+    )
+    snapshot = begin(strategy, "What is 6 times 7?", options, strategies=STRATEGIES).snapshot
+    children = [one.child for one in snapshot.pending if one.child is not None]
+    loaded = load_snapshot(dump_snapshot(snapshot), STRATEGIES)
+    again = [one.child for one in loaded.pending if one.child is not None]
+    assert again == children
+    assert [type(one.state) for one in again] == [type(one.state) for one in children]
+
+
+def data(**changes: Any) -> bytes:
+    document = json.loads(dump_snapshot(begin(resolve("tree_of_thoughts"), "P").snapshot))
+    document["body"] |= changes.pop("body", {})
+    return json.dumps(document | changes).encode()
+
+
+def test_what_a_newer_version_wrote_is_refused_as_newer() -> None:
+    for load in (
+        lambda: load_snapshot(data(schema=SCHEMA + 1), STRATEGIES),
+        lambda: load_event(data(schema=99)),
+    ):
+        with pytest.raises(StoreError) as error:
+            load()
+        assert error.value.code == "store_newer"
+        assert "update" in error.value.message
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"",
+        b"{}",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"schema": 1, "body": 3}',
+        data(body={"state": {"options": 7}}),
+        data(body={"strategy": "no_such_strategy"}),
+        data(body={"pending": [{"id": 1}]}),
+    ],
+    ids=[
+        "empty",
+        "no envelope",
+        "no text",
+        "nested",
+        "no snapshot",
+        "foreign state",
+        "unknown strategy",
+        "no effect",
+    ],
+)
+def test_what_is_no_snapshot_is_refused_as_corrupt(broken: bytes) -> None:
+    with pytest.raises(StoreError) as error:
+        load_snapshot(broken, STRATEGIES)
+    assert error.value.code == "store_corrupt"
+
+
+def test_an_effect_is_no_event() -> None:
+    with pytest.raises(StoreError) as error:
+        load_event(b'{"schema": 1, "body": {"type": "ask", "prompt": "?"}}')
+    assert error.value.code == "store_corrupt"

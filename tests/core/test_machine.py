@@ -1,0 +1,543 @@
+"""The machine: its laws, on tables small enough to see through."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reasonry.core.budget import Usage
+from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy, Verify
+from reasonry.core.events import Answered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
+from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, wanted
+from reasonry.core.parse import Unreadable
+from reasonry.core.strategy import Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+from reasonry.errors import ConflictError, IllegalTransitionError, InvalidStrategyError, UsageError
+
+
+class Said(Struct, frozen=True):
+    word: str
+
+
+class Log(Struct, frozen=True):
+    problem: str
+    effects: tuple[Effect, ...] = ()
+    heard: tuple[str, ...] = ()
+    answer: str | None = None
+
+
+def strategy(
+    *effects: Effect,
+    hears: bool = False,
+    read: Any = None,
+    reply: type[Struct] | None = Said,
+    name: str = "small",
+) -> Strategy[Log, Any]:
+    """A table of three stages that asks once, logs what it hears and answers with it."""
+
+    def hear(state: Log, answers: tuple[Any, ...]) -> Move:
+        heard = tuple(_heard(answer) for answer in answers)
+        return go(replace(state, heard=heard, answer=" ".join(heard) or None), "end", "heard")
+
+    return Strategy(
+        name,
+        "Small",
+        "seed 000",
+        "",
+        (
+            Stage("start", ("ask",), absorb=lambda state, _: go(state, "ask")),
+            Stage(
+                "ask",
+                ("end",),
+                ask=lambda state: state.effects,
+                absorb=hear,
+                reply=reply,
+                read=read,
+                hears_failures=hears,
+            ),
+            Stage("end"),
+        ),
+        state=Log,
+        begin=lambda problem, _: Log(problem, effects),
+        outcome=lambda state: Outcome(state.answer, "success" if state.answer else "empty"),
+    )
+
+
+def _heard(answer: Any) -> str:
+    match answer:
+        case Reply(value=Said(word)):
+            return word
+        case Reply(value=value):
+            return str(value)
+        case ToolReturned(value=value):
+            return f"tool:{value}"
+        case Verified(verdict=verdict):
+            return verdict
+        case Failed(code=code):
+            return f"failed:{code}"
+        case Finished(answer=text, status=status):
+            return f"{status}:{text}"
+        case _:
+            raise AssertionError(answer)
+
+
+def said(word: str, **more: Any) -> Answered:
+    return Answered(f'{{"word": "{word}"}}', **more)
+
+
+def ids(step: Step | Snapshot) -> list[str]:
+    return [one.id for one in wanted(step.snapshot if isinstance(step, Step) else step)]
+
+
+# -- beginning
+
+
+def test_beginning_walks_to_the_first_stage_that_asks() -> None:
+    small = strategy(Ask("?"))
+    step = begin(small, "P")
+    assert step.edges == (("start", "ask"),)
+    assert step.snapshot.stage == "ask"
+    assert step.snapshot.status == "active"
+    assert step.effects == wanted(step.snapshot)
+    (one,) = step.effects
+    assert one.id == "e1"
+    assert isinstance(one.effect, Ask)
+    assert one.effect.form == small.stage("ask").form
+
+
+def test_a_stage_that_wants_nothing_is_passed_through() -> None:
+    step = begin(strategy(), "P")
+    assert step.snapshot.stage == "end"
+    assert step.edges == (("start", "ask"), ("ask", "end"))
+    assert step.thoughts == (Thought("heard", stage="ask"),)
+
+
+def test_a_run_without_an_answer_has_failed_and_one_with_an_answer_is_done() -> None:
+    assert begin(strategy(), "P").snapshot.status == "failed"
+    step = begin(strategy(Ask("?")), "P")
+    assert advance(strategy(Ask("?")), step.snapshot, "e1", said("yes")).snapshot.status == "done"
+
+
+def test_a_strategy_for_guided_use_is_not_driven() -> None:
+    guided = Strategy("guided", "", "", "", (Stage("start", ("end",)), Stage("end")))
+    with pytest.raises(InvalidStrategyError, match="guided use only"):
+        begin(guided, "P")
+
+
+# -- answers
+
+
+EFFECTS = (Ask("1?"), Ask("2?"), CallTool("t"), Verify("P", ("x",)))
+EVENTS: tuple[Event, ...] = (said("a", at_ms=5), said("b", at_ms=3), ToolReturned(7), Verified("right"))
+
+
+@given(st.permutations(range(4)))
+def test_answers_are_folded_in_the_order_asked_whatever_the_order_of_arrival(order: list[int]) -> None:
+    small = strategy(*EFFECTS)
+    step = begin(small, "P")
+    for place in order:
+        step = advance(small, step.snapshot, f"e{place + 1}", EVENTS[place])
+    assert step.snapshot.outcome == Outcome("a b tool:7 right", "success")
+    assert step.snapshot.at_ms == 5
+    assert step.edges == (("ask", "end"),)
+
+
+@given(st.permutations(range(4)), st.integers(0, 3))
+def test_nothing_is_folded_before_all_have_answered(order: list[int], until: int) -> None:
+    small = strategy(*EFFECTS)
+    step = begin(small, "P")
+    for place in order[:until]:
+        step = advance(small, step.snapshot, f"e{place + 1}", EVENTS[place])
+        assert step.effects == ()
+        assert step.edges == ()
+    assert sorted(ids(step)) == sorted(f"e{place + 1}" for place in order[until:])
+    assert step.snapshot.status == "active"
+
+
+@pytest.mark.parametrize("effect_id", ["e9", "", "e2", "e1.2", "e1/e1", "../e1", "e"])
+def test_an_answer_to_what_is_not_pending_is_refused_and_changes_nothing(effect_id: str) -> None:
+    small = strategy(Ask("1?"), Ask("2?"))
+    before = advance(small, begin(small, "P").snapshot, "e2", said("b")).snapshot
+    with pytest.raises(ConflictError):
+        advance(small, before, effect_id, said("stale"))
+    after = advance(small, before, "e1", said("a")).snapshot
+    assert after.state.heard == ("a", "b")
+
+
+def test_the_refusal_names_what_is_pending() -> None:
+    small = strategy(Ask("1?"), Ask("2?"))
+    with pytest.raises(ConflictError) as error:
+        advance(small, begin(small, "P").snapshot, "e7", said("x"))
+    assert error.value.details["choices"] == ["e1", "e2"]
+
+
+@pytest.mark.parametrize(
+    ("effect", "event"),
+    [
+        (Ask("?"), ToolReturned(1)),
+        (Ask("?"), Verified("right")),
+        (CallTool("t"), Answered("x")),
+        (Verify("P", ("x",)), Answered("x")),
+    ],
+)
+def test_an_event_of_the_wrong_kind_is_refused(effect: Effect, event: Event) -> None:
+    small = strategy(effect)
+    with pytest.raises(ConflictError, match="cannot be settled by"):
+        advance(small, begin(small, "P").snapshot, "e1", event)
+
+
+def test_a_run_that_has_ended_takes_no_more_events() -> None:
+    small = strategy(Ask("?"))
+    ended = advance(small, begin(small, "P").snapshot, "e1", said("yes")).snapshot
+    assert wanted(ended) == ()
+    for event in (said("late"), Stopped("cancelled")):
+        with pytest.raises(ConflictError, match="has ended"):
+            advance(small, ended, "e1", event)
+
+
+# -- asking again
+
+
+def test_a_reply_that_cannot_be_read_is_asked_for_again_under_a_new_id() -> None:
+    small = strategy(Ask("?", retries=2))
+    step = begin(small, "P")
+    step = advance(small, step.snapshot, "e1", Answered("no idea"))
+    (one,) = step.effects
+    assert one.id == "e1.2"
+    assert isinstance(one.effect, Ask)
+    assert one.effect.prompt.startswith("?")
+    assert "no idea" in one.effect.prompt
+    with pytest.raises(ConflictError):
+        advance(small, step.snapshot, "e1", said("late"))
+    step = advance(small, step.snapshot, "e1.2", Answered(""))
+    assert ids(step) == ["e1.3"]
+    step = advance(small, step.snapshot, "e1.3", said("now"))
+    assert step.snapshot.outcome == Outcome("now", "success")
+    assert step.snapshot.rounds == 3
+
+
+def test_ids_do_not_depend_on_the_order_of_arrival() -> None:
+    small = strategy(Ask("1?", retries=1), Ask("2?", retries=1))
+    for first, second in itertools.permutations(["e1", "e2"]):
+        step = begin(small, "P")
+        step = advance(small, step.snapshot, first, Answered("?"))
+        step = advance(small, step.snapshot, second, Answered("?"))
+        assert ids(step) == ["e1.2", "e2.2"]
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_when_all_retries_are_used_up_the_failure_has_every_reply(retries: int) -> None:
+    small = strategy(Ask("?", retries=retries), hears=True)
+    step = begin(small, "P")
+    for n in range(retries + 1):
+        assert ids(step) == ["e1" if n == 0 else f"e1.{n + 1}"]
+        step = advance(small, step.snapshot, ids(step)[0], Answered(f"mumble {n}"))
+    assert step.snapshot.state.heard == ("failed:output_invalid",)
+
+
+def test_unread_text_never_passes_for_a_value() -> None:
+    small = strategy(Ask("?", retries=0))
+    step = advance(small, begin(small, "P").snapshot, "e1", Answered("just text"))
+    assert step.snapshot.status == "failed"
+    assert step.snapshot.error == "output_invalid"
+    assert step.snapshot.outcome is not None
+    assert step.snapshot.outcome.answer is None
+
+
+@pytest.mark.parametrize("reply", [Said, None], ids=["form", "text"])
+def test_a_reply_that_was_cut_off_is_asked_for_again_with_more_room(reply: type[Struct] | None) -> None:
+    small = strategy(Ask("?", retries=1, max_output_tokens=50), reply=reply)
+    step = advance(small, begin(small, "P").snapshot, "e1", Answered('{"word": "hal', truncated=True))
+    (one,) = step.effects
+    assert isinstance(one.effect, Ask)
+    assert one.effect.max_output_tokens == 100
+    assert "cut off" in one.effect.prompt
+
+
+def test_a_cut_off_reply_does_not_reach_a_reader_that_would_take_half_of_it() -> None:
+    small = strategy(Ask("?", retries=0), read=lambda state, ask, texts: (texts[-1], "list"), hears=True)
+    step = advance(small, begin(small, "P").snapshot, "e1", Answered("1. one\n2. tw", truncated=True))
+    assert step.snapshot.state.heard == ("failed:output_invalid",)
+
+
+def test_a_refusal_to_answer_is_asked_again_even_if_it_could_be_read() -> None:
+    small = strategy(Ask("?", retries=1))
+    step = advance(small, begin(small, "P").snapshot, "e1", said("no", refused=True))
+    assert ids(step) == ["e1.2"]
+
+
+def test_a_reader_gets_every_reply_oldest_first() -> None:
+    seen: list[list[str]] = []
+
+    def read(state: Log, ask: Ask, texts: list[str]) -> tuple[str, str] | Unreadable:
+        seen.append(list(texts))
+        return ("+".join(texts), "list") if len(texts) == 2 else Unreadable("one more")
+
+    small = strategy(Ask("?", retries=1), read=read)
+    step = advance(small, begin(small, "P").snapshot, "e1", Answered("a"))
+    step = advance(small, step.snapshot, "e1.2", Answered("b"))
+    assert seen[:2] == [["a"], ["a", "b"]]
+    assert step.snapshot.state.heard == ("a+b",)
+
+
+def test_a_reply_says_how_it_was_read_and_how_often_it_was_asked_for() -> None:
+    replies: list[Reply] = []
+
+    def hear(state: Log, answers: tuple[Reply, ...]) -> Move:
+        replies.extend(answers)
+        return go(state, "end")
+
+    table = strategy(Ask("?"), Ask("?")).stages
+    small = replace_stage(strategy(Ask("?"), Ask("?")), replace_fields(table[1], absorb=hear))
+    step = advance(small, begin(small, "P").snapshot, "e1", Answered('so: {"word": "a"}', at_ms=4))
+    step = advance(small, step.snapshot, "e2", Answered("?"))
+    advance(small, step.snapshot, "e2.2", said("b", native=True, at_ms=9))
+    assert [(one.mode, one.tries, one.at_ms) for one in replies] == [("embedded", 1, 4), ("native", 2, 9)]
+
+
+def replace_fields(stage: Stage[Any], **changes: Any) -> Stage[Any]:
+
+    return dataclasses.replace(stage, **changes)
+
+
+def replace_stage(small: Strategy[Log, Any], stage: Stage[Any]) -> Strategy[Log, Any]:
+    stages = tuple(stage if one.name == stage.name else one for one in small.stages)
+    return Strategy(
+        small.name,
+        "",
+        "",
+        "",
+        stages,
+        state=Log,
+        begin=small.begin,
+        outcome=small.outcome,
+        options=small.options,
+    )
+
+
+# -- failures
+
+
+def test_a_failure_that_a_stage_does_not_hear_ends_the_run_when_the_other_answers_are_in() -> None:
+    small = strategy(Ask("1?"), Ask("2?"))
+    step = advance(small, begin(small, "P").snapshot, "e1", Failed("provider_auth", "no key"))
+    assert step.snapshot.status == "active"
+    step = advance(small, step.snapshot, "e2", said("b"))
+    assert step.snapshot.status == "failed"
+    assert step.snapshot.error == "provider_auth"
+    assert step.snapshot.outcome == Outcome(None, "error", "no key")
+
+
+def test_a_failure_that_a_stage_hears_is_its_own_to_fold() -> None:
+    small = strategy(Ask("1?"), CallTool("t"), hears=True)
+    step = advance(small, begin(small, "P").snapshot, "e1", Failed("provider_error", "down"))
+    step = advance(small, step.snapshot, "e2", Failed("tool_error", "broken"))
+    assert step.snapshot.state.heard == ("failed:provider_error", "failed:tool_error")
+
+
+def test_a_stage_may_end_the_run_with_a_code() -> None:
+    stages = strategy(Ask("?")).stages
+    give_up = replace_fields(
+        stages[1], absorb=lambda state, _: fail(state, "error", "too hard", "provider_error")
+    )
+    small = replace_stage(strategy(Ask("?")), give_up)
+    ended = advance(small, begin(small, "P").snapshot, "e1", said("x")).snapshot
+    assert (ended.status, ended.error, ended.outcome) == (
+        "failed",
+        "provider_error",
+        Outcome(None, "error", "too hard"),
+    )
+
+
+# -- stops
+
+
+def test_a_stop_ends_the_run_with_the_best_so_far() -> None:
+    small = replace_stage(strategy(Ask("?")), strategy(Ask("?")).stages[1])
+    hopeful = Strategy(
+        "hopeful",
+        "",
+        "",
+        "",
+        small.stages,
+        state=Log,
+        begin=small.begin,
+        outcome=lambda state: Outcome("so far"),
+    )
+    before = begin(hopeful, "P").snapshot
+    at_limit = advance(hopeful, before, None, Stopped("max_calls", "limit", at_ms=8)).snapshot
+    assert (at_limit.status, at_limit.outcome, at_limit.at_ms) == (
+        "done",
+        Outcome("so far", "max_calls", "limit"),
+        8,
+    )
+    without = advance(small, begin(small, "P").snapshot, None, Stopped("max_calls")).snapshot
+    assert (without.status, without.outcome) == ("failed", Outcome(None, "max_calls"))
+
+
+def test_a_cancelled_run_has_no_answer() -> None:
+    small = strategy(Ask("?"))
+    ended = advance(small, begin(small, "P").snapshot, None, Stopped("cancelled", usage=Usage())).snapshot
+    assert ended.status == "cancelled"
+    assert ended.outcome == Outcome(None, "cancelled")
+    assert wanted(ended) == ()
+
+
+# -- walking
+
+
+def looping(move: Any) -> Strategy[int, Any]:
+    return Strategy(
+        "looping",
+        "",
+        "",
+        "",
+        (
+            Stage("start", ("start_again", "end"), absorb=move),
+            Stage("start_again", ("start",), absorb=move),
+            Stage("end"),
+        ),
+        state=int,
+        begin=lambda problem, _: 0,
+    )
+
+
+@pytest.mark.parametrize(
+    "move",
+    [lambda n, _: stay(n + 1), lambda n, _: go(n + 1, "start_again" if n % 2 == 0 else "start")],
+    ids=["staying", "going round"],
+)
+def test_a_loop_that_asks_nobody_is_bounded(move: Any) -> None:
+    ended = begin(looping(move), "P").snapshot
+    assert ended.status == "failed"
+    assert ended.error == "stage_loop"
+    assert ended.state == MAX_SILENT_MOVES
+
+
+def test_going_where_the_table_has_no_edge_is_an_error_that_names_the_legal_stages() -> None:
+    with pytest.raises(IllegalTransitionError, match="Invalid transition from start to elsewhere") as error:
+        begin(looping(lambda n, _: go(n, "elsewhere")), "P")
+    assert error.value.details["choices"] == ["start_again", "end"]
+
+
+def test_staying_asks_again_and_is_no_transition() -> None:
+    def absorb(state: Log, answers: tuple[Any, ...]) -> Move:
+        heard = (*state.heard, *(_heard(answer) for answer in answers))
+        state = replace(state, heard=heard, answer=" ".join(heard))
+        return go(state, "end") if len(heard) == 3 else stay(state)
+
+    small = replace_stage(strategy(Ask("?")), replace_fields(strategy(Ask("?")).stages[1], absorb=absorb))
+    step = begin(small, "P")
+    for number, word in enumerate(["a", "b"], start=1):
+        step = advance(small, step.snapshot, f"e{number}", said(word))
+        assert step.edges == ()
+        assert [one.id for one in step.effects] == [f"e{number + 1}"]
+    step = advance(small, step.snapshot, "e3", said("c"))
+    assert step.snapshot.outcome == Outcome("a b c", "success")
+    assert step.snapshot.rounds == 3
+
+
+# -- runs inside a run
+
+
+def nested(
+    inner: Strategy[Any, Any], count: int = 2, **more: Any
+) -> tuple[Strategy[Any, Any], dict[str, Any]]:
+    outer = strategy(
+        *(RunStrategy(inner.name, f"P{n}", sample=n) for n in range(count)), name="outer", **more
+    )
+    return outer, {inner.name: inner, "outer": outer}
+
+
+def test_runs_inside_a_run_are_answered_by_their_own_ids_in_any_order() -> None:
+    for order in itertools.permutations(["e1/e1", "e2/e1"]):
+        outer, strategies = nested(strategy(Ask("?"), name="inner"))
+        step = begin(outer, "P", strategies=strategies)
+        assert ids(step) == ["e1/e1", "e2/e1"] == [one.id for one in step.effects]
+        for effect_id in order:
+            step = advance(outer, step.snapshot, effect_id, said(effect_id[1]), strategies=strategies)
+        assert step.snapshot.state.heard == ("done:1", "done:2")
+        assert step.snapshot.rounds == 1
+
+
+def test_inside_a_run_replies_are_asked_for_again_too() -> None:
+    outer, strategies = nested(strategy(Ask("?"), name="inner"), count=1)
+    step = begin(outer, "P", strategies=strategies)
+    step = advance(outer, step.snapshot, "e1/e1", Answered("?"), strategies=strategies)
+    assert [one.id for one in step.effects] == ids(step) == ["e1/e1.2"]
+    for wrong in ("e1", "e1/e1", "e1/e2", "e2/e1"):
+        with pytest.raises(ConflictError):
+            advance(outer, step.snapshot, wrong, said("x"), strategies=strategies)
+    step = advance(outer, step.snapshot, "e1/e1.2", said("x"), strategies=strategies)
+    assert step.snapshot.rounds == 2
+    assert step.snapshot.outcome == Outcome("done:x", "success")
+
+
+def test_a_run_inside_that_fails_is_heard_as_finished() -> None:
+    outer, strategies = nested(strategy(Ask("?"), name="inner"))
+    step = begin(outer, "P", strategies=strategies)
+    step = advance(outer, step.snapshot, "e1/e1", Failed("provider_error", "down"), strategies=strategies)
+    step = advance(outer, step.snapshot, "e2/e1", said("ok"), strategies=strategies)
+    assert step.snapshot.state.heard == ("failed:None", "done:ok")
+
+
+def test_a_run_inside_that_asks_nobody_is_finished_at_once() -> None:
+    outer, strategies = nested(strategy(name="inner"))
+    step = begin(outer, "P", strategies=strategies)
+    assert step.snapshot.state.heard == ("failed:None", "failed:None")
+    assert step.effects == ()
+
+
+def test_runs_nest_and_rounds_count_the_longest_way() -> None:
+    inner = strategy(Ask("?"), name="inner")
+    middle = strategy(RunStrategy("inner", "P"), name="middle")
+    first = replace_fields(
+        strategy(Ask("first?")).stages[0],
+        ask=lambda state: [Ask("first?")],
+        absorb=lambda state, _: go(state, "ask"),
+    )
+    outer = replace_stage(strategy(RunStrategy("middle", "P"), name="outer"), first)
+    strategies = {"inner": inner, "middle": middle, "outer": outer}
+    step = begin(outer, "P", strategies=strategies)
+    step = advance(outer, step.snapshot, "e1", Answered("go"), strategies=strategies)
+    assert ids(step) == ["e2/e1/e1"]
+    step = advance(outer, step.snapshot, "e2/e1/e1", said("deep"), strategies=strategies)
+    assert step.snapshot.outcome == Outcome("done:done:deep", "success")
+    assert step.snapshot.rounds == 2
+
+
+def test_thoughts_of_a_run_inside_are_on_its_own_branch() -> None:
+    def think(state: Log, _: Any) -> Move:
+        thoughts = Thought("main"), Thought("b", branch="b"), Thought("c", branch="c", leaves="b")
+        return go(state, "end", *thoughts)
+
+    inner = replace_stage(strategy(name="inner"), replace_fields(strategy().stages[1], absorb=think))
+    outer, strategies = nested(inner, count=1)
+    thoughts = begin(outer, "P", strategies=strategies).thoughts
+    assert [(one.text, one.branch, one.leaves) for one in thoughts[:3]] == [
+        ("main", "e1", None),
+        ("b", "e1/b", "e1"),
+        ("c", "e1/c", "e1/b"),
+    ]
+
+
+def test_a_run_inside_of_an_unknown_strategy_is_refused_naming_the_known_ones() -> None:
+    outer, strategies = nested(strategy(name="inner"))
+    del strategies["inner"]
+    with pytest.raises(UsageError) as error:
+        begin(outer, "P", strategies=strategies)
+    assert error.value.details["choices"] == ["outer"]
+
+
+def test_a_stop_ends_the_runs_inside_as_well() -> None:
+    outer, strategies = nested(strategy(Ask("?"), name="inner"))
+    step = begin(outer, "P", strategies=strategies)
+    ended = advance(outer, step.snapshot, None, Stopped("max_calls"), strategies=strategies).snapshot
+    assert ended.status == "failed"
+    assert wanted(ended) == ()

@@ -1,0 +1,205 @@
+"""Reading replies: what is understood, what is refused, and that nothing makes it raise."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered
+from reasonry.core.parse import MAX_EXCERPT, Unreadable, ask_again, is_whole, read_form
+
+
+class Steps(Struct, frozen=True):
+    thoughts: list[str]
+
+
+class Rated(Struct, frozen=True):
+    score: float = 0.0
+    note: str = ""
+
+
+class Closed(Struct, frozen=True):
+    answer: str | None
+
+
+@pytest.mark.parametrize(
+    ("text", "thoughts", "mode"),
+    [
+        ('{"thoughts": ["a", "b"]}', ["a", "b"], "json"),
+        ('\ufeff  {"thoughts": ["a"]}\n', ["a"], "json"),
+        ('```json\n{"thoughts": ["a"]}\n```', ["a"], "fenced"),
+        ('Sure:\n```\n{"thoughts": ["a"]}\n```\nDone.', ["a"], "fenced"),
+        ('```json\n{"thoughts": ["a ``` b"]}\n```', ["a ``` b"], "fenced"),
+        ('I think {"thoughts": ["a"]} is right', ["a"], "embedded"),
+        ('[{"thoughts": ["a"]}]', ["a"], "embedded"),
+        ("{'thoughts': ['a', 'b']}", ["a", "b"], "repaired"),
+        ('{"thoughts": ["a", "b",],}', ["a", "b"], "repaired"),
+        ('```\n{thoughts: ["a" "b"]\n```\nbye', ["a", "b"], "repaired"),
+        ('Here: {"thoughts": ["a", "b"', ["a", "b"], "repaired"),
+    ],
+)
+def test_a_form_is_read_on_the_first_rung_that_holds(text: str, thoughts: list[str], mode: str) -> None:
+    assert read_form(text, Steps) == (Steps(thoughts), mode)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'As in the example {"thoughts": ["example"]}, I say {"thoughts": ["mine"]}',
+        '{"thoughts": ["example"]}\n```json\n{"thoughts": ["mine"]}\n```\nThat was {"another": 1}.',
+        '<think>maybe {"thoughts": ["no"]}</think>{"thoughts": ["mine"]}',
+    ],
+)
+def test_of_several_objects_the_last_that_fits_counts(text: str) -> None:
+    reading = read_form(text, Steps)
+    assert isinstance(reading, tuple)
+    assert reading[0] == Steps(["mine"])
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "reason"),
+    [
+        ("", Steps, "no JSON object"),
+        ("I would rather not.", Steps, "the fields wanted are: thoughts"),
+        ("{}", Steps, "none of the fields"),
+        ("[1, 2]", Steps, "not a JSON object"),
+        ('{"thoughts": "a"}', Steps, r"Expected `array`, got `str` - at `\$.thoughts`"),
+        ('{"thoughts": [null]}', Steps, r"\$.thoughts"),
+        ('{"other": 1}', Rated, "none of the fields"),
+        ('{"score": "nan"}', Rated, "not finite"),
+        ('{"score": NaN}', Rated, "got `null`"),
+        ('{"score": 1e999}', Rated, "got `null`"),
+        ('{"score": ' + "9" * 5000 + "}", Rated, "got `null`"),
+        ('{"thoughts": ' + "[" * 5000 + "]" * 5000 + "}", Steps, "JSON"),
+    ],
+)
+def test_what_does_not_fit_is_unreadable_and_says_why(text: str, form: type[Struct], reason: str) -> None:
+    reading = read_form(text, form)
+    assert isinstance(reading, Unreadable)
+    assert re.search(reason, reading.reason), reading.reason
+
+
+def test_numbers_may_come_as_text() -> None:
+    assert read_form('{"score": "0.7"}', Rated) == (Rated(0.7), "json")
+
+
+def test_null_is_an_answer_of_its_own() -> None:
+    assert read_form('{"answer": null}', Closed) == (Closed(None), "json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"thoughts": ["a", "b"',
+        '{"thoughts": ["a"]} and then I',
+        '```json\n{"thoughts": ["a"]}\n```',
+        "{'thoughts': []}",
+    ],
+)
+def test_a_reply_that_may_be_cut_off_counts_only_if_all_of_it_is_json(text: str) -> None:
+    assert isinstance(read_form(text, Steps, whole=True), Unreadable)
+    assert not is_whole(text)
+
+
+def test_a_whole_reply_counts_even_if_it_may_be_cut_off() -> None:
+    assert read_form('{"thoughts": ["a"]}', Steps, whole=True) == (Steps(["a"]), "json")
+    assert is_whole('{"thoughts": ["a"]}')
+
+
+def test_lone_surrogates_do_not_get_through() -> None:
+    for text in ('{"thoughts": ["\\ud800"]}', '{"thoughts": ["\ud800"]}'):
+        reading = read_form(text, Steps)
+        assert isinstance(reading, tuple)
+        assert reading[0].thoughts == ["\ufffd"]
+    assert read_form('{"thoughts": ["\\ud83d\\ude00"]}', Steps) == (Steps(["😀"]), "json")
+
+
+json_like = st.text(alphabet="{}[]\"',:\\ \n`0.1eantulhogsjon-\ud800é", max_size=200)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(), json_like), st.booleans())
+@example("[" * 100_000, False)
+@example('{"a":' * 100_000, False)
+@example("```{" * 20_000, False)
+def test_no_text_makes_it_raise_and_no_text_passes_for_a_value(text: str, whole: bool) -> None:
+    for form in (Steps, Rated, Closed):
+        reading = read_form(text, form, whole=whole)
+        if isinstance(reading, tuple):
+            value, mode = reading
+            assert isinstance(value, form)
+            assert mode in ("json", "fenced", "embedded", "repaired")
+            assert "{" in text
+            assert not whole or mode == "json"
+        else:
+            assert reading.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 10_000_000,
+        '{"a":' * 2_000_000,
+        '{"' * 24_000,
+        '{"a":[' + "{}," * 500_000,
+        "x" * 10_000_000,
+        "{'a':" * 2_000,
+        '{"a":["' + "/.\\a'" * 40 + '1"' * 10_000,
+        "{- 1}" * 4_000,
+    ],
+    ids=["braces", "nesting", "half-objects", "list", "prose", "loose nesting", "quotes", "rubbish"],
+)
+def test_hostile_text_takes_bounded_time(text: str) -> None:
+    begun = time.perf_counter()
+    assert isinstance(read_form(text, Steps), Unreadable)
+    assert time.perf_counter() - begun < 10
+
+
+@given(
+    st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=3), st.lists(st.text())
+)
+def test_a_form_in_prose_is_found(before: dict[str, Any], thoughts: list[str]) -> None:
+    text = f"First {json.dumps(before)}, then:\n{json.dumps({'thoughts': thoughts})}\nThat is all."
+    reading = read_form(text, Steps)
+    assert isinstance(reading, tuple)
+    assert reading == (
+        Steps([one.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for one in thoughts]),
+        "embedded",
+    )
+
+
+ASK = Ask("Which?", system="You choose.", max_output_tokens=100, form={"type": "object"})
+
+
+def test_asking_again_keeps_the_question_as_a_prefix_and_shows_what_was_wrong() -> None:
+    again = ask_again(ASK, Answered("blue"), "no JSON object was found in it")
+    assert again.prompt.startswith(ASK.prompt)
+    assert again.system == ASK.system
+    assert "blue" in again.prompt
+    assert "no JSON object was found in it" in again.prompt
+    assert again.max_output_tokens == 100
+    third = ask_again(again, Answered("green"), "it is empty")
+    assert third.prompt.startswith(again.prompt)
+
+
+def test_after_a_cut_off_reply_there_is_more_room_and_a_wish_for_less() -> None:
+    again = ask_again(ASK, Answered('{"thoughts": [', truncated=True), "cut off")
+    assert again.max_output_tokens == 200
+    assert "briefly" in again.prompt
+    free = ask_again(Ask("Which?"), Answered("…", truncated=True), "cut off")
+    assert free.max_output_tokens is None
+
+
+@given(st.text(max_size=20) | st.just("x" * 1_000_000))
+def test_asking_again_shows_a_bounded_part_of_any_reply(text: str) -> None:
+    again = ask_again(ASK, Answered(text), "it is no good")
+    assert len(again.prompt) < len(ASK.prompt) + MAX_EXCERPT + 500
+    again.prompt.encode()
