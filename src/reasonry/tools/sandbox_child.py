@@ -1,0 +1,158 @@
+"""What runs inside the bubblewrap sandbox: it gives up what it may do, runs the code, writes down what came of it.
+
+Never imported by the package: its text is handed to a bare interpreter (`-I -S -c`), so it uses the standard library
+alone. Nothing it writes is believed outside beyond what the code could claim for itself.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import errno
+import json
+import math
+import os
+import resource
+import sys
+import traceback
+from types import TracebackType
+from typing import Any, cast
+
+MAX_DEPTH = 60
+FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names) & ~0x10
+DENIALS = (errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENETDOWN)
+
+
+def give_up(task: dict[str, Any]) -> None:
+    """Drop every right and set every limit; what cannot be dropped ends the process."""
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setresgid(task["uid"], task["uid"], task["uid"])
+        os.setresuid(task["uid"], task["uid"], task["uid"])
+    if 0 in (*os.getresuid(), *os.getresgid()):
+        sys.exit("still running as root")
+    for kind, amount in task["rlimits"].items():
+        resource.setrlimit(getattr(resource, kind), tuple(amount))
+    os.nice(5)
+    # Into the C environment alone: the code sees an empty one.
+    os.environ.clear()
+    os.putenv("OPENBLAS_NUM_THREADS", "1")
+    os.putenv("OMP_NUM_THREADS", "1")
+    sys.path.extend(task["paths"])
+
+
+def run(code: str) -> Any:
+    """Run code like a shell would and return the value of its last expression."""
+    space: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
+    tree = ast.parse(code, "<code>")
+    last = tree.body[-1].value if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    if last is not None:
+        tree.body.pop()
+    body = compile(tree, "<code>", "exec", dont_inherit=True)
+    exec(body, space)
+    if last is None:
+        return None
+    # A future statement of the code rules its last line too.
+    return eval(
+        compile(ast.Expression(last), "<code>", "eval", body.co_flags & FUTURES, dont_inherit=True), space
+    )
+
+
+def data(value: Any, depth: int = 0) -> Any:
+    """Return JSON data; what has no such form becomes its text."""
+    if depth > MAX_DEPTH:
+        raise RecursionError("the value is nested too deeply")
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int) and abs(value) < 2**63:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, dict):
+        return {str(key): data(item, depth + 1) for key, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [data(item, depth + 1) for item in cast("list[Any]", value)]
+    for name in ("tolist", "item"):
+        method = getattr(value, name, None)
+        if callable(method) and not isinstance(value, type):
+            return data(method(), depth + 1)
+    return text(value)
+
+
+def text(value: Any) -> str:
+    """Return the text of a value; of an integer too long for that, its hexadecimal digits."""
+    try:
+        return str(value)
+    except ValueError:
+        return hex(value)
+
+
+def status_of(error: BaseException) -> str:
+    """Say which kind of end an exception is."""
+    if isinstance(error, MemoryError):
+        return "memory"
+    if isinstance(error, OSError) and (isinstance(error, PermissionError) or error.errno in DENIALS):
+        return "denied"
+    return "error"
+
+
+def told(error: BaseException) -> str:
+    """Return the traceback of the code alone."""
+    frame: TracebackType | None = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename != "<code>":
+        frame = frame.tb_next
+    return "".join(traceback.format_exception(type(error), error, frame, limit=-8)).strip()[-4000:]
+
+
+def outcome(code: str) -> dict[str, Any]:
+    """Run code and return what came of it."""
+    try:
+        return {"status": "ok", "value": data(run(code))}
+    except SystemExit as error:
+        if error.code in (None, 0):
+            return {"status": "ok", "value": None}
+        return {"status": "error", "error": f"SystemExit: {error.code}"[:4000]}
+    except MemoryError:
+        return {"status": "memory", "error": "MemoryError: the limit of memory was reached"}
+    except BaseException as error:
+        return {"status": status_of(error), "error": told(error)}
+
+
+def cut(result: dict[str, Any], limit_bytes: int) -> bytes:
+    """Return the result as JSON; a value over the limit is text, cut."""
+    value = json.dumps(result.get("value"), ensure_ascii=False).encode(errors="replace")
+    if len(value) > limit_bytes:
+        whole = result["value"] if isinstance(result["value"], str) else value.decode()
+        result |= {"value": whole.encode(errors="replace")[:limit_bytes].decode(errors="ignore"), "cut": True}
+    return json.dumps(result, ensure_ascii=False).encode(errors="replace")
+
+
+def main() -> None:
+    """Take the task from standard input and answer on the descriptor it names."""
+    task = json.load(sys.stdin)
+    channel = int(task["channel"])
+    os.set_inheritable(channel, False)
+    nothing = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    give_up(task)
+    os.write(channel, b"!")
+    result = outcome(task["code"])
+    with contextlib.suppress(BaseException):
+        sys.stdout.flush()
+    with contextlib.suppress(BaseException):
+        sys.stderr.flush()
+    try:
+        answer = cut(result, task["max_output_bytes"])
+    except BaseException as error:
+        answer = json.dumps(
+            {"status": "error", "error": f"the value has no text: {type(error).__name__}"}
+        ).encode()
+    while answer:
+        answer = answer[os.write(channel, answer) :]
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
