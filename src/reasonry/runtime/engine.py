@@ -36,7 +36,7 @@ class Order(Struct, frozen=True, kw_only=True):
     Args:
         crew: Who works on it, as a user would write it; what resume goes by.
         why: Why this strategy, where it was not the user who named it.
-        session_id: The session the run writes; empty: a new id.
+        session_id: The session the run writes, which then does not expire; empty: a new one.
     """
 
     strategy: Strategy[Any, Any]
@@ -87,7 +87,13 @@ class Engine:
             run.apply(entry)
         head = order.problem[: journal.HEAD_CHARS]
         session = SessionRow(
-            order.session_id or new_id(), order.strategy.name, now, now, purpose=head, run_id=run_id
+            order.session_id or new_id(),
+            order.strategy.name,
+            now,
+            now,
+            pinned=order.session_id != "",
+            purpose=head,
+            run_id=run_id,
         )
         row = RunRow(run_id, session.session_id, begun.strategy, order.crew.model, head, "active", now, now)
         await self.store.import_session(session, ())

@@ -24,6 +24,9 @@ app.command(f"{_HERE}.strategies:strategies", name="strategies", help="Show the 
 app.command(f"{_HERE}.doctor:doctor", name="doctor", help="Say what is installed and what would be used.")
 
 app.command(f"{_HERE}.think:think", name="think", help="Record one thought of a session.")
+app.command(
+    f"{_HERE}.compare:compare", name="compare", help="Run strategies on your own problems, side by side."
+)
 app.command(f"{_HERE}.mcp:mcp", name="mcp", help="Serve MCP over standard input and output.")
 
 
@@ -70,6 +73,15 @@ _group(
         "answer": "Answer questions of a run.",
         "status": "Say where a run stands and what it asks.",
         "cancel": "End a run.",
+    },
+)
+_group(
+    "tools",
+    "tools",
+    "List the tools, and run code in a sandbox.",
+    {
+        "list": "List the tools and the sandboxes.",
+        "run": "Run code in a sandbox.",
     },
 )
 

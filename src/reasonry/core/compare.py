@@ -1,0 +1,139 @@
+"""Comparing strategies: how sure an accuracy is, and which strategy is worth its price.
+
+Rule 1: an accuracy is given with its interval; strategies whose intervals overlap are not told apart by it.
+Rule 2: `right` is about the answer that was given; `any_right` about all that was found: the answer, the candidates of
+        a search, the answers that were voted on.
+Rule 3: a run without an answer, and an answer nobody could judge, count as not right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import sqrt
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """One run of one strategy on one problem.
+
+    Attributes:
+        right: None where the judge could not say.
+        any_right: None where it was not looked at.
+        usd: None where the price is not known.
+    """
+
+    item: str
+    strategy: str
+    run_id: str
+    status: str
+    reason: str
+    answer: str | None
+    right: bool | None
+    any_right: bool | None
+    calls: int
+    rounds: int
+    tokens: int
+    usd: float | None
+    seconds: float
+    ran: str = ""
+    """The strategy that ran, where `auto` chose it."""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """What a strategy did over all its runs; means are per run.
+
+    Attributes:
+        low: Lower end of the accuracy's 95 % interval.
+        unjudged: Answers the judge could not say anything about; they count as not right.
+        failed: Runs without an answer.
+        any_accuracy: Part of the problems for which anything found was right; None where it was not looked at.
+        front: Whether no other strategy is both at least as accurate and at least as cheap, and better in one.
+    """
+
+    strategy: str
+    runs: int
+    right: int
+    accuracy: float
+    low: float
+    high: float
+    any_accuracy: float | None
+    unjudged: int
+    failed: int
+    calls: float
+    rounds: float
+    tokens: float
+    usd: float | None
+    seconds: float
+    front_by_usd: bool | None = None
+    front_by_calls: bool = False
+
+
+def wilson(right: int, runs: int, z: float = 1.959964) -> tuple[float, float]:
+    """Return the score interval of a proportion (Wilson 1927), which stays within 0 and 1 and is never empty.
+
+    Args:
+        z: Quantile of the normal distribution; the default is that of 95 %.
+    """
+    if runs == 0:
+        return 0.0, 1.0
+    share, spread = right / runs, z * z / runs
+    middle = (share + spread / 2) / (1 + spread)
+    half = z * sqrt(share * (1 - share) / runs + spread / (4 * runs)) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
+    """Return the positions of the points (cost, gain) that no other point beats.
+
+    One point beats another if it costs no more and gains no less, and one of both strictly.
+    """
+    return {
+        at
+        for at, (cost, gain) in enumerate(points)
+        if not any(c <= cost and g >= gain and (c, g) != (cost, gain) for c, g in points)
+    }
+
+
+def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standing]:
+    """Return how the strategies stand, in the order given; one without runs is left out."""
+    by_strategy: dict[str, list[Trial]] = {name: [] for name in strategies}
+    for trial in trials:
+        by_strategy[trial.strategy].append(trial)
+    rows = [_standing(name, runs) for name, runs in by_strategy.items() if runs]
+    priced = all(row.usd is not None for row in rows)
+    by_usd = pareto_front([(row.usd or 0.0, row.accuracy) for row in rows]) if priced else set[int]()
+    by_calls = pareto_front([(row.calls, row.accuracy) for row in rows])
+    return [
+        replace(row, front_by_usd=at in by_usd if priced else None, front_by_calls=at in by_calls)
+        for at, row in enumerate(rows)
+    ]
+
+
+def _standing(name: str, runs: Sequence[Trial]) -> Standing:
+    right = sum(run.right is True for run in runs)
+    low, high = wilson(right, len(runs))
+    found = [run.any_right for run in runs]
+    prices = [run.usd for run in runs]
+    return Standing(
+        strategy=name,
+        runs=len(runs),
+        right=right,
+        accuracy=right / len(runs),
+        low=low,
+        high=high,
+        any_accuracy=None if None in found else sum(map(bool, found)) / len(runs),
+        unjudged=sum(run.right is None for run in runs),
+        failed=sum(run.answer is None for run in runs),
+        calls=_mean(run.calls for run in runs),
+        rounds=_mean(run.rounds for run in runs),
+        tokens=_mean(run.tokens for run in runs),
+        usd=None if None in prices else _mean(price or 0.0 for price in prices),
+        seconds=_mean(run.seconds for run in runs),
+    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    every = list(values)
+    return sum(every) / len(every)

@@ -1,0 +1,192 @@
+"""Judging: a data set of problems, and whether what was found for one is right.
+
+Rule 1: answers are compared by what they say (`vote.normalise`), never by how they are written.
+Rule 2: a judge is pure: the same answer gets the same verdict, and judging anew costs nothing. Only the judge `model`
+        is not here, since it has to be asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ..errors import UsageError
+from .arithmetic import Puzzle, check, follow, read_puzzle
+from .vote import agree, normalise, tidy
+
+JUDGES = ("exact", "numeric", "arithmetic:TARGET", "model")
+"""What may stand after `--judge`."""
+
+TOLERANCE = Fraction(1, 1_000_000)
+"""How far apart, relatively, two numbers may be that count as the same."""
+
+_NUMBER = re.compile(
+    r"(?:(?<![\w.)])[-−+]\s?)?[$€£¥]?(?:\d{1,3}(?:,\d{3})+|\d+|(?<!\d)(?=\.\d))(?:\.\d+)?(?:e[+-]?\d{1,3})?(?:/\d+)?",
+    re.IGNORECASE,
+)
+
+
+# -- the data set
+
+
+class Item(Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of a data set.
+
+    Attributes:
+        id: What it is called in reports; given by its place where the line has none.
+        answer: What is right; not needed by every judge.
+    """
+
+    problem: Annotated[str, Meta(min_length=1)]
+    answer: str | int | float | None = None
+    id: str | int | None = None
+
+    @property
+    def expected(self) -> str | None:
+        """The right answer as text."""
+        return None if self.answer is None else str(self.answer)
+
+
+def read_dataset(text: str, name: str) -> list[Item]:
+    """Read a data set, one JSON object a line; empty lines are passed over.
+
+    Args:
+        name: What messages call it.
+
+    Raises:
+        UsageError: A line is broken or an id stands twice (`line` says where), or there is no line.
+    """
+    items: list[Item] = []
+    seen: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        item = _read_item(line, number, name)
+        item = msgspec.structs.replace(item, id=str(len(items) + 1 if item.id is None else item.id))
+        if item.id in seen:
+            raise UsageError(
+                f"line {number} of {name}: the id {item.id!r} stands in line {seen[item.id]} too", line=number
+            )
+        seen[str(item.id)] = number
+        items.append(item)
+    if not items:
+        raise UsageError(
+            f'{name} holds no problem; a line is {{"problem": …, "answer": …}}', option="dataset"
+        )
+    return items
+
+
+def _read_item(line: str, number: int, name: str) -> Item:
+    try:
+        return msgspec.json.decode(line, type=Item)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        raise UsageError(f"line {number} of {name} is broken: {error}", line=number) from None
+
+
+# -- judging
+
+
+class Candidate(Struct, frozen=True):
+    """Something that was found: an answer, and the steps to it where it is the end of a path."""
+
+    answer: str
+    path: tuple[str, ...] = ()
+
+
+Judge = Callable[[Item, Candidate], bool]
+"""Says whether a candidate is right. Pure; a judge that asks a model is no such thing."""
+
+
+def read_judge(spec: str) -> Judge | None:
+    """Return the judge that a user named; None for `model`, which has to be asked.
+
+    Raises:
+        UsageError: There is no such judge; `choices` has the forms.
+    """
+    kind, _, rest = spec.strip().partition(":")
+    if kind == "arithmetic":
+        target = number_in(rest)
+        if target is None:
+            raise UsageError(
+                f"arithmetic: takes a number, such as arithmetic:24, got {rest[:40]!r}", option="judge"
+            )
+        return lambda item, candidate: makes(target, item.problem, candidate)
+    judges: dict[str, Judge | None] = {"exact": says_the_same, "numeric": is_the_number, "model": None}
+    if spec.strip() not in judges:
+        raise UsageError(
+            f"There is no judge {spec[:60]!r}. The forms: {', '.join(JUDGES)}.",
+            option="judge",
+            choices=list(JUDGES),
+        )
+    return judges[spec.strip()]
+
+
+def check_items(items: Sequence[Item], spec: str) -> None:
+    """Let a data set pass that a judge can be used on.
+
+    Raises:
+        UsageError: A problem lacks what the judge needs.
+    """
+    for item in items:
+        if spec in ("exact", "numeric") and item.expected is None:
+            raise UsageError(f"problem {item.id} has no answer; --judge {spec} needs one", option="judge")
+        if spec == "numeric" and number_in(item.expected or "") is None:
+            raise UsageError(
+                f"the answer of problem {item.id} holds no number; use --judge exact", option="judge"
+            )
+        if spec.startswith("arithmetic:") and read_puzzle(item.problem) is None:
+            raise UsageError(f"problem {item.id} is no number puzzle; use another --judge", option="judge")
+
+
+def says_the_same(item: Item, candidate: Candidate) -> bool:
+    """`exact`: it says what the right answer says, whatever the case, the units' names and the way to write numbers."""
+    return agree(normalise(item.expected or ""), normalise(candidate.answer))
+
+
+def is_the_number(item: Item, candidate: Candidate) -> bool:
+    """`numeric`: the last number in it is the last number in the right answer; units are not looked at."""
+    wanted, found = number_in(item.expected or ""), number_in(candidate.answer)
+    if wanted is None or found is None:
+        return False
+    return abs(wanted - found) <= TOLERANCE * max(abs(wanted), abs(found))
+
+
+def makes(target: Fraction, problem: str, candidate: Candidate) -> bool:
+    """`arithmetic:TARGET`: it makes the target from the problem's numbers, each used once; moves that lead there do."""
+    read = read_puzzle(problem)
+    if read is None:
+        return False
+    puzzle = Puzzle(read.numbers, target)
+    if check(tidy(candidate.answer), puzzle)[0]:
+        return True
+    standing = follow(puzzle, candidate.path)
+    return not standing.fault and [term.value for term in standing.left] == [target]
+
+
+def number_in(text: str) -> Fraction | None:
+    """Return the value of the last number in a text, `1,000`, `$5.50` and `3/4` included."""
+    key = normalise(text)
+    if key.number is not None:
+        return Fraction(key.number)
+    for one in reversed(_NUMBER.findall(text)):
+        value = normalise(one).number
+        if value is not None:
+            return Fraction(value)
+    return None
+
+
+def candidates_of(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
+    """Return all that a result document says was found, the answer first."""
+    found: list[Candidate] = []
+    answer = document.get("answer")
+    if isinstance(answer, str):
+        found.append(Candidate(answer))
+    for one in document.get("candidates") or ():
+        found.append(Candidate(str(one.get("content", "")), tuple(map(str, one.get("path_text") or ()))))
+    found += [Candidate(str(vote.get("answer", ""))) for vote in document.get("votes") or ()]
+    return tuple(found)

@@ -1,0 +1,266 @@
+"""`reasonry compare`: strategies side by side on a user's own problems."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from ...app import App, Team
+from ...core.budget import Budget
+from ...core.choice import AUTO
+from ...core.compare import Standing, Trial
+from ...core.judging import Item, read_dataset
+from ...errors import UsageError
+from ...runtime.comparison import Comparison, Crewed, Ordered, Report, Terms, document
+from ...runtime.engine import Order
+from ...runtime.policy import Performers
+from ...runtime.result import Result
+from ...strategies import STRATEGIES, resolve
+from .. import present
+from .output import print_document, print_line, print_note, write_text
+from .settings import Common, Limits, Workers, pairs, run_async, with_app
+
+MAX_DATASET_BYTES = 50_000_000
+
+JUDGING = "self_consistency"
+"""With one sample it is one question with one short answer: all a verdict needs."""
+
+
+def compare(
+    dataset: Path,
+    /,
+    *,
+    strategies: str,
+    judge: str = "exact",
+    limit: int | None = None,
+    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    parallel: int = 4,
+    series: str = "",
+    retry_failed: Annotated[bool, Parameter(negative=())] = False,
+    total_usd: float | None = None,
+    html: Path | None = None,
+    workers: Workers = Workers(),
+    limits: Limits = Limits(),
+    common: Common = Common(),
+) -> int:
+    """Run strategies on your own problems and see which one is worth its money.
+
+    Called again with the same problems it goes on where it stopped: every run is kept in the store.
+
+    Parameters
+    ----------
+    dataset
+        One JSON object a line: {"problem": …, "answer": …, "id": …}; answer and id may be left out.
+    strategies
+        Names, with commas between them; auto is one.
+    judge
+        exact (says the same), numeric (the last number), arithmetic:TARGET, or model (asks the judge model).
+    limit
+        Only the first so many problems.
+    option
+        An option of one strategy, as STRATEGY.NAME=VALUE; may be repeated.
+    parallel
+        Runs at once. The limits --max-… hold for each run.
+    series
+        Any name; another one runs everything anew beside what is there.
+    retry_failed
+        Run once more what failed because a provider or a tool did.
+    total_usd
+        Begin no more runs once this call has spent so much.
+    html
+        Write a report with plots to this file.
+    """
+    if parallel < 1 or (limit is not None and limit < 1):
+        raise UsageError("--parallel and --limit must be at least 1", option="parallel")
+    if total_usd is not None and not 0 < total_usd < float("inf"):
+        raise UsageError(f"--total-usd must be above 0, got {total_usd:g}", option="total_usd")
+    names = _names(strategies)
+    options = _options(option, names)
+    items = _read(dataset)[:limit]
+    terms = Terms(
+        judge=judge.strip(), parallel=parallel, series=series, retry_failed=retry_failed, total_usd=total_usd
+    )
+
+    async def work(app: App) -> tuple[Report, dict[str, Any], bool]:
+        team = _team(app, workers.team(), items)
+        crewed = _crewed(app, team, options, limits.budget() or Budget())
+        comparison = Comparison(app.engine, items, names, crewed, terms, _told)
+        facts = _facts(comparison, dataset, len(items), terms)
+        why = f" ({app.model_why})" if app.model_why else ""
+        print_note(
+            f"{len(items)} problems × {len(names)} strategies · model {facts['model']}{why} · judge {judge}"
+        )
+        try:
+            return await comparison.run(), facts, False
+        except asyncio.CancelledError:
+            return comparison.report(), facts, True
+
+    report, facts, interrupted = run_async(with_app(common.app(workers.policy()), work))
+    return _show(report, facts, interrupted, html, common)
+
+
+def _names(strategies: str) -> list[str]:
+    given = [one.strip() for one in strategies.split(",") if one.strip()]
+    names = [AUTO if one.lower() == AUTO else resolve(one).name for one in given]
+    if not names:
+        raise UsageError("--strategies takes names with commas between them", choices=[*STRATEGIES, AUTO])
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--strategies names {twice} twice", option="strategies")
+    idle = next((name for name in names if name != AUTO and not STRATEGIES[name].is_driven), None)
+    if idle is not None:
+        raise UsageError(f"{idle} cannot be run by a model", option="strategies")
+    return names
+
+
+def _options(given: tuple[str, ...], names: Sequence[str]) -> dict[str, dict[str, str]]:
+    options: dict[str, dict[str, str]] = {}
+    for written, value in pairs(given).items():
+        strategy, dot, name = written.partition(".")
+        strategy = strategy.replace("-", "_")
+        if not dot or not name or strategy not in names:
+            raise UsageError(
+                f"--option takes STRATEGY.NAME=VALUE here, with a strategy of {', '.join(names)}; got {written!r}",
+                option="option",
+                choices=list(names),
+            )
+        options.setdefault(strategy, {})[name] = value
+    return options
+
+
+def _read(path: Path) -> list[Item]:
+    try:
+        size = path.stat().st_size
+        if size > MAX_DATASET_BYTES:
+            raise UsageError(
+                f"{path} has {size:,} bytes; the limit is {MAX_DATASET_BYTES:,}", option="dataset"
+            )
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", option="dataset") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text (byte {error.start})", option="dataset") from None
+    return read_dataset(text, str(path))
+
+
+def _team(app: App, team: Team, items: Sequence[Item]) -> Team:
+    """Settle once, for all runs, what the environment would otherwise settle for each; one file takes the recording."""
+    if team.model is not None and team.record is None:
+        return team
+    who, _ = app.performers(team, items[0].problem)
+    return replace(team, model=who.model, record=None)
+
+
+def _crewed(app: App, team: Team, options: Mapping[str, Mapping[str, str]], budget: Budget) -> Crewed:
+    def order(problem: str, strategy: str) -> Ordered:
+        return app.order(problem, strategy, options.get(strategy, {}), budget, team)
+
+    def judging(question: str) -> Ordered:
+        bare = Team(model=team.judge_model or team.model)
+        return app.order(question, JUDGING, {"samples": 1, "temperature": 0.0}, Budget(), bare)
+
+    def solve(order: Order, who: Performers) -> Any:
+        return app.solve(order, who)
+
+    async def resume(run_id: str) -> Result:
+        return await app.resume(run_id, team)
+
+    return Crewed(order=order, judging=judging, solve=solve, resume=resume)
+
+
+def _facts(comparison: Comparison, dataset: Path, problems: int, terms: Terms) -> dict[str, Any]:
+    order = comparison.jobs[0].order
+    return {
+        "dataset": str(dataset),
+        "problems": problems,
+        "judge": terms.judge,
+        "series": terms.series,
+        "model": order.crew.model,
+        "judge_model": order.crew.judge_model,
+        "verifier": order.crew.verifier,
+        "budget": msgspec.to_builtins(order.budget),
+        "options": {job.strategy: msgspec.to_builtins(job.order.options) for job in comparison.jobs},
+        "reasonry": metadata.version("reasonry"),
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+_VERDICTS = {True: "right", False: "wrong", None: "not judged"}
+
+
+def _told(trial: Trial, done: int, wanted: int) -> None:
+    answer = present.clipped(trial.answer, 40) if trial.answer is not None else f"no answer ({trial.reason})"
+    print_note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {_VERDICTS[trial.right]} · {answer}")
+
+
+def _show(
+    report: Report, facts: Mapping[str, Any], interrupted: bool, html: Path | None, common: Common
+) -> int:
+    whole = document(report, facts)
+    if html is not None:
+        from .report import page
+
+        write_text(html, page(whole))
+        print_note(f"report: {html}")
+    if common.json:
+        print_document(whole)
+    else:
+        for line in table(report.standings):
+            print_line(line)
+        priced = any(row.front_by_usd is not None for row in report.standings)
+        print_note(
+            f"* no other is both as accurate and as cheap in {'dollars' if priced else 'calls'}; means per run"
+        )
+    print_note(_ending(report))
+    if interrupted:
+        return present.EXIT_CODES["cancelled"]
+    return 0 if report.complete else present.EXIT_CODES["budget_exceeded"]
+
+
+def _ending(report: Report) -> str:
+    there = f"{len(report.trials)} of {report.wanted} runs are there, {report.reused} taken from the store"
+    usd = f", ${report.spent.usd:.4f}" if report.spent.usd else ""
+    spent = f"this call took {report.spent.calls} calls{usd}"
+    return f"{there}; {spent}" + ("" if report.complete else "; the same command goes on from here")
+
+
+HEADINGS = ("strategy", "right", "accuracy", "95 %", "any", "calls", "rounds", "tokens", "$", "s", "front")
+
+
+def table(rows: Sequence[Standing]) -> list[str]:
+    """Return the lines of a table; means are per run."""
+    cells = [HEADINGS, *map(_cells, rows)]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(HEADINGS))]
+    lines: list[str] = []
+    for row in cells:
+        first, *others = (
+            text.ljust(width) if at == 0 else text.rjust(width)
+            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join([first, *others]).rstrip())
+    return lines
+
+
+def _cells(row: Standing) -> tuple[str, ...]:
+    front = row.front_by_calls if row.front_by_usd is None else row.front_by_usd
+    return (
+        row.strategy,
+        f"{row.right}/{row.runs}",
+        f"{row.accuracy:.0%}",
+        f"{row.low:.0%}–{row.high:.0%}",
+        "–" if row.any_accuracy is None else f"{row.any_accuracy:.0%}",
+        f"{row.calls:.1f}",
+        f"{row.rounds:.1f}",
+        f"{row.tokens:,.0f}",
+        "–" if row.usd is None else f"{row.usd:.4f}",
+        f"{row.seconds:.2f}",
+        "*" if front else "",
+    )

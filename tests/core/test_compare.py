@@ -1,0 +1,97 @@
+"""Figures of a comparison: intervals, fronts, standings."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonry.core.compare import Trial, pareto_front, standings, wilson
+
+
+def trial(strategy: str, right: bool | None, **settings: Any) -> Trial:
+    given: dict[str, Any] = {
+        "item": "1",
+        "run_id": "r",
+        "status": "done",
+        "reason": "success",
+        "answer": "a",
+        "any_right": right,
+        "calls": 1,
+        "rounds": 1,
+        "tokens": 10,
+        "usd": 0.1,
+        "seconds": 1.0,
+    }
+    return Trial(strategy=strategy, right=right, **(given | settings))
+
+
+@pytest.mark.parametrize(
+    ("right", "runs", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (5, 10, 0.2366, 0.7634), (81, 263, 0.2553, 0.3662)],
+)
+def test_the_interval_is_that_of_the_tables(right: int, runs: int, low: float, high: float) -> None:
+    assert wilson(right, runs) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_without_runs_nothing_is_known() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+@given(st.integers(1, 500).flatmap(lambda runs: st.tuples(st.integers(0, runs), st.just(runs))))
+def test_the_interval_holds_the_share_and_mirrors_itself(given: tuple[int, int]) -> None:
+    right, runs = given
+    low, high = wilson(right, runs)
+    assert 0 <= low <= right / runs + 1e-12
+    assert right / runs - 1e-12 <= high <= 1
+    assert wilson(runs - right, runs) == pytest.approx((1 - high, 1 - low))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+def test_the_interval_covers_the_truth_about_as_often_as_it_says(share: float) -> None:
+    runs = 60
+    covered = 0.0
+    for right in range(runs + 1):
+        low, high = wilson(right, runs)
+        if low <= share <= high:
+            covered += comb(runs, right) * share**right * (1 - share) ** (runs - right)
+    assert 0.92 <= covered <= 0.98
+
+
+def test_the_front_is_what_no_other_point_beats() -> None:
+    assert pareto_front([(1, 0.5), (2, 0.9), (3, 0.8), (0.5, 0.1), (2, 0.9)]) == {0, 1, 3, 4}
+    assert pareto_front([]) == set()
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12))
+def test_every_point_is_on_the_front_or_beaten_by_one_that_is(points: list[tuple[int, int]]) -> None:
+    front = pareto_front(points)
+    for at, (cost, gain) in enumerate(points):
+        beaten = any(
+            points[f][0] <= cost and points[f][1] >= gain and points[f] != (cost, gain) for f in front
+        )
+        assert (at in front) != beaten
+
+
+def test_standings_are_means_over_all_runs() -> None:
+    trials = [
+        trial("a", True, calls=2, seconds=1.0),
+        trial("a", False, calls=4, seconds=3.0, any_right=True, item="2"),
+        trial("b", None, answer=None, usd=None, any_right=False),
+    ]
+    a, b = standings(trials, ["a", "b", "c"])
+    assert (a.runs, a.right, a.accuracy, a.any_accuracy) == (2, 1, 0.5, 1.0)
+    assert (a.calls, a.seconds, a.failed, a.unjudged) == (3.0, 2.0, 0, 0)
+    assert (b.usd, b.accuracy, b.failed, b.unjudged) == (None, 0.0, 1, 1)
+
+
+def test_the_front_by_dollars_needs_all_prices() -> None:
+    known = [trial("a", True, usd=0.2), trial("b", False, usd=0.1), trial("c", False, usd=0.3)]
+    assert [row.front_by_usd for row in standings(known, "abc")] == [True, True, False]
+    unknown = [*known, trial("d", False, usd=None)]
+    rows = standings(unknown, "abcd")
+    assert [row.front_by_usd for row in rows] == [None] * 4
+    assert [row.front_by_calls for row in rows] == [True, False, False, False]
