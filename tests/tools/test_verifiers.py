@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,54 @@ def test_a_wrong_spec_is_refused(spec: str) -> None:
         open_verifier(spec)
 
 
-def test_code_is_not_run_without_a_sandbox() -> None:
-    with pytest.raises(SandboxError):
-        open_verifier("python:check.py")
+CHECKER = """
+def verify(problem, path):
+    if path[-1] == "silent":
+        return None
+    if path[-1] == "boom":
+        raise ValueError("no idea")
+    return True if path[-1] == problem.split()[-1] else "it is not " + problem.split()[-1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "verdict", "detail"),
+    [
+        ("24", "right", ""),
+        ("25", "wrong", "it is not 24"),
+        ("silent", "unknown", ""),
+        ("boom", "unknown", "ValueError: no idea"),
+        ('"]); nonsense = (["', "wrong", "it is not 24"),
+        ("\ud800 \u2028 \\ '", "wrong", "it is not 24"),
+    ],
+)
+async def test_a_file_is_asked_in_a_sandbox(tmp_path: Path, step: str, verdict: str, detail: str) -> None:
+    (tmp_path / "check.py").write_text(CHECKER, "utf-8")
+    verifier = open_verifier(f"python:{tmp_path / 'check.py'}")
+    ruling = await verifier.verify(Verify("make 24", ("first", step)))
+    assert (ruling.verdict, detail in ruling.detail) == (verdict, True)
+
+
+async def test_a_file_cannot_reach_the_host(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("right", "utf-8")
+    code = f"def verify(problem, path):\n    return open({str(secret)!r}).read() == 'right'\n"
+    (tmp_path / "check.py").write_text(code, "utf-8")
+    ruling = await open_verifier(f"python:{tmp_path / 'check.py'}").verify(Verify("p", ("x",)))
+    assert (ruling.verdict, "denied" in ruling.detail) == ("unknown", True)
+
+
+@pytest.mark.parametrize("content", [None, b"def verify(", b"\xff\xfe", b"x = '\x00'"])
+def test_a_file_that_is_no_python_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "check.py").write_bytes(content)
+    with pytest.raises(UsageError):
+        open_verifier(f"python:{tmp_path / 'check.py'}")
+
+
+def test_code_is_not_run_without_a_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "check.py").write_text(CHECKER, "utf-8")
+    monkeypatch.setitem(sys.modules, "pydantic_monty", None)
+    with pytest.raises(SandboxError, match="monty") as caught:
+        open_verifier(f"python:{tmp_path / 'check.py'}")
+    assert caught.value.code == "sandbox_unavailable"

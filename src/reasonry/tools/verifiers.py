@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import inspect
 import json
@@ -13,8 +14,11 @@ from typing import Any
 from ..core.arithmetic import Puzzle, Standing, check, follow, read_puzzle, shown, solve_numbers
 from ..core.effects import Verify
 from ..core.events import Verified
-from ..errors import SandboxError, UsageError
+from ..core.parse import without_surrogates
+from ..errors import UsageError
 from ..runtime.ports import Verifier
+from .execution import Limits, Sandbox
+from .sandbox import open_sandbox
 
 FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE")
 
@@ -135,6 +139,52 @@ class CallableVerifier:
         return _verdict(verdict)
 
 
+class SandboxedVerifier:
+    """Runs `verify(problem, path)` of a Python file in a sandbox; what it returns means what a callable's does.
+
+    A verifier that raises, overruns its limits or does what the sandbox denies has said nothing.
+
+    Args:
+        source: The text of the file.
+        sandbox: Where it is run, each time anew.
+    """
+
+    def __init__(
+        self, source: str, sandbox: Sandbox, name: str = "python", limits: Limits | None = None
+    ) -> None:
+        self.source, self.sandbox, self.name = source, sandbox, name
+        self.limits = limits or Limits()
+
+    @classmethod
+    def open(cls, path: str) -> SandboxedVerifier:
+        """Read the code from a file; nothing of it runs yet.
+
+        Raises:
+            UsageError: The file cannot be read or is no Python.
+            SandboxError: There is no sandbox to run it in.
+        """
+        try:
+            source = Path(path).read_text("utf-8")
+            ast.parse(source)
+        except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
+            raise UsageError(f"the verifier {path!r} cannot be read: {error}", option="verifier") from None
+        return cls(source, open_sandbox(), f"python:{path}")
+
+    async def verify(self, claim: Verify) -> Verified:
+        """Look at a candidate."""
+        call = f"verify({_text(claim.problem)}, [{', '.join(map(_text, claim.path))}])"
+        execution = await self.sandbox.run(f"{self.source}\n\n{call}", self.limits)
+        if execution.status == "ok":
+            return _verdict(execution.value)
+        reason = (execution.error or "").strip().rpartition("\n")[2]
+        return Verified("unknown", f"the verifier failed ({execution.status}): {reason}"[:500])
+
+
+def _text(text: str) -> str:
+    # Written as ASCII, it is the same text whatever reads it.
+    return ascii(without_surrogates(text))
+
+
 def _verdict(verdict: Any) -> Verified:
     match verdict:
         case Verified():
@@ -168,7 +218,7 @@ def open_verifier(spec: str) -> Verifier:
         case "json-schema":
             return JsonSchemaVerifier.open(rest)
         case "python":
-            raise SandboxError("there is no sandbox yet in which a verifier's code could run safely")
+            return SandboxedVerifier.open(rest)
         case _:
             forms = ", ".join(FORMS)
             raise UsageError(

@@ -1,0 +1,138 @@
+"""`reasonry tools`: what a run can call, and running code in a sandbox by hand."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from ...errors import NotFoundError, TooLargeError, UsageError
+from ...tools.execution import MAX_CODE_BYTES, Limits
+from ...tools.py_executor import DESCRIPTIONS, PyExecutor
+from ...tools.sandbox import describe_sandboxes, open_sandbox
+from .. import present
+from .output import print_document, print_line, print_note
+from .settings import run_async
+
+_FAILED = present.EXIT_CODES["sandbox_denied"]
+
+
+def list_(*, json: Annotated[bool, Parameter(negative=())] = False) -> int:
+    """List the tools that come with Reasonry, and the sandboxes.
+
+    Parameters
+    ----------
+    json
+        Print one JSON document on standard output and nothing else.
+    """
+    sandboxes = describe_sandboxes()
+    document = {"tools": _tools(sandboxes), "sandboxes": sandboxes}
+    if json:
+        print_document(document)
+        return 0
+    for row in document["tools"]:
+        print_line(f"{row['name']:<14} {_usable(row)}{row['description']}")
+    print_line()
+    for row in sandboxes:
+        print_line(
+            f"sandbox {row['name']:<11} {_usable(row)}{row['summary']}{' (default)' if row['default'] else ''}"
+        )
+    return 0
+
+
+def run_(
+    name: str,
+    /,
+    *,
+    code: str,
+    sandbox: Literal["monty", "bubblewrap"] | None = None,
+    max_seconds: float = 10.0,
+    max_memory_mb: int = 512,
+    max_output_bytes: int = 64 * 1024,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Run code in a sandbox and show what became of it.
+
+    Parameters
+    ----------
+    name
+        The tool: py_executor.
+    code
+        A file with the code; `-` reads standard input.
+    sandbox
+        Where to run it.
+    max_seconds
+        Wall-clock seconds until it is stopped.
+    max_memory_mb
+        MiB of memory it may use.
+    max_output_bytes
+        Bytes of output, and of the value, that are kept.
+    json
+        Print one JSON document on standard output and nothing else.
+    """
+    if name != "py_executor":
+        raise NotFoundError(f"tools run runs py_executor, not {name[:60]!r}", choices=["py_executor"])
+    limits = Limits(max_seconds, max_memory_mb, max_output_bytes)
+    tool = PyExecutor(open_sandbox(sandbox), limits)
+    document = run_async(tool.call({"code": _read(code)}))
+    if json:
+        print_document(document)
+    else:
+        _show(document)
+    return 0 if document["status"] == "ok" else _FAILED
+
+
+def _read(file: str) -> str:
+    try:
+        if file == "-":
+            raw = sys.stdin.buffer.read(MAX_CODE_BYTES + 1)
+        else:
+            with Path(file).expanduser().open("rb") as opened:
+                raw = opened.read(MAX_CODE_BYTES + 1)
+        if len(raw) > MAX_CODE_BYTES:
+            raise TooLargeError(f"{file} is over {MAX_CODE_BYTES} bytes of code", limit=MAX_CODE_BYTES)
+        text = raw.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"the code {file!r} cannot be read: {error.strerror}", option="code") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not UTF-8 text", option="code") from None
+    if not text.strip():
+        raise UsageError(f"there is no code in {file}", option="code")
+    return text
+
+
+def _tools(sandboxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    usable = [row["name"] for row in sandboxes if row["usable"]]
+    first = usable[0] if usable else "monty"
+    return [
+        {"name": "py_executor", "description": DESCRIPTIONS[first], "usable": bool(usable)},
+        {
+            "name": "check_claim",
+            "description": "Prove or refute a formal claim with Z3.",
+            "usable": find_spec("z3") is not None,
+        },
+        {
+            "name": "search_documents",
+            "description": "Find passages in the documents given with --context.",
+            "usable": True,
+            "pdf": find_spec("pypdf") is not None,
+        },
+    ]
+
+
+def _usable(row: dict[str, Any]) -> str:
+    return "" if row["usable"] else "NOT USABLE: "
+
+
+def _show(document: dict[str, Any]) -> None:
+    if document["stdout"]:
+        print_line(document["stdout"].rstrip("\n"))
+    if document["status"] == "ok":
+        print_line(str(document["value"]))
+    else:
+        print_note(f"{document['status']}: {document['error']}")
+    cut = ", cut" if document["truncated"] else ""
+    print_note(f"[{document['sandbox']}, {document['duration_ms']} ms{cut}]")
