@@ -1,0 +1,466 @@
+"""Seed 004, "Jido.AI.Reasoning.TreeOfThoughts.Machine": what it says, quoted, and that it is so."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from reasonry.core.codec import dump_snapshot, load_snapshot
+from reasonry.core.events import Answered, Failed
+from reasonry.core.machine import advance, begin, wanted
+from reasonry.core.proposal import parse_thoughts
+from reasonry.core.score import parse_scores
+from reasonry.core.tree import best_leaf, children, leaves, node, path_to
+from reasonry.errors import ConflictError
+from reasonry.strategies import STRATEGIES
+from reasonry.strategies.tree_of_thoughts import (
+    EVALUATION_PROMPT,
+    GENERATION_PROMPT,
+    Options,
+    State,
+    status_of,
+)
+
+from ..strategies.searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
+
+
+def diagnostics(walked: Any) -> dict[str, Any]:
+    return walked.outcome.document["diagnostics"]
+
+
+# "This module implements state transitions for a ToT agent without any side effects."
+
+
+def test_a_transition_leaves_the_machine_it_came_from_as_it_was() -> None:
+    step = begin(TREE_OF_THOUGHTS, "P", Options())
+    before = dump_snapshot(step.snapshot)
+    first = advance(TREE_OF_THOUGHTS, step.snapshot, "e1", Answered('{"thoughts": ["a"]}'))
+    second = advance(TREE_OF_THOUGHTS, step.snapshot, "e1", Answered('{"thoughts": ["a"]}'))
+    assert dump_snapshot(step.snapshot) == before
+    assert first == second
+
+
+# "States: idle, generating, evaluating, expanding, completed, error"
+
+
+def test_the_statuses_are_a_view_of_the_stages_a_run_walks_through() -> None:
+    walked = search(**FOREVER)
+    seen = [status_of("problem_reception"), *(status_of(to) for _, to in walked.edges)]
+    assert seen[0] == "idle"
+    assert seen[-1] == "completed"
+    assert seen[1:4] == ["generating"] * 3
+    assert set(seen) == {"idle", "generating", "evaluating", "expanding", "completed"}
+    after = {(one, other) for one, other in itertools.pairwise(seen) if one != other}
+    assert ("generating", "evaluating") in after
+    assert ("evaluating", "expanding") in after
+    assert ("expanding", "generating") in after
+
+
+def test_error_is_the_status_of_a_run_that_failed() -> None:
+    walked = search(World(say=lambda kind, facts: Failed("provider_error", "down")))
+    assert status_of(walked.snapshot.stage, walked.snapshot.status) == "error"
+
+
+# "The tree is stored as a map of nodes", "id, parent_id, content, score, children, depth"
+
+
+def test_the_tree_is_a_map_of_nodes() -> None:
+    state: State = search(World({"b": 0.7}), max_depth=1).snapshot.state
+    assert list(state.nodes) == ["node_1", "node_2", "node_3", "node_4"]
+    root, second = state.nodes["node_1"], state.nodes["node_3"]
+    assert (root.parent, root.content, root.score, root.depth) == (None, "P", None, 0)
+    assert root.children == ("node_2", "node_3", "node_4")
+    assert (second.parent, second.content, second.score, second.depth, second.children) == (
+        "node_1",
+        "b",
+        0.7,
+        1,
+        (),
+    )
+
+
+# "find_best_leaf/1, find_leaves/1, get_children/2, get_node/2, get_path_to_node/2"
+
+
+def test_the_tree_can_be_read_by_pure_functions() -> None:
+    state: State = search(World({"b": 0.7, "bc": 0.9}), max_depth=2).snapshot.state
+    leaf = best_leaf(state.nodes)
+    assert leaf is not None
+    assert leaf.content == "bc"
+    assert [one.content for one in leaves(state.nodes)] == ["a", "c", "ba", "bb", "bc"]
+    assert [one.content for one in children(state.nodes, "node_3")] == ["ba", "bb", "bc"]
+    assert [one.content for one in path_to(state.nodes, leaf.id)] == ["P", "b", "bc"]
+    assert node(state.nodes, "node_99") is None
+
+
+# "Options": "(default: …)"
+
+
+def test_the_defaults_are_the_seeds() -> None:
+    given = msgspec.structs.asdict(Options())
+    assert {name: given[name] for name in list(given)[:12]} == {
+        "branching_factor": 3,
+        "max_depth": 3,
+        "traversal_strategy": "best_first",
+        "top_k": 3,
+        "min_depth": 2,
+        "max_nodes": 100,
+        "max_duration_ms": None,
+        "beam_width": None,
+        "early_success_threshold": 1.0,
+        "convergence_window": 2,
+        "min_score_improvement": 0.02,
+        "max_parse_retries": 1,
+    }
+
+
+def test_branching_factor_is_the_number_of_thoughts_asked_for_at_each_node() -> None:
+    walked = search(World(letters="abcdefgh"), branching_factor=5, max_depth=2)
+    assert [ask.facts["count"] for ask in walked.asks if ask.facts["kind"] == "propose"] == [5, 5]
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 9])
+def test_top_k_is_the_number_of_ranked_candidates(top_k: int) -> None:
+    world = World({"a": 0.1, "b": 0.9, "c": 0.5})
+    assert texts(search(world, top_k=top_k, max_depth=1)) == ["b", "c", "a"][:top_k]
+
+
+# "termination_reason :: :success | :threshold | :max_depth | :max_nodes | :max_duration | :converged | :error"
+
+
+@pytest.mark.parametrize(
+    ("reason", "options"),
+    [
+        ("threshold", {"early_success_threshold": 0.5}),
+        ("max_depth", {"min_score_improvement": 0}),
+        ("max_nodes", {"max_nodes": 4}),
+        ("max_duration", {"max_duration_ms": 15}),
+        ("converged", {}),
+    ],
+)
+def test_a_search_ends_for_the_reason_that_came_first(reason: str, options: dict[str, Any]) -> None:
+    walked = search(**options)
+    assert walked.outcome.reason == reason
+    assert walked.snapshot.status == "done"
+    assert walked.outcome.detail
+
+
+def test_an_error_of_the_model_is_a_reason_too() -> None:
+    assert search(World(say=lambda kind, facts: Failed("provider_error", "down"))).outcome.reason == "error"
+
+
+ALL_AT_ONCE = {
+    "max_nodes": 4,
+    "max_duration_ms": 1,
+    "early_success_threshold": 0.5,
+    "min_depth": 1,
+    "convergence_window": 2,
+    "min_score_improvement": 1,
+    "max_depth": 1,
+}
+LATER = {"max_nodes": 100, "max_duration_ms": None, "early_success_threshold": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("lifted", "reason"),
+    [(0, "max_nodes"), (1, "max_duration"), (2, "threshold"), (3, "max_depth")],
+)
+def test_the_order_in_which_the_reasons_are_looked_at(lifted: int, reason: str) -> None:
+    options = ALL_AT_ONCE | dict(list(LATER.items())[:lifted])
+    assert search(**options).outcome.reason == reason
+
+
+def test_convergence_is_looked_at_before_depth() -> None:
+    assert search(max_depth=2).outcome.reason == "converged"
+
+
+# "max_nodes - Hard cap on explored nodes", the root included, looked at after an evaluation
+
+
+@pytest.mark.parametrize(("cap", "nodes"), [(1, 4), (4, 4), (5, 7), (7, 7), (8, 10)])
+def test_max_nodes_is_looked_at_after_an_evaluation(cap: int, nodes: int) -> None:
+    walked = search(max_nodes=cap, min_score_improvement=0, max_depth=9)
+    assert walked.outcome.reason == "max_nodes"
+    assert walked.outcome.document["tree"]["node_count"] == nodes
+    assert walked.outcome.answer == "the answer"
+
+
+# "max_duration_ms - Optional wall-time cap in milliseconds"
+
+
+@pytest.mark.parametrize(("cap", "rounds"), [(20, 1), (21, 2), (40, 2), (41, 3)])
+def test_max_duration_is_run_time_looked_at_after_an_evaluation(cap: int, rounds: int) -> None:
+    walked = search(World(ms=10), max_duration_ms=cap, min_score_improvement=0, max_depth=9)
+    assert walked.outcome.reason == "max_duration"
+    assert len(expanded(walked)) == rounds
+
+
+# "early_success_threshold - Score threshold for early completion", "min_depth - Minimum depth before early success"
+
+
+def test_on_threshold_the_best_qualifying_child_wins_not_the_first() -> None:
+    walked = search(World({"a": 0.5, "b": 0.85, "c": 0.95}), early_success_threshold=0.8, min_depth=1)
+    assert walked.outcome.reason == "threshold"
+    assert best(walked) == "c"
+    assert walked.asks[-1].facts["path"] == ["c"]
+    assert diagnostics(walked)["best_node_id"] == walked.outcome.document["best"]["node_id"]
+    assert texts(walked)[0] == "c"
+
+
+def test_min_depth_binds_the_threshold() -> None:
+    walked = search(World({"a": 0.95}, otherwise=0.9), early_success_threshold=0.9)
+    assert walked.outcome.reason == "threshold"
+    assert walked.outcome.document["best"]["depth"] == 2
+
+
+def test_on_threshold_the_node_that_qualified_is_the_best_even_beside_a_better_one_that_was_too_shallow() -> (
+    None
+):
+    world = World({"a": 0.98, "b": 0.95, "aa": 0.91}, otherwise=0.1)
+    walked = search(world, early_success_threshold=0.9)
+    assert walked.outcome.reason == "threshold"
+    assert best(walked) == texts(walked)[0] == "aa"
+    assert texts(walked)[1] == "b"
+
+
+def test_a_score_equal_to_the_threshold_is_enough() -> None:
+    assert search(World({"a": 0.7}), early_success_threshold=0.7, min_depth=1).outcome.reason == "threshold"
+
+
+# "convergence_window", "min_score_improvement - Minimum best-score improvement required across convergence window"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [(0.6, 0.62, "max_depth"), (0.8, 0.82, "max_depth"), (0.8, 0.81, "converged"), (0.8, 0.2, "converged")],
+)
+def test_convergence_is_a_gain_below_the_least_without_float_noise(
+    first: float, second: float, reason: str
+) -> None:
+    walked = search(World({"a": first, "aa": second}, otherwise=0.0), max_depth=2)
+    assert walked.outcome.reason == reason
+
+
+def test_convergence_compares_the_best_so_far_not_the_best_leaf() -> None:
+    world = World({"a": 0.5, "aa": 0.3, "b": 0.2, "ba": 0.6}, otherwise=0.0)
+    walked = search(world, convergence_window=3, max_depth=4)
+    assert diagnostics(walked)["convergence"]["recent_best_scores"] == [0.5, 0.5, 0.5]
+
+
+def test_a_window_of_1_never_converges() -> None:
+    assert search(convergence_window=1).outcome.reason == "max_depth"
+
+
+# "traversal_strategy - :bfs, :dfs, or :best_first"
+
+
+def test_best_first_follows_the_best_score_and_ends_at_the_first_expansion_that_reaches_max_depth() -> None:
+    walked = search(
+        World({"b": 0.9, "c": 0.8, "ba": 0.1}, otherwise=0.1), min_score_improvement=0, max_depth=2
+    )
+    assert expanded(walked) == ["", "b"]
+    assert walked.outcome.reason == "max_depth"
+    assert best(walked) == "c"
+
+
+def test_best_first_turns_back_to_an_older_node_that_scores_higher() -> None:
+    walked = search(World({"b": 0.9, "c": 0.8}, otherwise=0.1), min_score_improvement=0)
+    assert expanded(walked)[:3] == ["", "b", "c"]
+
+
+def test_bfs_expands_level_by_level_in_generation_order() -> None:
+    walked = search(World({"b": 0.9}, letters="ab"), traversal_strategy="bfs", **FOREVER)
+    assert expanded(walked) == ["", "a", "b", "aa", "ab", "ba", "bb"]
+    assert walked.outcome.reason == "max_depth"
+
+
+def test_dfs_expands_in_generation_order_and_backtracks() -> None:
+    walked = search(World({"b": 0.9}, letters="ab"), traversal_strategy="dfs", **FOREVER)
+    assert expanded(walked) == ["", "a", "aa", "ab", "b", "ba", "bb"]
+    assert walked.outcome.document["tree"] == {
+        "node_count": 15,
+        "frontier_size": 0,
+        "traversal_strategy": "dfs",
+        "max_depth": 3,
+        "branching_factor": 3,
+    }
+
+
+# "beam_width - Optional frontier cap": of every traversal, so decided where the seed has it for best_first alone
+
+
+@pytest.mark.parametrize("traversal", ["bfs", "dfs", "best_first"])
+def test_the_beam_keeps_the_best_scoring_of_the_frontier(traversal: str) -> None:
+    world = World({"a": 0.2, "b": 0.8, "c": 0.5}, otherwise=0.1)
+    walked = search(world, traversal_strategy=traversal, beam_width=2, max_depth=2, **FOREVER)
+    assert "a" not in expanded(walked)
+    assert expanded(walked)[1] == "b"
+
+
+# "parse_thoughts(text): Parses numbered thoughts", "parse_scores(text, thoughts)": both with their mode
+
+
+def test_thoughts_and_scores_are_parsed_by_public_pure_functions() -> None:
+    assert parse_thoughts("1. one\n2) two\n3: three\n   goes on") == (
+        ["one", "two", "three\ngoes on"],
+        "list",
+    )
+    assert parse_scores("1: 0.7\n2: 0.4", ["one", "two"]) == ({"t1": 0.7, "t2": 0.4}, "list")
+    entries = [{"id": "x", "content": "one"}]
+    assert parse_scores('{"scores": {"x": 0.7}}', entries) == ({"x": 0.7}, "json")
+
+
+@pytest.mark.parametrize(
+    ("said", "score"), [("0.7/1.0", 0.7), ("90%", 0.9), (0, 0.0), (0.0, 0.0), ("0", 0.0), (1, 1.0)]
+)
+def test_a_score_is_read_by_its_scale_and_0_stays_0(said: Any, score: float) -> None:
+    world = World({"a": said}, otherwise=0.0, letters="a")
+    shown = search(world, max_depth=1, early_success_threshold=1).outcome.document["best"]
+    assert shown["score"] == score
+    assert shown["content"] == "a"
+
+
+@pytest.mark.parametrize("said", [85, "85", 1.2, -0.5, None, True, False, "high", "110%", []])
+def test_a_score_out_of_range_is_asked_for_again_and_never_clamped(said: Any) -> None:
+    walked = search(World({"a": said}, otherwise=0.3), max_depth=1)
+    asked = [one for one in walked.performed if one.stage == "branch_evaluation"]
+    assert [one.id for one in asked] == ["e2", "e2.2"]
+    assert "candidate 1" in walked.asks[2].prompt
+    by_text = {one["content"]: one["score"] for one in walked.outcome.document["candidates"]}
+    assert by_text == {"a": 0.5, "b": 0.3, "c": 0.3}
+    assert diagnostics(walked)["unscored"] == ["node_2"]
+    assert diagnostics(walked)["parser_errors"] == ["evaluation_parse_retry", "scores_parse_failed"]
+
+
+def test_garbage_counts_as_a_parse_failure_for_scores_too() -> None:
+    walked = search(World(say=lambda kind, facts: "All fine!" if kind == "value" else None), max_depth=1)
+    assert diagnostics(walked)["unscored"] == ["node_2", "node_3", "node_4"]
+    assert {one["score"] for one in walked.outcome.document["candidates"]} == {0.5}
+
+
+def test_what_one_reply_leaves_out_the_next_may_fill_in() -> None:
+    replies = iter([{"scores": {"1": 0.1, "2": 0.9}}, {"scores": {"3": 0.4}}])
+    walked = search(World(say=lambda kind, facts: next(replies) if kind == "value" else None), max_depth=1)
+    assert [one["score"] for one in walked.outcome.document["candidates"]] == [0.9, 0.4, 0.1]
+    assert diagnostics(walked)["unscored"] == []
+
+
+# "max_parse_retries - Number of parser repair retries per phase (default: 1)": per phase and node, so decided
+
+
+def test_the_retries_are_counted_for_each_phase_and_node() -> None:
+    seen: set[str] = set()
+
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        key = f"{kind} {facts['path']}"
+        if kind == "answer" or key in seen:
+            return None
+        seen.add(key)
+        return "I am not sure."
+
+    walked = search(World({"a": 0.6, "aa": 0.7, "aaa": 0.8}, say=say))
+    assert walked.outcome.answer == "the answer"
+    assert diagnostics(walked)["parse_retries"] == {"generation": 3, "evaluation": 3}
+    assert diagnostics(walked)["parser_errors"] == ["generation_parse_retry", "evaluation_parse_retry"] * 3
+
+
+@pytest.mark.parametrize("retries", [0, 1, 2])
+@pytest.mark.parametrize("said", ["no idea", {"thoughts": []}, {"thoughts": ["", "  "]}])
+def test_without_thoughts_after_all_retries_the_run_ends_in_error(retries: int, said: Any) -> None:
+    walked = search(
+        World(say=lambda kind, facts: said if kind == "propose" else None), max_parse_retries=retries
+    )
+    assert walked.outcome.reason == "error"
+    assert walked.snapshot.error == "output_invalid"
+    assert len(walked.asks) == retries + 1
+    assert diagnostics(walked)["parser_errors"] == ["generation_parse_retry"] * retries + [
+        "thoughts_parse_failed"
+    ]
+
+
+# "result": best, candidates, tree, diagnostics
+
+
+def test_a_candidate_has_its_path() -> None:
+    walked = search(World({"b": 0.7, "bc": 0.9}), max_depth=2)
+    assert walked.outcome.document["best"] == {
+        "node_id": "node_7",
+        "content": "bc",
+        "score": 0.9,
+        "depth": 2,
+        "path_ids": ["node_1", "node_3", "node_7"],
+        "path_text": ["P", "b", "bc"],
+    }
+
+
+def test_candidates_are_leaves_by_score_then_depth_then_age() -> None:
+    walked = search(World({"b": 0.9}), top_k=9, max_depth=2, min_score_improvement=0)
+    assert texts(walked) == ["ba", "bb", "bc", "a", "c"]
+    assert "b" not in texts(walked), "an expanded node is no candidate"
+
+
+def test_diagnostics_say_how_replies_were_read_and_how_the_best_score_went() -> None:
+    walked = search(
+        World(say=lambda kind, facts: "1. a\n2. b" if kind == "propose" else None), formulate_answer=False
+    )
+    assert diagnostics(walked)["parser_mode"] == "json"
+    assert diagnostics(walked)["convergence"] == {
+        "window": 2,
+        "min_score_improvement": 0.02,
+        "recent_best_scores": [0.5, 0.5],
+    }
+
+
+def test_before_any_evaluation_there_is_no_best_and_the_prompt_is_never_an_answer() -> None:
+    walked = search(World(say=lambda kind, facts: Failed("provider_error", "down")))
+    assert best(walked) is None
+    assert walked.outcome.answer is None
+    assert walked.outcome.document["candidates"] == []
+
+
+# "Busy, stale and finished": messages that do not fit
+
+
+def test_an_answer_that_is_not_pending_is_an_error_and_changes_nothing() -> None:
+    step = begin(TREE_OF_THOUGHTS, "P", Options())
+    for effect_id in ("e2", "e0", "e1.2", "nonsense"):
+        with pytest.raises(ConflictError):
+            advance(TREE_OF_THOUGHTS, step.snapshot, effect_id, Answered('{"thoughts": ["stale"]}'))
+    step = advance(TREE_OF_THOUGHTS, step.snapshot, "e1", Answered('{"thoughts": ["a"]}'))
+    with pytest.raises(ConflictError):
+        advance(TREE_OF_THOUGHTS, step.snapshot, "e1", Answered('{"thoughts": ["again"]}'))
+    assert [one.content for one in step.snapshot.state.fresh] == ["a"]
+
+
+def test_a_second_problem_never_gets_the_first_ones_answer() -> None:
+    one = search(World(answer="first"), problem="P1")
+    other = search(World(answer="second"), problem="P2")
+    assert (one.outcome.answer, other.outcome.answer) == ("first", "second")
+    with pytest.raises(ConflictError, match="has ended"):
+        advance(TREE_OF_THOUGHTS, one.snapshot, "e1", Answered("{}"))
+
+
+# "to_map/1, from_map/1"
+
+
+def test_the_machine_survives_json_at_every_step_and_goes_on_as_if_nothing_had_been() -> None:
+    world = World({"b": 0.7, "bc": 0.9})
+    step = begin(TREE_OF_THOUGHTS, "P", Options())
+    while waiting := wanted(step.snapshot):
+        loaded = load_snapshot(dump_snapshot(step.snapshot), STRATEGIES)
+        assert loaded == step.snapshot
+        step = advance(TREE_OF_THOUGHTS, loaded, waiting[0].id, world(waiting[0]))
+    assert step.snapshot.outcome == search(World({"b": 0.7, "bc": 0.9})).outcome
+    json.dumps(msgspec.to_builtins(step.snapshot))
+
+
+# "default_generation_prompt/0, default_evaluation_prompt/0"
+
+
+def test_the_default_prompts_are_public() -> None:
+    assert "candidates" in GENERATION_PROMPT
+    assert "1 means" in EVALUATION_PROMPT

@@ -1,0 +1,506 @@
+"""Tree of thoughts: options beyond the seed's, the verifier, what is asked and recorded, what goes wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasonry.core.effects import Ask, Verify
+from reasonry.core.events import Answered, Failed, Stopped, Verified
+from reasonry.core.machine import advance, begin, wanted
+from reasonry.core.options import read_options
+from reasonry.core.parse import Unreadable, read_form
+from reasonry.errors import UsageError
+from reasonry.strategies.tree_of_thoughts import (
+    EVALUATION_PROMPT,
+    GENERATION_PROMPT,
+    Options,
+    progress,
+    status_of,
+)
+
+from .searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
+from .walking import Walked
+
+RIGHT = Verified("right")
+WRONG = Verified("wrong", "no")
+
+
+def stages(walked: Walked) -> list[str]:
+    return [to for _, to in walked.edges]
+
+
+def verified(walked: Walked) -> list[Verify]:
+    return [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
+
+
+def diagnostics(walked: Walked) -> dict[str, Any]:
+    return walked.outcome.document["diagnostics"]
+
+
+# -- what is asked
+
+
+def test_a_question_is_there_once_as_prose_and_once_as_data() -> None:
+    walked = search(World({"b": 0.6, "bc": 0.9}), max_depth=2, problem="Make 24.")
+    propose, value, deeper, deepest, close = walked.asks
+    assert propose.facts == {
+        "kind": "propose",
+        "problem": "Make 24.",
+        "path": [],
+        "count": 3,
+        "steps_left": 2,
+    }
+    assert value.facts == {
+        "kind": "value",
+        "problem": "Make 24.",
+        "path": [],
+        "thoughts": ["a", "b", "c"],
+        "steps_left": 1,
+    }
+    assert deeper.facts == propose.facts | {"path": ["b"], "steps_left": 1}
+    assert deepest.facts == value.facts | {"path": ["b"], "thoughts": ["ba", "bb", "bc"], "steps_left": 0}
+    assert close.facts == {"kind": "answer", "problem": "Make 24.", "path": ["b", "bc"]}
+    for ask in walked.asks:
+        assert ask.prompt.startswith("Problem:\nMake 24.\n")
+        assert all(text in ask.prompt for text in ask.facts["path"] + ask.facts.get("thoughts", []))
+    assert [ask.by for ask in walked.asks] == ["drafter", "judge", "drafter", "judge", "writer"]
+
+
+def test_the_part_that_stays_the_same_stands_in_system() -> None:
+    walked = search(World(letters="ab"), **FOREVER, traversal_strategy="bfs")
+    for kind in ("propose", "value"):
+        assert len({ask.system for ask in walked.asks if ask.facts["kind"] == kind}) == 1
+
+
+def test_the_system_prompts_are_readable_and_replaceable() -> None:
+    walked = search()
+    assert walked.asks[0].system.startswith(GENERATION_PROMPT)
+    assert walked.asks[1].system.startswith(EVALUATION_PROMPT)
+    walked = search(generation_prompt="Dream.", evaluation_prompt="Judge.", formulation_prompt="Close.")
+    starts = [ask.system.split("\n")[0] for ask in walked.asks]
+    assert starts[:2] + starts[-1:] == ["Dream.", "Judge.", "Close."]
+    assert all('{"' in ask.system for ask in walked.asks), "the form of the reply is asked for all the same"
+
+
+def test_every_example_is_read_by_its_own_stage() -> None:
+    for stage in TREE_OF_THOUGHTS.stages:
+        if stage.reply is not None:
+            assert not isinstance(read_form(json.dumps(stage.example), stage.reply), Unreadable)
+
+
+# -- options
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("branching_factor", 0),
+        ("branching_factor", 101),
+        ("max_depth", 0),
+        ("traversal_strategy", "sideways"),
+        ("top_k", 0),
+        ("min_depth", -1),
+        ("max_nodes", 0),
+        ("max_duration_ms", 0),
+        ("beam_width", 0),
+        ("early_success_threshold", 1.1),
+        ("convergence_window", 0),
+        ("min_score_improvement", -0.1),
+        ("max_parse_retries", -1),
+        ("samples_per_evaluation", 0),
+        ("expand_width", 0),
+        ("formulate_answer", "maybe"),
+        ("generation_prompt", 7),
+    ],
+)
+def test_an_option_out_of_its_range_is_refused_by_name(option: str, value: Any) -> None:
+    with pytest.raises(UsageError) as error:
+        read_options(TREE_OF_THOUGHTS, {option: value})
+    assert error.value.details["option"] == option
+
+
+def test_every_option_is_described() -> None:
+    schema = msgspec.json.schema(Options)["$defs"]["Options"]["properties"]
+    assert set(schema) == set(Options.__struct_fields__)
+    assert all(row.get("description") for row in schema.values())
+
+
+def test_without_formulation_the_answer_is_the_best_thoughts_text() -> None:
+    walked = search(World({"cc": 0.9}), max_depth=2, formulate_answer=False)
+    assert walked.outcome.answer == best(walked)
+    assert "answer" not in [ask.facts["kind"] for ask in walked.asks]
+    assert ("solution_formulation", "path_justification") in walked.edges
+
+
+def test_several_samples_are_asked_side_by_side_and_averaged() -> None:
+    values = iter([0.2, 0.4, 0.9] * 50)
+    world = World(say=lambda kind, facts: {"scores": {"1": next(values)}} if kind == "value" else None)
+    walked = search(world, branching_factor=1, max_depth=1, samples_per_evaluation=3)
+    asked = [ask for ask in walked.asks if ask.facts["kind"] == "value"]
+    assert [ask.sample for ask in asked] == [0, 1, 2]
+    assert len({ask.prompt for ask in asked}) == 1
+    assert walked.outcome.document["best"]["score"] == pytest.approx(0.5)
+    assert walked.snapshot.rounds == 3
+
+
+def test_a_sample_that_cannot_be_read_leaves_the_others_their_say() -> None:
+    said = iter([{"scores": {"1": 0.2}}, "?", {"scores": {"1": 0.4}}])
+    world = World(say=lambda kind, facts: next(said) if kind == "value" else None)
+    walked = search(world, branching_factor=1, max_depth=1, samples_per_evaluation=3, max_parse_retries=0)
+    assert walked.outcome.document["best"]["score"] == pytest.approx(0.3)
+    assert diagnostics(walked)["unscored"] == []
+    assert diagnostics(walked)["parser_errors"] == ["scores_parse_failed"]
+
+
+def test_several_nodes_are_expanded_side_by_side() -> None:
+    walked = search(
+        World(letters="ab"),
+        expand_width=2,
+        branching_factor=2,
+        traversal_strategy="bfs",
+        max_depth=3,
+        **FOREVER,
+    )
+    assert walked.snapshot.rounds == 2 + 2 + 4 + 1, "root; a and b together; aa, ab, then ba, bb; the answer"
+    assert expanded(walked) == ["", "a", "b", "aa", "ab", "ba", "bb"]
+    assert [ask.facts["path"] for ask in walked.asks if ask.facts["kind"] == "value"][1:3] == [["a"], ["b"]]
+
+
+def test_the_papers_breadth_5_search_is_a_configuration() -> None:
+    options = {
+        "traversal_strategy": "bfs",
+        "beam_width": 5,
+        "expand_width": 5,
+        "branching_factor": 8,
+        "max_depth": 3,
+    }
+    scores = {f"{a}{b}": (ord(b) - 96) / 10 for a in "abcdefgh" for b in "abcdefgh"}
+    scores |= {letter: (ord(letter) - 96) / 10 for letter in "abcdefgh"}
+    walked = search(World(scores, letters="abcdefgh"), **options, **FOREVER)
+    assert walked.snapshot.rounds == 3 * 2 + 1
+    assert expanded(walked)[1:6] == ["d", "e", "f", "g", "h"]
+    assert sorted(expanded(walked)[6:]) == ["dh", "eh", "fh", "gh", "hh"]
+
+
+def test_a_beam_bounds_dfs_too() -> None:
+    walked = search(
+        World({"a": 0.1, "b": 0.2, "c": 0.9}), traversal_strategy="dfs", beam_width=1, max_depth=2, **FOREVER
+    )
+    assert expanded(walked) == ["", "c"]
+
+
+def test_a_leaf_cut_by_the_beam_may_still_be_the_best() -> None:
+    world = World({"a": 0.8, "b": 0.7}, otherwise=0.1)
+    walked = search(world, beam_width=1, max_depth=2, min_score_improvement=0, branching_factor=2)
+    assert expanded(walked) == ["", "a"]
+    assert best(walked) == "b"
+
+
+# -- proposals
+
+
+def test_identical_candidates_are_one_thought_and_valued_once() -> None:
+    world = World(
+        say=lambda kind, facts: (
+            {"thoughts": ["x", "X ", "y"]} if kind == "propose" and not facts["path"] else None
+        )
+    )
+    walked = search(world, max_depth=1)
+    assert walked.asks[1].facts["thoughts"] == ["x", "y"]
+    assert walked.outcome.document["tree"]["node_count"] == 3
+
+
+def test_more_thoughts_than_asked_for_are_left_out() -> None:
+    world = World(say=lambda kind, facts: {"thoughts": list("abcdefg")} if kind == "propose" else None)
+    assert search(world, max_depth=1, branching_factor=2).asks[1].facts["thoughts"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "1. a\n2. b",
+        "- a\n- b",
+        "Step 1: a\nStep 2: b",
+        'Here: {"thoughts": ["a", "b"]}',
+        '```json\n["a", "b"]\n```',
+    ],
+)
+def test_proposals_may_come_as_plain_text(said: str) -> None:
+    world = World(say=lambda kind, facts: said if kind == "propose" else None)
+    assert search(world, max_depth=1).asks[1].facts["thoughts"] == ["a", "b"]
+
+
+def test_proposals_that_were_cut_off_are_asked_for_again() -> None:
+    replies = iter([Answered("1. a\n2. b\n3. c but then", truncated=True), {"thoughts": ["d"]}])
+    world = World(say=lambda kind, facts: next(replies) if kind == "propose" else None)
+    assert search(world, max_depth=1).asks[2].facts["thoughts"] == ["d"]
+
+
+# -- the verifier
+
+
+def test_without_the_option_nobody_is_asked_to_verify() -> None:
+    assert verified(search()) == []
+
+
+def test_what_is_refuted_is_pruned_neither_valued_nor_expanded() -> None:
+    world = World({"b": 0.3}, verdicts={"a": WRONG, "ba": WRONG, "c": WRONG})
+    walked = search(world, verify=True, max_depth=2)
+    assert [claim.path for claim in verified(walked)[:3]] == [("a",), ("b",), ("c",)]
+    assert [ask.facts["thoughts"] for ask in walked.asks if ask.facts["kind"] == "value"] == [
+        ["b"],
+        ["bb", "bc"],
+    ]
+    assert expanded(walked) == ["", "b"]
+    assert len(diagnostics(walked)["pruned"]) == 3
+    assert "a" not in texts(walked)
+
+
+def test_a_proof_ends_the_search_at_any_depth_and_may_bring_the_answer() -> None:
+    world = World(verdicts={"b": Verified("right", answer="closed form")})
+    walked = search(world, verify=True, min_depth=5)
+    assert walked.outcome.answer == "closed form"
+    assert walked.outcome.reason == "verified"
+    assert best(walked) == "b"
+    assert walked.outcome.document["best"]["score"] == 1.0
+    assert [ask.facts["kind"] for ask in walked.asks] == ["propose"]
+    assert diagnostics(walked)["unscored"] == ["node_2", "node_4"]
+    assert stages(walked)[-3:] == ["solution_formulation", "path_justification", "final_response"]
+
+
+def test_a_proof_without_a_closed_answer_is_formulated_and_the_answer_verified() -> None:
+    walked = search(World(verdicts={"b": RIGHT}), verify=True)
+    assert walked.outcome.answer == "the answer"
+    assert verified(walked)[-1] == Verify("P", ("b", "the answer"), final=True)
+    plain = search(World(verdicts={"b": RIGHT}), verify=True, formulate_answer=False)
+    assert plain.outcome.answer == "b"
+    assert not any(claim.final for claim in verified(plain)), (
+        "what is proven is not put to the verifier again"
+    )
+
+
+@pytest.mark.parametrize("formulate", [True, False])
+def test_an_answer_that_is_refuted_is_none(formulate: bool) -> None:
+    walked = search(
+        World(verdicts={"the answer": WRONG}), verify=True, max_depth=1, formulate_answer=formulate
+    )
+    assert verified(walked)[-1].final
+    if formulate:
+        assert walked.outcome.answer is None
+        assert walked.snapshot.status == "failed"
+        assert walked.outcome.reason == "max_depth"
+        assert "refuted" in walked.outcome.detail
+    else:
+        assert walked.outcome.answer == "a"
+
+
+def test_a_round_in_which_all_is_refuted_is_no_reason_to_stop_while_others_are_open() -> None:
+    world = World({"a": 0.9, "b": 0.8}, verdicts=dict.fromkeys(("aa", "ab", "ac"), WRONG))
+    walked = search(world, verify=True, max_depth=2)
+    assert expanded(walked) == ["", "a", "b"]
+    assert best(walked) in ("ba", "bb", "bc")
+
+
+def test_when_all_is_refuted_there_is_no_answer_and_nobody_is_asked_for_one() -> None:
+    walked = search(World(verdicts=dict.fromkeys("abc", WRONG)), verify=True)
+    assert (walked.outcome.answer, walked.outcome.reason) == (None, "exhausted")
+    assert best(walked) is None
+    assert walked.snapshot.status == "failed"
+    assert [ask.facts["kind"] for ask in walked.asks] == ["propose"]
+
+
+# -- the answer
+
+
+def test_null_means_that_the_path_does_not_solve_the_problem() -> None:
+    walked = search(World(say=lambda kind, facts: {"answer": None} if kind == "answer" else None))
+    assert walked.outcome.answer is None
+    assert walked.snapshot.status == "failed"
+    assert walked.outcome.reason == "converged"
+    assert "no answer" in walked.outcome.detail
+    assert best(walked) is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ({"answer": 24}, "24"),
+        ({"answer": True}, "true"),
+        ('So it is {"answer": "x = 3"}.', "x = 3"),
+        ("All steps agree.\n**Answer:** x = 3", "x = 3"),
+        ("Final answer: 24", "24"),
+    ],
+)
+def test_answers_are_read_from_json_and_from_a_line_that_says_so(said: Any, answer: str) -> None:
+    walked = search(World(say=lambda kind, facts: said if kind == "answer" else None))
+    assert walked.outcome.answer == answer
+
+
+@pytest.mark.parametrize("said", ["It is 24.", {"answer": ""}, {"answer": ["24"]}, "Answer:"])
+def test_prose_never_passes_for_an_answer(said: Any) -> None:
+    walked = search(World(say=lambda kind, facts: said if kind == "answer" else None))
+    assert walked.outcome.answer is None
+    assert walked.snapshot.error == "output_invalid"
+    assert best(walked) is not None, "the best so far is kept"
+
+
+# -- failures, limits
+
+
+@pytest.mark.parametrize("kind", ["propose", "value", "answer"])
+def test_a_failing_model_ends_the_run_with_its_code(kind: str) -> None:
+    walked = search(
+        World(say=lambda asked, facts: Failed("provider_error", "down") if asked == kind else None)
+    )
+    assert walked.snapshot.status == "failed"
+    assert walked.snapshot.error == "provider_error"
+    assert walked.outcome.reason == "error"
+    assert walked.outcome.detail == "down"
+    assert (best(walked) is None) == (kind != "answer")
+
+
+def test_a_failure_in_a_later_round_keeps_what_was_valued() -> None:
+    fail = Failed("provider_timeout", "late")
+    world = World({"b": 0.8}, say=lambda kind, facts: fail if kind == "propose" and facts["path"] else None)
+    walked = search(world)
+    assert best(walked) == "b"
+    assert walked.outcome.answer is None
+
+
+def test_of_nodes_expanded_side_by_side_one_failure_keeps_the_scores_of_the_others() -> None:
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        return Failed("provider_error", "down") if kind == "value" and facts["path"] == ["b"] else None
+
+    walked = search(World({"ac": 0.9}, say=say), expand_width=3, convergence_window=1)
+    assert walked.snapshot.error == "provider_error"
+    assert best(walked) == "ac"
+    assert diagnostics(walked)["unscored"] == ["node_8", "node_9", "node_10"]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 12), st.sampled_from(["bfs", "dfs", "best_first"]))
+def test_a_stop_at_any_point_gives_the_best_so_far(after: int, traversal: str) -> None:
+    world = World({"b": 0.7, "bb": 0.8})
+    step = begin(
+        TREE_OF_THOUGHTS, "P", msgspec.convert({**FOREVER, "traversal_strategy": traversal}, Options)
+    )
+    for _ in range(after):
+        if not (waiting := wanted(step.snapshot)):
+            return
+        step = advance(TREE_OF_THOUGHTS, step.snapshot, waiting[0].id, world(waiting[0]))
+    if step.snapshot.status != "active":
+        return
+    ended = advance(TREE_OF_THOUGHTS, step.snapshot, None, Stopped("max_calls", "limit")).snapshot
+    assert ended.outcome is not None
+    valued = after >= 2
+    assert ended.status == ("done" if valued else "failed")
+    assert (ended.outcome.document["best"] is not None) == valued
+    if valued:
+        assert ended.outcome.answer == ended.outcome.document["best"]["content"]
+    assert ended.outcome.reason == "max_calls"
+
+
+# -- what is recorded and shown
+
+
+def test_each_candidate_is_a_thought_on_its_own_branch() -> None:
+    walked = search(World({"b": 0.6, "bc": 0.9}), max_depth=2)
+    proposed = [
+        (one.text, one.branch, one.leaves, one.stage) for one in walked.thoughts if "node_id" in one.data
+    ]
+    assert proposed[1] == ("b", "2", None, "approach_exploration")
+    assert proposed[5] == ("bc", "2.3", "2", "branch_development")
+
+
+def test_scores_selection_answer_and_justification_are_recorded() -> None:
+    walked = search(World({"b": 0.6, "bc": 0.9}), max_depth=2)
+    by_stage = {one.stage: one for one in walked.thoughts}
+    assert by_stage["branch_evaluation"].text == "Scores: 2.1: 0.50, 2.2: 0.50, 2.3: 0.90"
+    assert by_stage["branch_evaluation"].score == 0.9
+    assert by_stage["branch_selection"].text == "Best: 2.3 (0.90): bc"
+    assert by_stage["solution_formulation"].text == "the answer"
+    justification = by_stage["path_justification"].text
+    assert "1. b (0.60)\n2. bc (0.90)" in justification
+    assert "a" in justification.rpartition("beside it: ")[2]
+
+
+def test_the_live_tree_shows_thoughts_before_they_are_valued() -> None:
+    world = World({"b": 0.6})
+    step = begin(TREE_OF_THOUGHTS, "P", Options())
+    assert progress(step.snapshot.state) == {
+        "nodes": 1,
+        "tree": [
+            {
+                "id": "node_1",
+                "parent": None,
+                "text": "P",
+                "score": None,
+                "depth": 0,
+                "on_path": True,
+                "refuted": False,
+            }
+        ],
+        "best": None,
+    }
+    step = advance(TREE_OF_THOUGHTS, step.snapshot, "e1", world(step.effects[0]))
+    shown = progress(step.snapshot.state)
+    assert shown["nodes"] == 1
+    assert [(one["text"], one["score"]) for one in shown["tree"]] == [
+        ("P", None),
+        ("a", None),
+        ("b", None),
+        ("c", None),
+    ]
+    step = advance(TREE_OF_THOUGHTS, step.snapshot, "e2", world(step.effects[0]))
+    shown = progress(step.snapshot.state)
+    assert shown["nodes"] == 4
+    assert shown["best"] == {"id": "node_3", "text": "b", "score": 0.6}
+    assert [one["id"] for one in shown["tree"] if one["on_path"]] == ["node_1", "node_3"]
+
+
+def test_every_stage_has_a_status() -> None:
+    assert {status_of(stage.name) for stage in TREE_OF_THOUGHTS.stages} == {
+        "idle",
+        "generating",
+        "evaluating",
+        "expanding",
+        "completed",
+    }
+    assert status_of("branch_evaluation", "failed") == "error"
+    assert status_of("final_response", "done") == "completed"
+
+
+def test_all_edges_of_the_table_are_walked_and_no_other() -> None:
+    walked = {
+        edge
+        for traversal in ("bfs", "dfs", "best_first")
+        for edge in search(
+            World({"a": 0.9, "b": 0.8}, otherwise=0.1), traversal_strategy=traversal, **FOREVER
+        ).edges
+    }
+    assert walked == set(TREE_OF_THOUGHTS.edges)
+
+
+def test_turning_to_another_branch_goes_by_way_of_branch_creation() -> None:
+    walked = search(World({"a": 0.9, "b": 0.8}, otherwise=0.1), **FOREVER)
+    jumps = zip(expanded(walked)[1:], expanded(walked)[2:], strict=False)
+    assert expanded(walked)[:3] == ["", "a", "b"]
+    assert stages(walked).count("branch_creation") == 1 + sum(
+        not later.startswith(one) for one, later in jumps
+    )
+    assert ("continuation_decision", "branch_development") in walked.edges
+
+
+def test_the_same_answers_give_the_same_run() -> None:
+    def run() -> tuple[Any, ...]:
+        walked = search(World({"b": 0.6, "bc": 0.9}))
+        return walked.snapshot, walked.edges, walked.thoughts
+
+    assert run() == run()
+    assert all(isinstance(one.effect, Ask) for one in search().performed)
