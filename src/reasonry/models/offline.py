@@ -16,6 +16,7 @@ from ..core.arithmetic import (
     Move,
     Puzzle,
     Standing,
+    close,
     follow,
     legal_moves,
     moves_of,
@@ -144,11 +145,3 @@ def _score(puzzle: Puzzle, standing: Standing, before: int) -> float:
         return 0.0
     done, whole = standing.moves, len(puzzle.numbers) - 1
     return round(0.5 + 0.5 * done / whole, 4)
-
-
-def close(puzzle: Puzzle, path: Sequence[str]) -> str | None:
-    """Return the path as one expression with its target, or None if it does not arrive."""
-    standing = follow(puzzle, path)
-    if standing.fault or len(standing.left) != 1 or standing.left[0].value != puzzle.target:
-        return None
-    return f"{standing.left[0]} = {shown(puzzle.target)}"

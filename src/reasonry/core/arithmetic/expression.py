@@ -1,0 +1,200 @@
+"""Expressions of + - * / and parentheses as people and models write them: read, evaluated, checked. Nothing is run.
+
+Rule 1: no text makes anything here raise, and reading takes time in proportion to a text's length.
+Rule 2: what cannot be read is left out, never guessed at.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Final
+
+from .term import Puzzle, Term, join, shown
+
+MAX_EXPRESSION_CHARS: Final = 500
+MAX_DEPTH: Final = 50
+_NUMBER: Final = r"\d+(?:\.\d*)?|\.\d+"
+_TOKEN: Final = re.compile(rf"\s*(?:(?P<number>{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
+_COMPACT: Final = re.compile(rf"\s*(?:(?P<number>\d+/\d+(?![\d.])|{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
+_SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]", "*****//--()", strict=True)))
+
+
+def plain_signs(text: str) -> str:
+    """Return a text with `×`, `÷`, `−` and their like as * / -, and with parentheses for brackets."""
+    return text.translate(_SIGNS)
+
+
+class _Unreadable(Exception):
+    """Ends the reading of one expression."""
+
+
+class _Reader:
+    """Reads one expression by recursive descent."""
+
+    def __init__(self, text: str, compact: bool) -> None:
+        self.text, self.at, self.depth = text, 0, 0
+        self.tokens = _COMPACT if compact else _TOKEN
+
+    def whole(self) -> Term:
+        term = self.sum()
+        if self.text[self.at :].strip():
+            raise _Unreadable
+        return term
+
+    def sign(self, wanted: str) -> str:
+        match = self.tokens.match(self.text, self.at)
+        if match is None or match["sign"] is None or match["sign"] not in wanted:
+            return ""
+        self.at = match.end()
+        return match["sign"]
+
+    def sum(self) -> Term:
+        term = self.product()
+        while op := self.sign("+-"):
+            term = join(term, op, self.product())
+        return term
+
+    def product(self) -> Term:
+        term = self.factor()
+        while op := self.sign("*/"):
+            term = join(term, op, self.factor())
+        return term
+
+    def factor(self) -> Term:
+        if self.sign("("):
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                raise _Unreadable
+            term = self.sum()
+            if not self.sign(")"):
+                raise _Unreadable
+            self.depth -= 1
+            return term
+        return self.number(-1 if self.sign("-") else 1)
+
+    def number(self, sign: int) -> Term:
+        match = self.tokens.match(self.text, self.at)
+        if match is None or match["number"] is None:
+            raise _Unreadable
+        self.at = match.end()
+        above, slash, below = match["number"].partition("/")
+        first = Term(sign * Fraction(above))
+        return join(first, "/", Term(Fraction(below)), tight=True) if slash else first
+
+
+def parse(text: str, *, compact: bool = False) -> Term | None:
+    """Return what an expression says, or None if it is none.
+
+    Args:
+        text: Its numbers may be decimals and bear a minus; `×`, `÷`, `−` and brackets are understood.
+        compact: Read `8/3`, written without spaces, before anything else, so that `8 / 8/3` is 3.
+
+    Raises:
+        ZeroDivisionError: It divides by zero.
+    """
+    text = plain_signs(text).strip()
+    if not text or len(text) > MAX_EXPRESSION_CHARS:
+        return None
+    try:
+        return _Reader(text, compact).whole()
+    except _Unreadable:
+        return None
+
+
+def read_expression(text: str, *, compact: bool = False) -> Term | None:
+    """Return what an expression says, or None if it is none or divides by zero."""
+    try:
+        return parse(text, compact=compact)
+    except ZeroDivisionError:
+        return None
+
+
+def evaluate(expression: str) -> Fraction | None:
+    """Return an expression's exact value; None if it is no expression or has none."""
+    term = read_expression(expression)
+    return None if term is None else term.value
+
+
+class Taking:
+    """Builds terms out of a pool of terms, each used once.
+
+    Args:
+        pool: What is there.
+        reuse: Take a part that is written out, such as `(10 - 4)`, for the 6 in the pool that was made in that way.
+    """
+
+    def __init__(self, pool: tuple[Term, ...], *, reuse: bool = False) -> None:
+        self.pool, self.reuse = list(pool), reuse
+        self.missing: Fraction | None = None
+        """The first number that was not there."""
+
+    def build(self, term: Term) -> Term | None:
+        """Return the term made of what is in the pool, which then no longer holds it; None if something is missing."""
+        if term.left is None or term.right is None or self._is_one_number(term, term.right):
+            return self._take(term.value)
+        made = self._made_before(term) if self.reuse else None
+        if made is not None:
+            self.pool.remove(made)
+            return made
+        left = self.build(term.left)
+        right = None if left is None else self.build(term.right)
+        return None if left is None or right is None else join(left, term.op, right)
+
+    def _is_one_number(self, term: Term, below: Term) -> bool:
+        lowest = term.value.denominator == below.value != 1
+        return term.tight and lowest and any(one.value == term.value for one in self.pool)
+
+    def _made_before(self, term: Term) -> Term | None:
+        same = (one for one in self.pool if one.op and one.value == term.value)
+        return next((one for one in same if one.numbers == term.numbers), None)
+
+    def _take(self, value: Fraction) -> Term | None:
+        found = next((one for one in self.pool if one.value == value), None)
+        if found is None:
+            self.missing = value
+        else:
+            self.pool.remove(found)
+        return found
+
+
+def check(expression: str, puzzle: Puzzle) -> tuple[bool, str]:
+    """Say whether an expression solves a puzzle, and if not, why.
+
+    Args:
+        expression: One expression, which may be set equal to the target, on either side.
+        puzzle: What it is held against.
+    """
+    term, fault = checked(expression.split("="), puzzle)
+    return term is not None and not fault, fault
+
+
+def checked(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:
+    """Judge an expression, or several that are said to be equal.
+
+    Returns:
+        The first side that uses exactly the puzzle's numbers, if one does; and why that does not solve the puzzle, if
+        it does not.
+    """
+    terms = [term for side in sides if (term := read_expression(side)) is not None]
+    if len(terms) < len(sides):
+        return None, "it is not an expression of + - * / and parentheses, or it divides by zero"
+    term = next((made for side in sides if (made := _using_all(side, puzzle)) is not None), None)
+    if term is None:
+        return None, f"it must use exactly {', '.join(map(shown, puzzle.numbers))}, each once"
+    if term.value != puzzle.target:
+        return term, f"it is {shown(term.value)}, not {shown(puzzle.target)}"
+    other = next((side for side in terms if side.value != term.value), None)
+    return term, "" if other is None else f"it is {shown(term.value)}, not {other}"
+
+
+def _using_all(side: str, puzzle: Puzzle) -> Term | None:
+    plain, compact = read_expression(side), read_expression(side, compact=True)
+    for term in (plain, compact):
+        if term is None or plain is None or term.value != plain.value:
+            continue
+        taking = Taking(tuple(Term(number) for number in puzzle.numbers))
+        made = taking.build(term)
+        if made is not None and not taking.pool:
+            return made
+    return None

@@ -1,0 +1,144 @@
+"""Reading number puzzles out of sentences: "Use 4, 9, 10 and 13 to make 24", "Game of 24: 4 9 10 13", and their like.
+
+A sentence is taken for a puzzle only if every word in it belongs to such puzzles, it names one target, and it does not
+ask for anything else: fewer operations, some of the numbers, an order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+from .expression import plain_signs
+from .term import MAX_NUMBERS, MIN_NUMBERS, Puzzle
+
+MAX_PUZZLE_CHARS: Final = 600
+MAX_LIST_CHARS: Final = 10_000
+
+_VOCABULARY: Final = """
+a achieve add adding addition all allowed am an and answer are arithmetic arrive as at basic be become
+becomes brackets bring build by calculate calculation can card cards challenge combination combine combining
+come comes compute construct could create divide dividing division do does each either elementary equal
+equaling equalling equals equation evaluate evaluates evaluating every exact exactly exists expression find
+five following for form formed forming formula four from full game gave get gets getting give given gives
+giving goal got had has have help here hit how i if in input integer integers into is it its let like make
+makes making math mathematical mathematics maths me minus multiplication multiply multiplying must my need
+number numbers numerical obtain obtained obtaining of on once one operation operations operator operators or
+order our out parentheses parenthesis play please plus possible problem produce produces producing provide
+put puzzle reach reached reaches reaching result resulting results rule rules several show sign signs single
+six so solution solve solving something standard step steps subtract subtracting subtraction such symbols
+target that the their them then there these they this those three time times to together total totals try
+turn two up use used uses using usual value via want way we what when where which whole whose will with work
+would write yield yields you your
+"""
+_WORDS: Final = frozenset(_VOCABULARY.split())
+
+_OPERATIONS: Final = {
+    "+": re.compile(r"\b(?:add(?:ing|ition)?|plus)\b"),
+    "-": re.compile(r"\b(?:subtract(?:ing|ion)?|minus)\b"),
+    "*": re.compile(r"\b(?:multipl(?:y|ying|ication)|times)\b"),
+    "/": re.compile(r"\b(?:divid(?:e|ing)|division)\b"),
+}
+_COUNTS: Final = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+
+_NUMBER: Final = r"(?<![\d.])-?\d+(?:\.\d+|/\d+)?(?![\d/])"
+_FILLER: Final = r"(?:\s*(?:value|number|exactly|is|of|to|the|a|an|in|at|be|by|[:=])\b|\s*[:=])*\s*"
+_LIST_FOLLOWS: Final = r"(?!\s*(?:,|;|\band\b|\bor\b|&)?\s*\(?-?\d)(?!\s*(?:numbers|integers|cards)\b)"
+_CUES: Final = (
+    rf"\b(?:game|puzzle|challenge|problem)\s+of\s+({_NUMBER})",
+    rf"({_NUMBER})[- ](?:game|puzzle|challenge|problem)\b",
+    rf"\bplay\s+({_NUMBER})",
+    r"(?:\b(?:mak(?:e|es|ing)|form(?:s|ing)?|get(?:s|ting)?|reach(?:es|ing)?|obtain(?:s|ing)?|equal(?:s|l?ing)?|"
+    r"evaluat(?:es?|ing) to|yields?|giv(?:e|es|ing)|produc(?:e|es|ing)|creat(?:e|ing)|build|construct|hit|achieve|"
+    r"target|goal|totals?|results?(?: in)?|values?|com(?:e|es) to|arriv(?:e|es) at|into|becomes?|is)\b|->|→|⇒|=>?)"
+    rf"{_FILLER}({_NUMBER}){_LIST_FOLLOWS}",
+    rf"\A\s*({_NUMBER})\s+(?:using|from|with|out\s+of)\b",
+    rf"(?:\bto|:)\s+({_NUMBER})\s*[.?!]?\s*\Z",
+)
+_LAST_CUE: Final = rf"\A\s*(?:make|get|reach|obtain)\s+({_NUMBER})\s"
+"""Where nothing else names a target: "make 24 4 9 10 13"."""
+
+_TARGETS: Final = tuple(re.compile(cue, re.ASCII) for cue in (*_CUES, _LAST_CUE))
+_COUNTED: Final = re.compile(r"(?<![\d,.\-/])\s*\b(\d)\s+(?:given\s+)?(?:numbers|integers|cards)\b", re.ASCII)
+_HARMLESS: Final = re.compile(r"\bany order\b|\border of operations?\b")
+_RUN: Final = re.compile(rf"{_NUMBER}(?:[\s,;&]{{1,20}}(?:and\s{{1,5}})?{_NUMBER})+", re.ASCII)
+
+
+def read_puzzle(text: str) -> Puzzle | None:
+    """Read a puzzle out of a sentence; None if it is not clearly one and nothing else."""
+    if len(text) > MAX_PUZZLE_CHARS:
+        return None
+    text = re.sub(r"(?<=\d)-(?=\d)", ", ", plain_signs(text).lower())
+    if not _is_about_puzzles(text) or not _allows_all_operations(text):
+        return None
+    counts = {int(digit) for digit in _COUNTED.findall(text)}
+    counts |= {_COUNTS[word] for word in re.findall(r"\b(two|three|five|six)\b", text)}
+    counts |= {4} if re.search(r"\bfour\s+(?:given\s+)?(?:numbers|integers|cards)\b", text) else set()
+    text = _COUNTED.sub(" numbers ", text)
+    found = list(_found(text))
+    targets = {target for target, _, _ in found}
+    if len(targets) != 1:
+        return None
+    numbers = _numbers(_without(text, [(start, end) for _, start, end in found]))
+    if numbers is None or not MIN_NUMBERS <= len(numbers) <= MAX_NUMBERS or counts - {len(numbers)}:
+        return None
+    return Puzzle(numbers, targets.pop())
+
+
+def read_numbers(text: str) -> tuple[Fraction, ...] | None:
+    """Read the numbers of a puzzle whose target is known already.
+
+    Where the text is not clearly a puzzle, they are the one list of numbers in it.
+    """
+    puzzle = read_puzzle(text)
+    if puzzle is not None:
+        return puzzle.numbers
+    runs = {_numbers(run[0]) for run in _RUN.finditer(plain_signs(text[:MAX_LIST_CHARS]).lower())}
+    numbers = runs.pop() if len(runs) == 1 else None
+    return numbers if numbers is not None and len(numbers) <= MAX_NUMBERS else None
+
+
+def _is_about_puzzles(text: str) -> bool:
+    words = re.findall(r"[^\W\d_]+", _HARMLESS.sub(" ", text))
+    strange = any(word not in _WORDS for word in words) or "order" in words
+    return not strange and not re.search(r"\d\s+or\s+-?\d|\d/\d+/\d", text)
+
+
+def _allows_all_operations(text: str) -> bool:
+    named = {sign for sign, pattern in _OPERATIONS.items() if pattern.search(text)}
+    signs = re.sub(r"\d/\d|->|=>", " ", text)
+    free = {sign for sign in "+*/" if sign in signs}
+    if free and re.search(r"-(?!\d)", signs):
+        free.add("-")
+    return len(named) in (0, 4) and len(free) in (0, 4)
+
+
+def _found(text: str) -> Iterator[tuple[Fraction, int, int]]:
+    """Yield each mention of a target, and where its number stands."""
+    *usual, last = _TARGETS
+    for pattern in usual if any(one.search(text) for one in usual) else [last]:
+        for match in pattern.finditer(text):
+            value = _fraction(match[1])
+            if value is not None:
+                yield value, match.start(1), match.end(1)
+
+
+def _without(text: str, places: list[tuple[int, int]]) -> str:
+    for start, end in places:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
+def _numbers(text: str) -> tuple[Fraction, ...] | None:
+    found = [_fraction(one) for one in re.findall(_NUMBER, text, re.ASCII)]
+    numbers = tuple(one for one in found if one is not None)
+    return numbers if len(numbers) == len(found) else None
+
+
+def _fraction(text: str) -> Fraction | None:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None

@@ -1,0 +1,84 @@
+"""Solving number puzzles exactly.
+
+Solving meets in the middle: all values of a few numbers are listed once, and larger sets are split into two parts, the
+value of the smaller part deciding what the larger must be. Six numbers take about a second at most.
+
+Nothing is lost where a part is worth 0 and so leaves the other one free, as in 0 * x: then x can be taken apart, and a
+split with another part finds the same product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from typing import Final
+
+from .term import MAX_NUMBERS, Puzzle, Term, joined
+
+LISTED: Final = 3
+LISTED_OF_MANY: Final = 4
+"""Sets of up to this many numbers have all their values listed; listing more pays only for the largest puzzles."""
+
+Numbers = tuple[Fraction, ...]
+
+
+def solve(puzzle: Puzzle) -> Term | None:
+    """Return an expression that solves the puzzle, or None: there is none."""
+    return solve_numbers(tuple(sorted(puzzle.numbers)), puzzle.target)
+
+
+def solve_numbers(numbers: Numbers, target: Fraction) -> Term | None:
+    """Return a way to make the target from a sorted tuple of numbers, or None: there is none."""
+    return _solve(numbers, target, LISTED_OF_MANY if len(numbers) >= MAX_NUMBERS else LISTED)
+
+
+@lru_cache(maxsize=2_000)
+def values(numbers: Numbers) -> dict[Fraction, Term]:
+    """Return what can be made from a sorted tuple of a few numbers, and how."""
+    if len(numbers) == 1:
+        return {numbers[0]: Term(numbers[0])}
+    made: dict[Fraction, Term] = {}
+    for one, other in _splits(numbers):
+        for left in values(one).values():
+            for right in values(other).values():
+                for term in joined(left, right):
+                    made.setdefault(term.value, term)
+    return made
+
+
+@lru_cache(maxsize=50_000)
+def _solve(numbers: Numbers, target: Fraction, listed: int) -> Term | None:
+    if len(numbers) <= listed:
+        return values(numbers).get(target)
+    for large, small in _splits(numbers):
+        for term in values(small).values():
+            for wanted, op, swapped in _complements(target, term.value):
+                rest = _solve(large, wanted, listed)
+                if rest is not None:
+                    left, right = (term, rest) if swapped else (rest, term)
+                    return Term(target, op, left, right)
+    return None
+
+
+def _splits(numbers: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+    seen: set[Numbers] = set()
+    for size in range(1, len(numbers) // 2 + 1):
+        for chosen in combinations(range(len(numbers)), size):
+            small = tuple(numbers[n] for n in chosen)
+            if small not in seen:
+                seen.add(small)
+                yield tuple(one for n, one in enumerate(numbers) if n not in chosen), small
+
+
+def _complements(target: Fraction, value: Fraction) -> Iterator[tuple[Fraction, str, bool]]:
+    """What x must be so that `x op value`, or swapped `value op x`, is the target."""
+    yield target - value, "+", False
+    yield target + value, "-", False
+    yield value - target, "-", True
+    if value:
+        yield target / value, "*", False
+        yield target * value, "/", False
+    if target and value:
+        yield value / target, "/", True

@@ -1,0 +1,207 @@
+"""Following the steps of a number puzzle as they are written: `10 - 4 = 6 (left: 6 9 13)`.
+
+What a step says is taken in the way that makes it legal, if there is one. A fault means that it is not true, or that it
+uses numbers that are not there, however it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .expression import MAX_EXPRESSION_CHARS, Taking, parse, plain_signs, read_expression
+from .term import Move, Puzzle, Term, shown
+
+MAX_TEXT_CHARS: Final = 50_000
+"""Of a longer text only the end is read."""
+
+_TEX: Final = re.compile(r"\\(?:times|cdot|div|left|right|[,;! ()\[\]])?")
+_TEX_SIGNS: Final = {r"\times": "*", r"\cdot": "*", r"\div": "/"}
+_TIMES: Final = re.compile(r"(?<=[\d) ])[xX](?=[\d( ])")
+_BULLET: Final = re.compile(r"^[ \t]*(?:[-*+•][ \t]+|\d{1,3}[.):][ \t]+)", re.MULTILINE)
+_LABEL: Final = re.compile(r"\b(?:step|thought)[ \t]{0,3}#?\d{1,3}[ \t]{0,3}[-.:)]?", re.IGNORECASE)
+_FULL_STOP: Final = re.compile(r"\.(?=\s|\Z)")
+_PIECE: Final = re.compile(r"[\d.+\-*/()= \t]{3,}", re.ASCII)
+_LEFT_NUMBER: Final = re.compile(r"-?\d+(?:/\d+|\.\d+)?", re.ASCII)
+_LEFT: Final = re.compile(
+    r"\bleft\s?:\s?([-\d/.,;&() ]{1,200}(?:and [-\d/.() ]{1,50})?)", re.ASCII | re.IGNORECASE
+)
+
+
+class Standing(Struct, frozen=True):
+    """Where a puzzle stands after some steps.
+
+    Attributes:
+        left: The terms still to be joined.
+        fault: Why the last step is not a legal one; then nothing after it counts.
+        made: The terms made by the steps, oldest first.
+    """
+
+    left: tuple[Term, ...]
+    fault: str = ""
+    made: tuple[Term, ...] = ()
+
+    @property
+    def numbers(self) -> tuple[Fraction, ...]:
+        """The numbers left, sorted."""
+        return tuple(sorted(term.value for term in self.left))
+
+    @property
+    def moves(self) -> int:
+        """How many pairs of numbers were joined."""
+        return sum(len(term.numbers) for term in self.left) - len(self.left)
+
+
+def follow(puzzle: Puzzle, steps: Iterable[str]) -> Standing:
+    """Make the moves written in some steps; what is said again is not done again."""
+    standing = Standing(tuple(Term(number) for number in puzzle.numbers))
+    for step in steps:
+        text, end = _plain(step), None
+        for piece in _PIECE.finditer(text):
+            sides = _sides(piece[0])
+            if len(sides) > 1:
+                standing, end = _made(standing, sides), piece.end()
+                if standing.fault:
+                    return standing
+        if end is not None:
+            standing = _compared(standing, text, end)
+            if standing.fault:
+                return standing
+    return standing
+
+
+def close(puzzle: Puzzle, steps: Iterable[str]) -> str | None:
+    """Fold steps that arrive into one expression, `(10 - 4) * (13 - 9) = 24`; None if they do not arrive."""
+    return closed(puzzle, follow(puzzle, steps))
+
+
+def closed(puzzle: Puzzle, standing: Standing) -> str | None:
+    """Return the expression that was arrived at, with the target; None if the target was not."""
+    if standing.fault or len(standing.left) != 1 or standing.left[0].value != puzzle.target:
+        return None
+    return f"{standing.left[0]} = {shown(puzzle.target)}"
+
+
+def expressions(text: str) -> Iterator[list[str]]:
+    """Yield the expressions in a text, in order: the sides of each, one if it has no `=`."""
+    for piece in _PIECE.finditer(_plain(text)):
+        sides = _sides(piece[0])
+        if sides:
+            yield sides
+
+
+def read_moves(text: str) -> list[Move]:
+    """Return the moves of two numbers written in a text, such as `10 - 4 = 6; 13 - 9 = 4 (left: 4 6)`."""
+    moves: list[Move] = []
+    for sides in expressions(text):
+        terms = [read_expression(side, compact=True) for side in sides]
+        if len(terms) == 2 and terms[0] is not None and terms[1] is not None:
+            one = terms[0]
+            if (
+                one.left is not None
+                and one.right is not None
+                and _is_number(one.left)
+                and _is_number(one.right)
+            ):
+                moves.append(Move(one.left.value, one.op, one.right.value, terms[1].value))
+    return moves
+
+
+def _is_number(term: Term) -> bool:
+    return not term.op or term.tight
+
+
+def _plain(text: str) -> str:
+    """Return a text with its signs in one writing, and without list marks, labels and markup."""
+    text = plain_signs(text[-MAX_TEXT_CHARS:]).replace("**", " ").replace("$", " ").replace("`", " ")
+    text = _TEX.sub(lambda match: _TEX_SIGNS.get(match[0], " "), text)
+    text = _LABEL.sub("; ", _BULLET.sub("", text))
+    return _FULL_STOP.sub("; ", _TIMES.sub("*", text))
+
+
+def _sides(piece: str) -> list[str]:
+    """Return the sides of an equation, or nothing if one of them cannot be read or none of them joins anything."""
+    sides = [_balanced(side) for side in piece.split("=") if side.strip(" \t().")]
+    if not any(sign in side[1:] for side in sides for sign in "+-*/"):
+        return []
+    try:
+        return sides if all(parse(side) is not None for side in sides) else []
+    except ZeroDivisionError:
+        return sides
+
+
+def _balanced(side: str) -> str:
+    """Drop signs that have nothing to join, and parentheses that have no partner."""
+    if len(side) > MAX_EXPRESSION_CHARS:
+        return side
+    side = re.sub(r"\A-\s+", "", side.strip().lstrip("+*/) ").rstrip("+-*/( "))
+    while side.count("(") > side.count(")") and side.startswith("("):
+        side = side[1:].strip()
+    while side.count(")") > side.count("(") and side.endswith(")"):
+        side = side[:-1].strip()
+    return side
+
+
+def _made(standing: Standing, sides: list[str]) -> Standing:
+    faults: list[str] = []
+    for compact in (True, False):
+        try:
+            terms = [parse(side, compact=compact) for side in sides]
+        except ZeroDivisionError:
+            faults.append(f"{' = '.join(sides)} divides by zero")
+            continue
+        read = [term for term in terms if term is not None]
+        if len(read) < len(terms):
+            continue
+        if any(term.value != read[0].value for term in read):
+            faults.append(f"{' = '.join(sides)} is not true: {sides[0]} is {shown(read[0].value)}")
+            continue
+        after, fault = _taken(standing, [term for term in read if term.op])
+        if after is not None:
+            return after
+        faults.append(f"{' = '.join(sides)}: {fault}")
+    return replace(standing, fault=faults[-1]) if faults else standing
+
+
+def _taken(standing: Standing, terms: list[Term]) -> tuple[Standing | None, str]:
+    fault = ""
+    for term in terms:
+        for reuse in (False, True):
+            taking = Taking(standing.left, reuse=reuse)
+            made = taking.build(term)
+            if made is not None and len(taking.pool) <= len(standing.left) - 2:
+                return Standing((*taking.pool, made), "", (*standing.made, made)), ""
+            if taking.missing is not None:
+                left = ", ".join(map(shown, standing.numbers))
+                fault = fault or f"{shown(taking.missing)} is not there; left are {left}"
+        if any(_same(term, before) for before in standing.made):
+            return standing, ""
+    return None, fault
+
+
+def _same(term: Term, made: Term) -> bool:
+    """Whether a term says again what was made before: the same value of the same two parts, or of the same numbers."""
+    if term.value != made.value or term.left is None or term.right is None:
+        return False
+    parts = sorted([term.left.value, term.right.value])
+    assert made.left is not None
+    assert made.right is not None
+    return parts == sorted([made.left.value, made.right.value]) or term.numbers == made.numbers
+
+
+def _compared(standing: Standing, text: str, end: int) -> Standing:
+    """Hold the numbers that a step says are left against those that are."""
+    match = _LEFT.search(text, end, end + 300)
+    try:
+        said = sorted(Fraction(one) for one in _LEFT_NUMBER.findall(match[1])) if match else []
+    except (ValueError, ZeroDivisionError):
+        return standing
+    if len(said) != len(standing.left) or tuple(said) == standing.numbers or said == [1]:
+        return standing
+    left = ", ".join(map(shown, standing.numbers))
+    return replace(standing, fault=f"the numbers left are {left}, not {', '.join(map(shown, said))}")

@@ -1,0 +1,122 @@
+"""Numbers, terms made of them, and moves: everything is a `Fraction`, nothing is rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations
+from typing import Final
+
+from msgspec import Struct
+
+MIN_NUMBERS: Final = 2
+MAX_NUMBERS: Final = 6
+
+
+class Puzzle(Struct, frozen=True):
+    """Make `target` from `numbers`, each used exactly once."""
+
+    numbers: tuple[Fraction, ...]
+    target: Fraction
+
+
+class Term(Struct, frozen=True):
+    """A number, or two terms joined by one of + - * /."""
+
+    value: Fraction
+    op: str = ""
+    left: Term | None = None
+    right: Term | None = None
+    tight: bool = False
+    """Whether it was written as `8/3`, without spaces, and so may be meant as one number."""
+
+    @property
+    def numbers(self) -> list[Fraction]:
+        """The numbers it is made of, sorted."""
+        if self.left is None or self.right is None:
+            return [self.value]
+        return sorted(self.left.numbers + self.right.numbers)
+
+    def __str__(self) -> str:
+        if self.left is None or self.right is None:
+            return shown(self.value)
+        left = _wrapped(self.left, self.op, right=False)
+        right = _wrapped(self.right, self.op, right=True)
+        return f"{left} {self.op} {right}"
+
+
+class Move(Struct, frozen=True):
+    """Two numbers joined into one."""
+
+    a: Fraction
+    op: str
+    b: Fraction
+    result: Fraction
+
+    def __str__(self) -> str:
+        return f"{shown(self.a)} {self.op} {_operand(self.b)} = {shown(self.result)}"
+
+
+def shown(value: Fraction) -> str:
+    """Return `3`, `-2` or `8/3`."""
+    return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
+
+
+def _operand(value: Fraction) -> str:
+    return shown(value) if value >= 0 and value.denominator == 1 else f"({shown(value)})"
+
+
+_RANK: Final = {"+": 1, "-": 1, "*": 2, "/": 2}
+
+
+def _wrapped(term: Term, op: str, *, right: bool) -> str:
+    if term.left is None:
+        plain = term.value.denominator == 1 and term.value >= 0
+        return str(term) if plain else f"({term})"
+    loose = _RANK[term.op] < _RANK[op] or (right and op in "-/" and _RANK[term.op] == _RANK[op])
+    return f"({term})" if loose else str(term)
+
+
+def join(left: Term, op: str, right: Term, *, tight: bool = False) -> Term:
+    """Return the term `left op right`.
+
+    Raises:
+        ZeroDivisionError: It divides by zero.
+    """
+    a, b = left.value, right.value
+    value = a + b if op == "+" else a - b if op == "-" else a * b if op == "*" else a / b
+    return Term(value, op, left, right, tight)
+
+
+def joined(left: Term, right: Term) -> Iterator[Term]:
+    """Return every way to join two terms with one operation."""
+    a, b = left.value, right.value
+    yield Term(a + b, "+", left, right)
+    yield Term(a * b, "*", left, right)
+    yield Term(a - b, "-", left, right)
+    yield Term(b - a, "-", right, left)
+    if b:
+        yield Term(a / b, "/", left, right)
+    if a:
+        yield Term(b / a, "/", right, left)
+
+
+def moves_of(term: Term) -> list[Move]:
+    """Return the moves that build a term, innermost first."""
+    if term.left is None or term.right is None:
+        return []
+    move = Move(term.left.value, term.op, term.right.value, term.value)
+    return [*moves_of(term.left), *moves_of(term.right), move]
+
+
+def legal_moves(numbers: Sequence[Fraction]) -> Iterator[Move]:
+    """Return the distinct moves from some numbers, the larger operand first where order does not matter."""
+    seen: set[tuple[Fraction, str, Fraction]] = set()
+    for one, other in combinations(sorted(numbers, reverse=True), 2):
+        for term in joined(Term(one), Term(other)):
+            assert term.left is not None
+            assert term.right is not None
+            key = (term.left.value, term.op, term.right.value)
+            if key not in seen:
+                seen.add(key)
+                yield Move(term.left.value, term.op, term.right.value, term.value)
