@@ -125,11 +125,12 @@ class Ledger(Struct, frozen=True):
                 output_tokens=held.output_tokens - estimate.output_tokens,
                 usd=None if held.usd is None else held.usd - (estimate.usd or 0),
             ),
-            largest=_dearer(self.largest, actual),
+            largest=dearer(self.largest, actual),
         )
 
 
-def _dearer(one: Usage, other: Usage) -> Usage:
+def dearer(one: Usage, other: Usage) -> Usage:
+    """Return the estimate that covers both; what took no call is no measure."""
     if other.calls == 0:
         return one
     costs = [usd for usd in (one.usd, other.usd) if usd is not None]

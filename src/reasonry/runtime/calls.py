@@ -10,12 +10,14 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
+import msgspec
 from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Usage
 from ..core.effects import Ask
 from ..core.events import Answered, Event, Failed
 from ..core.machine import Pending
+from ..core.parse import without_surrogates
 from ..errors import ModelError, ReasonryError
 from .guard import BudgetGuard
 from .observe import Observer
@@ -77,10 +79,6 @@ class Calls:
         finally:
             del self._flights[key]
 
-    def cut(self) -> Usage:
-        """Return what calls cut off in flight may have cost."""
-        return replace(NOTHING, calls=sum(self.in_flight.values()))
-
     async def _when_warm(self, model: Model, one: Pending, ask: Ask) -> Event:
         """Send the first of a fan-out alone: the others then find their common prefix in the provider's cache."""
         head = f"{ask.system}\n{ask.prompt}"[:WARM_PREFIX_CHARS]
@@ -111,17 +109,19 @@ class Calls:
             else:
                 name = "" if answer.model == self.who.model.name else answer.model
                 usage = replace(answer.usage, calls=answer.usage.calls + attempt - 1)
-                return replace(answer, at_ms=self.at_ms(), usage=usage, model=name)
+                text = without_surrogates(answer.text)
+                return replace(answer, text=text, at_ms=self.at_ms(), usage=usage, model=name)
         raise AssertionError("unreachable: the last attempt returns")
 
     async def _attempt(self, model: Model, question: Question) -> Answered:
         estimate = await self.guard.reserve(question)
-        spent = Usage()
-        self.in_flight[question.id] = self.in_flight.get(question.id, 0) + 1
+        spent = NOTHING
         try:
+            await self.rate.wait(estimate.tokens)
+            spent = Usage()
+            self.in_flight[question.id] = self.in_flight.get(question.id, 0) + 1
             if self.guard.limits_calls:
                 await self.intend(question.id)
-            await self.rate.wait(estimate.tokens)
             async with asyncio.timeout(question.timeout_s):
                 answer = await self._answer(model, question)
             spent = answer.usage
@@ -157,6 +157,5 @@ class Calls:
 
 
 def _sameness(model: Model, effect_id: str, ask: Ask) -> object:
-    """What makes two calls equal: model, prompt, sampling settings, sample index, and the run inside the run."""
-    inside = effect_id.rpartition("/")[0]
-    return inside, model.name, ask.system, ask.prompt, ask.sample, ask.temperature, ask.max_output_tokens
+    """What makes two calls equal: model, question, form of the answer, sample, and the run inside the run."""
+    return effect_id.rpartition("/")[0], model.name, msgspec.json.encode(ask)

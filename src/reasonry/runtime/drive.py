@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
-from ..core.budget import Refusal, Usage
+from msgspec.structs import replace
+
+from ..core.budget import NOTHING, Refusal, Usage
 from ..core.effects import Ask
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
@@ -45,9 +49,11 @@ class Drive:
         self.coached = coached
         self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
         self.started = time.monotonic() - run.snapshot.at_ms / 1000
-        self.guard = BudgetGuard(run.budget, run.usage)
+        self.guard = BudgetGuard(run.ledger)
         self.performing = Performing(who, self.guard, policy, watch, self._intend, self._at_ms)
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
+        self.landed: list[Took] = []
+        """Answers that came in and are not written down yet."""
         self.writing = asyncio.Lock()
         self.limit: BudgetExhausted | None = None
 
@@ -59,18 +65,24 @@ class Drive:
             asyncio.CancelledError: The caller was cancelled; the run is recorded as cancelled first.
         """
         try:
-            async with asyncio.timeout(self._seconds_left()):
-                await self._loop()
-        except TimeoutError:
-            seconds = self.run.budget.seconds or 0
-            await self._stop("max_seconds", f"the limit of {seconds:g} s is reached")
+            await self._until_a_limit()
         except asyncio.CancelledError:
-            await self._stop("cancelled", "interrupted")
+            # Whoever ended the run at the same moment has written that down.
+            with suppress(ConflictError):
+                await self._stop("cancelled", "interrupted")
             raise
         except ConflictError:
             await self._yield_to_the_journal()
         finally:
             await self._drop_tasks()
+
+    async def _until_a_limit(self) -> None:
+        try:
+            async with asyncio.timeout(self._seconds_left()):
+                await self._loop()
+        except TimeoutError:
+            seconds = self.run.budget.seconds or 0
+            await self._stop("max_seconds", f"the limit of {seconds:g} s is reached")
 
     async def _loop(self) -> None:
         self._launch(self.run.wanted)
@@ -105,31 +117,35 @@ class Drive:
             self.tasks[asyncio.create_task(self.performing.perform(one))] = one
 
     async def _take(self, done: Sequence[asyncio.Task[Event]]) -> None:
-        entries: list[Entry] = []
-        for task in done:
-            one = self.tasks.pop(task)
-            try:
-                entries.append(Took(one.id, task.result()))
-            except BudgetExhausted as exhausted:
-                self.limit = self.limit or exhausted
-        steps = [step for step in await self._write(entries) if step is not None]
-        for step in steps:
+        self._land(done)
+        for step in await self._write_landed():
             self.watch.stepped(self.run, step)
             if self.run.snapshot.status == "active" and self._limit_reached() is None:
                 self._launch(step.effects)
 
-    async def _write(self, entries: Sequence[Entry]) -> list[Step | None]:
+    def _land(self, done: Iterable[asyncio.Task[Event]]) -> None:
+        for task in done:
+            one = self.tasks.pop(task)
+            try:
+                self.landed.append(Took(one.id, task.result()))
+            except BudgetExhausted as exhausted:
+                self.limit = self.limit or exhausted
+
+    async def _write_landed(self) -> list[Step]:
+        async with self.writing:
+            return await self._write(self.landed[:], landed=len(self.landed))
+
+    async def _write(self, entries: Sequence[Entry], landed: int = 0) -> list[Step]:
         if not entries:
             return []
-        async with self.writing:
-            steps = [self.run.apply(entry) for entry in entries]
-            ending = journal.closing(self.run)
-            row = journal.row_after(self.row, self.run, time.time_ns() // 1_000_000) if ending else None
-            lines = self.chain.lines([*entries, *ending])
-            await self._append(lines, row)
-            return steps
+        steps = [self.run.apply(entry) for entry in entries]
+        ending = journal.closing(self.run)
+        row = journal.row_after(self.row, self.run, time.time_ns() // 1_000_000) if ending else None
+        lines = self.chain.lines([*entries, *ending])
+        await self._append(lines, row, landed)
+        return [step for step in steps if step is not None]
 
-    async def _append(self, lines: Sequence[Line], row: RunRow | None) -> None:
+    async def _append(self, lines: Sequence[Line], row: RunRow | None, landed: int) -> None:
         """Write lines; a write once begun is finished even if the drive is cancelled meanwhile."""
         writing = asyncio.ensure_future(self.store.append(self.row.run_id, lines, row))
         try:
@@ -140,20 +156,27 @@ class Drive:
             if writing.exception() is None:
                 self.chain.written(lines)
                 self.row = row or self.row
+                del self.landed[:landed]
 
     async def _intend(self, effect_id: str) -> None:
-        await self._write([Sent(effect_id)])
+        async with self.writing:
+            await self._write([Sent(effect_id)])
 
     async def _stop(self, reason: str, detail: str) -> None:
         await self._drop_tasks()
+        for step in await self._write_landed():
+            self.watch.stepped(self.run, step)
         if self.run.snapshot.status == "active":
-            stopped = Stopped(reason, detail, at_ms=self._at_ms(), usage=self.performing.cut())
-            await self._write([Took(None, stopped)])
+            cut = replace(NOTHING, calls=sum(self.performing.in_flight.values()))
+            async with self.writing:
+                await self._write([Took(None, Stopped(reason, detail, self._at_ms(), cut))])
 
     async def _drop_tasks(self) -> None:
+        """Cut off what is in flight; an answer that is there already is kept."""
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        self._land([task for task in self.tasks if not task.cancelled() and task.exception() is None])
         self.tasks.clear()
 
     async def _yield_to_the_journal(self) -> None:
@@ -164,6 +187,18 @@ class Drive:
         self.run.__dict__.update(told.__dict__)
         if self.run.snapshot.status == "active":
             raise ConflictError(f"run {self.row.run_id} is driven by somebody else", run_id=self.row.run_id)
+        if not self.guard.limits_calls:
+            await self._append(self.chain.lines(self._unrecorded_calls()), None, 0)
+
+    def _unrecorded_calls(self) -> list[Sent]:
+        """What went out and found the run ended: nobody has counted it."""
+        calls = Counter(self.performing.in_flight)
+        for one in self.landed:
+            calls[one.id or ""] += getattr(one.event, "usage", NOTHING).calls
+        entries = [Sent(effect_id) for effect_id in calls.elements()]
+        for entry in entries:
+            self.run.apply(entry)
+        return entries
 
     def _limit_reached(self) -> tuple[str, str] | None:
         budget, refusal = self.run.budget, self.limit.refusal if self.limit else None

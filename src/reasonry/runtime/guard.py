@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ..core.budget import Budget, Ledger, Refusal, Usage
+from ..core.budget import Ledger, Refusal, Usage
 from .ports import Question
 
 CHARS_PER_TOKEN = 4
@@ -19,14 +19,10 @@ class BudgetExhausted(Exception):
 
 
 class BudgetGuard:
-    """Holds the ledger of one run.
+    """Holds the ledger of one run, with what it has spent before, a crash included."""
 
-    Args:
-        spent: What the run has spent before, a crash included.
-    """
-
-    def __init__(self, budget: Budget, spent: Usage) -> None:
-        self.ledger = Ledger(budget, spent)
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
         self._changed = asyncio.Event()
 
     @property

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Budget, Usage
+from ..core.budget import NOTHING, Budget, Ledger, Usage, dearer
 from ..core.codec import dump_snapshot
 from ..core.effects import Ask
 from ..core.events import Event, Stopped
@@ -168,8 +168,15 @@ class Folded:
         self.thoughts: list[Thought] = []
         self.events: list[Took] = []
         self.asked: dict[str, Asked] = {}
-        self.sent: Counter[str] = Counter()
-        self.used: dict[str, Usage] = {}
+        self.spent = NOTHING
+        self.dearest = NOTHING
+        """What the dearest answer took: the guess for calls whose answer was lost."""
+        self.lost = 0
+        """Calls that went out and whose answer was never recorded."""
+        self.cut = 0
+        """Calls that were cut off in flight when the run was stopped; counted in `spent`."""
+        self.out: Counter[str] = Counter()
+        """Calls written down before they went out that may still be answered, by effect."""
         self.ended: str | None = None
         self._before_stop: Snapshot | None = None
         options = msgspec.convert(begun.options, self.strategy.options)
@@ -187,10 +194,12 @@ class Folded:
             case Took(id=effect_id, event=event):
                 return self.take(effect_id, event)
             case Sent(id=effect_id):
-                self.sent[effect_id] += 1
+                self.out[effect_id] += 1
             case Resumed(budget=budget, crew=crew):
                 self.budget, self.crew = budget or self.budget, crew or self.crew
-                self.snapshot = self._before_stop or self.snapshot
+                self._give_up_calls(cut=0)
+                if self._before_stop is not None:
+                    self.snapshot = replace(self._before_stop, at_ms=self.snapshot.at_ms)
                 self._before_stop = self.ended = None
             case Ended(digest=digest):
                 self.ended = digest
@@ -208,8 +217,7 @@ class Folded:
         if isinstance(event, Stopped):
             self._before_stop = self.snapshot
         self.events.append(Took(effect_id, event))
-        key = effect_id or f"stop {len(self.events)}"
-        self.used[key] = self.used.get(key, NOTHING) + getattr(event, "usage", NOTHING)
+        self._book(effect_id, event)
         if effect_id in self.asked and (text := getattr(event, "text", None)) is not None:
             self.asked[effect_id] = replace(self.asked[effect_id], reply=text)
         self.snapshot = self._note(step)
@@ -235,13 +243,34 @@ class Folded:
         """The effects the run waits for."""
         return wanted(self.snapshot)
 
+    def _book(self, effect_id: str | None, event: Event) -> None:
+        usage = getattr(event, "usage", NOTHING)
+        self.spent += usage
+        if effect_id is None:
+            self.cut += usage.calls
+            self._give_up_calls(cut=usage.calls)
+        else:
+            self.dearest = dearer(self.dearest, usage)
+            self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
+
+    def _give_up_calls(self, cut: int) -> None:
+        """Book calls that were written down as lost, but for those that a stop has counted already."""
+        self.lost += max(0, self.out.total() - cut)
+        self.out.clear()
+
     @property
     def usage(self) -> Usage:
         """What was spent, calls that went out and never came back included."""
-        spent = sum(self.used.values(), NOTHING)
-        lost = sum(max(0, n - self.used.get(key, NOTHING).calls) for key, n in self.sent.items())
-        cut = sum(self.used[key].calls for key in self.used if key.startswith("stop "))
-        return replace(spent, calls=spent.calls + max(0, lost - cut))
+        return replace(self.spent, calls=self.spent.calls + self.lost + self.out.total())
+
+    @property
+    def ledger(self) -> Ledger:
+        """The run's budget and what is spent of it; a lost answer is taken to have cost what the dearest did."""
+        lost, dearest = self.lost + self.out.total(), self.dearest
+        unknown = lost + self.cut
+        usd = None if dearest.usd is None else dearest.usd * unknown
+        guess = Usage(calls=lost, input_tokens=dearest.tokens * unknown, usd=usd)
+        return Ledger(self.budget, self.spent + guess, largest=dearest)
 
 
 def fold(entries: Sequence[Entry], strategies: Registry) -> Folded:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec.structs import replace
 
-from ..core.budget import Usage
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Event, Failed, ToolReturned, Verified
 from ..core.machine import Pending
@@ -68,13 +67,21 @@ class Performing:
             return Failed("tool_timeout", message, at_ms=self.at_ms())
         except ReasonryError as error:
             return Failed(error.code, error.message, at_ms=self.at_ms())
+        except Exception as error:
+            message = f"{effect.tool} failed: {type(error).__name__}: {error}"
+            return Failed("tool_error", message, at_ms=self.at_ms())
         return ToolReturned(value, at_ms=self.at_ms())
 
     async def _verify(self, effect: Verify) -> Event:
         if self.who.verifier is None:
             return Verified("unknown", "no verifier was given", at_ms=self.at_ms())
-        return replace(await self.who.verifier.verify(effect), at_ms=self.at_ms())
+        try:
+            verdict = await self.who.verifier.verify(effect)
+        except Exception as error:
+            return Verified("unknown", f"{type(error).__name__}: {error}", at_ms=self.at_ms())
+        return replace(verdict, at_ms=self.at_ms())
 
-    def cut(self) -> Usage:
-        """Return what calls cut off in flight may have cost."""
-        return self.calls.cut()
+    @property
+    def in_flight(self) -> Mapping[str, int]:
+        """How many requests went out for each effect that is not answered yet."""
+        return self.calls.in_flight
