@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,12 @@ PROBLEM = "Use 4, 9, 10 and 13 to make 24"
         (("10 - 4 = 6", "13 - 9 = 4", "6 + 4 = 10"), "wrong"),
         (("(10 - 4) * (13 - 9)",), "right"),
         (("let us think",), "unknown"),
+        (("So (10 - 4) * (13 - 9) = 24.",), "right"),
+        (("10 - 4 = 7", "(10 - 4) * (13 - 9)"), "right"),
+        (("10 - 4 = 6 (left: 6 9 14)",), "wrong"),
+        (("(10 - 4) * 4 = 24",), "wrong"),
+        (("4 + 9 + 10 + 13 = 36",), "wrong"),
+        ((), "unknown"),
     ],
 )
 async def test_arithmetic_is_judged_exactly(path: tuple[str, ...], verdict: str) -> None:
@@ -44,6 +51,28 @@ async def test_a_final_answer_is_right_or_wrong() -> None:
     final = await verifier.verify(Verify(PROBLEM, ("(10 - 4) * (13 - 9) = 24",), final=True))
     assert final.verdict == "right"
     assert (await verifier.verify(Verify("Who?", ("x",)))).verdict == "unknown"
+    assert (
+        await verifier.verify(Verify(PROBLEM, ("It is 10 * 4 - 13 + 9.",), final=True))
+    ).verdict == "wrong"
+    assert (await verifier.verify(Verify(PROBLEM, ("I give up",), final=True))).verdict == "wrong"
+    hopeless = Verify("Use 1, 1, 1 and 1 to make 24", ("There is none.",), final=True)
+    assert (await verifier.verify(hopeless)).verdict == "unknown"
+
+
+async def test_an_answer_without_its_expression_is_closed_from_the_path() -> None:
+    path = ("10 - 4 = 6 (left: 6 9 13)", "13 - 9 = 4 (left: 4 6)", "6 * 4 = 24 (left: 24)", "24")
+    final = await ArithmeticVerifier(24).verify(Verify(PROBLEM, path, final=True))
+    assert (final.verdict, final.answer) == ("right", "(10 - 4) * (13 - 9) = 24")
+
+
+async def test_the_target_is_the_verifier_s_and_bare_numbers_are_enough() -> None:
+    verifier = ArithmeticVerifier(Fraction(1, 2))
+    assert verifier.name == "arithmetic:1/2"
+    assert (await verifier.verify(Verify("1 2 4", ("4 * 1 = 4",)))).verdict == "unknown"
+    assert (await verifier.verify(Verify("1 2 4", ("4 - 2 - 1 = 1",)))).verdict == "wrong"
+    assert (
+        await verifier.verify(Verify("1 2 4", ("2 / 4 = 1/2", "1/2 * 1 = 1/2")))
+    ).answer == "2 / 4 * 1 = 1/2"
 
 
 async def test_a_schema_holds_final_answers_only(tmp_path: Path) -> None:
@@ -58,11 +87,36 @@ async def test_a_schema_holds_final_answers_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("schema", "verdict"),
+    [
+        ({"$ref": "http://127.0.0.1:9/nowhere.json"}, "unknown"),
+        ({"$ref": "#/missing"}, "unknown"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]}, "wrong"),
+        ({"type": "array", "maxItems": 0}, "wrong"),
+    ],
+)
+async def test_a_schema_that_fails_itself_has_said_nothing(schema: dict[str, object], verdict: str) -> None:
+    ruling = await JsonSchemaVerifier(schema).verify(Verify("p", ("[1]",), final=True))
+    assert (ruling.verdict, bool(ruling.detail)) == (verdict, True)
+
+
+@pytest.mark.parametrize("content", ["", "[", "[]", "true", '{"type": "nonsense"}', '{"$ref": 5}'])
+def test_what_is_no_schema_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text(content, "utf-8")
+    with pytest.raises(UsageError) as error:
+        open_verifier(f"json-schema:{path}")
+    assert error.value.details["option"] == "verifier"
+
+
+@pytest.mark.parametrize(
     ("returned", "verdict"),
     [
         (True, "right"),
         (False, "wrong"),
         ("too long", "wrong"),
+        ("unknown", "unknown"),
+        (5, "unknown"),
         (None, "unknown"),
         (Verified("right"), "right"),
     ],
@@ -70,6 +124,18 @@ async def test_a_schema_holds_final_answers_only(tmp_path: Path) -> None:
 async def test_a_callable_says_what_it_says(returned: object, verdict: str) -> None:
     verifier = CallableVerifier(lambda problem, path: returned)
     assert (await verifier.verify(Verify("p", ("x",)))).verdict == verdict
+
+
+async def test_a_callable_may_wait() -> None:
+    async def slow(problem: str, path: list[str]) -> bool:
+        return problem == "p" and path == ["x"]
+
+    class Judge:
+        async def __call__(self, problem: str, path: list[str]) -> str:
+            return "no good"
+
+    assert (await CallableVerifier(slow).verify(Verify("p", ("x",)))).verdict == "right"
+    assert (await CallableVerifier(Judge()).verify(Verify("p", ("x",)))).detail == "no good"
 
 
 async def test_a_verifier_that_raises_has_said_nothing() -> None:

@@ -11,7 +11,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ..core.arithmetic import Puzzle, Standing, check, follow, read_puzzle, shown, solve_numbers
+from ..core.arithmetic import (
+    Puzzle,
+    Standing,
+    checked,
+    closed,
+    expressions,
+    follow,
+    read_numbers,
+    read_puzzle,
+    shown,
+    solve,
+    solve_numbers,
+)
 from ..core.effects import Verify
 from ..core.events import Verified
 from ..core.parse import without_surrogates
@@ -36,34 +48,46 @@ class ArithmeticVerifier:
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate; what it cannot read is `unknown`."""
-        puzzle = read_puzzle(claim.problem)
-        if puzzle is None:
-            return Verified("unknown", "the problem is no number puzzle")
-        return judge(Puzzle(puzzle.numbers, self.target), claim)
+        numbers = read_numbers(claim.problem)
+        if numbers is None:
+            return Verified("unknown", "no numbers of a puzzle can be read in the problem")
+        return judge(Puzzle(numbers, self.target), claim)
 
 
 def judge(puzzle: Puzzle, claim: Verify) -> Verified:
-    """Return the verdict on a candidate of a puzzle."""
-    candidate = claim.path[-1] if claim.path else ""
-    right, why = check(candidate, puzzle)
-    if right:
-        whole = candidate.partition("=")[0].strip()
-        return Verified("right", "it is true", answer=f"{whole} = {shown(puzzle.target)}")
-    if claim.final:
-        return Verified("wrong", why)
+    """Return the verdict on a candidate of a puzzle.
+
+    A whole expression counts wherever it stands in the candidate. Else the moves of the path are followed.
+    """
+    candidate, fault = claim.path[-1] if claim.path else "", ""
+    for sides in expressions(candidate):
+        term, why = checked(sides, puzzle)
+        if term is not None and not why:
+            return Verified("right", "it is true", answer=f"{term} = {shown(puzzle.target)}")
+        fault = fault or why
     standing = follow(puzzle, claim.path)
+    answer = closed(puzzle, standing)
+    if answer is not None:
+        return Verified("right", "it arrives", answer=answer)
+    if claim.final:
+        return _no_answer(puzzle, fault or standing.fault)
     if standing.fault:
         return Verified("wrong", standing.fault)
     if standing.moves == follow(puzzle, claim.path[:-1]).moves:
         return Verified("unknown", "no move can be read in it")
-    return _arriving(puzzle, standing)
+    return _on_the_way(puzzle, standing)
 
 
-def _arriving(puzzle: Puzzle, standing: Standing) -> Verified:
+def _no_answer(puzzle: Puzzle, fault: str) -> Verified:
+    target, numbers = shown(puzzle.target), ", ".join(map(shown, puzzle.numbers))
+    if not fault and solve(puzzle) is None:
+        return Verified("unknown", f"{target} cannot be made from {numbers}")
+    return Verified("wrong", fault or f"it holds no expression that makes {target} from {numbers}")
+
+
+def _on_the_way(puzzle: Puzzle, standing: Standing) -> Verified:
     left, target = ", ".join(map(shown, standing.numbers)), shown(puzzle.target)
     if len(standing.left) == 1:
-        if standing.left[0].value == puzzle.target:
-            return Verified("right", "it arrives", answer=f"{standing.left[0]} = {target}")
         return Verified("wrong", f"it ends with {left}, not {target}")
     if solve_numbers(standing.numbers, puzzle.target) is None:
         return Verified("wrong", f"{target} cannot be made from {left}")
@@ -79,13 +103,18 @@ class JsonSchemaVerifier:
 
     def __init__(self, schema: Mapping[str, Any], name: str = "json-schema") -> None:
         from jsonschema import Draft202012Validator, SchemaError
+        from jsonschema.validators import validator_for
+        from referencing import Registry
 
         self.name = name
         try:
-            Draft202012Validator.check_schema(schema)
-        except SchemaError as error:
-            raise UsageError(f"{name} is no JSON schema: {error.message}", option="verifier") from None
-        self._validator = Draft202012Validator(schema)
+            kind = validator_for(schema, default=Draft202012Validator)
+            kind.check_schema(dict(schema))
+        except (SchemaError, RecursionError) as error:
+            why = getattr(error, "message", "it is nested too deeply")
+            raise UsageError(f"{name} is no JSON schema: {why}"[:500], option="verifier") from None
+        # An empty registry: a `$ref` to elsewhere is an error, never a download.
+        self._validator = kind(dict(schema), registry=Registry())
 
     @classmethod
     def open(cls, path: str) -> JsonSchemaVerifier:
@@ -104,13 +133,16 @@ class JsonSchemaVerifier:
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a final answer; a step on the way is `unknown`."""
-        if not claim.final:
+        if not claim.final or not claim.path:
             return Verified("unknown", "only final answers are held to the schema")
         try:
             document = json.loads(claim.path[-1])
         except (ValueError, RecursionError) as error:
-            return Verified("wrong", f"it is not JSON: {error}")
-        fault = next(iter(self._validator.iter_errors(document)), None)
+            return Verified("wrong", f"it is not JSON: {error}"[:500])
+        try:
+            fault = next(iter(self._validator.iter_errors(document)), None)
+        except Exception as error:
+            return Verified("unknown", f"the schema failed: {type(error).__name__}: {error}"[:500])
         if fault is None:
             return Verified("unknown", "it fits the schema")
         return Verified("wrong", f"at {fault.json_path}: {fault.message}"[:500])
@@ -119,8 +151,8 @@ class JsonSchemaVerifier:
 class CallableVerifier:
     """Asks a Python callable `(problem, path)`.
 
-    True is right, False wrong, None unknown; text is wrong with that reason; a `Verified` is taken as it is. One that
-    raises has said nothing.
+    True is right, False wrong, None unknown; `"right"`, `"wrong"` and `"unknown"` are what they say, any other text
+    is the reason why it is wrong; a `Verified` is taken as it is. One that raises has said nothing.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -134,6 +166,8 @@ class CallableVerifier:
                 verdict = await self.function(claim.problem, list(claim.path))
             else:
                 verdict = await asyncio.to_thread(self.function, claim.problem, list(claim.path))
+            if inspect.isawaitable(verdict):
+                verdict = await verdict
         except Exception as error:
             return Verified("unknown", f"the verifier failed: {type(error).__name__}: {error}"[:500])
         return _verdict(verdict)
@@ -193,6 +227,8 @@ def _verdict(verdict: Any) -> Verified:
             return Verified("right")
         case False:
             return Verified("wrong", "the verifier says so")
+        case "right" | "wrong" | "unknown":
+            return Verified(verdict)
         case str():
             return Verified("wrong", verdict[:500])
         case _:
