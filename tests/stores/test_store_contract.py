@@ -54,6 +54,15 @@ class TestRuns:
         assert await store.run("r") == row
         assert await store.lines("r") == written
 
+    async def test_a_run_and_its_session_are_written_together_or_not_at_all(self, store: Store) -> None:
+        await store.create_run(run_row("r"), [line(1)], session_row("s", run_id="r"))
+        assert (await store.session("s")).run_id == "r"
+        with pytest.raises(ConflictError):
+            await store.create_run(run_row("q"), [line(1)], session_row("s", run_id="q"))
+        with pytest.raises(NotFoundError):
+            await store.run("q")
+        assert (await store.session("s")).run_id == "r"
+
     async def test_lines_are_appended_in_order_with_the_new_row(self, store: Store) -> None:
         await a_run(store)
         await store.append("r", [line(2), line(3)])

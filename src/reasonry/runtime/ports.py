@@ -114,8 +114,12 @@ class RunStore(Protocol):
     Raises (every method): StoreError `store_unavailable | store_busy | store_full | store_corrupt | store_newer`.
     """
 
-    async def create_run(self, row: RunRow, lines: Sequence[Line]) -> None:
-        """Write a new run and its first lines, in one transaction."""
+    async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
+        """Write a new run and its first lines, and the session it writes if given, in one transaction.
+
+        Raises:
+            ConflictError: There is a run or a session of that id.
+        """
         ...
 
     async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:

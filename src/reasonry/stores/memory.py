@@ -71,13 +71,19 @@ class MemoryStore:
         self._lock = threading.RLock()
         self._closed = False
 
-    async def create_run(self, row: RunRow, lines: Sequence[Line]) -> None:
-        """See the port. Raises ConflictError if there is a run of that id."""
+    async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
+        """See the port."""
         check_row(row)
         check_seqs(lines)
+        if session is not None:
+            check_row(session)
         with self._open():
             if row.run_id in self._runs:
                 raise run_exists(row.run_id)
+            if session is not None:
+                if session.session_id in self._sessions:
+                    raise session_exists(session.session_id)
+                self._sessions[session.session_id] = _Session(self._next_key(), session)
             self._runs[row.run_id] = _Run(self._next_key(), row, {line.seq: line for line in lines})
 
     async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:

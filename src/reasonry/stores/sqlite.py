@@ -45,11 +45,19 @@ class SqliteStore:
         self._readers = _Readers(source)
         self._locks = LockFolder(self.path.with_name(self.path.name + ".locks"))
 
-    async def create_run(self, row: RunRow, lines: Sequence[Line]) -> None:
-        """See the port. Raises ConflictError if there is a run of that id."""
+    async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
+        """See the port."""
         check_row(row)
         check_seqs(lines)
-        await self._writer.do(lambda tx: runs.create_run(tx, row, lines))
+        if session is not None:
+            check_row(session)
+
+        def work(tx: sql.Tx) -> None:
+            runs.create_run(tx, row, lines)
+            if session is not None:
+                sessions.import_session(tx, session, ())
+
+        await self._writer.do(work)
 
     async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:
         """See the port. Raises NotFoundError if there is no such run."""
