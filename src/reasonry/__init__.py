@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .errors import ReasonryError, UsageError, WorldError
     from .runtime.result import Result, Termination
     from .strategies import STRATEGIES
-    from .surfaces.python.solving import solve, solve_sync
+    from .surfaces.python.solving import Coaching, coach, solve, solve_sync
     from .surfaces.python.tool import (
         clear_all_sessions,
         clear_session,
@@ -45,6 +45,8 @@ _PLACES = {
     "get_session": "surfaces.python.tool",
     "list_sessions": "surfaces.python.tool",
     "loop_limit": "surfaces.thinking",
+    "Coaching": "surfaces.python.solving",
+    "coach": "surfaces.python.solving",
     "solve": "surfaces.python.solving",
     "solve_sync": "surfaces.python.solving",
     "thinking_tool": "surfaces.python.tool",
@@ -53,6 +55,7 @@ _PLACES = {
 __all__ = [
     "STRATEGIES",
     "Budget",
+    "Coaching",
     "Field",
     "Outcome",
     "ReasonryError",
@@ -66,6 +69,7 @@ __all__ = [
     "WorldError",
     "clear_all_sessions",
     "clear_session",
+    "coach",
     "get_session",
     "list_sessions",
     "loop_limit",

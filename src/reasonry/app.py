@@ -10,23 +10,22 @@ from typing import Any
 
 from .core.budget import Budget
 from .core.choice import AUTO, choose_strategy
-from .core.events import Answered
 from .core.options import read_options
+from .core.problem import check_problem
 from .core.strategy import Strategy
-from .errors import ModelError, TooLargeError, UsageError
-from .runtime.coach import CALLER, Coach
+from .errors import UsageError
+from .runtime.coach import CALLER, Caller, Coach
 from .runtime.documents import rows_of_run
 from .runtime.engine import Engine, Order
 from .runtime.journal import Crew, Folded
 from .runtime.observe import Observer
 from .runtime.policy import Performers, Policy
-from .runtime.ports import Model, OnText, Question, Store, Verifier
+from .runtime.ports import Model, Store, Verifier
 from .runtime.result import Result
 from .runtime.session_settings import SessionSettings
 from .runtime.sessions import Sessions
 from .strategies import STRATEGIES, resolve
 
-MAX_PROBLEM_CHARS = 100_000
 DEFAULT_STRATEGY = "tree_of_thoughts"
 
 
@@ -117,7 +116,7 @@ class App:
         if isinstance(strategy, str) and strategy.strip().lower() == AUTO:
             driven = [one.name for one in self.strategies.values() if one.is_driven]
             strategy, why = choose_strategy(problem, has_tools=bool(team.tools), strategies=driven)
-        chosen = resolve(strategy) if isinstance(strategy, str) else strategy
+        chosen = self.strategy(strategy) if isinstance(strategy, str) else self._known(strategy)
         given = dict(options)
         who, crew = self.performers(team, problem)
         if who.verifier is not None and _has_option(chosen, "verify"):
@@ -127,6 +126,21 @@ class App:
         read = read_options(chosen, given)
         order = Order(strategy=chosen, problem=problem, options=read, budget=budget, crew=crew, why=why)
         return order, who
+
+    def strategy(self, name: str) -> Strategy[Any, Any]:
+        """Return the strategy that goes by a name or alias.
+
+        Raises:
+            UsageError: There is none; `choices` has the names.
+        """
+        return self.strategies.get(name) or resolve(name, self.strategies)
+
+    def _known(self, strategy: Strategy[Any, Any]) -> Strategy[Any, Any]:
+        """Add a strategy that a program brings along, so that its runs can be read again."""
+        if self.strategies.get(strategy.name) is not strategy:
+            self.strategies = {**self.strategies, strategy.name: strategy}
+            self.engine.strategies = self.strategies
+        return strategy
 
     @property
     def has_model(self) -> bool:
@@ -227,11 +241,22 @@ class App:
         return Coach(self.engine)
 
     async def coach_start(
-        self, problem: str, strategy: str, options: Mapping[str, Any], budget: Budget, team: Team
+        self,
+        problem: str,
+        strategy: str | Strategy[Any, Any],
+        options: Mapping[str, Any],
+        budget: Budget,
+        team: Team,
     ) -> dict[str, Any]:
         """Start a coached run; only the team's verifier and tools work on it."""
         order, who = self.order(problem, strategy, options, budget, replace_model(team))
         return await self.coach().start(order, who)
+
+    async def coach_take_over(self, run_id: str, team: Team, budget: Budget | None) -> dict[str, Any]:
+        """Hand a run over to its caller."""
+        _, run, _ = await self.engine.read(run_id)
+        who, _ = self.performers(replace_model(self._crew_again(team, run)), run.begun.problem)
+        return await self.coach().take_over(run_id, who, budget)
 
     async def coach_answer(
         self, run_id: str, answers: Sequence[Any], team: Team | None = None
@@ -303,26 +328,6 @@ def _name(one: Model | Verifier | None) -> str | None:
     return one.name if one else None
 
 
-def check_problem(problem: str) -> None:
-    """Let a problem pass that can be stored, shown and sent.
-
-    Raises:
-        UsageError: It is empty, or holds NUL or half a character.
-        TooLargeError: It is over the limit.
-    """
-    if not problem.strip():
-        raise UsageError("the problem is empty; say what is to be solved")
-    if len(problem) > MAX_PROBLEM_CHARS:
-        raise TooLargeError(
-            f"the problem has {len(problem):,} characters; the limit is {MAX_PROBLEM_CHARS:,}",
-            limit=MAX_PROBLEM_CHARS,
-        )
-    if "\0" in problem:
-        raise UsageError("the problem holds a NUL character; remove it")
-    if any("\ud800" <= char <= "\udfff" for char in problem):
-        raise UsageError("the problem holds a lone surrogate, so it is not valid Unicode text")
-
-
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:
     return name in getattr(strategy.options, "__struct_fields__", ())
 
@@ -334,19 +339,6 @@ def _rewind(model: Model, run: Folded) -> None:
         rewind(run.asked_stages())
 
 
-class _Caller:
-    """Stands where the model would in a coached run: the caller's answers come in by themselves."""
-
-    name = CALLER
-
-    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Refuse: a coached drive leaves questions to the caller."""
-        raise ModelError(f"question {question.id} is the caller's to answer")
-
-    async def close(self) -> None:
-        """Do nothing."""
-
-
 def replace_model(team: Team) -> Team:
     """Return the team with the caller in the model's place."""
-    return replace(team, model=_Caller(), judge_model=None)
+    return replace(team, model=Caller(), judge_model=None)

@@ -10,6 +10,8 @@ import pytest
 import reasonry
 
 PUBLIC = [
+    "Coaching",
+    "coach",
     "Budget",
     "Field",
     "Outcome",
@@ -33,7 +35,18 @@ PUBLIC = [
     "thinking_tool",
 ]
 
-HEAVY = ["openai", "anthropic", "google", "pydantic_ai", "mcp", "dbos", "fastapi", "sqlalchemy", "httpx2", "rich.live"]
+HEAVY = [
+    "openai",
+    "anthropic",
+    "google",
+    "pydantic_ai",
+    "mcp",
+    "dbos",
+    "fastapi",
+    "sqlalchemy",
+    "httpx2",
+    "rich.live",
+]
 
 
 def loaded_after(code: str) -> set[str]:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
-PURE = sorted([*(SOURCE / "core").rglob("*.py"), *(SOURCE / "strategies").rglob("*.py"), SOURCE / "errors.py"])
+PURE = sorted(
+    [*(SOURCE / "core").rglob("*.py"), *(SOURCE / "strategies").rglob("*.py"), SOURCE / "errors.py"]
+)
 FORBIDDEN = {"open", "print", "input", "eval", "exec", "compile", "__import__", "breakpoint"}
 
 

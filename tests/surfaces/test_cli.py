@@ -463,3 +463,61 @@ def test_a_coached_run_is_answered_from_the_shell(shell: Shell) -> None:
     )
     assert shell.run("coach", "answer", run_id, text="nonsense").returncode == 2
     assert shell.run("coach", "status", "no-such").returncode == 3
+
+
+TABLE = """
+name = "code_review"
+[[stages]]
+name = "reading"
+to = ["verdict"]
+[[stages]]
+name = "verdict"
+fields = { grade = { type = "integer" } }
+"""
+
+
+def test_strategies_of_one_s_own_are_read_from_a_named_folder_only(shell: Shell) -> None:
+    folder = shell.folder / "tables"
+    folder.mkdir()
+    (folder / "review.toml").write_text(TABLE, "utf-8")
+    named = ["--strategies-dir", str(folder)]
+    assert shell.json("strategies", "code-review", *named)["stages"][1]["name"] == "verdict"
+    assert shell.run("strategies", "code-review").returncode == 2
+    first = shell.json(
+        "think", "a", "--number", "1", "--total", "2", "--next", "--strategy", "code_review", *named
+    )
+    assert first["stage"] == "reading"
+    last = ["think", "b", "--number", "2", "--total", "2", "--done", "--session", first["sessionId"]]
+    refused = shell.run(*last, "--stage", "verdict", *named, "--json")
+    assert refused.returncode == 2
+    assert "grade" in json.loads(refused.stdout)["error"]["message"]
+    assert shell.json(*last, "--stage", "verdict", "--data", '{"grade": 1}', *named)["stage"] == "verdict"
+    assert shell.run("solve", "x", "--strategy", "code_review", *named, "--model", "offline").returncode == 2
+    (folder / "broken.toml").write_text("name = 1", "utf-8")
+    assert "broken.toml" in shell.run("strategies", *named).stderr
+    assert shell.run("strategies", "--strategies-dir", "/no/such").returncode == 2
+
+
+def test_a_run_is_handed_from_a_model_to_its_caller_and_back(shell: Shell) -> None:
+    model = shell.script({"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}})
+    options = ["--option", "max_depth=1"]
+    failed = shell.json("solve", "Get there", "--model", model, "--max-calls", "1", *options)
+    run_id = failed["run_id"]
+    assert failed["termination"]["reason"] == "max_calls"
+    shown = shell.json("runs", "resume", run_id, "--coach", "--max-calls", "9")
+    assert [one["stage"] for one in shown["questions"]] == ["branch_evaluation"]
+    assert shell.run("runs", "resume", run_id).returncode == 2
+    answers = {"answers": [{"id": shown["questions"][0]["id"], "answer": {"scores": {"1": 0.2, "2": 0.9}}}]}
+    shown = shell.json("coach", "answer", run_id, text=json.dumps(answers))
+    assert shown["status"] == "active"
+    last = shell.script({"stage": "solution_formulation", "reply": {"answer": "run"}})
+    done = shell.json("runs", "resume", run_id, "--model", last)
+    assert (done["status"], done["answer"], done["usage"]["calls"]) == ("done", "run", 3)
+
+
+def test_settings_of_sessions_are_options_and_variables(shell: Shell) -> None:
+    think = ["think", "xxxxx", "--number", "1", "--total", "1", "--done"]
+    assert shell.run(*think, "--max-thought-chars", "3").returncode == 2
+    shell.environ["REASONRY_MAX_THOUGHT_CHARS"] = "3"
+    assert shell.run(*think).returncode == 2
+    assert shell.run(*think, "--max-thought-chars", "5").returncode == 0

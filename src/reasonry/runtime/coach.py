@@ -12,14 +12,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ..core.budget import Budget
 from ..core.effects import Ask
 from ..core.events import Answered, Event
 from ..core.machine import Pending
-from ..errors import ConflictError, TooLargeError, UsageError
+from ..errors import ConflictError, ModelError, TooLargeError, UsageError
 from .engine import Engine, Order
 from .journal import Folded
 from .policy import Performers
+from .ports import OnText, Question
 from .result import result_of
 
 CALLER = "caller"
@@ -58,6 +61,14 @@ class Coach(Struct, frozen=True):
         row, run = await self.engine.coach(run_id, who, lambda run: _events(run, given))
         return document(run_id, row.session_id, run)
 
+    async def take_over(self, run_id: str, who: Performers, budget: Budget | None = None) -> dict[str, Any]:
+        """Hand a run over to its caller, whoever drove it so far."""
+        _, run, _ = await self.engine.read(run_id)
+        await self.engine.reopen(
+            run_id, budget, replace(run.crew, model=CALLER, judge_model=None, draft_model=None)
+        )
+        return await self.answer(run_id, (), who)
+
     async def status(self, run_id: str) -> dict[str, Any]:
         """Return where a run stands, as `answer` does."""
         row, run, _ = await self.engine.read(run_id)
@@ -67,6 +78,19 @@ class Coach(Struct, frozen=True):
         """Record a run as cancelled."""
         await self.engine.cancel(run_id)
         return await self.status(run_id)
+
+
+class Caller:
+    """Stands where the model would in a coached run: the caller's answers come in by themselves."""
+
+    name = CALLER
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        """Refuse: a coached drive leaves questions to the caller."""
+        raise ModelError(f"question {question.id} is the caller's to answer")
+
+    async def close(self) -> None:
+        """Do nothing."""
 
 
 def document(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:

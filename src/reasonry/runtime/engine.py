@@ -6,10 +6,11 @@ fold it in. All that is known of a run is in its journal, so any process may go 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +29,9 @@ from .observe import Observer, Unwatched
 from .policy import Performers, Policy
 from .ports import RunRow, SessionRow, Store
 from .result import Result, result_of, trace_of
+
+LET_GO_S: Final = 3
+"""How long a cancellation waits for the drive it ends."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -96,10 +100,8 @@ class Engine:
             run_id=run_id,
         )
         row = RunRow(run_id, session.session_id, begun.strategy, order.crew.model, head, "active", now, now)
-        await self.store.import_session(session, ())
-        await self.store.create_run(
-            journal.row_after(row, run, _now_ms()), journal.Chain(run_id).lines([begun, *copied])
-        )
+        lines = journal.Chain(run_id).lines([begun, *copied])
+        await self.store.create_run(journal.row_after(row, run, _now_ms()), lines, session)
         return run_id
 
     # -- reading
@@ -152,6 +154,25 @@ class Engine:
                 watch.ended(run_id, run)
             return result_of(run_id, row.session_id, run)
 
+    async def reopen(self, run_id: str, budget: Budget | None = None, crew: Crew | None = None) -> bool:
+        """Take a run up again, after a crash, a cancellation or a limit.
+
+        Args:
+            budget: New limits; what was spent before counts against them.
+            crew: New crew, if another one goes on.
+
+        Returns:
+            Whether there is anything to go on with: a run that came to its own end stays ended.
+        """
+        async with self._driving(run_id) as (row, run, chain):
+            stopped = bool(run.events) and isinstance(run.events[-1].event, Stopped)
+            if run.snapshot.status != "active" and not stopped:
+                return False
+            if stopped or budget or crew:
+                row = replace(row, status="active", model=(crew or run.crew).model, reason=None, answer=None)
+                await self.store.append(run_id, chain.lines([Resumed(budget, crew)]), row)
+            return True
+
     async def resume(
         self,
         run_id: str,
@@ -161,20 +182,10 @@ class Engine:
         budget: Budget | None = None,
         crew: Crew | None = None,
     ) -> Result:
-        """Go on with a run, after a crash, a cancellation or a limit.
-
-        Args:
-            budget: New limits; what was spent before counts against them.
-            crew: New crew, if another one goes on.
-        """
-        async with self._driving(run_id) as (row, run, chain):
-            stopped = bool(run.events) and isinstance(run.events[-1].event, Stopped)
-            if run.snapshot.status != "active" and not stopped:
-                return result_of(run_id, row.session_id, run)
-            if stopped or budget or crew:
-                row = replace(row, status="active", model=(crew or run.crew).model, reason=None, answer=None)
-                await self.store.append(run_id, chain.lines([Resumed(budget, crew)]), row)
-        return await self.drive(run_id, who, observer)
+        """Take a run up again and drive it to its end."""
+        if await self.reopen(run_id, budget, crew):
+            return await self.drive(run_id, who, observer)
+        return await self.result(run_id)
 
     async def coach(
         self, run_id: str, who: Performers, answer: Callable[[Folded], Sequence[tuple[str, Event]]]
@@ -201,7 +212,7 @@ class Engine:
             return row, run
 
     async def cancel(self, run_id: str) -> Result:
-        """Record a run as cancelled; whoever drives it notices and stops.
+        """Record a run as cancelled, and wait a moment until whoever drives it has noticed and stopped.
 
         Raises:
             ConflictError: It has ended already.
@@ -216,7 +227,16 @@ class Engine:
                 await self.store.append(run_id, lines, journal.row_after(row, run, _now_ms()))
             except ConflictError:
                 continue
-            return result_of(run_id, row.session_id, run)
+            await self._let_go(run_id)
+            return await self.result(run_id)
+
+    async def _let_go(self, run_id: str) -> None:
+        for _ in range(LET_GO_S * 20):
+            try:
+                async with self.store.drive(run_id):
+                    return
+            except ConflictError:
+                await asyncio.sleep(0.05)
 
     async def fork(self, run_id: str, order: Order | None, at: int) -> str:
         """Start a new run from a point of another.

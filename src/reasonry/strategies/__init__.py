@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.strategy import Strategy
 from ..errors import UsageError
+from .analysis import ANALYSIS
 from .chain_of_thought import CHAIN_OF_THOUGHT
 from .linear import LINEAR
 from .planned_thinking import PLANNED_THINKING
@@ -29,26 +30,28 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
     SELF_CONSISTENCY,
     STEP_BACK,
     TREE_OF_THOUGHTS,
+    ANALYSIS,
 )
 
 STRATEGIES: Mapping[str, Strategy[Any, Any]] = {one.name: one for one in _ALL}
 """By canonical name."""
 
-_NAMES = {name: one for one in _ALL for name in (one.name, *one.aliases)}
 
-
-def resolve(name: str) -> Strategy[Any, Any]:
+def resolve(name: str, strategies: Mapping[str, Strategy[Any, Any]] = STRATEGIES) -> Strategy[Any, Any]:
     """Return the strategy that goes by a name or alias; dashes are underscores, case does not matter.
+
+    Args:
+        strategies: Where to look, by canonical name.
 
     Raises:
         UsageError: There is none; `choices` has the names.
     """
     written = name.strip().lower().replace("-", "_")
-    if written in _NAMES:
-        return _NAMES[written]
-    known = ", ".join(STRATEGIES)
+    for one in strategies.values():
+        if written in (one.name, *one.aliases):
+            return one
     raise UsageError(
-        f"There is no strategy {name[:60]!r}. The strategies: {known}.",
+        f"There is no strategy {name[:60]!r}. The strategies: {', '.join(strategies)}.",
         option="strategy",
-        choices=list(STRATEGIES),
+        choices=list(strategies),
     )

@@ -44,7 +44,7 @@ def start_(
         team = await app.equipped(workers.team())
         return await app.coach_start(problem, strategy, pairs(option), limits.budget() or Budget(), team)
 
-    return _show(work, common)
+    return show_coached(work, common)
 
 
 def answer_(
@@ -69,7 +69,7 @@ def answer_(
     async def work(app: App) -> dict[str, Any]:
         return await app.coach_answer(run_id, given, await app.equipped(workers.team()))
 
-    return _show(work, common)
+    return show_coached(work, common)
 
 
 def status_(run_id: str, /, *, common: Common = Common()) -> int:
@@ -80,7 +80,7 @@ def status_(run_id: str, /, *, common: Common = Common()) -> int:
     run_id
         As `coach start` gave it.
     """
-    return _show(lambda app: app.coach().status(run_id), common)
+    return show_coached(lambda app: app.coach().status(run_id), common)
 
 
 def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
@@ -91,7 +91,7 @@ def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
     run_id
         As `coach start` gave it.
     """
-    return _show(lambda app: app.coach().cancel(run_id), common)
+    return show_coached(lambda app: app.coach().cancel(run_id), common)
 
 
 def _read_answers(path: Path | None) -> list[Any]:
@@ -110,7 +110,8 @@ def _read_answers(path: Path | None) -> list[Any]:
     return answers
 
 
-def _show(work: Callable[[App], Awaitable[dict[str, Any]]], common: Common) -> int:
+def show_coached(work: Callable[[App], Awaitable[dict[str, Any]]], common: Common) -> int:
+    """Do something with a coached run and show where it stands."""
     document = run_async(with_app(common.app(), work))
     result = document.get("result")
     if common.json:

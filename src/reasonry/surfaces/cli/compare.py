@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -23,7 +24,6 @@ from ...runtime.comparison import Comparison, Crewed, Ordered, Report, Terms, do
 from ...runtime.engine import Order
 from ...runtime.policy import Performers
 from ...runtime.result import Result
-from ...strategies import STRATEGIES, resolve
 from .. import present
 from .output import print_document, print_line, print_note, write_text
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
@@ -82,22 +82,21 @@ def compare(
         raise UsageError("--parallel and --limit must be at least 1", option="parallel")
     if total_usd is not None and not 0 < total_usd < float("inf"):
         raise UsageError(f"--total-usd must be above 0, got {total_usd:g}", option="total_usd")
-    names = _names(strategies)
-    options = _options(option, names)
     items = _read(dataset)[:limit]
     terms = Terms(
         judge=judge.strip(), parallel=parallel, series=series, retry_failed=retry_failed, total_usd=total_usd
     )
 
     async def work(app: App) -> tuple[Report, dict[str, Any], bool]:
-        team = _team(app, workers.team(), items)
+        names = _names(strategies, app)
+        options = _options(option, names)
+        team = _team(app, await app.equipped(workers.team()), items)
         crewed = _crewed(app, team, options, limits.budget() or Budget())
-        comparison = Comparison(app.engine, items, names, crewed, terms, _told)
+        note = print_note if sys.stderr.isatty() or not common.json else _silent
+        comparison = Comparison(app.engine, items, names, crewed, terms, _teller(note))
         facts = _facts(comparison, dataset, len(items), terms)
         why = f" ({app.model_why})" if app.model_why else ""
-        print_note(
-            f"{len(items)} problems × {len(names)} strategies · model {facts['model']}{why} · judge {judge}"
-        )
+        note(f"{len(items)} problems × {len(names)} strategies · model {facts['model']}{why} · judge {judge}")
         try:
             return await comparison.run(), facts, False
         except asyncio.CancelledError:
@@ -107,15 +106,19 @@ def compare(
     return _show(report, facts, interrupted, html, common)
 
 
-def _names(strategies: str) -> list[str]:
-    given = [one.strip() for one in strategies.split(",") if one.strip()]
-    names = [AUTO if one.lower() == AUTO else resolve(one).name for one in given]
+def _names(written: str, app: App) -> list[str]:
+    given = [one.strip() for one in written.split(",") if one.strip()]
+    names = [AUTO if one.lower() == AUTO else app.strategy(one).name for one in given]
     if not names:
-        raise UsageError("--strategies takes names with commas between them", choices=[*STRATEGIES, AUTO])
+        raise UsageError(
+            "--strategies takes names with commas between them",
+            option="strategies",
+            choices=[*app.strategies, AUTO],
+        )
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"--strategies names {twice} twice", option="strategies")
-    idle = next((name for name in names if name != AUTO and not STRATEGIES[name].is_driven), None)
+    idle = next((name for name in names if name != AUTO and not app.strategy(name).is_driven), None)
     if idle is not None:
         raise UsageError(f"{idle} cannot be run by a model", option="strategies")
     return names
@@ -196,9 +199,17 @@ def _facts(comparison: Comparison, dataset: Path, problems: int, terms: Terms) -
 _VERDICTS = {True: "right", False: "wrong", None: "not judged"}
 
 
-def _told(trial: Trial, done: int, wanted: int) -> None:
-    answer = present.clipped(trial.answer, 40) if trial.answer is not None else f"no answer ({trial.reason})"
-    print_note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {_VERDICTS[trial.right]} · {answer}")
+def _silent(_: str) -> None:
+    pass
+
+
+def _teller(note: Callable[[str], None]) -> Callable[[Trial, int, int], None]:
+    def told(trial: Trial, done: int, wanted: int) -> None:
+        answer = f"no answer ({trial.reason})" if trial.answer is None else present.clipped(trial.answer, 40)
+        verdict = _VERDICTS[trial.right]
+        note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {verdict} · {answer}")
+
+    return told
 
 
 def _show(
@@ -209,17 +220,17 @@ def _show(
         from .report import page
 
         write_text(html, page(whole))
-        print_note(f"report: {html}")
     if common.json:
         print_document(whole)
     else:
         for line in table(report.standings):
             print_line(line)
         priced = any(row.front_by_usd is not None for row in report.standings)
+        cost = "dollars" if priced else "calls"
         print_note(
-            f"* no other is both as accurate and as cheap in {'dollars' if priced else 'calls'}; means per run"
+            f"means per run; *: none is at least as accurate and as cheap in {cost}, and better in one"
         )
-    print_note(_ending(report))
+        print_note(_ending(report) + (f"; report: {html}" if html else ""))
     if interrupted:
         return present.EXIT_CODES["cancelled"]
     return 0 if report.complete else present.EXIT_CODES["budget_exceeded"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .settings import Common
+from .settings import Common, SessionRules
 
 
-def mcp(*, common: Common = Common()) -> int:
+def mcp(*, rules: SessionRules = SessionRules(), common: Common = Common()) -> int:
     """Serve MCP over standard input and output until the client leaves."""
     from ..mcp import main
 
-    main(common.store)
+    main(common.store, rules.environ(), strategies=common.strategies())
     return 0

@@ -13,6 +13,7 @@ from ...core.budget import Budget
 from ...errors import UsageError
 from ...runtime.result import Result
 from .. import present
+from .coach import show_coached
 from .output import print_document, print_line, print_note
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .solve import driven, show_result
@@ -101,6 +102,7 @@ def resume_(
     run_id: str,
     /,
     *,
+    coach: Annotated[bool, Parameter(negative=())] = False,
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),
@@ -111,8 +113,12 @@ def resume_(
     ----------
     run_id
         As `runs list` shows it.
+    coach
+        Answer its questions yourself from here on, with `coach answer`.
     """
     app = common.app(workers.policy())
+    if coach:
+        return show_coached(lambda app: _take_over(app, run_id, workers, limits), common)
 
     async def work(app: App) -> Result:
         _, run, _ = await app.engine.read(run_id)
@@ -122,6 +128,11 @@ def resume_(
             return await driven(app, run_id, app.resume(run_id, team, limit, watch))
 
     return show_result(run_async(with_app(app, work)), common)
+
+
+async def _take_over(app: App, run_id: str, workers: Workers, limits: Limits) -> dict[str, Any]:
+    team = await app.equipped(workers.team())
+    return await app.coach_take_over(run_id, team, limits.budget())
 
 
 def fork_(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -13,8 +14,11 @@ from cyclopts import Parameter
 
 from ...app import App, Team
 from ...core.budget import Budget
+from ...core.strategy import Strategy
 from ...errors import UsageError
 from ...runtime.policy import Policy
+from ...stores.tables import read_strategies
+from ...strategies import STRATEGIES
 
 T = TypeVar("T")
 
@@ -27,15 +31,46 @@ class Common:
     Args:
         store: Where runs and sessions are kept: a SQLite path or `memory`. Default: REASONRY_STORE, else the user's
             data folder.
+        strategies_dir: A folder with strategies of your own, as TOML tables.
         json: Print one JSON document on standard output and nothing else.
     """
 
     store: str | None = None
+    strategies_dir: str | None = None
     json: Annotated[bool, Parameter(negative=())] = False
 
-    def app(self, policy: Policy | None = None) -> App:
+    def strategies(self) -> Mapping[str, Strategy[Any, Any]]:
+        """Return the registry, with the user's own tables if a folder is named."""
+        return STRATEGIES if self.strategies_dir is None else read_strategies(self.strategies_dir, STRATEGIES)
+
+    def app(self, policy: Policy | None = None, environ: Mapping[str, str] = os.environ) -> App:
         """Wire everything together."""
-        return App(self.store, policy or Policy())
+        return App(self.store, policy or Policy(), environ, self.strategies())
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SessionRules:
+    """What holds for sessions; what is not named here is taken from REASONRY_… variables.
+
+    Args:
+        session_ttl_s: Seconds a session stays active after its last use.
+        session_on_expiry: archive or delete.
+        max_thoughts: Of one session.
+        max_branches: Of one session.
+        max_thought_chars: Of one thought.
+    """
+
+    session_ttl_s: str | None = None
+    session_on_expiry: str | None = None
+    max_thoughts: str | None = None
+    max_branches: str | None = None
+    max_thought_chars: str | None = None
+
+    def environ(self) -> dict[str, str]:
+        """Return the environment with what was named laid over it."""
+        named = {f"REASONRY_{name.upper()}": value for name, value in vars(self).items() if value is not None}
+        return {**os.environ, **named}
 
 
 @Parameter(name="*")
@@ -81,7 +116,7 @@ class Workers:
         model: openai:…, anthropic:…, google:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE, recorded:FILE or
             offline.
         judge_model: Another model that values thoughts.
-        verifier: arithmetic:TARGET or json-schema:FILE.
+        verifier: arithmetic:TARGET, json-schema:FILE or python:FILE (its `verify(problem, path)`, in a sandbox).
         draft_model: Another model that proposes thoughts.
         mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
         tools: FILE.py:NAME,…: Python callables that strategies with tools may call.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -9,6 +10,7 @@ from cyclopts import Parameter
 from ...core.describe import describe
 from ...core.diagram import diagram
 from ...core.strategy import Strategy
+from ...stores.tables import read_strategies
 from ...strategies import STRATEGIES, resolve
 from .. import present
 from .output import print_document, print_line
@@ -19,6 +21,7 @@ def strategies(
     /,
     *,
     diagram: Annotated[bool, Parameter(negative=())] = False,
+    strategies_dir: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Show the strategies, or one of them with its stages and options.
@@ -29,13 +32,16 @@ def strategies(
         A strategy, by its name or an alias.
     diagram
         Show its stages as a Mermaid diagram.
+    strategies_dir
+        A folder with strategies of your own, as TOML tables.
     json
         Print one JSON document on standard output and nothing else.
     """
+    known = STRATEGIES if strategies_dir is None else read_strategies(strategies_dir, STRATEGIES)
     if name is None:
-        _list(json)
+        _list(known, json)
         return 0
-    strategy = resolve(name)
+    strategy = resolve(name, known)
     if json:
         print_document(describe(strategy) | ({"diagram": _diagram(strategy)} if diagram else {}))
     elif diagram:
@@ -49,13 +55,13 @@ def _diagram(strategy: Strategy[Any, Any]) -> str:
     return diagram(strategy)
 
 
-def _list(as_json: bool) -> None:
+def _list(known: Mapping[str, Strategy[Any, Any]], as_json: bool) -> None:
     if as_json:
-        rows = [{"name": one.name, "title": one.title, "source": one.source, "summary": one.summary,
-                 "aliases": list(one.aliases), "driven": one.is_driven} for one in STRATEGIES.values()]  # fmt: skip
+        shown = ("name", "title", "source", "summary", "aliases", "driven")
+        rows = [{key: describe(one)[key] for key in shown} for one in known.values()]
         print_document({"strategies": rows})
         return
-    for one in STRATEGIES.values():
+    for one in known.values():
         print_line(f"{one.name:<18} {one.summary}  [{one.source}]")
 
 

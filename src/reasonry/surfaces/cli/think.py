@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from ...app import App
 from ...errors import UsageError
 from .output import print_document, print_line, print_note
-from .settings import Common, run_async, with_app
+from .settings import Common, SessionRules, run_async, with_app
 
 Flag = Annotated[bool, Parameter(negative=())]
 
@@ -34,6 +34,7 @@ def think(
     more: Flag = False,
     clear: Flag = False,
     history: str | None = None,
+    rules: SessionRules = SessionRules(),
     common: Common = Common(),
 ) -> int:
     """Record a thought and say where the session stands.
@@ -94,7 +95,7 @@ def think(
         "history": history,
     }
     arguments = {name: value for name, value in given.items() if value is not None}
-    document = run_async(with_app(common.app(), lambda app: _think(app, arguments)))
+    document = run_async(with_app(common.app(environ=rules.environ()), lambda app: _think(app, arguments)))
     if common.json:
         print_document(document)
     else:

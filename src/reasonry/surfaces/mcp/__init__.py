@@ -19,6 +19,7 @@ def main(
     store_spec: str | None = None,
     environ: Mapping[str, str] | None = None,
     *,
+    strategies: Mapping[str, Strategy[Any, Any]] | None = None,
     extras: Sequence[Tool] = (),
 ) -> None:
     """Run the server over standard input and output until the client leaves.
@@ -26,6 +27,7 @@ def main(
     Args:
         store_spec: What `--store` takes; None: `REASONRY_STORE`, else the user's data folder.
         environ: None: that of the process.
+        strategies: By canonical name; None: the registry.
         extras: Tools besides the guided ones.
 
     Raises:
@@ -33,7 +35,7 @@ def main(
     """
     from .server import main as run
 
-    run(store_spec, environ, extras=extras)
+    run(store_spec, environ, strategies=strategies, extras=extras)
 
 
 def build_server(

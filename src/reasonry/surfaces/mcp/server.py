@@ -74,6 +74,7 @@ def main(
     store_spec: str | None = None,
     environ: Mapping[str, str] | None = None,
     *,
+    strategies: Mapping[str, Strategy[Any, Any]] | None = None,
     extras: Sequence[Tool] = (),
 ) -> None:
     """Run the server over standard input and output until the client leaves.
@@ -81,16 +82,18 @@ def main(
     Args:
         store_spec: What `--store` takes; None: `REASONRY_STORE`, else the user's data folder.
         environ: None: that of the process.
-        extras: Tools besides the guided ones.
+        strategies: By canonical name; None: the registry.
+        extras: Tools besides those for thinking and for runs.
 
     Raises:
         UsageError: A setting or the store's name is no legal one.
     """
     from ...app import App
+    from ...strategies import STRATEGIES
     from .driven import run_tools
 
     environ = os.environ if environ is None else environ
-    app = App(store_spec, environ=environ)
+    app = App(store_spec, environ=environ, strategies=strategies or STRATEGIES)
     tools = [*run_tools(app), *extras]
 
     async def serve() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from ...app import DEFAULT_STRATEGY, App, Team
 from ...core.budget import Budget
 from ...core.strategy import Strategy
+from ...errors import UsageError
 from ...runtime.observe import Observer
 from ...runtime.policy import Policy
 from ...runtime.ports import Model, Store, Verifier
@@ -54,3 +55,77 @@ async def solve(
 def solve_sync(problem: str, **arguments: Any) -> Result:
     """Call `solve` where there is no event loop; takes the same arguments. The one synchronous door."""
     return asyncio.run(solve(problem, **arguments))
+
+
+class Coaching:
+    """A coached run: the engine runs the algorithm, you answer its questions.
+
+    Attributes:
+        document: Where the run stands: `runId`, `status`, `questions` [{`id`, `stage`, `prompt`, `answerSchema`}],
+            `progress`, and `result` once it has ended.
+    """
+
+    def __init__(self, app: App, team: Team, document: dict[str, Any]) -> None:
+        self._app, self._team = app, team
+        self.document = document
+
+    @property
+    def questions(self) -> list[dict[str, Any]]:
+        """What is asked now; none once the run has ended."""
+        return self.document["questions"]
+
+    async def answer(self, answers: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer questions by their ids; an unusable answer's question comes again, with the reason.
+
+        Raises:
+            ConflictError: One answers what is not asked (any more). None of them is taken.
+        """
+        given = [{"id": effect_id, "answer": answer} for effect_id, answer in answers.items()]
+        self.document = await self._app.coach_answer(self.document["runId"], given, self._team)
+        return self.document
+
+    async def cancel(self) -> dict[str, Any]:
+        """End the run."""
+        self.document = await self._app.coach().cancel(self.document["runId"])
+        return self.document
+
+    async def close(self) -> None:
+        """Give the store back; the run stays and can be taken up again."""
+        await self._app.close()
+
+    async def __aenter__(self) -> Coaching:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+async def coach(
+    problem: str | None = None,
+    *,
+    run_id: str | None = None,
+    strategy: str | Strategy[Any, Any] = DEFAULT_STRATEGY,
+    options: Mapping[str, Any] | None = None,
+    budget: Budget | None = None,
+    store: str | Store | None = None,
+    verifier: str | Verifier | Callable[..., Any] | None = None,
+    tools: Sequence[Any] = (),
+) -> Coaching:
+    """Start a run whose questions you answer, or with `run_id` take one up again.
+
+    Raises:
+        UsageError: Something about the call is wrong; nothing was written.
+        NotFoundError: There is no such run.
+    """
+    if (problem is None) == (run_id is None):
+        raise UsageError("give a problem to start a run, or the run_id of one to go on with")
+    app, team = App(store), Team(verifier=verifier, tools=tools)
+    try:
+        if run_id is None:
+            document = await app.coach_start(problem or "", strategy, options or {}, budget or Budget(), team)
+        else:
+            document = await app.coach_take_over(run_id, team, budget)
+    except BaseException:
+        await app.close()
+        raise
+    return Coaching(app, team, document)

@@ -1,0 +1,107 @@
+"""A strategy of one's own for guided use: stages and edges written in TOML.
+
+    name = "code_review"
+    title = "Code review"
+    summary = "Reads a change, looks for faults, weighs them."
+
+    [[stages]]
+    name = "reading"
+    description = "Take the change in."
+    guidance = "Say what the change is for; move on when you could explain it."
+    to = ["faults", "verdict"]
+
+    [[stages]]
+    name = "faults"
+    to = ["verdict"]
+    fields = { severity = { type = "string", enum = ["low", "high"], description = "How bad" } }
+    optional = ["severity"]
+
+    [[stages]]
+    name = "verdict"
+
+The first stage is where thinking begins; the one without `to` is where it ends.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..errors import InvalidStrategyError
+from .strategy import Field, Stage, Strategy
+
+MAX_CHARS = 200_000
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
+
+
+class _Stage(Struct, forbid_unknown_fields=True):
+    name: str
+    to: list[str] = []
+    description: str = ""
+    guidance: str = ""
+    fields: dict[str, dict[str, Any]] = {}
+    optional: list[str] = []
+
+
+class _Table(Struct, forbid_unknown_fields=True):
+    name: str
+    stages: list[_Stage]
+    title: str = ""
+    summary: str = ""
+    source: str = "a table of one's own"
+    aliases: list[str] = []
+
+
+def read_table(text: str, where: str = "the table") -> Strategy[Any, Any]:
+    """Read a strategy for guided use.
+
+    Args:
+        where: What to call the text in errors.
+
+    Raises:
+        InvalidStrategyError: It is not TOML, or no table; the message says which stage and why.
+    """
+    if len(text) > MAX_CHARS:
+        raise InvalidStrategyError(f"{where}: over {MAX_CHARS:,} characters")
+    try:
+        table = msgspec.convert(tomllib.loads(text), _Table)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise InvalidStrategyError(f"{where}: {error}") from None
+    for name in [table.name, *table.aliases, *(stage.name for stage in table.stages)]:
+        if not _NAME.fullmatch(name):
+            raise InvalidStrategyError(
+                f"{where}: {name[:60]!r} is no name: lower case letters, digits and underscores, at most 60"
+            )
+    try:
+        return Strategy(
+            name=table.name,
+            title=table.title or table.name.replace("_", " ").capitalize(),
+            source=table.source,
+            summary=table.summary,
+            stages=tuple(_stage(stage, where) for stage in table.stages),
+            aliases=tuple(table.aliases),
+        )
+    except InvalidStrategyError as error:
+        raise InvalidStrategyError(f"{where}: {error.message}") from None
+
+
+def _stage(written: _Stage, where: str) -> Stage[Any]:
+    for name in written.optional:
+        if name not in written.fields:
+            raise InvalidStrategyError(
+                f"{where}: stage {written.name!r} names {name!r} as optional, but has no such field"
+            )
+    return Stage(
+        written.name,
+        to=tuple(written.to),
+        description=written.description,
+        guidance=written.guidance,
+        fields=tuple(
+            Field(name, schema, required=name not in written.optional)
+            for name, schema in written.fields.items()
+        ),
+    )

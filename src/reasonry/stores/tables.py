@@ -1,0 +1,34 @@
+"""Strategies of one's own, kept as TOML tables in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..core.strategy import Strategy
+from ..core.table import read_table
+from ..errors import UsageError
+
+
+def read_strategies(folder: str, registry: Mapping[str, Strategy[Any, Any]]) -> dict[str, Strategy[Any, Any]]:
+    """Return the registry with the tables (`*.toml`) of a folder, which is looked into only when it is named.
+
+    Raises:
+        UsageError: There is no such folder, or a table in it does not hold together, or its name is taken.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise UsageError(f"there is no folder {folder!r} to read strategies from", option="strategies_dir")
+    known = dict(registry)
+    for file in sorted(path.glob("*.toml")):
+        try:
+            strategy = read_table(file.read_text("utf-8"), str(file))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file} cannot be read: {error}", option="strategies_dir") from None
+        if strategy.name in known:
+            raise UsageError(
+                f"{file}: there is a strategy {strategy.name!r} already", option="strategies_dir"
+            )
+        known[strategy.name] = strategy
+    return known
