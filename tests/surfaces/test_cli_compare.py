@@ -1,0 +1,317 @@
+"""`reasonry compare` from outside: real processes, a real store, a loopback model server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.dom.minidom
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.testing import ChatRequest, ModelServer
+
+PUZZLES = [
+    {"problem": "Use 4, 9, 10 and 13 to make 24"},
+    {"problem": "Use 3, 3, 8 and 8 to make 24", "id": "hard"},
+    {"problem": "Use 1, 1, 1 and 1 to make 24", "id": "none"},
+]
+SUMS = [{"problem": f"What is {n} plus {n}?", "answer": 2 * n} for n in range(1, 7)]
+
+
+class Desk:
+    """A folder with a store and data sets, and the command."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "REASONRY_STORE": str(folder / "store.db"),
+        }
+
+    def dataset(self, lines: list[Any], name: str = "data.jsonl") -> str:
+        path = self.folder / name
+        path.write_text(
+            "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in lines), "utf-8"
+        )
+        return str(path)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "reasonry", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environ,
+            cwd=self.folder,
+        )
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=60)
+        assert "Traceback" not in err, err
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def compare(self, *arguments: str) -> dict[str, Any]:
+        done = self.run("compare", *arguments, "--json")
+        assert done.stderr == ""
+        document = json.loads(done.stdout)
+        assert "error" not in document, document
+        return document
+
+    def runs(self) -> list[dict[str, Any]]:
+        return json.loads(self.run("runs", "list", "--limit", "1000", "--json").stdout)["runs"]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def adds(request: ChatRequest) -> Any:
+    """Add like a model that is wrong about 3 and 5; as a judge, read what stands in the prompt."""
+    if "Is the answer given right?" in request.prompt:
+        wanted = re.search(r"Right answer: (\d+)", request.prompt)
+        given = re.search(r"Answer given: (\d+)", request.prompt)
+        assert wanted
+        assert given
+        return {"reasoning": "", "answer": "yes" if wanted[1] == given[1] else "no"}
+    found = re.search(r"What is (\d+) plus", request.prompt)
+    assert found
+    number = int(found[1])
+    answer = str(2 * number + (number in (3, 5)))
+    return dict.fromkeys((request.form or {}).get("properties", {"answer": 0}), answer) | {"reasoning": "so"}
+
+
+ADDING = ("--strategies", "self_consistency", "--option", "self_consistency.samples=3")
+
+
+# -- what comes of it
+
+
+def test_strategies_stand_side_by_side_with_what_they_took(desk: Desk) -> None:
+    document = desk.compare(
+        desk.dataset(PUZZLES),
+        "--strategies",
+        "tot,chain_of_thought",
+        "--judge",
+        "arithmetic:24",
+        "--model",
+        "offline",
+    )
+    tree, chain = document["strategies"]
+    assert (tree["strategy"], tree["runs"], tree["right"], tree["failed"]) == ("tree_of_thoughts", 3, 2, 1)
+    assert tree["low"] < 2 / 3 < tree["high"]
+    assert tree["any_accuracy"] == pytest.approx(2 / 3)
+    assert tree["calls"] > 1
+    assert (chain["right"], chain["failed"]) == (0, 3)
+    assert document["complete"] is True
+    assert {trial["item"] for trial in document["trials"]} == {"1", "hard", "none"}
+    assert {one["run_id"] for one in desk.runs()} == {trial["run_id"] for trial in document["trials"]}
+
+
+def test_people_get_progress_on_stderr_and_a_table_on_stdout(desk: Desk) -> None:
+    done = desk.run("compare", desk.dataset(PUZZLES), "--strategies", "tot", "--judge", "arithmetic:24")
+    assert done.returncode == 0
+    assert "3/3 tree_of_thoughts" in done.stderr
+    assert "model offline" in done.stderr
+    heading, row = done.stdout.splitlines()
+    assert heading.split()[:3] == ["strategy", "right", "accuracy"]
+    assert row.split()[:3] == ["tree_of_thoughts", "2/3", "67%"]
+
+
+def test_what_was_found_but_not_given_counts_as_any(desk: Desk) -> None:
+    lines = [{"stage": "*", "reply": {"reasoning": "", "answer": answer}} for answer in ("5", "4", "5")]
+    script = desk.dataset(lines, "script.jsonl")
+    document = desk.compare(
+        desk.dataset([{"problem": "2 + 2?", "answer": 4}]), *ADDING, "--model", f"scripted:{script}"
+    )
+    (row,) = document["strategies"]
+    assert (row["accuracy"], row["any_accuracy"]) == (0.0, 1.0)
+    assert (document["trials"][0]["right"], document["trials"][0]["any_right"]) == (False, True)
+
+
+def test_auto_is_a_strategy_like_the_others_and_shares_its_runs(desk: Desk) -> None:
+    document = desk.compare(desk.dataset(PUZZLES[:1]), "--strategies", "auto,tot", "--judge", "arithmetic:24")
+    auto, tree = document["trials"]
+    assert (auto["strategy"], auto["ran"]) == ("auto", "tree_of_thoughts")
+    assert auto["run_id"] == tree["run_id"]
+
+
+# -- going on where it stopped
+
+
+def test_called_again_it_pays_only_for_what_is_new(desk: Desk) -> None:
+    with ModelServer(reply=adds) as server:
+        model = ("--model", server.model)
+        first = desk.compare(desk.dataset(SUMS[:4]), *ADDING, *model)
+        paid = server.stats()["requests"]
+        assert paid == first["spent"]["calls"] == 12
+        again = desk.compare(desk.dataset(SUMS[:4]), *ADDING, *model)
+        assert (server.stats()["requests"], again["runs"]["reused"]) == (paid, 4)
+        assert again["strategies"] == first["strategies"]
+        more = desk.compare(desk.dataset([*SUMS[4:], *SUMS[:4]]), *ADDING, *model)
+        assert server.stats()["requests"] == paid + 6
+        assert (more["runs"]["reused"], more["strategies"][0]["right"]) == (4, 4)
+        desk.compare(desk.dataset(SUMS[:4]), *ADDING, *model, "--limit", "1", "--series", "two")
+        assert server.stats()["requests"] == paid + 9
+        desk.compare(desk.dataset(SUMS[:1] * 2), *ADDING, *model)
+        assert server.stats()["requests"] == paid + 12
+
+
+def test_killed_at_any_time_it_goes_on_and_repeats_at_most_what_was_in_flight(desk: Desk) -> None:
+    with ModelServer(reply=adds, latency_ms=60) as server:
+        command = (
+            "compare",
+            desk.dataset(SUMS),
+            *ADDING,
+            "--model",
+            server.model,
+            "--parallel",
+            "2",
+            "--json",
+        )
+        for _ in range(3):
+            process = desk.start(*command)
+            wanted = server.stats()["requests"] + 4
+            while server.stats()["requests"] < min(wanted, 18) and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        document = json.loads(desk.run(*command).stdout)
+        assert document["complete"] is True
+        assert document["strategies"][0]["right"] == 4
+        # Two runs with three samples each were in flight at each kill.
+        assert 18 <= server.stats()["requests"] <= 18 + 3 * 6
+    assert len(desk.runs()) == len(SUMS)
+
+
+def test_interrupted_it_shows_what_is_there_and_exits_130(desk: Desk) -> None:
+    with ModelServer(reply=adds, latency_ms=100) as server:
+        command = ("compare", desk.dataset(SUMS), *ADDING, "--model", server.model, "--parallel", "1")
+        process = desk.start(*command)
+        while server.stats()["answered"] < 6 and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert "the same command goes on from here" in err
+        assert "self_consistency" in out
+        assert desk.run(*command).returncode == 0
+    assert {one["status"] for one in desk.runs()} == {"done"}
+
+
+def test_what_failed_because_the_provider_did_is_run_once_more_when_asked_for(desk: Desk) -> None:
+    with ModelServer(reply=adds, faults=[{"kind": "unauthorized"}]) as server:
+        command = (desk.dataset(SUMS[:1]), "--strategies", "self_ask", "--model", server.model)
+        failed = desk.compare(*command)
+        assert failed["trials"][0]["status"] == "failed"
+        server.reset(faults=[])
+        assert desk.compare(*command)["trials"] == failed["trials"]
+        assert server.stats()["requests"] == 0
+        better = desk.compare(*command, "--retry-failed")
+        assert server.stats()["requests"] > 0
+        assert better["trials"][0]["run_id"] != failed["trials"][0]["run_id"]
+        assert desk.compare(*command, "--retry-failed")["trials"] == better["trials"]
+    assert len(desk.runs()) == 2
+
+
+def test_no_run_is_begun_once_the_money_is_spent(desk: Desk) -> None:
+    lines = [{"stage": "*", "reply": {"reasoning": "", "answer": "4"}, "usage": {"usd": 0.01}}] * 3
+    command = (desk.dataset(SUMS), *ADDING, "--model", f"scripted:{desk.dataset(lines, 'script.jsonl')}")
+    done = desk.run("compare", *command, "--parallel", "1", "--total-usd", "0.05")
+    assert done.returncode == 7
+    assert "2 of 6 runs are there" in done.stderr
+    document = desk.compare(*command, "--parallel", "1")
+    assert (document["complete"], document["runs"]["reused"]) == (True, 2)
+    assert document["strategies"][0]["usd"] == pytest.approx(0.03)
+
+
+# -- judges and reports
+
+
+def test_a_model_judges_once_each_answer(desk: Desk) -> None:
+    with ModelServer(reply=adds) as server:
+        command = (desk.dataset(SUMS), *ADDING, "--model", server.model)
+        exact = desk.compare(*command)
+        asked = server.stats()["requests"]
+        judged = desk.compare(*command, "--judge", "model")
+        assert [one["right"] for one in judged["trials"]] == [one["right"] for one in exact["trials"]]
+        assert judged["strategies"][0]["any_accuracy"] is None
+        assert server.stats()["requests"] == asked + len(SUMS)
+        desk.compare(*command, "--judge", "model")
+        assert server.stats()["requests"] == asked + len(SUMS)
+
+
+def test_the_report_is_one_page_that_runs_nothing_and_fetches_nothing(desk: Desk) -> None:
+    evil = "<script>alert(1)</script>\u202e"
+    items = [{**SUMS[0], "id": evil}, *SUMS[1:]]
+    with ModelServer(reply=adds) as server:
+        desk.run(
+            "compare", desk.dataset(items), "--strategies", "self_consistency,self_ask,step_back", "--model",
+            server.model, "--html", "report.html",
+        )  # fmt: skip
+    page = (desk.folder / "report.html").read_text("utf-8")
+    assert "default-src 'none'" in page
+    assert "<script" not in page
+    assert "\u202e" not in page
+    assert "&lt;script&gt;" in page
+    assert not re.search(r"(?:src|href|url)\s*[=(]", page)
+    drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(drawings) >= 6
+    for one in drawings:
+        xml.dom.minidom.parseString(one)
+    for name in ("self_consistency", "self_ask", "step_back"):
+        assert page.count(name) > 5
+
+
+# -- bad input
+
+
+BAD = [
+    (["data.jsonl", "--strategies", ""], "names with commas"),
+    (["data.jsonl", "--strategies", "tot,nix"], "no strategy 'nix'"),
+    (["data.jsonl", "--strategies", "tot,tree-of-thoughts"], "tree_of_thoughts twice"),
+    (["data.jsonl", "--strategies", "tot", "--judge", "fair"], "no judge 'fair'"),
+    (["data.jsonl", "--strategies", "tot"], "problem 1 has no answer"),
+    (["data.jsonl", "--strategies", "tot", "--option", "beam_width=2"], "STRATEGY.NAME=VALUE"),
+    (["data.jsonl", "--strategies", "tot", "--option", "react.x=2"], "STRATEGY.NAME=VALUE"),
+    (
+        ["data.jsonl", "--strategies", "tot", "--judge", "arithmetic:24", "--option", "tot.x=2"],
+        "STRATEGY.NAME",
+    ),
+    (
+        ["data.jsonl", "--strategies", "tot", "--judge", "arithmetic:24", "--option", "tree_of_thoughts.x=2"],
+        "no option",
+    ),
+    (["data.jsonl", "--strategies", "tot", "--parallel", "0"], "at least 1"),
+    (["data.jsonl", "--strategies", "tot", "--limit", "0"], "at least 1"),
+    (["data.jsonl", "--strategies", "tot", "--total-usd", "nan"], "above 0"),
+    (["missing.jsonl", "--strategies", "tot"], "cannot be read"),
+    ([".", "--strategies", "tot"], "cannot be read"),
+    (["broken.jsonl", "--strategies", "tot"], "line 2 of broken.jsonl is broken"),
+    (["binary.jsonl", "--strategies", "tot"], "not UTF-8"),
+    (["blank.jsonl", "--strategies", "tot", "--judge", "model"], "problem 1: the problem is empty"),
+    (["data.jsonl"], "strategies"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(one[0])[:60] for one in BAD])
+def test_bad_input_is_a_clear_error_and_nothing_is_run(
+    desk: Desk, arguments: list[str], message: str
+) -> None:
+    desk.dataset([PUZZLES[0]])
+    desk.dataset([PUZZLES[0], '{"problem": '], "broken.jsonl")
+    desk.dataset([{"problem": " "}], "blank.jsonl")
+    (desk.folder / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
+    done = desk.run("compare", *arguments, "--model", "offline", "--json")
+    assert (done.returncode, done.stderr) == (2, "")
+    assert message in json.loads(done.stdout)["error"]["message"]
+    assert desk.runs() == []
