@@ -1,0 +1,69 @@
+"""What checks a claim with Z3, in a process of its own: never imported, its text is handed to an interpreter.
+
+Native code may run out of stack or memory; a process that is alone with it can be killed, and takes nobody along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from typing import Any, cast
+
+
+def limit(memory_mb: int, seconds: int) -> None:
+    """Set the hard limits that the system knows."""
+    # Some systems do not have them; the host ends the process in any case.
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (memory_mb * 2**20, memory_mb * 2**20))
+
+
+def rule(task: dict[str, Any]) -> dict[str, Any]:
+    """Return the verdict on a claim."""
+    import z3 as untyped
+
+    z3 = cast("Any", untyped)
+    solver = z3.Solver()
+    solver.set("timeout", int(task["timeout_ms"]))
+    try:
+        solver.from_string(task["assumed"])
+        grounds = solver.check()
+        if grounds == z3.unsat:
+            return {
+                "verdict": "unknown",
+                "reason": "the assumptions contradict each other: anything follows from them",
+            }
+        denied = z3.Solver()
+        denied.set("timeout", int(task["timeout_ms"]))
+        denied.from_string(task["denied"])
+    except z3.Z3Exception as error:
+        value: Any = error.value
+        text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        return {"verdict": "unknown", "reason": f"it cannot be read: {text.strip()}"[:1000]}
+    found = denied.check()
+    if found == z3.unsat:
+        return {"verdict": "proved"}
+    if found == z3.sat:
+        model = denied.model()
+        return {
+            "verdict": "refuted",
+            "counter_example": {str(name): str(model[name])[:500] for name in model.decls()},
+        }
+    return {"verdict": "unknown", "reason": f"Z3 gives up: {denied.reason_unknown()}"}
+
+
+def main() -> None:
+    """Take the task from standard input and answer on standard output."""
+    task = json.load(sys.stdin)
+    limit(task["max_memory_mb"], task["max_cpu_s"])
+    sys.stdout.write(json.dumps(rule(task)))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
