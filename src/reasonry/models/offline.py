@@ -6,11 +6,13 @@ it proposes moves, some of which lead nowhere, and values them by whether the ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta, Struct
 
 from ..core.arithmetic import (
     Move,
@@ -22,12 +24,17 @@ from ..core.arithmetic import (
     moves_of,
     read_puzzle,
     shown,
+    solve,
     solve_numbers,
 )
 from ..core.budget import Usage
+from ..core.effects import Ask
 from ..core.events import Answered
 from ..errors import ModelError
 from ..runtime.ports import OnText, Question
+
+SLOW_NUMBERS = 5
+"""From this many numbers on, computing takes long enough that other work should go on meanwhile."""
 
 
 class OfflineModel:
@@ -46,15 +53,13 @@ class OfflineModel:
         Raises:
             ModelError: `model_refused`: it is no such question.
         """
-        facts = question.ask.facts
-        puzzle = read_puzzle(str(facts.get("problem", "")))
-        reply = None if puzzle is None else self._reply(puzzle, facts)
-        if reply is None:
-            raise ModelError(
-                "the offline model only solves number puzzles, such as “Use 4, 9, 10 and 13 to make 24”, with 2 to 6 "
-                "numbers, by tree_of_thoughts; for anything else name a model with --model",
-                code="model_refused",
-            )
+        puzzle = read_puzzle(str(question.ask.facts.get("problem", "")))
+        if puzzle is None:
+            raise _refusal()
+        if len(puzzle.numbers) < SLOW_NUMBERS:
+            reply = _reply(puzzle, question.ask)
+        else:
+            reply = await asyncio.to_thread(_reply, puzzle, question.ask)
         text = msgspec.json.encode(reply).decode()
         if on_text is not None:
             on_text(text)
@@ -63,18 +68,51 @@ class OfflineModel:
     async def close(self) -> None:
         """Do nothing: there is nothing to give back."""
 
-    def _reply(self, puzzle: Puzzle, facts: Mapping[str, Any]) -> dict[str, Any] | None:
-        path = [str(step) for step in facts.get("path", ())]
-        match facts.get("kind"):
-            case "propose":
-                return {"thoughts": propose(puzzle, path, int(facts["count"]), int(facts["steps_left"]))}
-            case "value":
-                thoughts = [str(one) for one in facts["thoughts"]]
-                return {"scores": value(puzzle, path, thoughts)}
-            case "answer":
-                return {"answer": close(puzzle, path)}
-            case _:
-                return None
+
+def _refusal(why: str = "") -> ModelError:
+    return ModelError(
+        why
+        or "the offline model only solves number puzzles, such as “Use 4, 9, 10 and 13 to make 24”, with 2 to 6 "
+        "numbers, by tree_of_thoughts; for anything else name a model with --model",
+        code="model_refused",
+    )
+
+
+class _Facts(Struct, frozen=True):
+    """What it reads of a question's facts."""
+
+    kind: str = ""
+    path: tuple[str, ...] = ()
+    count: Annotated[int, Meta(ge=1)] = 1
+    steps_left: int = 1
+    thoughts: tuple[str, ...] = ()
+
+
+def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
+    try:
+        facts = msgspec.convert(ask.facts, _Facts)
+    except msgspec.ValidationError as error:
+        raise _refusal(f"the offline model cannot read this question: {error}") from None
+    match facts.kind:
+        case "propose":
+            return {"thoughts": propose(puzzle, facts.path, facts.count, facts.steps_left)}
+        case "value":
+            return {"scores": value(puzzle, facts.path, facts.thoughts)}
+        case "answer":
+            return {"answer": close(puzzle, facts.path)}
+        case _ if (ask.form or {}).get("required") == ["answer"] and ask.facts.keys() <= {"kind", "problem"}:
+            return {"answer": _solution(puzzle)}
+        case _:
+            raise _refusal()
+
+
+def _solution(puzzle: Puzzle) -> str:
+    """Answer a plain question, one that wants nothing but the answer."""
+    term = solve(puzzle)
+    if term is None:
+        numbers = ", ".join(map(shown, puzzle.numbers))
+        raise _refusal(f"{shown(puzzle.target)} cannot be made from {numbers}")
+    return f"{term} = {shown(puzzle.target)}"
 
 
 def propose(puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int) -> list[str]:
