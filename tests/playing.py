@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned, Verified
 from reasonry.core.machine import Pending, Snapshot, Step, advance, begin, wanted
@@ -15,7 +18,19 @@ from reasonry.core.strategy import Strategy
 
 MAX_EVENTS = 3_000
 
-WORDS = ["42", "0.5", "1/2", "yes", "no", "A", "the second step", "search[x]", "#E1 = search[cats]", "Correct", ""]
+WORDS = [
+    "42",
+    "0.5",
+    "1/2",
+    "yes",
+    "no",
+    "A",
+    "the second step",
+    "search[x]",
+    "#E1 = search[cats]",
+    "Correct",
+    "",
+]
 
 
 def fitting(schema: Mapping[str, Any], rng: random.Random, depth: int = 0) -> Any:
@@ -77,10 +92,14 @@ class World:
         at_ms = rng.randint(0, 50)
         match one.effect:
             case Ask():
-                return self._reply(one, one.effect, rng, at_ms)
+                return msgspec.structs.replace(
+                    self._reply(one, one.effect, rng, at_ms), usage=Usage(usd=0.01)
+                )
             case CallTool():
                 bad = rng.random() < self.hostility
-                return Failed("tool_error", "broken", at_ms) if bad else ToolReturned(rng.choice(WORDS), at_ms)
+                return (
+                    Failed("tool_error", "broken", at_ms) if bad else ToolReturned(rng.choice(WORDS), at_ms)
+                )
             case Verify():
                 verdict = rng.choice(["right", "wrong", "unknown"])
                 return Verified(verdict, answer="42" if verdict == "right" else None, at_ms=at_ms)
@@ -132,7 +151,9 @@ def play(
     step: Step = begin(strategy, problem, options, strategies=strategies)
     played = Played(step.snapshot, list(step.edges), [], [step.snapshot], len(step.thoughts))
     while step.snapshot.status == "active":
-        assert len(played.events) < MAX_EVENTS, f"{strategy.name} does not end; it stands in {step.snapshot.stage}"
+        assert len(played.events) < MAX_EVENTS, (
+            f"{strategy.name} does not end; it stands in {step.snapshot.stage}"
+        )
         waiting = wanted(step.snapshot)
         assert waiting, f"{strategy.name} waits for nothing in {step.snapshot.stage}"
         one = waiting[pick(len(waiting))]

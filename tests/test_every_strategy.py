@@ -32,7 +32,9 @@ each_driven = pytest.mark.parametrize("strategy", DRIVEN, ids=[one.name for one 
 seeds = st.integers(0, 10**6)
 few = settings(max_examples=25, deadline=None)
 
-CARDS = (ToolCard("search", "Finds things.", {"type": "object", "properties": {"query": {"type": "string"}}}),)
+CARDS = (
+    ToolCard("search", "Finds things.", {"type": "object", "properties": {"query": {"type": "string"}}}),
+)
 
 
 def world(strategy: Strategy[Any, Any], seed: int, hostility: float) -> World:
@@ -51,7 +53,23 @@ def options(strategy: Strategy[Any, Any], seed: int) -> Any:
         given["traversal_strategy"] = rng.choice(["bfs", "dfs", "best_first"])
         given["expand_width"] = rng.randint(1, 3)
         given["convergence_window"] = rng.choice([1, 2, 5])
+    if strategy.name == "analysis":
+        given |= _analysis(rng)
     return msgspec.convert(given, strategy.options)
+
+
+def _analysis(rng: random.Random) -> dict[str, Any]:
+    return {
+        "complexity_analysis": rng.random() < 0.7,
+        "candidate_plans": rng.randint(1, 3),
+        "max_iterations": rng.randint(1, 2),
+        "concurrent_tasks": rng.random() < 0.5,
+        "votes": rng.choice([1, 3]),
+        "cost_limit": rng.choice([None, round(rng.uniform(0.02, 0.3), 2)]),
+        "focused_answer_type": rng.choice(["none", "yes/no", "number", "choice: Python | JavaScript"]),
+        "execution_retry_limit": rng.randint(0, 1),
+        "image": rng.random() < 0.3,
+    }
 
 
 @each
@@ -103,7 +121,9 @@ def test_every_edge_is_walked_and_no_other(strategy: Strategy[Any, Any]) -> None
     walked: set[tuple[str, str]] = set()
     for seed in range(400):
         for hostility in (0.0, 0.1):
-            walked |= set(play(strategy, world(strategy, seed, hostility), STRATEGIES, options(strategy, seed)).edges)
+            walked |= set(
+                play(strategy, world(strategy, seed, hostility), STRATEGIES, options(strategy, seed)).edges
+            )
         if walked == set(strategy.edges):
             return
     assert walked == set(strategy.edges)
@@ -159,7 +179,9 @@ def test_replay_equals_the_run(strategy: Strategy[Any, Any], seed: int) -> None:
 @each_driven
 @few
 @given(seeds)
-def test_a_limit_at_any_point_ends_the_run_with_the_best_so_far(strategy: Strategy[Any, Any], seed: int) -> None:
+def test_a_limit_at_any_point_ends_the_run_with_the_best_so_far(
+    strategy: Strategy[Any, Any], seed: int
+) -> None:
     played = play(strategy, world(strategy, seed, 0.0), STRATEGIES, options(strategy, seed))
     for snapshot in played.snapshots[:-1]:
         ended = stop(strategy, snapshot, STRATEGIES)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from .budget import Usage
+from .budget import NOTHING, Usage
 
 
 class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
@@ -51,7 +51,10 @@ class Verified(Struct, frozen=True, tag="verified", omit_defaults=True):
 
 
 class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
-    """An effect could not be performed, for good: whatever could be tried again has been."""
+    """An effect could not be performed, for good: whatever could be tried again has been.
+
+    As a stage gets it, `usage` is that of all tries together, unusable replies included.
+    """
 
     code: str
     message: str
@@ -91,6 +94,8 @@ class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):
     """Which rung of the repair ladder read it: `native`, `json`, `fenced`, `embedded`, `repaired`, `list`, …"""
     tries: int = 1
     at_ms: int = 0
+    usage: Usage = NOTHING
+    """Of all tries together."""
 
 
 Event = Answered | ToolReturned | Verified | Failed | Stopped

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from ..errors import ConflictError, InvalidStrategyError, UsageError
 from . import parse
+from .budget import NOTHING
 from .effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .events import Answered, Delivered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
 from .options import read_options
@@ -306,15 +307,17 @@ def _read(
 
 def _delivered(stage: Stage[Any], state: Any, one: Pending) -> Delivered:
     event = one.settled
+    spent = sum((reply.usage for reply in one.replies), NOTHING)
     if not isinstance(event, Answered):
         assert event is not None, "a stage is folded when all its effects are settled"
         assert not isinstance(event, Stopped), "a stop ends the run and settles nothing"
-        return event
+        return replace(event, usage=event.usage + spent) if isinstance(event, Failed) and one.replies else event
     assert isinstance(one.effect, Ask)
     reading = _read(stage, state, one.effect, one.replies)
     assert not isinstance(reading, Unreadable), "a settled answer has been read before"
     value, mode = reading
-    return Reply(value, event.text, "native" if event.native else mode, len(one.replies), event.at_ms)
+    mode = "native" if event.native else mode
+    return Reply(value, event.text, mode, len(one.replies), event.at_ms, spent)
 
 
 def _round(one: Pending) -> int:

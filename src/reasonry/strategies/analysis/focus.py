@@ -1,0 +1,108 @@
+"""Focused answers: the types there are, and the one value a program can branch on.
+
+Rule: a value is one of the allowed words in its own spelling, or a number. Nothing else comes out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from msgspec import Struct
+
+WORDS: dict[str, tuple[str, ...]] = {
+    "yes/no": ("Yes", "No"),
+    "true/false": ("True", "False"),
+    "good/bad": ("Good", "Bad"),
+    "high/low": ("High", "Low"),
+    "accepted/rejected": ("Accepted", "Rejected"),
+    "yes/maybe/no": ("Yes", "Maybe", "No"),
+    "good/neutral/bad": ("Good", "Neutral", "Bad"),
+    "high/medium/low": ("High", "Medium", "Low"),
+}
+"""The allowed words of each type."""
+
+TYPES = ("none", "number", *WORDS, "choice: A | B | …")
+"""What `focused_answer_type` may be."""
+
+MAX_CHOICES = 100
+MAX_CHOICE_CHARS = 200
+
+_CHOICE = re.compile(r"choice\s*:(.*)", re.IGNORECASE | re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d*)?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
+_LONGEST_NUMBER = 100
+
+
+class Focus(Struct, frozen=True):
+    """A focused answer that is wanted.
+
+    Attributes:
+        kind: As it was asked for, in its own spelling.
+        words: The allowed words; none for a number.
+    """
+
+    kind: str
+    words: tuple[str, ...] = ()
+
+    @property
+    def rule(self) -> str:
+        """What a value has to be, as a sentence's end."""
+        return f"exactly one of: {' | '.join(self.words)}" if self.words else "a number, without a unit"
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """JSON schema of the reply."""
+        value: dict[str, Any] = {"enum": list(self.words)} if self.words else {"type": "number"}
+        return {"type": "object", "properties": {"value": value}, "required": ["value"]}
+
+    def value(self, given: object) -> str | int | float | None:
+        """Return the value that was given in its own spelling; None if it is not allowed."""
+        if not self.words:
+            return _number(given)
+        text = str(given).strip().casefold()
+        return next((word for word in self.words if word.casefold() == text), None)
+
+
+def focus_of(written: str) -> Focus | None:
+    """Return the focused answer a type asks for; None for `none`.
+
+    Raises:
+        ValueError: There is no such type, or its choices are not at least two different ones.
+    """
+    text = written.strip()
+    kind = "".join(text.lower().split())
+    if kind == "none":
+        return None
+    if kind == "number":
+        return Focus(kind)
+    if kind in WORDS:
+        return Focus(kind, WORDS[kind])
+    if match := _CHOICE.fullmatch(text):
+        words = tuple(" ".join(word.split()) for word in match[1].split("|"))
+        if fault := _fault(words):
+            raise ValueError(f"focused_answer_type {text[:80]!r}: {fault}")
+        return Focus(f"choice: {' | '.join(words)}", words)
+    raise ValueError(f"focused_answer_type is one of: {'; '.join(TYPES)}; got {text[:80]!r}")
+
+
+def _fault(words: tuple[str, ...]) -> str | None:
+    if not all(words) or len(words) < 2:
+        return "name at least two choices, as in `choice: Python | JavaScript`"
+    if len({word.casefold() for word in words}) < len(words):
+        return "two choices are the same"
+    if len(words) > MAX_CHOICES or max(map(len, words)) > MAX_CHOICE_CHARS:
+        return f"at most {MAX_CHOICES} choices of at most {MAX_CHOICE_CHARS} characters"
+    return None
+
+
+def _number(given: object) -> int | float | None:
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        return None
+    text = str(given).strip()
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        return None
+    number = float(text.replace(",", ""))
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 1e15 else number
