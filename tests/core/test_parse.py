@@ -158,9 +158,9 @@ def test_no_text_makes_it_raise_and_no_text_passes_for_a_value(text: str, whole:
     ids=["braces", "nesting", "half-objects", "list", "prose", "loose nesting", "quotes", "rubbish"],
 )
 def test_hostile_text_takes_bounded_time(text: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert isinstance(read_form(text, Steps), Unreadable)
-    assert time.perf_counter() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 @given(

@@ -154,6 +154,6 @@ def test_scores_by_position_come_back_as_given(scores: list[float]) -> None:
     ],
 )
 def test_hostile_text_takes_bounded_time(text: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     parse_scores(text, ["a", "b"])
-    assert time.perf_counter() - begun < 10
+    assert time.process_time() - begun < 10

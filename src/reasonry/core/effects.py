@@ -23,7 +23,7 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
     facts: dict[str, Any] = {}
     """The question once more as data (`problem`, `path`, `count`, …), for thinkers that do not read prose."""
     by: Literal["writer", "judge", "drafter"] = "writer"
-    """Who is asked where there are several models: the one that writes, that values, or that proposes what is valued."""
+    """Who is asked where there are several models: the one that writes, values, or proposes what is valued."""
     sample: int = 0
     retries: int = 2
     """How often an unusable reply is asked for again."""

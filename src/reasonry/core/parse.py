@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -41,6 +42,7 @@ MAX_EXCERPT: Final = 2_000
 """Characters of an unusable reply that are shown to whoever is asked again."""
 
 _MAX_FALSE_STARTS: Final = 300
+_MAX_OBJECTS: Final = 300
 _START = re.compile(r'\{\s*["}]')
 _FENCE_BEFORE = re.compile(r"```[\w+-]*\s*\Z")
 _MARK = re.compile(r"[{}\[\]\"'“”]")
@@ -99,7 +101,7 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
     if whole or (strict and isinstance(strict[0], dict)):
         return
     tail = text[-MAX_SEARCHED:]
-    for value, start in reversed(list(_objects(tail))):
+    for value, start in reversed(deque(_objects(tail), maxlen=_MAX_OBJECTS)):
         yield _clean(value), "fenced" if _FENCE_BEFORE.search(tail, max(0, start - 40), start) else "embedded"
     if not strict:
         yield from ((value, "repaired") for value in _repaired(tail))

@@ -2,7 +2,8 @@
 
 Rule 1: the table is the only place where edges stand. It is checked when the strategy is defined.
 Rule 2: `ask` and `absorb` are pure. `ask(state)` returns effects; `absorb(state, answers)` returns a `Move`.
-Rule 3: a stage without `absorb` can be walked in guided use only; a strategy is driven if every stage but the last has one.
+Rule 3: a stage without `absorb` can be walked in guided use only; a strategy is driven if every stage but the last
+        has one.
 """
 
 from __future__ import annotations
@@ -244,29 +245,31 @@ class Strategy(Generic[S, O]):
 
 def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
     names = [stage.name for stage in strategy.stages]
+    last = [stage.name for stage in strategy.stages if not stage.to]
     if len(names) < 2:
         yield "a table needs at least two stages"
         return
-    for name in names:
-        if names.count(name) > 1:
-            yield f"stage {name!r} stands twice in the table"
+    yield from (f"stage {name!r} stands twice in the table" for name in names if names.count(name) > 1)
     for stage, to in strategy.edges:
         if to not in names:
             yield f"stage {stage!r} leads to {to!r}, which is not in the table"
-    last = [stage.name for stage in strategy.stages if not stage.to]
     if len(last) != 1:
         yield f"there must be exactly one stage without a way out, the end; found {last or 'none'}"
         return
-    forward, backward = _reach(strategy.edges, names[0]), _reach([(b, a) for a, b in strategy.edges], last[0])
-    for name in names:
-        if name not in forward:
-            yield f"stage {name!r} cannot be reached from {names[0]!r}"
-        if name not in backward:
-            yield f"the end {last[0]!r} cannot be reached from stage {name!r}"
-    if strategy.is_driven:
-        for stage in strategy.stages:
-            if stage.to and stage.absorb is None:
-                yield f"stage {stage.name!r} has no `absorb`, so the strategy cannot be driven"
+    yield from _lost(strategy, last[0])
+    for stage in strategy.stages:
+        if strategy.is_driven and stage.to and stage.absorb is None:
+            yield f"stage {stage.name!r} has no `absorb`, so the strategy cannot be driven"
+
+
+def _lost(strategy: Strategy[Any, Any], last: str) -> Iterator[str]:
+    forward = _reach(strategy.edges, strategy.first)
+    backward = _reach([(to, stage) for stage, to in strategy.edges], last)
+    for stage in strategy.stages:
+        if stage.name not in forward:
+            yield f"stage {stage.name!r} cannot be reached from {strategy.first!r}"
+        if stage.name not in backward:
+            yield f"the end {last!r} cannot be reached from stage {stage.name!r}"
 
 
 def _reach(edges: Sequence[tuple[str, str]], start: str) -> set[str]:
