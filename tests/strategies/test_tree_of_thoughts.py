@@ -158,6 +158,15 @@ def test_a_sample_that_cannot_be_read_leaves_the_others_their_say() -> None:
     assert diagnostics(walked)["parser_errors"] == ["scores_parse_failed"]
 
 
+def test_half_a_number_of_a_reply_that_was_cut_off_is_no_score() -> None:
+    cut = Answered('{"scores": {"1": 0.8, "2": 0.', truncated=True)
+    walked = search(
+        World(say=lambda kind, facts: cut if kind == "value" else None), branching_factor=2, max_depth=1
+    )
+    assert [one["score"] for one in walked.outcome.document["candidates"]] == [0.5, 0.5]
+    assert diagnostics(walked)["unscored"] == ["node_2", "node_3"]
+
+
 def test_several_nodes_are_expanded_side_by_side() -> None:
     walked = search(
         World(letters="ab"),

@@ -24,6 +24,9 @@ there is none.
 
 from __future__ import annotations
 
+from ...core.proposal import parse_thoughts
+from ...core.score import parse_scores
+from ...core.tree import Node, best_leaf, children, leaves, node, path_to
 from .options import Options
 from .prompts import EVALUATION_PROMPT, FORMULATION_PROMPT, GENERATION_PROMPT
 from .state import State
@@ -35,9 +38,17 @@ __all__ = [
     "FORMULATION_PROMPT",
     "GENERATION_PROMPT",
     "TREE_OF_THOUGHTS",
+    "Node",
     "Options",
     "State",
+    "best_leaf",
+    "children",
+    "leaves",
+    "node",
     "outcome",
+    "parse_scores",
+    "parse_thoughts",
+    "path_to",
     "progress",
     "status_of",
 ]

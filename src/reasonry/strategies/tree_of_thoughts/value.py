@@ -51,20 +51,23 @@ def _evaluations(state: State) -> Iterator[tuple[str, list[Node], int]]:
 def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[float], str] | Unreadable:
     """Read a score for every candidate; a later reply may fill in what an earlier one left out."""
     thoughts: list[str] = ask.facts["thoughts"]
-    scores, mode = _scores_in(thoughts, texts)
+    latest, mode = parse_scores(texts[-1], thoughts)
+    scores = _scores_in(thoughts, texts[:-1]) | latest
     missing = [str(number) for number in range(1, len(thoughts) + 1) if f"t{number}" not in scores]
     if missing:
         return Unreadable(f"there is no score from 0 to 1 in it for candidate {', '.join(missing)}")
     return [scores[f"t{number}"] for number in range(1, len(thoughts) + 1)], mode
 
 
-def _scores_in(thoughts: Sequence[str], texts: Sequence[str]) -> tuple[dict[str, float], str]:
+def _scores_in(thoughts: Sequence[str], unusable: Sequence[str]) -> dict[str, float]:
+    """Return what scores there are in replies that could not be used as a whole, later ones before earlier ones."""
     scores: dict[str, float] = {}
-    mode = "none"
-    for text in texts:
+    for text in unusable:
         found, mode = parse_scores(text, thoughts)
-        scores |= found
-    return scores, mode
+        # Such a reply may have been cut off in the middle of a number; what was put right could be half of one.
+        if mode != "repaired":
+            scores |= found
+    return scores
 
 
 def take_scores(state: State, answers: Answers) -> Move:
@@ -91,7 +94,7 @@ def _given(group: Sequence[Node], answer: Reply | Failed) -> Iterator[tuple[Node
     if isinstance(answer, Reply):
         yield from zip(group, answer.value, strict=True)
         return
-    scores, _ = _scores_in([one.content for one in group], answer.replies)
+    scores = _scores_in([one.content for one in group], answer.replies)
     yield from ((one, scores[f"t{n}"]) for n, one in enumerate(group, start=1) if f"t{n}" in scores)
 
 
