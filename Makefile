@@ -13,7 +13,7 @@ types:  ## Types of the package, strictly
 	$(UV) run basedpyright
 
 floors:  ## Who may import whom
-	$(UV) run lint-imports
+	$(UV) run lint-imports --no-cache
 
 test:  ## All tests
 	$(UV) run pytest -n auto

@@ -14,7 +14,7 @@ CHECKS = {
     "style": ["ruff", "check", "."],
     "format": ["ruff", "format", "--check", "."],
     "types": ["basedpyright"],
-    "floors": ["lint-imports"],
+    "floors": ["lint-imports", "--no-cache"],
 }
 
 
