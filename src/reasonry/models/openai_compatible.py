@@ -45,6 +45,7 @@ class OpenAICompatibleModel:
         self._secrets = (api_key,) if api_key else ()
         self._headers = {"Content-Type": "application/json", **_authorization(api_key)}
         host = urlsplit(self.url).hostname or ""
+        self.caches_prompts = host.endswith("openai.com")
         self._dialect = Dialect(
             limit_name="max_completion_tokens" if host.endswith("openai.com") else "max_tokens"
         )

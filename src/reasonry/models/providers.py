@@ -41,6 +41,8 @@ class ProviderModel:
         UsageError: There is no such provider, its package is not installed, or its key is not set.
     """
 
+    caches_prompts = True
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._http, self._model = _opened(name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+import os
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +13,7 @@ from ..core.budget import Usage
 from ..core.events import Answered
 from ..errors import ModelError, UsageError
 from ..runtime.ports import Model, OnText, Question
+from .jsonl import read_lines
 
 
 class Recording(Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,6 +28,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     truncated: bool = False
     refused: bool = False
+    native: bool = False
 
 
 def digest(question: Question) -> str:
@@ -44,9 +47,19 @@ class Recorder:
     def __init__(self, model: Model, path: str) -> None:
         self.model, self.name = model, model.name
         try:
-            self._file = Path(path).open("ab")  # noqa: SIM115, closed by `close`
-        except OSError as error:
-            raise UsageError(f"the recording {path!r} cannot be written: {error.strerror}") from None
+            self._file = open(path, "ab+", opener=_for_me_alone)  # noqa: SIM115, closed by `close`
+            self._end_line()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise UsageError(f"the recording {path!r} cannot be written: {why}", option="record") from None
+
+    def _end_line(self) -> None:
+        """End a line that a crash has cut off, so that the next one stands by itself."""
+        size = self._file.seek(0, os.SEEK_END)
+        if size:
+            self._file.seek(size - 1)
+            if self._file.read(1) != b"\n":
+                self._file.write(b"\n")
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as the model does."""
@@ -60,10 +73,17 @@ class Recorder:
             answer.model,
             answer.truncated,
             answer.refused,
+            answer.native,
         )
         self._file.write(msgspec.json.encode(line) + b"\n")
         self._file.flush()
         return answer
+
+    def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
+        """Tell the model where a run stands that is taken up again, if it wants to know."""
+        rewind = getattr(self.model, "rewind", None)
+        if rewind is not None:
+            rewind(asked)
 
     async def close(self) -> None:
         """Close the file and the model."""
@@ -86,14 +106,8 @@ class RecordedModel:
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"
         self._answers: dict[tuple[str, str, int], list[Recording]] = {}
-        try:
-            text = Path(path).read_text("utf-8")
-        except (OSError, ValueError) as error:
-            raise UsageError(f"the recording {path!r} cannot be read: {error}", option="model") from None
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.strip():
-                one = _read(path, number, line)
-                self._answers.setdefault((one.stage, one.digest, one.sample), []).append(one)
+        for one in read_lines(path, Recording, "recording"):
+            self._answers.setdefault((one.stage, one.digest, one.sample), []).append(one)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as recorded.
@@ -112,17 +126,18 @@ class RecordedModel:
         if on_text is not None:
             on_text(one.reply)
         return Answered(
-            one.reply, usage=one.usage, model=self.name, truncated=one.truncated, refused=one.refused
+            one.reply,
+            usage=one.usage,
+            model=self.name,
+            native=one.native,
+            truncated=one.truncated,
+            refused=one.refused,
         )
 
     async def close(self) -> None:
         """Do nothing: there is nothing to give back."""
 
 
-def _read(path: str, number: int, line: str) -> Recording:
-    try:
-        return msgspec.json.decode(line, type=Recording)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-        raise UsageError(
-            f"line {number} of the recording {path!r} is broken: {error}", option="model", line=number
-        ) from None
+def _for_me_alone(path: str, flags: int) -> int:
+    """Open a file that others on the machine may not read: replies may be confidential."""
+    return os.open(path, flags, 0o600)

@@ -6,41 +6,63 @@ r"""A model that reads its lines from a file: for tests, demonstrations, and pla
     {"stage": "*", "reply": "1. Think\n2. Act"}
     {"stage": "*", "error": "provider_timeout", "message": "…", "retryable": true}
 
-Each ask, and each sample of it, takes the first unused line of its stage (`*` is every stage).
+Each ask, and each sample of it, takes the first unused line of its stage (`*` is every stage). `usage` may hold
+`calls`, `input_tokens`, `output_tokens`, `cached_input_tokens` and `usd`. Besides, a line may bear `delay_ms`, and a
+reply `truncated` or `refused`: these play a slow model, a reply that was cut off, and one that declines.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..core.budget import Usage
 from ..core.events import Answered
 from ..errors import ModelError, UsageError
 from ..runtime.ports import OnText, Question
+from .jsonl import read_lines
+
+MAX_ATTEMPTS = 4
+"""How often the runtime asks one question while the errors are retryable, as its policy has it by default."""
+
+Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+
+
+class LineUsage(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a line says it took."""
+
+    calls: Count = 1
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cached_input_tokens: Count = 0
+    usd: Annotated[float, Meta(ge=0, le=1e9)] | None = None
 
 
 class ScriptLine(Struct, frozen=True, forbid_unknown_fields=True):
     """One line of a script; it has either `reply` or `error`."""
 
-    stage: str
+    stage: Annotated[str, Meta(min_length=1)]
     reply: Any = UNSET
     error: str | UnsetType = UNSET
     message: str = ""
     retryable: bool = False
-    usage: Usage = Usage()
-    delay_ms: int = 0
+    usage: LineUsage = LineUsage()
+    delay_ms: Annotated[int, Meta(ge=0, le=86_400_000)] = 0
     truncated: bool = False
     refused: bool = False
 
     def __post_init__(self) -> None:
         if (self.reply is UNSET) == (self.error is UNSET):
             raise ValueError("a line has either `reply` or `error`")
+
+    @property
+    def is_tried_again(self) -> bool:
+        """Whether whoever gets this line asks once more and so takes another."""
+        return self.retryable and self.error is not UNSET
 
 
 class ScriptedModel:
@@ -58,8 +80,19 @@ class ScriptedModel:
 
     @classmethod
     def of(cls, *lines: dict[str, Any]) -> ScriptedModel:
-        """Return a model that plays lines given as data."""
-        return cls([msgspec.convert(line, ScriptLine) for line in lines])
+        """Return a model that plays lines given as data.
+
+        Raises:
+            UsageError: A line is broken: `line` says which, counted from 1.
+        """
+        read: list[ScriptLine] = []
+        for number, line in enumerate(lines, 1):
+            try:
+                read.append(msgspec.convert(line, ScriptLine))
+            except msgspec.ValidationError as error:
+                why = f"line {number} of the script is broken: {error}"
+                raise UsageError(why, option="model", line=number) from None
+        return cls(read)
 
     @classmethod
     def open(cls, path: str) -> ScriptedModel:
@@ -68,12 +101,7 @@ class ScriptedModel:
         Raises:
             UsageError: The file cannot be read, or a line is broken: `line` says which, the message why.
         """
-        try:
-            text = Path(path).read_text("utf-8")
-        except (OSError, ValueError) as error:
-            raise UsageError(f"the script {path!r} cannot be read: {error}", option="model") from None
-        numbered = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
-        return cls([_read_line(path, n, line) for n, line in numbered], f"scripted:{path}")
+        return cls(read_lines(path, ScriptLine, "script"), f"scripted:{path}")
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer with the first unused line of the question's stage.
@@ -96,7 +124,11 @@ class ScriptedModel:
         if on_text is not None:
             on_text(text)
         return Answered(
-            text, usage=line.usage, model=self.name, truncated=line.truncated, refused=line.refused
+            text,
+            usage=Usage(**msgspec.structs.asdict(line.usage)),
+            model=self.name,
+            truncated=line.truncated,
+            refused=line.refused,
         )
 
     def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
@@ -108,10 +140,15 @@ class ScriptedModel:
         """
         given = [False] * len(self._lines)
         for stage, answered in asked:
-            index = self._first(stage, given)
-            if index is not None:
+            for _ in range(MAX_ATTEMPTS):
+                index = self._first(stage, given)
+                if index is None:
+                    break
                 given[index] = True
                 self._used[index] = self._used[index] or answered
+                # An answered question took the retryable errors before its answer too.
+                if not answered or not self._lines[index].is_tried_again:
+                    break
 
     async def close(self) -> None:
         """Do nothing: there is nothing to give back."""
@@ -126,12 +163,3 @@ class ScriptedModel:
     def _first(self, stage: str, used: Sequence[bool]) -> int | None:
         wanted = (stage, "*")
         return next((n for n, line in enumerate(self._lines) if not used[n] and line.stage in wanted), None)
-
-
-def _read_line(path: str, number: int, line: str) -> ScriptLine:
-    try:
-        return msgspec.json.decode(line, type=ScriptLine)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-        raise UsageError(
-            f"line {number} of the script {path!r} is broken: {error}", option="model", line=number
-        ) from None

@@ -27,6 +27,9 @@ class Question(Struct, frozen=True):
 class Model(Protocol):
     """Who answers questions.
 
+    A model whose provider keeps prompts in a cache may say so with an attribute `caches_prompts = True`: then the first
+    call of a fan-out goes alone. One that keeps its place in a file may have `rewind`; see `models.scripted`.
+
     Attributes:
         name: As a user would write it after `--model`.
     """
