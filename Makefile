@@ -1,7 +1,7 @@
 # One command checks everything: `make check`. Needs uv: `pip install uv`.
 UV ?= uv
 
-.PHONY: check lint types floors test bench help
+.PHONY: check lint types floors test bench docs help
 
 check: lint types floors test  ## Everything that must hold
 
@@ -17,6 +17,9 @@ floors:  ## Who may import whom
 
 test:  ## All tests
 	$(UV) run pytest -n auto
+
+docs:  ## The generated parts of the docs
+	$(UV) run python docs/generate.py
 
 help:  ## This list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'

@@ -1,0 +1,324 @@
+"""Writes the parts of the docs that the program itself knows: `uv run python docs/generate.py [--check]`.
+
+A page that holds more than that has markers, `<!-- begin NAME -->` and `<!-- end NAME -->`; what stands between them is
+written here. With --check nothing is written, and the exit code is 1 if something is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+
+Schema = dict[str, Any]
+
+
+# -- strategies: one page each
+
+
+def strategy_page(name: str) -> str:
+    """Return the page of a strategy, from its table."""
+    from reasonry.core.describe import describe
+    from reasonry.core.diagram import diagram
+    from reasonry.strategies import STRATEGIES
+
+    strategy = STRATEGIES[name]
+    document = describe(strategy)
+    names = "".join(f", also `{alias}`" for alias in document["aliases"])
+    uses = "guided, coached and driven" if document["driven"] else "guided use only"
+    parts = [
+        f"# {document['title']}",
+        f"`{name}`{names} · {_source(document['source'])} · {uses}",
+        document["summary"],
+        f"```mermaid\n{diagram(strategy)}```",
+        _options(document["options"]),
+        "## Stages",
+        *_stages(document["stages"]),
+        f"`reasonry strategies {name} --json` has all of this as data, with the JSON schemas.",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _source(source: str) -> str:
+    paper = re.fullmatch(r"arXiv:(\S+)", source)
+    return f"[{source}](https://arxiv.org/abs/{paper[1]})" if paper else source
+
+
+def _options(options: Sequence[Schema]) -> str:
+    if not options:
+        return ""
+    rows = [
+        f"| `{one['name']}` | {_default(one['default'])} | {_cell(_kind(one))} | {_cell(one['description'])} |"
+        for one in options
+    ]
+    head = ["## Options", "", "| option | default | takes | meaning |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows])
+
+
+def _default(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return "none" if value in (None, [], {}, "") and not isinstance(value, bool) else f"`{text}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _stages(stages: Sequence[Schema]) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    for stage in stages:
+        leads = ", ".join(f"`{to}`" for to in stage["next"])
+        yield f"### `{stage['name']}`"
+        yield " ".join([stage["description"], stage["guidance"]]).strip()
+        yield f"Next: {leads}." if leads else "The end."
+        if stage["fields"]["properties"]:
+            yield "Thoughts of this stage carry:\n\n" + "\n".join(_members(stage["fields"]))
+        if "reply_schema" in stage:
+            yield _reply(stage, seen)
+
+
+def _reply(stage: Schema, seen: dict[str, str]) -> str:
+    form = json.dumps(stage["reply_schema"], sort_keys=True)
+    earlier = seen.setdefault(form, stage["name"])
+    if earlier == stage["name"]:
+        text = "Replies:\n\n" + "\n".join(_members(stage["reply_schema"]))
+    else:
+        text = f"Replies: as in `{earlier}`."
+    example = json.dumps(stage["reply_example"], ensure_ascii=False, indent=2)
+    return f"{text}\n\n```json\n{example}\n```"
+
+
+def _members(schema: Schema, indent: str = "") -> Iterator[str]:
+    """Draw an object's members as a list, in it those of the objects within."""
+    required = schema.get("required", ())
+    for name, member in schema.get("properties", {}).items():
+        optional = "" if name in required else ", may be left out"
+        said = member.get("description", "")
+        yield f"{indent}- `{name}`: {_kind(member)}{optional}" + (f". {said}" if said else "")
+        yield from _members(_innermost(member), indent + "  ")
+
+
+def _innermost(schema: Schema) -> Schema:
+    inside = schema.get("items") or next(
+        (one for one in schema.get("anyOf", ()) if one.get("type") in ("array", "object")), None
+    )
+    return _innermost(inside) if isinstance(inside, dict) else schema
+
+
+def _kind(schema: Schema) -> str:
+    """Say in words what a JSON schema lets pass."""
+    if "enum" in schema:
+        return ", ".join(
+            f"`{json.dumps(one) if not isinstance(one, str) else one}`" for one in schema["enum"]
+        )
+    if "anyOf" in schema:
+        kinds = [_kind(one) for one in schema["anyOf"] if one.get("type") != "null"]
+        return " or ".join([*kinds, *(["none"] if len(kinds) < len(schema["anyOf"]) else [])])
+    kinds = schema.get("type", "any")
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    return " or ".join("none" if one == "null" else _one_kind(one, schema) for one in kinds)
+
+
+def _one_kind(kind: str, schema: Schema) -> str:
+    within = schema.get("items" if kind == "array" else "additionalProperties")
+    if kind in ("array", "object") and isinstance(within, dict) and within:
+        kind = f"{'list' if kind == 'array' else 'object'} of {_kind(within)}"
+    kind = {"array": "list", "integer": "whole number", "string": "text", "boolean": "true or false"}.get(
+        kind, kind
+    )
+    unit = {"array": "Items", "string": "Length"}.get(str(schema.get("type")), "")
+    low = schema.get(f"min{unit}" if unit else "minimum")
+    high = schema.get(f"max{unit}" if unit else "maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    bounds = [
+        *([f"{low} to {high}"] if None not in (low, high) else []),
+        *([f"at least {low}"] if low is not None and high is None else []),
+        *([f"at most {high}"] if high is not None and low is None else []),
+        *([f"above {above}"] if above is not None else []),
+        *([f"below {below}"] if below is not None else []),
+    ]
+    of = {"Items": " of them", "Length": " characters"}.get(unit, "")
+    return kind + (f", {' and '.join(bounds)}{of}" if bounds else "")
+
+
+# -- the command line's help
+
+
+def commands() -> list[tuple[str, ...]]:
+    """Return every command and group of the command line, in its order."""
+    from reasonry.surfaces.cli import app
+
+    found: list[tuple[str, ...]] = []
+    for name in _names(app):
+        found.append((name,))
+        found += [(name, inner) for inner in _names(app[name])]
+    return found
+
+
+def _names(app: Any) -> list[str]:
+    return [name for name in app if not name.startswith("-")]
+
+
+def help_sections() -> str:
+    """Return a section for each command: what `--help` prints at 80 columns."""
+    from rich.console import Console
+
+    from reasonry.surfaces.cli import app
+
+    sections: list[str] = []
+    for tokens in commands():
+        console = Console(
+            file=io.StringIO(), width=80, color_system=None, force_terminal=False, legacy_windows=False
+        )
+        app.help_print(list(tokens), console=console)
+        lines = [line.rstrip() for line in console.file.getvalue().strip().splitlines()]  # pyright: ignore
+        sections.append(f"{'###' if len(tokens) == 1 else '####'} `reasonry {' '.join(tokens)}`")
+        sections.append("```text\n" + "\n".join(lines) + "\n```")
+    return "\n\n".join(sections)
+
+
+# -- codes
+
+
+def code_table() -> str:
+    """Return the error codes with their exit codes."""
+    from reasonry.surfaces.present import EXIT_CODES
+
+    by_exit: dict[int, list[str]] = {}
+    for code, number in EXIT_CODES.items():
+        by_exit.setdefault(number, []).append(f"`{code}`")
+    rows = [f"| {number} | {', '.join(codes)} |" for number, codes in sorted(by_exit.items())]
+    return "\n".join(["| exit code | error codes |", "|---|---|", *rows])
+
+
+def limit_reasons() -> str:
+    """Return the termination reasons that are limits."""
+    from reasonry.surfaces.present import LIMIT_REASONS
+
+    return ", ".join(f"`{reason}`" for reason in sorted(LIMIT_REASONS)) + "."
+
+
+# -- the index
+
+
+def strategy_rows() -> str:
+    """Return the strategies with a link to each one's page."""
+    from reasonry.strategies import STRATEGIES
+
+    rows = [
+        f"| [{one.title}](strategies/{name}.md) | `{name}` | {_cell(one.summary)} | {_source(one.source)} |"
+        for name, one in STRATEGIES.items()
+    ]
+    return "\n".join(["| strategy | name | what it does | source |", "|---|---|---|---|", *rows])
+
+
+# -- the picture
+
+
+def picture() -> str:
+    """Return a solved puzzle as the live view shows it, as SVG."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from reasonry import Budget
+    from reasonry.surfaces.cli.live import Live
+    from reasonry.surfaces.python.solving import solve_sync
+
+    budget = Budget(calls=20)
+    live = Live("offline", "", budget)
+    live.console = Console(
+        file=io.StringIO(), record=True, width=78, force_terminal=True, color_system="truecolor"
+    )
+    result = solve_sync(PUZZLE, model="offline", store="memory", budget=budget, observer=live)
+    # A run has another id and takes another time each time.
+    live.run_id, live.since = "0195f3a2", time.monotonic()
+    live.console.print(Text(f'$ reasonry solve "{PUZZLE}" --model offline --max-calls 20', style="bold"))
+    live.console.print(live.draw())
+    live.console.print(Text(str(result.answer), style="bold green"))
+    svg = live.console.export_svg(title="reasonry", unique_id="reasonry", code_format=_svg_format())
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+def _svg_format() -> str:
+    """Return rich's SVG template without fonts that a reader's browser would have to fetch."""
+    from rich._export_format import CONSOLE_SVG_FORMAT
+
+    return re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+
+
+# -- all of it
+
+PARTS = {
+    "command-line.md": {"help": help_sections},
+    "runs.md": {"codes": code_table, "limits": limit_reasons},
+    "README.md": {"strategies": strategy_rows},
+}
+"""Pages with markers, and what stands between them."""
+
+
+def filled(text: str, name: str, part: str) -> str:
+    """Return a page with what stands between the markers `name` replaced.
+
+    Raises:
+        ValueError: The page has no such markers.
+    """
+    pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+    if not pattern.search(text):
+        raise ValueError(f"the markers of {name!r} are missing")
+    return pattern.sub(lambda found: f"{found[1]}\n{part}\n\n{found[2]}", text)
+
+
+def pages() -> dict[Path, str]:
+    """Return every generated file and what it should hold."""
+    from reasonry.strategies import STRATEGIES
+
+    wanted = {DOCS / "strategies" / f"{name}.md": strategy_page(name) for name in STRATEGIES}
+    wanted[DOCS / "picture.svg"] = picture()
+    for page, parts in PARTS.items():
+        text = (DOCS / page).read_text("utf-8")
+        for name, part in parts.items():
+            text = filled(text, name, part())
+        wanted[DOCS / page] = text
+    return wanted
+
+
+def stale() -> list[Path]:
+    """Return the files that are not what they should be, and pages of strategies that are no more."""
+    wanted = pages()
+    different = [
+        path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text
+    ]
+    return different + [path for path in (DOCS / "strategies").glob("*.md") if path not in wanted]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write what is stale, or with --check only name it."""
+    parser = argparse.ArgumentParser(description="Write the generated parts of the docs.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit with 1 if something is stale"
+    )
+    check = parser.parse_args(arguments).check
+    wanted, found = pages(), stale()
+    for path in found:
+        sys.stdout.write(f"{'stale' if check else 'written'}: docs/{path.relative_to(DOCS)}\n")
+        if check:
+            continue
+        if path in wanted:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(wanted[path], "utf-8")
+        else:
+            path.unlink()
+    return 1 if check and found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

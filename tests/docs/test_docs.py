@@ -1,0 +1,194 @@
+"""The docs hold: examples run, links resolve, generated parts are fresh, nothing public is left out."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import unquote
+
+import pytest
+
+import reasonry
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted(DOCS.rglob("*.md")),
+]
+
+SETS_UP = {"README.md": 2, "CONTRIBUTING.md": 1}
+"""Blocks that set up a clone, first on their page; `.ci/run` runs those of the README."""
+
+FENCE = re.compile(r"^(`{3,})(\S*)[^\n]*\n(.*?)^\1`*[ ]*$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
+LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)\)")
+
+
+@cache
+def generator() -> ModuleType:
+    found = importlib.util.spec_from_file_location("generate_docs", DOCS / "generate.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, language: str) -> list[tuple[int, str]]:
+    """Return (line before it, text) of each block in a language."""
+    text = page.read_text("utf-8")
+    found = [one for one in FENCE.finditer(text) if one[2] == language]
+    return [(text.count("\n", 0, one.start(3)), one[3]) for one in found]
+
+
+def runs_in_a_shell(text: str) -> bool:
+    return re.search(r"^reasonry ", text, re.MULTILINE) is not None
+
+
+def at_their_lines(parts: list[tuple[int, str]]) -> str:
+    """Join blocks so that each stands at the line it has on its page, where tracebacks find it."""
+    script = ""
+    for before, text in parts:
+        script += "\n" * (before - script.count("\n")) + text
+    return script
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return an environment with a store of its own and no keys."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {
+        "PATH": programs,
+        "HOME": str(folder),
+        "REASONRY_STORE": str(folder / "store.db"),
+        "OLLAMA_HOST": "127.0.0.1:9",
+        "LANG": "C.UTF-8",
+    }
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=110, check=False
+    )
+
+
+WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
+WITH_SHELL = [page for page in PAGES if any(runs_in_a_shell(text) for _, text in blocks(page, "sh"))]
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
+def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    script = tmp_path / f"page_{page.stem.replace('-', '_')}.py"  # A bare name would hide a module.
+    script.write_text(at_their_lines(blocks(page, "python")), "utf-8")
+    done = run([sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", str(script)], tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Traceback" not in done.stderr
+    assert "ResourceWarning" not in done.stderr, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("page", WITH_SHELL, ids=name_of)
+def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    parts = [one for one in blocks(page, "sh")[SETS_UP.get(page.name, 0) :] if runs_in_a_shell(one[1])]
+    script = tmp_path / "commands.sh"
+    script.write_text(at_their_lines(parts), "utf-8")
+    done = run(["bash", "-euo", "pipefail", str(script)], tmp_path)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    assert "Traceback" not in done.stderr
+
+
+def test_the_blocks_that_set_up_a_clone_come_first_and_are_those() -> None:
+    for name, count in SETS_UP.items():
+        first = [text for _, text in blocks(ROOT / name, "sh")[:count]]
+        assert len(first) == count
+        assert all(text.startswith("python3 -m venv .boot") and text.count("\n") == 1 for text in first)
+
+
+def test_commands_in_code_blocks_are_commands_there_are() -> None:
+    known = {" ".join(tokens) for tokens in generator().commands()}
+    groups = {name.split(" ")[0] for name in known if " " in name}
+    for page in PAGES:
+        text = "\n".join(one[3] for one in FENCE.finditer(page.read_text("utf-8")) if one[2] in ("", "sh"))
+        for first, second in re.findall(r"^reasonry ([a-z]+)(?: +([a-z]+))?", text, re.MULTILINE):
+            name = f"{first} {second}" if first in groups else first
+            assert name in known, f"{name_of(page)}: reasonry {name}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors GitHub gives a page's headings."""
+    text = FENCE.sub("", page.read_text("utf-8"))
+    titles = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(text)]
+    return set(titles)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_links_of_a_page_resolve(page: Path) -> None:
+    for link in LINK.findall(FENCE.sub("", page.read_text("utf-8"))):
+        if link.startswith(("https://", "http://", "mailto:")):
+            continue
+        path, _, anchor = unquote(link).partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link} leads nowhere"
+        assert target.is_relative_to(ROOT), f"{link} leaves the project"
+        if anchor:
+            assert anchor in anchors(target), f"{link}: there is no such heading"
+
+
+def test_the_index_names_every_page() -> None:
+    index = (DOCS / "README.md").read_text("utf-8")
+    linked = {(DOCS / link).resolve() for link in LINK.findall(index) if "://" not in link}
+    assert {page for page in DOCS.rglob("*.md") if page.name != "README.md"} <= linked
+
+
+def test_no_generated_part_is_stale() -> None:
+    stale = [name_of(path) for path in generator().stale()]
+    assert not stale, "run: uv run python docs/generate.py"
+
+
+def test_generating_twice_gives_the_same() -> None:
+    assert generator().picture() == generator().picture()
+
+
+def test_markers_that_are_missing_are_an_error() -> None:
+    with pytest.raises(ValueError, match="markers of 'help'"):
+        generator().filled("# A page\n", "help", "text")
+
+
+def test_every_strategy_has_a_page() -> None:
+    assert {page.stem for page in (DOCS / "strategies").glob("*.md")} == set(reasonry.STRATEGIES)
+
+
+def test_every_command_has_a_section() -> None:
+    text = (DOCS / "command-line.md").read_text("utf-8")
+    sections = set(re.findall(r"^#{3,4} `reasonry ([a-z ]+)`$", text, re.MULTILINE))
+    assert sections == {" ".join(tokens) for tokens in generator().commands()}
+    assert "solve" in sections
+    assert "runs resume" in sections
+
+
+def test_every_public_name_is_explained() -> None:
+    text = "".join((DOCS / page).read_text("utf-8") for page in ("python.md", "agent-loops.md"))
+    assert not [name for name in reasonry.__all__ if not re.search(rf"\b{name}\b", text)]
+
+
+def test_every_error_code_and_limit_is_listed_with_the_runs() -> None:
+    from reasonry.surfaces.present import EXIT_CODES, LIMIT_REASONS
+
+    text = (DOCS / "runs.md").read_text("utf-8")
+    assert not [code for code in {*EXIT_CODES, *LIMIT_REASONS} if f"`{code}`" not in text]
+
+
+def test_every_form_of_a_model_is_in_the_models_page() -> None:
+    from reasonry.models.choose import FORMS
+
+    text = (DOCS / "models.md").read_text("utf-8")
+    assert not [form for form in FORMS if f"`{form.partition(' ')[0]}`" not in text]
