@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from fractions import Fraction
 from typing import Any
 
+import msgspec
 import pytest
 
-from reasonry.core.arithmetic import Puzzle, follow, read_puzzle
-from reasonry.core.effects import Ask
+from reasonry.core.arithmetic import Puzzle, check, follow, read_puzzle
+from reasonry.core.arithmetic import solve as known
+from reasonry.core.effects import Ask, Verify
+from reasonry.core.events import Event
+from reasonry.core.machine import advance, begin, wanted
+from reasonry.core.strategy import Outcome
 from reasonry.errors import ModelError
 from reasonry.models.offline import OfflineModel
 from reasonry.runtime.ports import Question
+from reasonry.strategies import STRATEGIES
+from reasonry.tools.verifiers import verifier_of_offline
 
 pytestmark = pytest.mark.anyio
 
@@ -65,11 +73,140 @@ async def test_the_answer_is_closed_only_where_the_path_arrives() -> None:
     assert (await ask(kind="answer", path=path[:2]))["answer"] is None
 
 
-@pytest.mark.parametrize("facts", [{}, {"kind": "propose", "problem": "What is love?", "path": []}])
+@pytest.mark.parametrize(
+    "facts", [{}, {"kind": "sample"}, {"kind": "propose", "problem": "What is love?", "path": []}]
+)
 async def test_anything_else_is_refused_with_a_sentence(facts: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="only solves number puzzles") as error:
         await ask(**facts)
     assert (error.value.code, error.value.retryable) == ("model_refused", False)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"kind": "propose", "path": "no list"},
+        {"kind": "propose", "count": 0},
+        {"kind": "propose", "count": "many"},
+        {"kind": "value", "thoughts": [1]},
+    ],
+)
+async def test_facts_that_do_not_fit_are_refused(facts: dict[str, Any]) -> None:
+    with pytest.raises(ModelError, match="cannot read this question") as error:
+        await ask(**facts)
+    assert error.value.code == "model_refused"
+
+
+async def test_a_plain_question_is_answered_outright() -> None:
+    form = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+    model = OfflineModel()
+    plain = Ask("in words", facts={"kind": "sample", "problem": PROBLEM}, form=form)
+    answer = json.loads((await model.answer(Question("e1", "any", plain))).text)["answer"]
+    puzzle = read_puzzle(PROBLEM)
+    assert puzzle is not None
+    assert check(answer, puzzle) == (True, "")
+    hopeless = Ask("in words", facts={"problem": "Use 1, 1, 1 and 1 to make 24"}, form=form)
+    with pytest.raises(ModelError, match="24 cannot be made from 1, 1, 1, 1"):
+        await model.answer(Question("e1", "any", hopeless))
+
+
+async def test_the_longest_puzzle_does_not_hold_up_other_work() -> None:
+    facts = {"kind": "propose", "problem": "make 99991 from 13 17 19 23 29 31", "count": 3, "steps_left": 3}
+    task = asyncio.create_task(OfflineModel().answer(Question("e1", "any", Ask("", facts=facts))))
+    turns = 0
+    while not task.done():
+        await asyncio.sleep(0.005)
+        turns += 1
+    thoughts = json.loads((await task).text)["thoughts"]
+    assert (len(thoughts), turns > 3) == (3, True)
+
+
+# -- through the machine
+
+
+async def solve(problem: str, *, verify: bool = False, **options: Any) -> Outcome:
+    model, verifier = OfflineModel(), verifier_of_offline(problem)
+    assert verifier is not None
+    strategy = STRATEGIES["tree_of_thoughts"]
+    step = begin(strategy, problem, msgspec.convert({"verify": verify, **options}, strategy.options))
+    while pending := wanted(step.snapshot):
+        one = pending[0]
+        if isinstance(one.effect, Ask):
+            event: Event = await model.answer(Question(one.id, one.stage, one.effect))
+        else:
+            assert isinstance(one.effect, Verify)
+            event = await verifier.verify(one.effect)
+        step = advance(strategy, step.snapshot, one.id, event)
+    assert step.snapshot.outcome is not None
+    return step.snapshot.outcome
+
+
+HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))
+
+
+@pytest.mark.parametrize("hand", HANDS[::30], ids=str)
+@pytest.mark.parametrize("verify", [False, True], ids=["bare", "verified"])
+async def test_a_search_solves_what_can_be_solved_and_answers_nothing_else(
+    hand: tuple[int, ...], verify: bool
+) -> None:
+    puzzle = Puzzle(tuple(map(Fraction, hand)), Fraction(24))
+    outcome = await solve(f"Use {', '.join(map(str, hand))} to make 24", verify=verify)
+    if known(puzzle) is None:
+        assert outcome.answer is None
+        assert outcome.reason
+    else:
+        assert outcome.answer is not None
+        assert check(outcome.answer, puzzle) == (True, "")
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        "make 7 from 3 and 4",
+        "Use 1 and 2 to make 1/2",
+        "Make -3 from 1 and 4",
+        "make 10 from 1 2 5",
+        "reach 100 with 2 3 5 7 11",
+        "make 1/7 from 1 1 2 3 5",
+        "make 952 from 25 50 75 100 3 6",
+        "make 100 from 1 2 3 4 5 6",
+        "Use 0.5, 3 and 4 to make 14",
+    ],
+)
+@pytest.mark.parametrize("verify", [False, True], ids=["bare", "verified"])
+async def test_puzzles_of_two_to_six_numbers_need_no_options(problem: str, verify: bool) -> None:
+    puzzle = read_puzzle(problem)
+    assert puzzle is not None
+    assert known(puzzle) is not None, "the puzzle of this test can be solved"
+    outcome = await solve(problem, verify=verify)
+    assert outcome.answer is not None
+    assert check(outcome.answer, puzzle) == (True, "")
+
+
+@pytest.mark.parametrize(
+    "problem", ["make 99 from 1 and 2", "make 1000 from 1 1 1", "make 99991 from 1 1 2 2 3 3"]
+)
+async def test_puzzles_that_cannot_be_solved_end_without_an_answer(problem: str) -> None:
+    outcome = await solve(problem, verify=True)
+    assert (outcome.answer, bool(outcome.reason)) == (None, True)
+    assert (await solve(problem)).answer is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_depth": 5},
+        {"max_depth": 1},
+        {"traversal_strategy": "dfs"},
+        {"traversal_strategy": "bfs", "beam_width": 5, "expand_width": 5, "branching_factor": 8},
+    ],
+)
+async def test_other_ways_to_search_solve_it_too(options: dict[str, Any]) -> None:
+    for problem in (PROBLEM, "make 100 from 1 2 3 4 5 6"):
+        puzzle = read_puzzle(problem)
+        assert puzzle is not None
+        outcome = await solve(problem, **options)
+        assert check(outcome.answer or "", puzzle) == (True, "")
 
 
 def test_it_says_what_it_serves() -> None:

@@ -1,7 +1,8 @@
-"""Scripts and recordings: played in order, refused with the line that is wrong."""
+"""Scripts: played in order, refused with the line that is wrong."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,6 @@ import pytest
 from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask
 from reasonry.errors import ModelError, UsageError
-from reasonry.models.recorded import RecordedModel, Recorder
 from reasonry.models.scripted import ScriptedModel
 from reasonry.runtime.ports import Question
 
@@ -56,6 +56,13 @@ async def test_rewinding_keeps_the_lines_of_what_was_not_answered() -> None:
     assert await texts(model, "a", "a") == ["1", "3"]
 
 
+async def test_rewinding_passes_over_errors_that_were_tried_again() -> None:
+    failing = {"stage": "a", "error": "provider_error", "retryable": True}
+    model = ScriptedModel.of(failing, failing, {"stage": "a", "reply": "1"}, {"stage": "a", "reply": "2"})
+    model.rewind([("a", True)])
+    assert await texts(model, "a") == ["2"]
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -65,7 +72,13 @@ async def test_rewinding_keeps_the_lines_of_what_was_not_answered() -> None:
         ('{"stage": "a", "reply": 1, "error": "x"}', "either"),
         ('{"stage": "a", "reply": 1, "nonsense": 2}', "nonsense"),
         ("[1]", "object"),
-        ("[" * 100_000, "line 2"),
+        ('{"stage": "a", "reply": ' + "[" * 100_000, "nested too deeply"),
+        ('{"stage": "a", "reply": 1, "usage": {"tokens": 2}}', "tokens"),
+        ('{"stage": "a", "reply": 1, "usage": {"calls": -1}}', "calls"),
+        ('{"stage": "a", "reply": 1, "usage": {"usd": "1"}}', "usd"),
+        ('{"stage": "a", "reply": 1, "delay_ms": -1}', "delay_ms"),
+        ('{"stage": "", "reply": 1}', "stage"),
+        ('{"stage": "a", "reply": "\ud800"}'.replace("\ud800", "\\ud800"), "line 2"),
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, line: str, why: str) -> None:
@@ -74,26 +87,44 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as error:
         ScriptedModel.open(str(path))
     assert error.value.details["line"] == 2
+    assert str(path) in error.value.message
+
+
+def test_a_broken_line_given_as_data_is_named() -> None:
+    with pytest.raises(UsageError, match="either `reply` or `error`") as error:
+        ScriptedModel.of({"stage": "a", "reply": 1}, {"stage": "a"})
+    assert error.value.details["line"] == 2
+
+
+async def test_only_line_feeds_part_lines(tmp_path: Path) -> None:
+    path = tmp_path / "script.jsonl"
+    path.write_bytes(
+        '\ufeff{"stage": "a", "reply": "one\u2028two\x85"}\r\n\n{"stage": "a", "reply": null}'.encode()
+    )
+    assert await texts(ScriptedModel.open(str(path)), "a", "a") == ["one\u2028two\x85", "null"]
+
+
+async def test_what_a_line_plays_is_handed_on() -> None:
+    model = ScriptedModel.of(
+        {"stage": "*", "reply": "x", "truncated": True, "delay_ms": 30},
+        {"stage": "*", "reply": "no", "refused": True},
+        {"stage": "*", "error": "rate_limited", "retryable": True, "message": "later"},
+    )
+    seen: list[str] = []
+    start = time.perf_counter()
+    first = await model.answer(question("a"), seen.append)
+    assert time.perf_counter() - start >= 0.03
+    second = await model.answer(question("a", sample=1))
+    assert (first.truncated, second.refused, seen) == (True, True, ["x"])
+    with pytest.raises(ModelError, match="later") as error:
+        await model.answer(question("a"))
+    assert error.value.retryable
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no\.jsonl"):
         ScriptedModel.open(str(tmp_path / "no.jsonl"))
+    with pytest.raises(UsageError, match="directory"):
+        ScriptedModel.open(str(tmp_path))
     with pytest.raises(UsageError, match="cannot be read"):
-        RecordedModel(str(tmp_path))
-    with pytest.raises(UsageError, match="cannot be written"):
-        Recorder(ScriptedModel.of(), str(tmp_path))
-
-
-async def test_a_recording_gives_the_same_answers_to_the_same_questions(tmp_path: Path) -> None:
-    path = str(tmp_path / "answers.jsonl")
-    script = ScriptedModel.of(*({"stage": "*", "reply": f"r{n}", "usage": {"usd": 0.5}} for n in range(3)))
-    recorder = Recorder(script, path)
-    asked = [question("a", "one"), question("a", "one", 1), question("a", "two")]
-    first = [(await recorder.answer(one)).text for one in asked]
-    await recorder.close()
-    again = RecordedModel(path)
-    assert [(await again.answer(one)).text for one in reversed(asked)] == first[::-1]
-    with pytest.raises(ModelError) as error:
-        await again.answer(question("a", "three"))
-    assert error.value.code == "script_exhausted"
+        ScriptedModel.open("a\0b")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from .term import Puzzle, Term, join, shown
@@ -83,6 +84,7 @@ class _Reader:
         return join(first, "/", Term(Fraction(below)), tight=True) if slash else first
 
 
+@lru_cache(maxsize=2_000)
 def parse(text: str, *, compact: bool = False) -> Term | None:
     """Return what an expression says, or None if it is none.
 

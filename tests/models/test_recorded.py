@@ -1,0 +1,125 @@
+"""Recordings: the same questions get the same answers again."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from reasonry.core.budget import Usage
+from reasonry.core.effects import Ask
+from reasonry.errors import ModelError, UsageError
+from reasonry.models.offline import OfflineModel
+from reasonry.models.recorded import RecordedModel, Recorder
+from reasonry.models.scripted import ScriptedModel
+from reasonry.runtime.ports import Model, Question
+
+pytestmark = pytest.mark.anyio
+
+
+def question(stage: str, prompt: str = "?", sample: int = 0, system: str = "") -> Question:
+    return Question("e1", stage, Ask(prompt, system, sample=sample))
+
+
+async def record(path: str, model: Model, *asked: Question) -> list[str]:
+    recorder = Recorder(model, path)
+    try:
+        return [(await recorder.answer(one)).text for one in asked]
+    finally:
+        await recorder.close()
+
+
+def script(*replies: str) -> ScriptedModel:
+    return ScriptedModel.of(*({"stage": "*", "reply": reply, "usage": {"usd": 0.5}} for reply in replies))
+
+
+async def test_a_recording_gives_the_same_answers_to_the_same_questions(tmp_path: Path) -> None:
+    path = str(tmp_path / "answers.jsonl")
+    asked = [
+        question("a", "one"),
+        question("a", "one", sample=1),
+        question("a", "two"),
+        question("b", "two"),
+        question("b", "two", system="s"),
+    ]
+    first = await record(path, script("r1", "r2", "r3", "r4", "r5"), *asked)
+    again = RecordedModel(path)
+    assert [(await again.answer(one)).text for one in reversed(asked)] == first[::-1]
+    with pytest.raises(ModelError) as error:
+        await again.answer(question("a", "three"))
+    assert (error.value.code, error.value.retryable) == ("script_exhausted", False)
+
+
+async def test_a_question_asked_again_gets_the_next_answer_and_then_the_last_for_good(tmp_path: Path) -> None:
+    path = str(tmp_path / "answers.jsonl")
+    await record(path, script("first", "second"), question("a"), question("a"))
+    again = RecordedModel(path)
+    assert [(await again.answer(question("a"))).text for _ in range(3)] == ["first", "second", "second"]
+
+
+async def test_everything_about_an_answer_is_kept(tmp_path: Path) -> None:
+    path = str(tmp_path / "answers.jsonl")
+    lines = ScriptedModel.of({"stage": "a", "reply": "x", "truncated": True, "usage": {"output_tokens": 7}})
+    await record(path, lines, question("a"))
+    seen: list[str] = []
+    answer = await RecordedModel(path).answer(question("a"), seen.append)
+    assert (answer.truncated, answer.usage, seen) == (True, Usage(output_tokens=7), ["x"])
+    puzzle = Question(
+        "e1", "a", Ask("make 3", facts={"kind": "answer", "problem": "make 3 from 1 and 2", "path": []})
+    )
+    await record(path, OfflineModel(), puzzle)
+    assert (await RecordedModel(path).answer(puzzle)).native is True
+
+
+async def test_a_recording_goes_on_after_a_line_that_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    await record(str(path), script("one"), question("a", "1"))
+    path.write_bytes(path.read_bytes() + b'{"stage": "a", "dig')
+    await record(str(path), script("two"), question("a", "2"))
+    assert len(path.read_bytes().splitlines()) == 3
+    with pytest.raises(UsageError, match="line 2 of the recording") as error:
+        RecordedModel(str(path))
+    assert error.value.details["line"] == 2
+
+
+async def test_a_recording_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    await record(str(path), script("secret"), question("a"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_a_failure_is_not_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    with pytest.raises(ModelError):
+        await record(str(path), script(), question("a"))
+    assert path.read_bytes() == b""
+
+
+async def test_a_recorder_hands_on_where_a_run_stands(tmp_path: Path) -> None:
+    recorder = Recorder(script("one", "two"), str(tmp_path / "answers.jsonl"))
+    recorder.rewind([("a", True)])
+    assert (await recorder.answer(question("a"))).text == "two"
+    await recorder.close()
+    plain = Recorder(OfflineModel(), str(tmp_path / "others.jsonl"))
+    plain.rewind([("a", True)])
+    await plain.close()
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        RecordedModel(str(tmp_path))
+    for path in (str(tmp_path), str(tmp_path / "no" / "such.jsonl"), "a\0b"):
+        with pytest.raises(UsageError, match="cannot be written"):
+            Recorder(ScriptedModel.of(), path)
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '{"stage": "a"}', '{"stage":"a","digest":"x","sample":0,"reply":5}']
+)
+def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(line, "utf-8")
+    with pytest.raises(UsageError, match="line 1 of the recording") as error:
+        RecordedModel(str(path))
+    assert error.value.details["line"] == 1
