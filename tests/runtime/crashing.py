@@ -1,0 +1,161 @@
+"""Processes that drive runs and are killed at a commit; forked from one that has everything loaded, so each is cheap.
+
+`python -m tests.runtime.crashing` takes jobs as JSON lines and answers each with a JSON line: the signal its process
+died of (0: none) and what it told before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from reasonry.app import App, Team
+from reasonry.core.budget import Budget
+from reasonry.runtime.policy import Policy
+from reasonry.runtime.ports import Line, RunRow, SessionRow
+from reasonry.stores.sqlite import SqliteStore
+from reasonry.strategies import STRATEGIES
+
+from .playing import LOOP
+
+ALL = {**STRATEGIES, "loop": LOOP}
+ROOT = Path(__file__).parents[2]
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A drive.
+
+    Args:
+        run_id: The run to resume; empty: a new one.
+        kill: Die right before or right after commit number so-and-so; None: live.
+    """
+
+    path: str
+    model: str
+    strategy: str = "loop"
+    options: dict[str, Any] = {}
+    budget: Budget = Budget()
+    run_id: str = ""
+    kill: tuple[int, str] | None = None
+    max_concurrency: int = 8
+
+
+class MortalStore(SqliteStore):
+    """Tells what was acknowledged, and kills its process at one of its commits."""
+
+    def __init__(self, job: Job, tell: int) -> None:
+        super().__init__(Path(job.path))
+        self.kill, self.tell, self.commits = job.kill, tell, 0
+
+    async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
+        self._perhaps_die("before")
+        await super().create_run(row, lines, session)
+        self._acknowledged(lines)
+
+    async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:
+        self._perhaps_die("before")
+        await super().append(run_id, lines, row)
+        self._acknowledged(lines)
+
+    def _perhaps_die(self, when: str) -> None:
+        self.commits += when == "before"
+        if self.kill == (self.commits, when):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _acknowledged(self, lines: Sequence[Line]) -> None:
+        self._perhaps_die("after")
+        tell(self.tell, acknowledged=[[line.seq, line.digest.hex()] for line in lines])
+
+
+def tell(pipe: int, **what: Any) -> None:
+    os.write(pipe, json.dumps(what).encode() + b"\n")
+
+
+async def drive(job: Job, pipe: int) -> None:
+    store = MortalStore(job, pipe)
+    async with App(store, Policy(max_concurrency=job.max_concurrency), strategies=ALL) as app:
+        if job.run_id:
+            result = await app.resume(job.run_id)
+        else:
+            strategy = ALL[job.strategy]
+            order, who = app.order("Use 4, 9, 10 and 13 to make 24", strategy, job.options, job.budget,
+                                   Team(model=job.model))  # fmt: skip
+            result = await app.solve(order, who)
+        tell(pipe, result=result.document())
+    await store.close()
+
+
+def perform(job: Job) -> dict[str, Any]:
+    """Fork, drive in the child, and return what it told."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        try:
+            asyncio.run(drive(job, writing))
+        except BaseException as error:
+            tell(writing, error=f"{type(error).__name__}: {error}")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        rows = [json.loads(row) for row in pipe.read().splitlines()]
+    _, status = os.waitpid(child, 0)
+    told: dict[str, Any] = {"signal": status & 0x7F, "acknowledged": []}
+    for row in rows:
+        told["acknowledged"] += row.pop("acknowledged", [])
+        told |= row
+    return told
+
+
+class Nursery:
+    """The process that forks the others; a context manager."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.runtime.crashing"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+    def perform(self, job: Job) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(msgspec.json.encode(job) + b"\n")
+        self._process.stdin.flush()
+        told = json.loads(self._process.stdout.readline())
+        assert "error" not in told, told["error"]
+        return told
+
+
+def load() -> None:
+    """Import what a drive needs, so that its children need not."""
+    for name in ("models.openai_compatible", "models.local_ollama", "models.prices", "tools.verifiers"):
+        import_module(f"reasonry.{name}")
+    import_module("pysqlite3.dbapi2")
+
+
+if __name__ == "__main__":
+    load()
+    for line in sys.stdin.buffer:
+        sys.stdout.write(json.dumps(perform(msgspec.json.decode(line, type=Job))) + "\n")
+        sys.stdout.flush()

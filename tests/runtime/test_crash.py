@@ -1,0 +1,211 @@
+"""Killed at every commit of a run, a process loses nothing acknowledged, and no recorded answer is asked for again.
+
+The calls go over real HTTP to a server in a process of its own, which counts them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from reasonry.app import App
+from reasonry.core.budget import Budget
+from reasonry.core.effects import Ask
+from reasonry.core.machine import Pending
+from reasonry.testing import Fault, ServerProcess
+
+from .crashing import ALL, Job, Nursery
+
+pytestmark = pytest.mark.slow
+
+Prompts = Counter[str]
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as nursery:
+        yield nursery
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerProcess]:
+    with ServerProcess(brain="game24") as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one: what a killed process leaves behind is the same, only sooner."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with TemporaryDirectory(dir=memory) as name:
+        yield Path(name)
+
+
+def asked_at(server: ServerProcess) -> Prompts:
+    return Counter("\n\n".join(one["content"] for one in body["messages"]) for body in server.bodies)
+
+
+def prompts(pending: tuple[Pending, ...]) -> Prompts:
+    asks = [one.effect for one in pending if isinstance(one.effect, Ask)]
+    return Counter(f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt for ask in asks)
+
+
+def look(path: str, run_id: str) -> dict[str, Any]:
+    """Return all that a store says of a run."""
+
+    async def work() -> dict[str, Any]:
+        async with App(path, strategies=ALL) as app:
+            trace = await app.engine.trace(run_id)
+            _, run, _ = await app.engine.read(run_id)
+            shown = await app.sessions().get({"sessionId": trace["session_id"], "limit": 500})
+            return {
+                "trace": trace,
+                "wanted": run.wanted,
+                "lines": [[line.seq, line.digest.hex()] for line in await app.store.lines(run_id)],
+                "replay": (await app.engine.replay(run_id))["replay"],
+                "session": [one["thought"] for one in shown["thoughts"]],
+                "rows": await app.store.runs(),
+            }
+
+    return asyncio.run(work())
+
+
+def only_run(path: str) -> str | None:
+    async def work() -> str | None:
+        async with App(path, strategies=ALL) as app:
+            rows, sessions = await app.store.runs(), await app.store.sessions()
+            assert [one.run_id for one in sessions] == [one.run_id for one in rows]
+            return rows[0].run_id if rows else None
+
+    return asyncio.run(work())
+
+
+def record(trace: dict[str, Any]) -> dict[str, Any]:
+    """Return what must be the same however often a run was interrupted."""
+    same = (
+        "answer",
+        "status",
+        "termination",
+        "path",
+        "questions",
+        "thoughts",
+        "rounds",
+        "best",
+        "candidates",
+    )
+    return {name: trace[name] for name in same}
+
+
+def killed(nursery: Nursery, server: ServerProcess, job: Job, whole: dict[str, Any]) -> int | None:
+    """Kill a run at one commit, resume it, and compare.
+
+    Returns:
+        How many answers the run waited for; None: it ended before that commit.
+    """
+    server.reset()
+    told = nursery.perform(job)
+    if told["signal"] == 0:
+        return None
+    assert told["signal"] == 9
+    run_id = only_run(job.path)
+    if run_id is None:
+        assert told["acknowledged"] == []
+        assert server.stats()["requests"] == 0
+        return 0
+    before = look(job.path, run_id)
+    assert before["lines"][: len(told["acknowledged"])] == told["acknowledged"]
+    if before["wanted"]:
+        assert before["trace"]["status"] == "active"
+    result = nursery.perform(replace(job, run_id=run_id, kill=None))["result"]
+    after = look(job.path, run_id)
+    assert record(after["trace"]) == record(whole)
+    assert result["answer"] == whole["answer"]
+    assert after["lines"][: len(before["lines"])] == before["lines"]
+    assert after["replay"]["identical"] is True
+    assert after["session"] == [one["text"] for one in whole["thoughts"]]
+    once = Counter(one["prompt"] for one in whole["questions"])
+    asked = asked_at(server)
+    assert asked >= once
+    assert asked <= once + prompts(before["wanted"])
+    if job.budget.calls is not None:
+        assert asked.total() <= result["usage"]["calls"] <= job.budget.calls
+    return len(before["wanted"])
+
+
+def everywhere(
+    nursery: Nursery, server: ServerProcess, job: Job, folder: Path
+) -> tuple[dict[str, Any], list[int]]:
+    """Kill a run before and after each of its commits.
+
+    Returns:
+        The undisturbed run, and for each kill how many answers were waited for.
+    """
+    server.reset()
+    undisturbed = replace(job, path=str(folder / "whole.db"))
+    result = nursery.perform(undisturbed)["result"]
+    assert server.stats()["requests"] == result["usage"]["calls"]
+    whole = look(undisturbed.path, result["run_id"])["trace"]
+    kills: list[int] = []
+    for when in ("before", "after"):
+        number = 1
+        while (waiting := killed(nursery, server, at(job, folder, number, when), whole)) is not None:
+            kills.append(waiting)
+            number += 1
+            assert number < 200
+    return whole, kills
+
+
+def at(job: Job, folder: Path, number: int, when: str) -> Job:
+    return replace(job, path=str(folder / f"{when}{number}.db"), kill=(number, when))
+
+
+def test_a_run_of_twenty_steps_survives_a_kill_at_every_commit(
+    nursery: Nursery, server: ServerProcess, folder: Path
+) -> None:
+    job = Job(path="", model=server.model, options={"steps": 20})
+    whole, kills = everywhere(nursery, server, job, folder)
+    assert (whole["status"], whole["usage"]["calls"], len(whole["events"])) == ("done", 20, 20)
+    # One commit accepts the run, one takes each answer.
+    assert len(kills) == 2 * 21
+
+
+def test_with_a_limit_each_call_is_on_disk_before_it_goes_out_and_that_survives_too(
+    nursery: Nursery, server: ServerProcess, folder: Path
+) -> None:
+    job = Job(path="", model=server.model, options={"steps": 4}, budget=Budget(calls=100))
+    whole, kills = everywhere(nursery, server, job, folder)
+    assert whole["usage"]["calls"] == 4
+    assert len(kills) == 2 * (1 + 2 * 4)
+
+
+FAN_OUTS: list[tuple[str, dict[str, Any]]] = [
+    ("self_consistency", {"samples": 12, "window": 6, "stop": "full"}),
+    ("tree_of_thoughts", {"expand_width": 3, "samples_per_evaluation": 2, "traversal_strategy": "bfs"}),
+]
+
+
+@pytest.mark.parametrize(("strategy", "options"), FAN_OUTS, ids=[one[0] for one in FAN_OUTS])
+def test_several_calls_in_flight_survive_a_kill_at_every_commit(
+    nursery: Nursery, folder: Path, strategy: str, options: dict[str, Any]
+) -> None:
+    # Every other reply comes later, so that a round's answers land in several commits.
+    late = Fault(kind="no_usage", every=2, delay_ms=10)
+    with ServerProcess(
+        brain="game24" if strategy == "tree_of_thoughts" else "form", faults=(late,)
+    ) as server:
+        job = Job(path="", model=server.model, strategy=strategy, options=options)
+        whole, kills = everywhere(nursery, server, job, folder)
+        assert whole["status"] == "done"
+        assert len(kills) >= 8
+        assert max(kills) > 3
