@@ -65,8 +65,9 @@ def _options(options: Sequence[Schema]) -> str:
 
 
 def _default(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return "none" if value in (None, [], {}, "") and not isinstance(value, bool) else f"`{text}`"
+    if value is None or (isinstance(value, str | list | tuple | dict) and not value):
+        return "none"
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 
 def _cell(text: str) -> str:
@@ -236,11 +237,17 @@ def picture() -> str:
     budget = Budget(calls=20)
     live = Live("offline", "", budget)
     live.console = Console(
-        file=io.StringIO(), record=True, width=78, force_terminal=True, color_system="truecolor"
+        file=io.StringIO(),
+        record=True,
+        width=84,
+        height=40,
+        force_terminal=True,
+        color_system="truecolor",
+        no_color=False,
     )
     result = solve_sync(PUZZLE, model="offline", store="memory", budget=budget, observer=live)
     # A run has another id and takes another time each time.
-    live.run_id, live.since = "0195f3a2", time.monotonic()
+    live.run_id, live.since = "0195f3a2-5c1e-7000-8a4b-2d1f6e9c0b37", time.monotonic()
     live.console.print(Text(f'$ reasonry solve "{PUZZLE}" --model offline --max-calls 20', style="bold"))
     live.console.print(live.draw())
     live.console.print(Text(str(result.answer), style="bold green"))

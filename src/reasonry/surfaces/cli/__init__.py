@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 from ...errors import ReasonryError, UsageError
 from .. import present
@@ -18,6 +18,8 @@ app = App(
     name="reasonry",
     help="Reasoning strategies of the literature as durable, inspectable state machines.",
     help_flags=["--help", "-h"],
+    # An option that is off or empty needs no words about it, and no `--no-…` or `--empty-…` beside it.
+    default_parameter=Parameter(negative=(), show_default=lambda value: value or None),
 )
 app.command(f"{_HERE}.solve:solve", name="solve", help="Solve a problem with a strategy and a model.")
 app.command(f"{_HERE}.strategies:strategies", name="strategies", help="Show the strategies, or one of them.")
