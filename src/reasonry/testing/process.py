@@ -16,7 +16,8 @@ class ServerProcess:
     """A `ModelServer` in another process; a context manager with the same face, but no `reply` function.
 
     Args:
-        brain: `form` (data that fits the request's form) or `game24` (plays number puzzles).
+        brain: `form` (data that fits the request's form), `game24` (plays number puzzles), or a function of your own
+            as `FILE.py:NAME`.
         settings: Those of `Behaviour`.
 
     Attributes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8124, help="0 takes a free one (default: 8124)")
     parser.add_argument("--latency-ms", type=float, help="from request to reply (default: 0)")
     parser.add_argument(
-        "--brain", choices=("form", "game24"), default="form", help="who answers (default: form)"
+        "--brain", default="form", help="who answers: form, game24, or FILE.py:NAME (default: form)"
     )
     parser.add_argument(
         "--behaviour", type=Path, metavar="FILE", help="settings as JSON: replies, rules, faults, …"
@@ -58,9 +59,17 @@ def _behaviour(file: Path | None, latency_ms: float | None) -> Behaviour:
 def _reply(brain: str) -> Reply | None:
     if brain == "form":
         return None
-    from .game24 import play
+    if brain == "game24":
+        from .game24 import play
 
-    return play
+        return play
+    path, colon, name = brain.rpartition(":")
+    if not colon or not path.endswith(".py"):
+        raise ValueError(f"--brain takes form, game24 or FILE.py:NAME, not {brain!r}")
+    found = runpy.run_path(path).get(name)
+    if not callable(found):
+        raise ValueError(f"{path} has no function {name!r}")
+    return found
 
 
 if __name__ == "__main__":
