@@ -81,6 +81,8 @@ def _again(state: State, thought: Thought) -> Move:
 
 
 def _close(state: State, *thoughts: Thought) -> Move:
+    if is_broke(state):
+        state = stopped(state, "cost_limit", COST_LIMIT)
     assert state.ended is not None, "set before the run closes"
     reason, detail = state.ended
     if state.accepted or (reason == "cost_limit" and not is_broke(state)):

@@ -9,7 +9,7 @@ any tool       convert → run → judge
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import Any, Literal
 
 import msgspec
@@ -26,7 +26,10 @@ BUILT_IN = ("knowledge", "logic_kernel", "py_executor")
 PASSED_THROUGH = ("py_executor",)
 RETRIEVER, CHECKER = "knowledge", "check_claim"
 
-_PIECE = re.compile(r"[^\n.!?;]{12,}")
+SHORTEST_QUOTE = 8
+"""Characters; shorter texts are words that a reason may need."""
+
+_SENTENCE = re.compile(r"[^\n.!?;]+")
 
 
 class Task(Struct, frozen=True, omit_defaults=True):
@@ -154,20 +157,25 @@ def skipped(task: Task, reason: str) -> Task:
 
 def setback(task: Task) -> str:
     """Say what became of a task without a word of its result."""
-    reason = (
-        task.reason if task.status != "REJECTED" else without_quotes(task.reason, evidence_text(task.result))
-    )
+    reason = task.reason if task.status != "REJECTED" else without_quotes(task.reason, task.result)
     return f'- {task.resource_name}, "{task.task_query}": {task.status.lower()}: {reason}'
 
 
-def without_quotes(reason: str, text: str) -> str:
-    """Return a reason without what it quotes, to the letter, of a text."""
-    plain = text.replace('\\"', '"').replace("\\n", "\n")
-    pieces = {piece.strip(' \t"{}[],:') for source in (text, plain) for piece in _PIECE.findall(source)}
-    for piece in sorted({text.strip(), *pieces}, key=lambda piece: -len(piece)):
-        if len(piece) >= 8:
+def without_quotes(reason: str, result: Any) -> str:
+    """Return a reason without the sentences of a result that it quotes."""
+    quoted = {piece.strip() for text in _texts(result) for piece in (text, *_SENTENCE.findall(text))}
+    for piece in sorted(quoted, key=len, reverse=True):
+        if len(piece) >= SHORTEST_QUOTE:
             reason = reason.replace(piece, "[…]")
     return reason
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def _execution_fault(value: Any) -> str | None:

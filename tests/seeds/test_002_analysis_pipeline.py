@@ -1,0 +1,338 @@
+"""Seed 002, "Pipeline Stage Overview" and on: what it says, quoted, and that it is so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from reasonry.core.effects import CallTool
+from reasonry.core.events import Failed
+from reasonry.core.toolcard import ToolCard
+from reasonry.strategies import resolve
+from reasonry.strategies.analysis.forms import MAX_TASKS, TASKS
+from reasonry.strategies.analysis.tasks import PASSED_THROUGH
+
+from ..strategies.analysing import QUERY, USUAL, Desk, analyse, asked, plan, statuses
+from ..strategies.walking import walk
+
+PIPELINE = resolve("pipeline")
+REJECTED = {"quality": "REJECTED", "reason": "unsupported"}
+ON = {
+    "continue_iterations": True,
+    "quality_summary": "speed was not addressed",
+    "decision_rationale": "a gap",
+    "recommendations_for_next_iteration": "measure speed",
+}
+
+
+def seed_example(**options: Any) -> Any:
+    """The seed's own example: "Is Python or JavaScript better for building a web scraper?"."""
+    script = {
+        "complexity_analysis": {
+            "complexity_level": "moderate",
+            "dimensions": ["Language features", "library ecosystem", "performance", "ease of use"],
+            "key_challenges": ["both are good at it"],
+            "sequential_dependencies": ["knowledge before comparison"],
+            "iteration_strategy": "one pass",
+        },
+        "plan_generation": [
+            plan(
+                "Compare libraries",
+                ("logic_kernel", "Analyze syntax"),
+                ("py_executor", "Evaluate performance"),
+            ),
+            plan("Python web scraping", "JavaScript web scraping", ("logic_kernel", "Compare and recommend")),
+            plan("Deep dive Python", "Deep dive JavaScript", ("logic_kernel", "Side-by-side")),
+        ],
+        "plan_evaluation": [{"overall_score": score, "reason": "scored"} for score in (78, 85, 72)],
+        "iteration_decision": {
+            "continue_iterations": False,
+            "quality_summary": "Good coverage of both languages",
+            "decision_rationale": "Proceed to synthesis",
+            "recommendations_for_next_iteration": "",
+        },
+    }
+    given = {"focused_answer_type": "choice: Python | JavaScript", **options}
+    return walk(PIPELINE, QUERY, Desk(script).answer, given)
+
+
+def test_the_pipeline_flow_example() -> None:
+    walked = seed_example()
+    document = walked.outcome.document
+    assert document["complexity"]["complexity_level"] == "moderate"
+    assert len(document["complexity"]["dimensions"]) == 4
+    assert [one["overall_score"] for one in document["plans"]] == [78, 85, 72]
+    assert document["selected_plan"]["number"] == 2
+    assert [(task["query"], task["status"]) for task in document["tasks"]] == [
+        ("Python web scraping", "ACCEPTED"),
+        ("JavaScript web scraping", "ACCEPTED"),
+        ("Compare and recommend", "ACCEPTED"),
+    ]
+    assert document["iterations"][0]["decision"]["quality_summary"] == "Good coverage of both languages"
+    assert document["focused_answer"] == {"type": "choice: Python | JavaScript", "value": "Python"}
+    assert walked.outcome.answer == "Python"
+
+
+def test_the_stages_come_in_the_order_of_the_overview() -> None:
+    walked = seed_example()
+    order = list(dict.fromkeys(stage for edge in walked.edges for stage in edge))
+    assert order == [
+        "problem_reception",
+        "complexity_analysis",
+        "plan_generation",
+        "plan_evaluation",
+        "query_conversion",
+        "task_execution",
+        "quality_evaluation",
+        "iteration_decision",
+        "synthesis",
+        "focused_answer",
+        "final_response",
+    ]
+
+
+def test_analyze_the_incoming_query_to_understand_its_complexity_before_generating_plans() -> None:
+    assert [one.stage for one in seed_example().performed][:2] == ["complexity_analysis", "plan_generation"]
+
+
+@pytest.mark.parametrize(
+    ("level", "tasks"),
+    [("straightforward", (2, 3)), ("moderate", (3, 4)), ("complex", (4, 5)), ("highly_complex", (5, 6))],
+)
+def test_level_and_typical_tasks(level: str, tasks: tuple[int, int]) -> None:
+    assert TASKS[level] == tasks
+    walked = analyse({"complexity_analysis": {**USUAL["complexity_analysis"], "complexity_level": level}})
+    assert f"{tasks[0]} to {tasks[1]} tasks" in asked(walked, "plan_generation")[0].prompt
+
+
+def test_what_gets_analyzed() -> None:
+    walked = analyse()
+    prompt = asked(walked, "complexity_analysis")[0].prompt
+    for field in ("dimensions", "key_challenges", "sequential_dependencies", "iteration_strategy"):
+        assert field in prompt
+        assert walked.outcome.document["complexity"][field]
+
+
+def test_errors_from_previous_iterations_what_went_wrong_before() -> None:
+    walked = analyse({"quality_evaluation": [REJECTED], "iteration_decision": [ON]})
+    first, second = asked(walked, "complexity_analysis")
+    assert "unsupported" not in first.prompt
+    assert "unsupported" in second.prompt
+
+
+def test_generate_multiple_candidate_plans_1_to_5_default_3() -> None:
+    assert len(asked(seed_example(), "plan_generation")) == 3
+    schema = {one.name: one for one in msgspec.structs.fields(PIPELINE.options)}
+    assert schema["candidate_plans"].default == 3
+
+
+def test_every_task_specifies_resource_name_and_task_query() -> None:
+    for task in seed_example().outcome.document["selected_plan"]["tasks"]:
+        assert set(task) == {"resource_name", "task_query"}
+
+
+def test_maximum_tasks_24_per_plan_safety_limit() -> None:
+    assert MAX_TASKS == 24
+    most = [f"task {n}" for n in range(24)]
+    walked = analyse({"plan_generation": plan(*most)})
+    assert len(statuses(walked)) == 24
+    walked = analyse({"plan_generation": [plan(*most, "one more")]})
+    assert len(asked(walked, "plan_generation")) == 2
+
+
+def test_when_multiple_plans_exist_evaluate_and_select_the_best_one() -> None:
+    assert len(asked(seed_example(), "plan_evaluation")) == 3
+    assert not asked(analyse(candidate_plans=1), "plan_evaluation")
+
+
+def test_max_of_the_evaluations_takes_the_first_of_equals() -> None:
+    script = {
+        "plan_generation": [plan("a"), plan("b"), plan("c")],
+        "plan_evaluation": [{"overall_score": 80}] * 3,
+    }
+    assert analyse(script, candidate_plans=3).outcome.document["selected_plan"]["number"] == 1
+
+
+def test_the_evaluation_criteria() -> None:
+    prompt = asked(seed_example(), "plan_evaluation")[0].prompt
+    for criterion in ("right resource", "order", "covered", "carried out"):
+        assert criterion in prompt
+
+
+def test_execute_tasks_sequentially_with_immediate_quality_evaluation() -> None:
+    stages = [one.stage for one in seed_example().performed]
+    start = stages.index("query_conversion")
+    assert stages[start : start + 9] == ["query_conversion", "task_execution", "quality_evaluation"] * 3
+
+
+def test_sequential_execution_sends_requests_one_at_a_time_with_a_prefix_to_be_cached() -> None:
+    walked = seed_example()
+    assert len({one.system for one in walked.asks}) == 1
+    prompts = [one.prompt for one in asked(walked, "quality_evaluation")]
+    history = prompts[0].partition("A task was carried out")[0]
+    assert all(prompt.startswith(history) for prompt in prompts)
+
+
+def test_accepted_write_to_analysis_history_rejected_log_reason_skip_writing_next_task() -> None:
+    walked = analyse(
+        {
+            "plan_generation": plan("first", "second", "third"),
+            "knowledge": [
+                {"answer": "an accepted finding", "confidence": 1},
+                {"answer": "a rejected finding", "confidence": 1},
+            ],
+            "quality_evaluation": [None, REJECTED],
+        }
+    )
+    assert statuses(walked) == ["ACCEPTED", "REJECTED", "ACCEPTED"]
+    third = asked(walked, "task_execution")[2].prompt
+    assert "an accepted finding" in third
+    assert "a rejected finding" not in third
+    synthesis = asked(walked, "synthesis")[0].prompt
+    assert "an accepted finding" in synthesis
+    assert "a rejected finding" not in synthesis
+    assert walked.outcome.document["tasks"][1]["reason"] == "unsupported"
+
+
+def test_passthrough_tools_receive_task_queries_directly() -> None:
+    assert set(PASSED_THROUGH) == {"py_executor"}
+    walked = analyse(
+        {"plan_generation": plan(("py_executor", "sum the primes below 100"))},
+        {"py_executor": [{"status": "ok", "value": 1060}]},
+        tools=(ToolCard("py_executor"),),
+    )
+    assert not asked(walked, "query_conversion")
+    assert "sum the primes below 100" in asked(walked, "task_execution")[0].prompt
+
+
+def test_decision_factors() -> None:
+    walked = seed_example()
+    prompt = asked(walked, "iteration_decision")[0].prompt
+    fields = [
+        "continue_iterations",
+        "quality_summary",
+        "decision_rationale",
+        "recommendations_for_next_iteration",
+    ]
+    for field in fields:
+        assert field in prompt
+    assert list(walked.outcome.document["iterations"][0]["decision"]) == fields
+
+
+def test_max_iterations_is_a_hard_limit_never_exceeded() -> None:
+    for most in range(1, 6):
+        walked = analyse({"iteration_decision": [ON] * 9}, max_iterations=most)
+        assert len(walked.outcome.document["iterations"]) == most
+        assert walked.outcome.reason == "max_iterations"
+
+
+def test_min_iterations_before_termination_allowed_if_enforced() -> None:
+    given = {"min_iterations": 3, "max_iterations": 4}
+    assert len(analyse(**given, enforce_iterations=True).outcome.document["iterations"]) == 3
+    assert len(analyse(**given, enforce_iterations=False).outcome.document["iterations"]) == 1
+
+
+def test_execution_retry_limit_max_retries_after_failures_before_giving_up() -> None:
+    card = ToolCard("py_executor")
+    for limit in (0, 2):
+        walked = analyse(
+            {"plan_generation": plan(("py_executor", "x"), "y")},
+            {"py_executor": [Failed("tool_error", "crashed")] * 9},
+            tools=(card,),
+            execution_retry_limit=limit,
+        )
+        assert len([one for one in walked.performed if isinstance(one.effect, CallTool)]) == limit + 1
+        assert statuses(walked) == ["FAILED", "ACCEPTED"]
+
+
+def test_in_iteration_2_the_system_sees_accepted_results_feedback_and_errors() -> None:
+    walked = analyse(
+        {
+            "knowledge": [{"answer": "an accepted finding", "confidence": 1}],
+            "quality_evaluation": [None, REJECTED],
+            "iteration_decision": [ON],
+        }
+    )
+    for stage in ("complexity_analysis", "plan_generation"):
+        prompt = asked(walked, stage)[1].prompt
+        assert "an accepted finding" in prompt
+        assert "speed was not addressed" in prompt
+        assert "measure speed" in prompt
+        assert "unsupported" in prompt
+
+
+def test_new_plan_generation_in_each_iteration() -> None:
+    walked = analyse({"iteration_decision": [ON], "plan_generation": [plan("first"), plan("second")]})
+    assert [task["query"] for task in walked.outcome.document["tasks"]] == ["first", "second"]
+
+
+def test_synthesis_has_query_context_all_accepted_results_complexity_and_feedback() -> None:
+    walked = analyse(
+        {
+            "knowledge": [{"answer": f"finding {n}", "confidence": 1} for n in range(4)],
+            "iteration_decision": [ON],
+        },
+        context="for a small team",
+    )
+    prompt = asked(walked, "synthesis")[0].prompt
+    expected = [QUERY, "for a small team", "Complexity, iteration 1: moderate", "speed was not addressed"]
+    for part in [*expected, *(f"finding {n}" for n in range(4))]:
+        assert part in prompt
+
+
+def test_outputs_generated() -> None:
+    document = analyse().outcome.document
+    assert document["synthesis"]["answer"]
+    assert document["synthesis"]["key_findings"]
+    for name in ("final_answer", "title", "headline"):
+        assert document[name]
+
+
+def test_image_caption_if_image_generation_is_enabled() -> None:
+    script = {"synthesis": {**USUAL["synthesis"], "image_caption": "a spider"}}
+    assert analyse(script).outcome.document["image_caption"] is None
+    assert analyse(script, image=True).outcome.document["image_caption"] == "a spider"
+
+
+def test_the_last_stage_only_runs_if_the_type_is_something_other_than_none() -> None:
+    assert not asked(analyse(focused_answer_type="none"), "focused_answer")
+    assert asked(seed_example(), "focused_answer")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("yes/no", ["Yes", "No"]),
+        ("true/false", ["True", "False"]),
+        ("good/bad", ["Good", "Bad"]),
+        ("high/low", ["High", "Low"]),
+        ("accepted/rejected", ["Accepted", "Rejected"]),
+        ("yes/maybe/no", ["Yes", "Maybe", "No"]),
+        ("good/neutral/bad", ["Good", "Neutral", "Bad"]),
+        ("high/medium/low", ["High", "Medium", "Low"]),
+    ],
+)
+def test_supported_answer_types(kind: str, words: list[str]) -> None:
+    for word in words:
+        walked = analyse({"focused_answer": {"value": word.lower()}}, focused_answer_type=kind)
+        assert walked.outcome.answer == word
+        assert walked.outcome.document["focused_answer"] == {"type": kind, "value": word}
+
+
+def test_number_is_a_numeric_value() -> None:
+    walked = analyse({"focused_answer": {"value": 49.9}}, focused_answer_type="number")
+    assert json.loads(json.dumps(walked.outcome.document["focused_answer"]))["value"] == 49.9
+    assert walked.outcome.answer == "49.9"
+
+
+def test_use_max_iterations_and_cost_limit_to_control_the_trade_off() -> None:
+    script = {"iteration_decision": [ON] * 9}
+    calls = [len(analyse(script, max_iterations=most).asks) for most in (1, 2, 3)]
+    assert calls == sorted(set(calls))
+    limited = analyse(script, usd=0.01, cost_limit=0.12, max_iterations=5)
+    assert len(limited.asks) <= 12
+    assert limited.outcome.reason == "cost_limit"
+    assert limited.outcome.answer == "Python."

@@ -1,0 +1,782 @@
+"""The analysis pipeline: every rule of every stage, played through."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasonry.core.effects import Ask, CallTool
+from reasonry.core.events import Answered, Failed
+from reasonry.core.machine import advance, begin, wanted
+from reasonry.core.options import read_options
+from reasonry.core.toolcard import ToolCard
+from reasonry.errors import UsageError
+from reasonry.strategies import resolve
+from reasonry.strategies.analysis import ANALYSIS
+from reasonry.strategies.analysis.focus import TYPES, WORDS, focus_of
+from reasonry.strategies.analysis.tasks import without_quotes
+
+from .analysing import QUERY, USUAL, Desk, analyse, asked, plan, statuses
+from .walking import walk
+
+REJECTED = {"quality": "REJECTED", "reason": "made up"}
+ACCEPTED = {"quality": "ACCEPTED", "reason": "sound"}
+ON = {**USUAL["iteration_decision"], "continue_iterations": True, "quality_summary": "speed is still open"}
+OFF = USUAL["iteration_decision"]
+CODE_TOOL = ToolCard("py_executor", "Monty, no imports.")
+CHECKER = ToolCard(
+    "check_claim", "Checks a claim.", {"type": "object", "properties": {"claim": {"type": "string"}}}
+)
+SEARCH = ToolCard(
+    "search",
+    "Searches.",
+    {"type": "object", "properties": {"q": {"type": "string"}, "n": {"type": "integer"}}, "required": ["q"]},
+)
+
+
+# -- stage 1
+
+
+def test_complexity_can_be_switched_off() -> None:
+    walked = analyse(complexity_analysis=False)
+    assert ("problem_reception", "plan_generation") in walked.edges
+    assert not asked(walked, "complexity_analysis")
+    assert walked.outcome.document["complexity"] is None
+    assert "2 to 6 tasks" in asked(walked, "plan_generation")[0].prompt
+
+
+@pytest.mark.parametrize(
+    ("level", "range"),
+    [
+        ("straightforward", "2 to 3 tasks"),
+        ("moderate", "3 to 4 tasks"),
+        ("complex", "4 to 5 tasks"),
+        ("highly_complex", "5 to 6 tasks"),
+    ],
+)
+def test_the_level_says_how_many_tasks_a_plan_should_have(level: str, range: str) -> None:
+    walked = analyse({"complexity_analysis": {**USUAL["complexity_analysis"], "complexity_level": level}})
+    assert range in asked(walked, "plan_generation")[0].prompt
+    assert walked.outcome.document["complexity"]["complexity_level"] == level
+
+
+def test_an_unknown_level_is_asked_for_again() -> None:
+    walked = analyse({"complexity_analysis": [{"complexity_level": "hard"}]})
+    assert len(asked(walked, "complexity_analysis")) == 2
+    assert walked.snapshot.status == "done"
+
+
+# -- stage 2
+
+
+def test_candidate_plans_are_asked_for_side_by_side() -> None:
+    for count in range(1, 6):
+        step = begin(
+            ANALYSIS, QUERY, read_options(ANALYSIS, {"candidate_plans": count, "complexity_analysis": False})
+        )
+        assert [one.effect.sample for one in step.effects if isinstance(one.effect, Ask)] == list(
+            range(count)
+        )
+        assert len({one.effect.prompt for one in step.effects if isinstance(one.effect, Ask)}) == count
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (
+            plan(("web", "look")),
+            "there is no tool 'web'; the tools are: knowledge, logic_kernel, py_executor",
+        ),
+        (plan(), "tasks"),
+        (plan(*["again"] * 25), "24"),
+        (plan("  "), "task_query is empty"),
+        (plan(("knowledge", "x", [1])), "earlier tasks only"),
+        ("no JSON at all", "no JSON object"),
+    ],
+)
+def test_a_plan_that_cannot_be_used_is_asked_for_again_with_the_reason_and_then_dropped(
+    broken: Any, reason: str
+) -> None:
+    walked = analyse({"plan_generation": [broken]})
+    assert reason in asked(walked, "plan_generation")[1].prompt
+    assert walked.snapshot.status == "done"
+
+    good = plan("only this one")
+    walked = analyse({"plan_generation": [broken, broken, broken, good]}, candidate_plans=2)
+    assert walked.snapshot.status == "done"
+    document = walked.outcome.document
+    assert [task["query"] for task in document["tasks"]] == ["only this one"]
+    assert len(document["diagnostics"]["dropped_plans"]) == 1
+    assert not asked(walked, "plan_evaluation"), "one plan is left: nothing to choose from"
+
+
+def test_without_any_plan_the_run_fails_and_says_so() -> None:
+    walked = analyse({"plan_generation": [plan(("web", "x"))] * 9}, candidate_plans=3)
+    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "no_plan")
+    assert walked.snapshot.error == "output_invalid"
+    assert "there is no tool 'web'" in walked.outcome.detail
+
+
+def test_without_a_plan_in_a_later_iteration_what_was_accepted_is_brought_together() -> None:
+    broken = [plan(("web", "x"))] * 3
+    walked = analyse({"plan_generation": [None, *broken], "iteration_decision": [ON]})
+    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "no_plan")
+    assert walked.outcome.answer == "Python."
+
+
+def test_a_model_that_is_down_is_an_error_not_a_missing_plan() -> None:
+    walked = analyse({"plan_generation": [Failed("provider_auth", "no key")]})
+    assert (walked.outcome.reason, walked.snapshot.error) == ("error", "provider_auth")
+
+
+def test_a_resource_is_found_whatever_its_case() -> None:
+    walked = analyse({"plan_generation": plan(("Knowledge", "x"))})
+    assert walked.outcome.document["tasks"][0]["resource_name"] == "knowledge"
+
+
+# -- stage 3
+
+
+def scored(*scores: float | None) -> list[Any]:
+    return [{"overall_score": score, "reason": f"worth {score}"} for score in scores]
+
+
+def test_the_highest_plan_wins_and_a_tie_goes_to_the_first() -> None:
+    plans = [plan("a"), plan("b"), plan("c")]
+    for scores, winner in [((78, 85, 72), "b"), ((80, 80, 80), "a"), ((10, 90, 90), "b"), ((0, 0, 0.5), "c")]:
+        walked = analyse({"plan_generation": plans, "plan_evaluation": scored(*scores)}, candidate_plans=3)
+        document = walked.outcome.document
+        assert [task["query"] for task in document["tasks"]] == [winner]
+        assert [one["overall_score"] for one in document["plans"]] == list(scores)
+        assert document["selected_plan"] == document["plans"]["abc".index(winner)]
+
+
+def test_a_score_out_of_range_is_asked_for_again_and_a_plan_without_one_cannot_win() -> None:
+    plans = [plan("a"), plan("b")]
+    walked = analyse(
+        {"plan_generation": plans, "plan_evaluation": scored(850, 850, 850, 1)}, candidate_plans=2
+    )
+    assert [one["overall_score"] for one in walked.outcome.document["plans"]] == [None, 1]
+    assert walked.outcome.document["selected_plan"]["number"] == 2
+    walked = analyse({"plan_generation": plans, "plan_evaluation": scored(*[-1] * 6)}, candidate_plans=2)
+    assert walked.outcome.document["selected_plan"]["number"] == 1, "none has a score: the first"
+
+
+def test_plan_scores_are_voted_on_and_stop_when_the_choice_is_settled() -> None:
+    plans = [plan("a"), plan("b")]
+    script = {"plan_generation": plans, "plan_evaluation": scored(50, 60, 50, 60)}
+    walked = analyse(script, candidate_plans=2, votes=3)
+    assert len(asked(walked, "plan_evaluation")) == 4, "two of three rounds settle it"
+    script = {"plan_generation": plans, "plan_evaluation": scored(50, 60, 90, 60, 90, 10)}
+    walked = analyse(script, candidate_plans=2, votes=3)
+    assert len(asked(walked, "plan_evaluation")) == 6
+    assert walked.outcome.document["selected_plan"]["number"] == 1
+
+
+# -- stage 4
+
+
+def test_tasks_are_carried_out_one_after_another_and_see_what_was_accepted_before() -> None:
+    walked = analyse({"knowledge": [{"answer": "Scrapy is Python's.", "confidence": 1}, None]})
+    first, second = asked(walked, "task_execution")
+    assert "Scrapy" not in first.prompt
+    assert "Scrapy is Python's." in second.prompt
+    stages = [one.stage for one in walked.performed]
+    assert stages[2:8] == ["query_conversion", "task_execution", "quality_evaluation"] * 2
+
+
+def test_a_rejected_result_appears_in_no_later_prompt_and_not_in_the_answer() -> None:
+    secret = "Scrapy was written by Grace Hopper"
+    walked = analyse(
+        {
+            "knowledge": [{"answer": secret, "confidence": 1}],
+            "quality_evaluation": [
+                {"quality": "REJECTED", "reason": f"It says {secret}, which is made up."},
+                None,
+            ],
+            "iteration_decision": [ON],
+        }
+    )
+    assert statuses(walked) == ["REJECTED", "ACCEPTED", "ACCEPTED", "ACCEPTED"]
+    judged = next(n for n, one in enumerate(walked.asks) if secret in one.prompt)
+    assert [n for n, one in enumerate(walked.asks) if secret in one.prompt] == [judged]
+    assert secret not in json.dumps([one.facts for one in walked.asks[judged + 1 :]])
+    assert "It says […], which is made up." in asked(walked, "complexity_analysis")[1].prompt
+    assert "made up" not in asked(walked, "synthesis")[0].prompt
+    assert walked.outcome.document["tasks"][0]["result"]["answer"] == secret, (
+        "kept for people, in the document"
+    )
+
+
+words = st.text(st.characters(codec="utf-8", exclude_characters='"\\'), min_size=12, max_size=60)
+
+
+@settings(max_examples=50, deadline=None)
+@given(words.filter(str.strip), words)
+def test_a_reason_never_carries_a_rejected_text_on(text: str, around: str) -> None:
+    quoted = without_quotes(f"{around} {text} {around}", text)
+    assert len(text.strip()) < 8 or text.strip() not in quoted.replace(around, "")
+
+
+def test_conversion_is_skipped_for_py_executor() -> None:
+    walked = analyse(
+        {"plan_generation": plan(("py_executor", "multiply 6 by 7"))},
+        {"py_executor": [{"status": "ok", "value": 42}]},
+        tools=(CODE_TOOL,),
+    )
+    assert ("plan_generation", "task_execution") in walked.edges
+    assert not asked(walked, "query_conversion")
+    assert "multiply 6 by 7" in asked(walked, "task_execution")[0].prompt
+    assert CallTool("py_executor", {"code": "6 * 7"}) in [one.effect for one in walked.performed]
+    result = walked.outcome.document["tasks"][0]["result"]
+    assert result == {"code": "6 * 7", "output": {"status": "ok", "value": 42}}
+
+
+@pytest.mark.parametrize(
+    "crash",
+    [
+        Failed("tool_error", "NameError: name 'x' is not defined"),
+        {"status": "error", "value": None, "stdout": "", "error": "NameError: name 'x' is not defined"},
+    ],
+)
+def test_code_that_fails_is_shown_to_the_model_which_may_correct_it(crash: Any) -> None:
+    script = {
+        "plan_generation": plan(("py_executor", "compute")),
+        "py_executor": [{"code": "x"}, {"code": "x = 1\nx"}],
+    }
+    walked = analyse(script, {"py_executor": [crash, {"status": "ok", "value": 1}]}, tools=(CODE_TOOL,))
+    _, second = asked(walked, "task_execution")
+    assert "The last program was:\nx\n" in second.prompt
+    assert "NameError: name 'x' is not defined" in second.prompt
+    assert statuses(walked) == ["ACCEPTED"]
+
+    walked = analyse(script, {"py_executor": [crash]}, tools=(CODE_TOOL,), execution_retry_limit=0)
+    assert statuses(walked) == ["FAILED"]
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_the_retry_limit_is_that_many_further_attempts_a_task(limit: int) -> None:
+    crash = Failed("tool_error", "down")
+    walked = analyse(
+        {
+            "plan_generation": plan(("search", "a"), ("search", "b")),
+            "query_conversion": [{"tool_input": {"q": "x"}}] * 20,
+        },
+        {"search": [crash] * (limit + 1) + ["found"]},
+        tools=(SEARCH,),
+        execution_retry_limit=limit,
+    )
+    assert statuses(walked) == ["FAILED", "ACCEPTED"]
+    calls = [one for one in walked.performed if isinstance(one.effect, CallTool)]
+    assert len(calls) == limit + 2
+    task = walked.outcome.document["tasks"][0]
+    assert (task["reason"], task["errors"]) == ("down", ["down"] * (limit + 1))
+
+
+def test_a_tool_gets_an_input_that_fits_it_and_the_error_when_it_fails() -> None:
+    walked = analyse(
+        {
+            "plan_generation": plan(("search", "find Scrapy")),
+            "query_conversion": [
+                {"tool_input": {"n": 3}},
+                {"tool_input": {"q": "Scrapy", "n": "3"}},
+                {"tool_input": "Scrapy docs"},
+            ],
+        },
+        {"search": [Failed("tool_error", "quota"), ["a hit"]]},
+        tools=(SEARCH,),
+    )
+    asks = asked(walked, "query_conversion")
+    assert "tool_input.q is missing" in asks[1].prompt
+    assert "- quota" in asks[2].prompt
+    calls = [one.effect for one in walked.performed if isinstance(one.effect, CallTool)]
+    assert calls == [CallTool("search", {"q": "Scrapy", "n": 3}), CallTool("search", {"q": "Scrapy docs"})]
+    assert ("task_execution", "query_conversion") in walked.edges
+    assert walked.outcome.document["tasks"][0]["result"] == ["a hit"]
+
+
+def test_an_unreadable_conversion_or_reply_is_a_failed_attempt_and_the_next_task_runs() -> None:
+    nonsense = [{"nonsense": 1}] * 3
+    walked = analyse({"query_conversion": nonsense}, execution_retry_limit=0)
+    assert statuses(walked) == ["FAILED", "ACCEPTED"]
+    walked = analyse({"knowledge": nonsense}, execution_retry_limit=0)
+    assert statuses(walked) == ["FAILED", "ACCEPTED"]
+
+
+def test_no_verdict_is_no_acceptance() -> None:
+    walked = analyse({"quality_evaluation": [{"quality": "FINE"}] * 3})
+    assert statuses(walked) == ["REJECTED", "ACCEPTED"]
+    assert "no verdict" in walked.outcome.document["tasks"][0]["reason"]
+
+
+def test_a_formal_claim_is_checked_where_there_is_a_checker() -> None:
+    claimed = {**USUAL["logic_kernel"], "formal_claim": "x > 1 -> x > 0"}
+    script = {"plan_generation": plan(("logic_kernel", "deduce")), "logic_kernel": [claimed]}
+    walked = analyse(script, {"check_claim": [{"verdict": "proved"}]}, tools=(CHECKER,))
+    assert CallTool("check_claim", {"claim": "x > 1 -> x > 0"}) in [one.effect for one in walked.performed]
+    assert "Checks a claim." in asked(walked, "task_execution")[0].prompt
+    assert walked.outcome.document["tasks"][0]["result"] == {**claimed, "check": {"verdict": "proved"}}
+
+    script = {"plan_generation": plan(("logic_kernel", "deduce")), "logic_kernel": [claimed]}
+    walked = analyse(script, {"check_claim": [Failed("tool_timeout", "took too long")]}, tools=(CHECKER,))
+    check = walked.outcome.document["tasks"][0]["result"]["check"]
+    assert check == {"verdict": "unknown", "detail": "took too long"}
+
+    walked = analyse({"plan_generation": plan(("logic_kernel", "deduce")), "logic_kernel": [claimed]})
+    assert not [one for one in walked.performed if isinstance(one.effect, CallTool)]
+
+
+def test_the_checker_is_no_resource_of_a_plan() -> None:
+    walked = analyse({"plan_generation": [plan(("check_claim", "x"))]}, tools=(CHECKER,))
+    assert "there is no tool 'check_claim'" in asked(walked, "plan_generation")[1].prompt
+
+
+def test_knowledge_is_shown_passages_where_there_is_a_tool_that_finds_them() -> None:
+    card = ToolCard("knowledge", "Finds passages.")
+    walked = analyse(
+        {"plan_generation": plan("What is in the files?")},
+        {"knowledge": [["[1] Scrapy is fast."]]},
+        tools=(card,),
+    )
+    assert "[1] Scrapy is fast." in asked(walked, "task_execution")[0].prompt
+    assert walked.outcome.document["tasks"][0]["result"]["passages"] == ["[1] Scrapy is fast."]
+
+
+def test_context_stands_in_every_prompt_right_after_the_query() -> None:
+    walked = analyse(context="The team knows Python.")
+    assert all(
+        one.prompt.startswith(f"Query: {QUERY}\n\nContext:\nThe team knows Python.") for one in walked.asks
+    )
+
+
+def test_a_result_of_ten_megabytes_is_cut() -> None:
+    walked = analyse(
+        {"plan_generation": plan(("search", "a"), "b"), "query_conversion": [{"tool_input": {"q": "x"}}]},
+        {"search": ["x" * 10_000_000]},
+        tools=(SEARCH,),
+    )
+    assert max(len(one.prompt) for one in walked.asks) < 30_000
+
+
+def test_the_quality_gate_is_voted_on_and_stops_when_it_is_settled() -> None:
+    walked = analyse({"plan_generation": plan("a")}, votes=5)
+    assert len(asked(walked, "quality_evaluation")) == 3
+    split = [ACCEPTED, REJECTED, REJECTED, ACCEPTED, REJECTED]
+    walked = analyse({"plan_generation": plan("a"), "quality_evaluation": split}, votes=5, max_iterations=1)
+    assert len(asked(walked, "quality_evaluation")) == 5
+    assert statuses(walked) == ["REJECTED"]
+    assert walked.outcome.document["tasks"][0]["reason"] == "made up"
+
+
+# -- tasks side by side
+
+
+def waves(walked_plan: dict[str, Any], **options: Any) -> list[tuple[str, int]]:
+    desk = Desk({"plan_generation": walked_plan})
+    given = {"candidate_plans": 1, "complexity_analysis": False, **options}
+    step = begin(ANALYSIS, QUERY, read_options(ANALYSIS, given))
+    rounds: list[tuple[str, int]] = []
+    while waiting := wanted(step.snapshot):
+        rounds.append((waiting[0].stage, len(waiting)))
+        for one in waiting:
+            step = advance(ANALYSIS, step.snapshot, one.id, desk.answer(one))
+    return rounds
+
+
+def test_concurrent_tasks_run_side_by_side_unless_one_needs_another() -> None:
+    given = plan("a", "b", ("logic_kernel", "compare", [1, 2]))
+    three = ["query_conversion", "task_execution", "quality_evaluation"]
+    together = waves(given, concurrent_tasks=True)[1:7]
+    assert together == [*((stage, 2) for stage in three), *((stage, 1) for stage in three)]
+    alone = waves(given)[1:10]
+    assert alone == [(stage, 1) for stage in three] * 3
+
+
+def test_only_concurrent_plans_are_asked_what_depends_on_what() -> None:
+    assert "depends_on" not in asked(analyse(), "plan_generation")[0].prompt
+    assert "depends_on" in asked(analyse(concurrent_tasks=True), "plan_generation")[0].prompt
+
+
+def test_a_task_whose_forerunner_failed_still_runs() -> None:
+    given = plan("a", ("logic_kernel", "compare", [1]))
+    walked = analyse(
+        {"plan_generation": given, "quality_evaluation": [REJECTED]}, concurrent_tasks=True, max_iterations=1
+    )
+    assert statuses(walked) == ["REJECTED", "ACCEPTED"]
+
+
+# -- stage 5
+
+
+def test_continuing_goes_back_to_the_first_stage_with_results_feedback_and_errors() -> None:
+    walked = analyse(
+        {
+            "plan_generation": [plan("a", ("search", "b"), "c"), plan("d")],
+            "query_conversion": [None, {"tool_input": {"q": "x"}}],
+            "knowledge": [
+                {"answer": "Scrapy is fast.", "confidence": 1},
+                {"answer": "Rubbish in here.", "confidence": 1},
+            ],
+            "quality_evaluation": [None, REJECTED],
+            "iteration_decision": [{**ON, "recommendations_for_next_iteration": "look at speed"}],
+        },
+        {"search": [Failed("tool_error", "quota used up")]},
+        tools=(SEARCH,),
+        execution_retry_limit=0,
+    )
+    assert ("iteration_decision", "complexity_analysis") in walked.edges
+    for stage in ("complexity_analysis", "plan_generation"):
+        prompt = asked(walked, stage)[1].prompt
+        assert "Scrapy is fast." in prompt
+        assert "speed is still open" in prompt
+        assert "look at speed" in prompt
+        assert "quota used up" in prompt
+        assert "made up" in prompt
+        assert "Rubbish in here." not in prompt
+    synthesis = asked(walked, "synthesis")[0].prompt
+    assert "speed is still open" in synthesis
+    assert "quota used up" not in synthesis
+    assert [task["iteration"] for task in walked.outcome.document["tasks"]] == [1, 1, 1, 2]
+
+
+def test_without_complexity_continuing_goes_back_to_planning() -> None:
+    walked = analyse({"iteration_decision": [ON]}, complexity_analysis=False)
+    assert ("iteration_decision", "plan_generation") in walked.edges
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_model_that_never_has_enough_stops_at_the_limit(most: int) -> None:
+    walked = analyse({"iteration_decision": [ON] * 9}, max_iterations=most)
+    assert len(asked(walked, "iteration_decision")) == most
+    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "max_iterations")
+    assert len(walked.outcome.document["iterations"]) == most
+
+
+def test_sufficient_quality_ends_the_run_and_says_so() -> None:
+    walked = analyse()
+    assert (walked.outcome.reason, walked.outcome.detail) == ("quality_sufficient", "nothing is missing")
+
+
+def test_the_minimum_binds_only_where_it_is_enforced() -> None:
+    given = {"min_iterations": 2, "max_iterations": 3}
+    assert len(analyse(**given).outcome.document["iterations"]) == 1
+    assert "at least 2 are wanted" in asked(analyse(**given), "iteration_decision")[0].prompt
+    assert len(analyse(**given, enforce_iterations=True).outcome.document["iterations"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "fewest", "most"), [("quick", 1, 2), ("balanced", 2, 3), ("thorough", 3, 4), ("research", 4, 5)]
+)
+def test_a_mode_presets_the_iterations(mode: str, fewest: int, most: int) -> None:
+    walked = analyse(mode=mode, enforce_iterations=True)
+    assert len(walked.outcome.document["iterations"]) == fewest
+    walked = analyse({"iteration_decision": [ON] * 9}, mode=mode)
+    assert len(walked.outcome.document["iterations"]) == most
+    walked = analyse({"iteration_decision": [ON] * 9}, mode=mode, max_iterations=1)
+    assert len(walked.outcome.document["iterations"]) == 1, "what is given goes before the preset"
+
+
+def test_with_all_tasks_rejected_nothing_is_answered() -> None:
+    walked = analyse({"quality_evaluation": [REJECTED] * 9})
+    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "nothing_accepted")
+    assert walked.outcome.answer is None
+    assert not asked(walked, "synthesis")
+
+    walked = analyse({"quality_evaluation": [REJECTED] * 2, "iteration_decision": [ON]})
+    assert (walked.snapshot.status, statuses(walked)) == ("done", ["REJECTED"] * 2 + ["ACCEPTED"] * 2)
+
+
+# -- stage 6
+
+
+def test_the_result_document_has_every_part() -> None:
+    walked = analyse(candidate_plans=3)
+    document = json.loads(json.dumps(walked.outcome.document))
+    assert document["synthesis"] == {"answer": "All in all, Python.", "key_findings": ["Python has Scrapy"]}
+    assert (document["final_answer"], document["title"], document["headline"]) == (
+        "Python.",
+        "Scrapers",
+        "Python leads",
+    )
+    assert (document["focused_answer"], document["image_caption"]) == (None, None)
+    assert walked.outcome.answer == "Python."
+    assert set(document["tasks"][0]) >= {"resource_name", "query", "status", "reason", "result"}
+    assert document["iterations"][0]["decision"]["quality_summary"] == "good coverage"
+
+
+def test_a_caption_is_asked_for_only_with_an_image() -> None:
+    plain = analyse()
+    assert "image_caption" not in asked(plain, "synthesis")[0].prompt
+    walked = analyse({"synthesis": [None, {**USUAL["synthesis"], "image_caption": "A spider"}]}, image=True)
+    assert "image_caption is missing" in asked(walked, "synthesis")[1].prompt
+    assert walked.outcome.document["image_caption"] == "A spider"
+
+
+def test_an_unreadable_synthesis_is_never_passed_on() -> None:
+    walked = analyse({"synthesis": ["Python, I would say."] * 3})
+    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "error")
+    assert walked.outcome.answer is None
+
+
+# -- stage 7
+
+
+@pytest.mark.parametrize("kind", [*WORDS, "choice: Python | JavaScript", "choice: 1 | 2"])
+def test_a_focused_answer_is_one_of_the_allowed_words_in_its_own_spelling(kind: str) -> None:
+    focus = focus_of(kind)
+    assert focus is not None
+    for word in focus.words:
+        for said in (word, word.lower(), word.upper(), f"  {word} "):
+            walked = analyse({"focused_answer": {"value": said}}, focused_answer_type=kind)
+            assert walked.outcome.answer == word
+            assert walked.outcome.document["focused_answer"] == {"type": focus.kind, "value": word}
+        assert analyse({"focused_answer": word}, focused_answer_type=kind).outcome.answer == word, (
+            "without JSON"
+        )
+
+
+@pytest.mark.parametrize("kind", [*WORDS, "choice: Python | JavaScript", "number"])
+def test_anything_else_is_asked_for_again_and_then_a_typed_failure(kind: str) -> None:
+    wrong = {"value": "it depends, but perhaps yes"}
+    good = {"value": 7 if kind == "number" else focus_of(kind).words[0]}  # type: ignore[union-attr]
+    walked = analyse({"focused_answer": [wrong, good]}, focused_answer_type=kind)
+    assert walked.snapshot.status == "done"
+    assert "value must be" in asked(walked, "focused_answer")[1].prompt
+    walked = analyse({"focused_answer": [wrong] * 9}, focused_answer_type=kind)
+    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "focused_answer_failed")
+    assert walked.outcome.answer is None
+    assert walked.outcome.document["focused_answer"] is None
+    assert walked.outcome.document["final_answer"] == "Python.", "kept, for people"
+
+
+@pytest.mark.parametrize(
+    ("said", "value", "answer"),
+    [
+        (42, 42, "42"),
+        ("1,250.50", 1250.5, "1250.5"),
+        (-0.5, -0.5, "-0.5"),
+        ("3e2", 300, "300"),
+        ("19.90", 19.9, "19.9"),
+    ],
+)
+def test_a_number_is_a_number(said: Any, value: float, answer: str) -> None:
+    walked = analyse({"focused_answer": {"value": said}}, focused_answer_type="number")
+    assert walked.outcome.answer == answer
+    assert walked.outcome.document["focused_answer"] == {"type": "number", "value": value}
+
+
+@pytest.mark.parametrize(
+    "said", [True, "about 42", "$42", "42%", "1,2,3", "NaN", "inf", "1e999", "", "9" * 200]
+)
+def test_what_is_not_a_number_is_not_passed_on(said: Any) -> None:
+    walked = analyse({"focused_answer": [{"value": said}] * 3}, focused_answer_type="number")
+    assert walked.outcome.reason == "focused_answer_failed"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(st.text(), st.floats(allow_nan=False), st.integers(), st.booleans()),
+    st.sampled_from([*WORDS, "number"]),
+)
+def test_no_value_gets_through_that_is_not_allowed(said: Any, kind: str) -> None:
+    focus = focus_of(kind)
+    assert focus is not None
+    value = focus.value(said)
+    assert value is None or (value in focus.words if focus.words else isinstance(value, int | float))
+
+
+def test_a_model_that_is_down_at_the_last_stage_gives_no_focused_answer() -> None:
+    walked = analyse({"focused_answer": [Failed("provider_error", "down")]}, focused_answer_type="yes/no")
+    assert (walked.outcome.reason, walked.snapshot.error) == ("focused_answer_failed", "provider_error")
+
+
+def test_the_stage_runs_only_if_a_type_is_set() -> None:
+    assert ("synthesis", "final_response") in analyse().edges
+    assert ("synthesis", "focused_answer") in analyse(focused_answer_type="choice: Python | Go").edges
+
+
+# -- the cost limit
+
+
+def spent(walked: Any, usd: float) -> float:
+    return usd * len(walked.asks)
+
+
+@pytest.mark.parametrize("calls", range(2, 40))
+@pytest.mark.parametrize("focus", ["none", "choice: Python | JavaScript"])
+def test_a_limited_run_stays_within_the_limit_and_still_ends_with_a_synthesis(calls: int, focus: str) -> None:
+    walked = analyse(
+        {"iteration_decision": [ON] * 9},
+        usd=0.01,
+        cost_limit=calls / 100,
+        candidate_plans=3,
+        focused_answer_type=focus,
+        max_iterations=5,
+    )
+    if focus != "none" and calls < 3:
+        return
+    assert len(walked.asks) <= calls
+    assert walked.snapshot.status == "done"
+    assert len(asked(walked, "synthesis")) == 1
+    assert walked.outcome.reason == "cost_limit"
+
+
+def test_a_limit_that_is_not_reached_changes_nothing() -> None:
+    free, limited = analyse(candidate_plans=3), analyse(candidate_plans=3, usd=0.01, cost_limit=10)
+    assert [one.prompt for one in free.asks] == [one.prompt for one in limited.asks]
+    assert free.outcome == limited.outcome
+
+
+def test_a_scarce_limit_buys_fewer_plans_before_it_buys_no_task() -> None:
+    walked = analyse(usd=0.01, cost_limit=0.08, candidate_plans=5)
+    assert len(asked(walked, "plan_generation")) == 1
+    assert "ACCEPTED" in statuses(walked)
+    assert statuses(walked)[-1] == "SKIPPED"
+
+
+def test_a_call_that_costs_all_ends_the_run_with_what_was_accepted() -> None:
+    for decision in (ON, OFF):
+        desk = Desk({"iteration_decision": [decision]}, usd=0.01, prices={"iteration_decision": 5.0})
+        walked = walk(ANALYSIS, QUERY, desk.answer, {"candidate_plans": 1, "cost_limit": 1.0})
+        assert not asked(walked, "synthesis"), "nothing is left to pay for it"
+        assert (walked.snapshot.status, walked.outcome.reason) == ("done", "cost_limit")
+        assert "It can do much." in str(walked.outcome.answer)
+
+
+def test_with_nothing_accepted_and_nothing_left_the_run_fails() -> None:
+    walked = analyse(usd=0.5, cost_limit=0.5)
+    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "cost_limit")
+    assert len(walked.asks) == 1
+
+
+def test_unusable_replies_count_and_are_not_asked_for_again_beyond_the_limit() -> None:
+    walked = analyse({"knowledge": [{"nonsense": 1}] * 30}, usd=0.01, cost_limit=0.12)
+    assert len(walked.asks) <= 12
+    assert walked.outcome.reason == "cost_limit"
+    walked = analyse({"complexity_analysis": ["nonsense"] * 30}, usd=0.01, cost_limit=0.04)
+    assert len(walked.asks) <= 4
+    assert "Your last reply could not be used" in walked.asks[1].prompt
+
+
+def test_before_a_price_is_known_one_call_goes_out_alone() -> None:
+    step = begin(ANALYSIS, QUERY, read_options(ANALYSIS, {"complexity_analysis": False, "cost_limit": 1}))
+    assert len(step.effects) == 1
+    walked = analyse(usd=0.01, cost_limit=1, complexity_analysis=False, candidate_plans=3)
+    assert len(asked(walked, "plan_generation")) == 3
+
+
+def test_without_a_price_the_limit_cannot_bind() -> None:
+    assert analyse(cost_limit=0.01).outcome.reason == "quality_sufficient"
+
+
+def test_no_focused_answer_without_money_is_a_failure() -> None:
+    desk = Desk({}, usd=0.01, prices={"synthesis": 5.0})
+    given = {"candidate_plans": 1, "cost_limit": 1.0, "focused_answer_type": "yes/no"}
+    walked = walk(ANALYSIS, QUERY, desk.answer, given)
+    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "focused_answer_failed")
+
+
+# -- options
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"min_iterations": 3, "max_iterations": 2}, "min_iterations (3) is over max_iterations (2)"),
+        ({"min_iterations": 3}, "min_iterations (3) is over max_iterations (2)"),
+        ({"votes": 2}, "odd"),
+        ({"votes": 17}, "votes"),
+        ({"candidate_plans": 0}, "candidate_plans"),
+        ({"candidate_plans": 6}, "candidate_plans"),
+        ({"max_iterations": 6}, "max_iterations"),
+        ({"max_iterations": 0}, "max_iterations"),
+        ({"cost_limit": 0}, "cost_limit"),
+        ({"cost_limit": "-1"}, "cost_limit"),
+        ({"execution_retry_limit": -1}, "execution_retry_limit"),
+        ({"mode": "slow"}, "mode"),
+        ({"focused_answer_type": "maybe"}, "focused_answer_type is one of: none; number; yes/no"),
+        ({"focused_answer_type": "choice: Python"}, "at least two choices"),
+        ({"focused_answer_type": "choice:"}, "at least two choices"),
+        ({"focused_answer_type": "choice: a | | b"}, "at least two choices"),
+        ({"focused_answer_type": "choice: a | A"}, "two choices are the same"),
+        ({"no_such_option": 1}, "no_such_option"),
+    ],
+)
+def test_bad_options_are_refused_by_name(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read_options(ANALYSIS, given)
+    assert said in error.value.message
+
+
+@pytest.mark.parametrize(
+    "written", ["Yes/No", " yes / no ", "YES/NO", "none", "NONE", "number", "choice:a|b"]
+)
+def test_a_type_may_be_written_in_any_case_and_spacing(written: str) -> None:
+    read_options(ANALYSIS, {"focused_answer_type": written})
+
+
+def test_every_listed_type_is_legal() -> None:
+    for kind in TYPES[:-1]:
+        read_options(ANALYSIS, {"focused_answer_type": kind})
+
+
+def test_it_goes_by_both_names() -> None:
+    assert resolve("pipeline") is resolve("analysis") is ANALYSIS
+
+
+# -- prompts
+
+
+def test_each_prompt_begins_as_the_one_before_it_as_far_as_that_is_history() -> None:
+    walked = analyse({"iteration_decision": [ON]}, candidate_plans=3)
+    assert len({one.system for one in walked.asks}) == 1
+    history = ""
+    for one in walked.asks:
+        assert one.prompt.startswith(history)
+        if one.facts["kind"] in ("convert", "synthesis"):
+            history = (
+                one.prompt[: one.prompt.rindex("\n\nThe next task")]
+                if one.facts["kind"] == "convert"
+                else history
+            )
+    assert history.count("Accepted result") == 3
+
+
+def test_progress_is_small_and_says_where_the_tasks_stand() -> None:
+    seen: list[dict[str, Any]] = []
+    desk = Desk({})
+    step = begin(ANALYSIS, QUERY, read_options(ANALYSIS, {}))
+    while waiting := wanted(step.snapshot):
+        assert ANALYSIS.progress is not None
+        seen.append(json.loads(msgspec.json.encode(ANALYSIS.progress(step.snapshot.state))))
+        step = advance(ANALYSIS, step.snapshot, waiting[0].id, desk.answer(waiting[0]))
+    assert seen[-1]["accepted"] == 2
+    assert seen[-1]["plans"] == [70, 70, 70]
+    assert max(len(json.dumps(one)) for one in seen) < 2_000
+
+
+def test_a_budget_stop_gives_what_was_accepted_but_never_in_place_of_a_focused_answer() -> None:
+    from ..playing import stop
+
+    for focus, kept in (("none", True), ("yes/no", False)):
+        desk = Desk({})
+        step = begin(
+            ANALYSIS, QUERY, read_options(ANALYSIS, {"candidate_plans": 1, "focused_answer_type": focus})
+        )
+        while (waiting := wanted(step.snapshot))[0].stage != "iteration_decision":
+            step = advance(ANALYSIS, step.snapshot, waiting[0].id, desk.answer(waiting[0]))
+        ended = stop(ANALYSIS, step.snapshot, {})
+        assert ended.outcome is not None
+        assert ("It can do much." in str(ended.outcome.answer)) == kept
+        assert ended.status == ("done" if kept else "failed")
+
+
+def test_a_reply_that_was_cut_off_is_asked_for_again() -> None:
+    cut = Answered('{"quality": "ACCEPTED", "reason": "so', truncated=True)
+    walked = analyse({"quality_evaluation": [cut]})
+    assert "cut off" in asked(walked, "quality_evaluation")[1].prompt
