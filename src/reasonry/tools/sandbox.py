@@ -10,9 +10,11 @@ from .execution import Execution, Limits, Sandbox
 from .sandbox_bubblewrap import BubblewrapSandbox
 from .sandbox_monty import MontySandbox
 
-__all__ = ["SANDBOXES", "Execution", "Limits", "Sandbox", "describe_sandboxes", "open_sandbox"]
+__all__ = ["DEFAULT", "SANDBOXES", "Execution", "Limits", "Sandbox", "describe_sandboxes", "open_sandbox"]
 
 SANDBOXES: dict[str, Callable[[], Sandbox]] = {"monty": MontySandbox, "bubblewrap": BubblewrapSandbox}
+
+DEFAULT = "monty"
 
 _SUMMARIES = {
     "monty": "a subset of Python, on every system; starts in milliseconds",
@@ -27,7 +29,7 @@ def open_sandbox(name: str | None = None) -> Sandbox:
         UsageError: There is no sandbox of that name; `choices` has those there are.
         SandboxError: It cannot be used here: `sandbox_unavailable`.
     """
-    wanted = name or "monty"
+    wanted = name or DEFAULT
     if wanted not in SANDBOXES:
         names = ", ".join(SANDBOXES)
         raise UsageError(
@@ -38,19 +40,22 @@ def open_sandbox(name: str | None = None) -> Sandbox:
     return SANDBOXES[wanted]()
 
 
-def describe_sandboxes() -> list[dict[str, Any]]:
-    """Return each sandbox, what it is, and whether it can be used here."""
-    rows: list[dict[str, Any]] = []
-    for name in SANDBOXES:
-        row: dict[str, Any] = {
-            "name": name,
-            "usable": True,
-            "default": name == "monty",
-            "summary": _SUMMARIES[name],
-        }
-        try:
-            open_sandbox(name)
-        except SandboxError as error:
-            row |= {"usable": False, "reason": error.message}
-        rows.append(row)
-    return rows
+async def describe_sandboxes() -> list[dict[str, Any]]:
+    """Return each sandbox, what it is, and whether it can be used here; each is tried out."""
+    return [await _described(name) for name in SANDBOXES]
+
+
+async def _described(name: str) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": name,
+        "usable": True,
+        "default": name == DEFAULT,
+        "summary": _SUMMARIES[name],
+    }
+    try:
+        execution = await open_sandbox(name).run("6 * 7", Limits(max_seconds=5.0))
+    except SandboxError as error:
+        return row | {"usable": False, "reason": error.message}
+    if execution.value != 42:
+        return row | {"usable": False, "reason": execution.error or "it does not count right"}
+    return row

@@ -26,6 +26,7 @@ def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common
         "store": _store(common),
         "model": _model(problem),
         "models": _models(),
+        "sandboxes": _sandboxes(),
     }
     if common.json:
         print_document(document)
@@ -63,6 +64,12 @@ def _models() -> Any:
     return describe_models()
 
 
+def _sandboxes() -> Any:
+    from ...tools.sandbox import describe_sandboxes
+
+    return run_async(describe_sandboxes())
+
+
 def _show(document: dict[str, Any]) -> None:
     print_line(f"reasonry {document['reasonry']} on Python {document['python']}")
     store, model = document["store"], document["model"]
@@ -76,3 +83,5 @@ def _show(document: dict[str, Any]) -> None:
         print_line(f"model: NONE: {model['error']['message']}")
     for row in document["models"]:
         print_line("  " + "  ".join(f"{key}={value}" for key, value in row.items()))
+    for row in document["sandboxes"]:
+        print_line(f"sandbox {row['name']}: " + ("usable" if row["usable"] else row["reason"]))

@@ -28,7 +28,7 @@ def list_(*, json: Annotated[bool, Parameter(negative=())] = False) -> int:
     json
         Print one JSON document on standard output and nothing else.
     """
-    sandboxes = describe_sandboxes()
+    sandboxes = run_async(describe_sandboxes())
     document = {"tools": _tools(sandboxes), "sandboxes": sandboxes}
     if json:
         print_document(document)
@@ -47,7 +47,7 @@ def run_(
     name: str,
     /,
     *,
-    code: str,
+    code: Annotated[str, Parameter(allow_leading_hyphen=True)],
     sandbox: Literal["monty", "bubblewrap"] | None = None,
     max_seconds: float = 10.0,
     max_memory_mb: int = 512,
