@@ -38,6 +38,8 @@ class Team:
         draft_model: Proposes thoughts that are valued afterwards.
         mcp: Servers whose tools are used, as `--mcp` takes them; see `App.equipped`.
         tools: Callables, or tools of the port.
+        context: Files of the user that a strategy may search.
+        sandbox: Where code that a model writes is run; None: the default one.
         record: A file that keeps the model's answers, for `recorded:FILE`.
     """
 
@@ -47,6 +49,8 @@ class Team:
     tools: Sequence[Any] = ()
     draft_model: str | Model | None = None
     mcp: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    sandbox: str | None = None
     record: str | None = None
 
 
@@ -118,7 +122,7 @@ class App:
             strategy, why = choose_strategy(problem, has_tools=bool(team.tools), strategies=driven)
         chosen = self.strategy(strategy) if isinstance(strategy, str) else self._known(strategy)
         given = dict(options)
-        who, crew = self.performers(team, problem)
+        who, crew = self.performers(self._with_resources(team, chosen), problem)
         if who.verifier is not None and _has_option(chosen, "verify"):
             given.setdefault("verify", True)
         if who.tools is not None and _has_option(chosen, "tools"):
@@ -141,6 +145,18 @@ class App:
             self.strategies = {**self.strategies, strategy.name: strategy}
             self.engine.strategies = self.strategies
         return strategy
+
+    def _with_resources(self, team: Team, strategy: Strategy[Any, Any]) -> Team:
+        if team.context and "search_documents" not in strategy.resources:
+            raise UsageError(f"{strategy.name} makes no use of documents", option="context")
+        if not strategy.resources:
+            return team
+        from .tools.built_in import built_in
+
+        taken = {getattr(tool, "name", None) for tool in team.tools}
+        names = [name for name in strategy.resources if name not in taken]
+        tools = built_in(names, documents=team.context, sandbox=team.sandbox)
+        return replace(team, tools=[*team.tools, *tools])
 
     @property
     def has_model(self) -> bool:
@@ -255,7 +271,8 @@ class App:
     async def coach_take_over(self, run_id: str, team: Team, budget: Budget | None) -> dict[str, Any]:
         """Hand a run over to its caller."""
         _, run, _ = await self.engine.read(run_id)
-        who, _ = self.performers(replace_model(self._crew_again(team, run)), run.begun.problem)
+        team = self._with_resources(self._crew_again(team, run), run.strategy)
+        who, _ = self.performers(replace_model(team), run.begun.problem)
         return await self.coach().take_over(run_id, who, budget)
 
     async def coach_answer(
@@ -263,7 +280,8 @@ class App:
     ) -> dict[str, Any]:
         """Take answers to a coached run."""
         _, run, _ = await self.engine.read(run_id)
-        who, _ = self.performers(replace_model(self._crew_again(team or Team(), run)), run.begun.problem)
+        team = self._with_resources(self._crew_again(team or Team(), run), run.strategy)
+        who, _ = self.performers(replace_model(team), run.begun.problem)
         return await self.coach().answer(run_id, answers, who)
 
     @staticmethod
@@ -275,6 +293,8 @@ class App:
             verifier=team.verifier or run.crew.verifier,
             draft_model=team.draft_model or run.crew.draft_model,
             tools=team.tools,
+            context=team.context,
+            sandbox=team.sandbox,
         )
 
     # -- runs
@@ -293,10 +313,8 @@ class App:
     ) -> Result:
         """Go on with a run, with the crew it began with or another one."""
         _, run, _ = await self.engine.read(run_id)
-        again = self._crew_again(team or Team(), run)
-        if run.begun.options.get("tools") and not again.tools:
-            names = ", ".join(card["name"] for card in run.begun.options["tools"])
-            raise UsageError(f"run {run_id} works with the tools {names}; name them again with --tools")
+        again = self._with_resources(self._crew_again(team or Team(), run), run.strategy)
+        _check_tools(run, again)
         who, crew = self.performers(again, run.begun.problem)
         if crew.model == run.crew.model:
             _rewind(who.model, run)
@@ -326,6 +344,13 @@ class App:
 
 def _name(one: Model | Verifier | None) -> str | None:
     return one.name if one else None
+
+
+def _check_tools(run: Folded, team: Team) -> None:
+    given = {getattr(tool, "name", getattr(tool, "__name__", "")) for tool in team.tools}
+    missing = [card["name"] for card in run.begun.options.get("tools") or () if card["name"] not in given]
+    if missing:
+        raise UsageError(f"the run works with the tools {', '.join(missing)}; name them again", tools=missing)
 
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:

@@ -176,6 +176,7 @@ class Strategy(Generic[S, O]):
         outcome: state → result so far.
         progress: state → what a watcher may want to see (`nodes`, `tree`, …), as JSON data.
         aliases: Other names it goes by.
+        resources: Built-in tools it makes use of, where they can be had.
 
     Raises:
         InvalidStrategyError: The table does not hold together; the message says which stage and why.
@@ -192,6 +193,7 @@ class Strategy(Generic[S, O]):
     outcome: Callable[[S], Outcome] = _no_outcome
     progress: Callable[[S], dict[str, Any]] | None = None
     aliases: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
     by_name: Mapping[str, Stage[S]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

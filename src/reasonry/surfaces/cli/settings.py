@@ -120,6 +120,8 @@ class Workers:
         draft_model: Another model that proposes thoughts.
         mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
         tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
+        context: A file (text, Markdown, PDF) that the run may search; may be repeated.
+        sandbox: Where code that a model writes is run: monty or bubblewrap.
         record: A file that keeps the model's answers; play it again with --model recorded:FILE.
         max_concurrency: Calls of one run performed at once.
         max_requests_per_minute: Calls that go out in any minute.
@@ -132,6 +134,8 @@ class Workers:
     tools: tuple[str, ...] = ()
     draft_model: str | None = None
     mcp: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    sandbox: str | None = None
     record: str | None = None
     max_concurrency: int = 8
     max_requests_per_minute: int | None = None
@@ -146,6 +150,8 @@ class Workers:
             tools=_load_tools(self.tools),
             draft_model=self.draft_model,
             mcp=self.mcp,
+            context=self.context,
+            sandbox=self.sandbox,
             record=self.record,
         )
 

@@ -25,8 +25,12 @@ async def solve(
     budget: Budget | None = None,
     store: str | Store | None = None,
     judge_model: str | Model | None = None,
+    draft_model: str | Model | None = None,
     verifier: str | Verifier | Callable[..., Any] | None = None,
     tools: Sequence[Any] = (),
+    mcp: Sequence[str] = (),
+    context: Sequence[str] = (),
+    sandbox: str | None = None,
     max_concurrency: int = 8,
     observer: Observer | None = None,
 ) -> Result:
@@ -39,15 +43,30 @@ async def solve(
         budget: Hard limits; a run that meets one ends with the best so far.
         store: What `--store` takes, or a store; None: `REASONRY_STORE`, else the user's data folder.
         verifier: What `--verifier` takes, or a callable `(problem, path) -> bool | None`.
+        judge_model: Values thoughts; None: the model does.
+        draft_model: Proposes thoughts that are valued afterwards; None: the model does.
         tools: Python callables, or objects of the `Tool` port.
+        mcp: Servers whose tools may be called, as `--mcp` takes them.
+        context: Files that a strategy may search.
+        sandbox: Where code that a model writes is run; None: the default one.
         observer: Told what happens, as it happens.
 
     Raises:
         UsageError: Something about the call is wrong; nothing was written or paid.
         StoreError: The store cannot be used.
     """
-    team = Team(model=model, judge_model=judge_model, verifier=verifier, tools=tools)
+    named = Team(
+        model=model,
+        judge_model=judge_model,
+        draft_model=draft_model,
+        verifier=verifier,
+        tools=tools,
+        mcp=tuple(mcp),
+        context=tuple(context),
+        sandbox=sandbox,
+    )
     async with App(store, Policy(max_concurrency=max_concurrency)) as app:
+        team = await app.equipped(named)
         order, who = app.order(problem, strategy, options or {}, budget or Budget(), team)
         return await app.solve(order, who, observer)
 

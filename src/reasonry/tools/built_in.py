@@ -1,0 +1,48 @@
+"""The tools that come along: given to a strategy that names them, where they can be had here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import SandboxError
+from ..runtime.ports import Tool
+
+
+def built_in(
+    names: Sequence[str], *, documents: Sequence[str] = (), sandbox: str | None = None
+) -> list[Tool]:
+    """Return those of the tools that can be had.
+
+    Args:
+        names: What a strategy can use.
+        documents: Files of the user, for `search_documents`.
+        sandbox: The sandbox of `py_executor`; None: the default one.
+
+    Raises:
+        UsageError: A document cannot be read, or there is no such sandbox.
+        SandboxError: The sandbox that was asked for cannot be used here.
+    """
+    tools: list[Tool] = []
+    if "py_executor" in names:
+        tools += _executor(sandbox)
+    if "check_claim" in names:
+        from .logic_kernel import ClaimChecker, can_check
+
+        tools += [ClaimChecker()] if can_check() else []
+    if "search_documents" in names and documents:
+        from .knowledge import DocumentSearch, Library
+
+        tools.append(DocumentSearch(Library.open(documents)))
+    return tools
+
+
+def _executor(sandbox: str | None) -> list[Tool]:
+    from .py_executor import PyExecutor
+    from .sandbox import open_sandbox
+
+    try:
+        return [PyExecutor(open_sandbox(sandbox))]
+    except SandboxError:
+        if sandbox is not None:
+            raise
+        return []
