@@ -17,6 +17,8 @@ from ..models.offline import close, propose, value
 from .brain import ChatRequest
 
 _ITEM = re.compile(r"^\W*(\d+)[.):\]]+\s+(.*)$")
+_QUOTED = re.compile(r"^<<<$.*?^>>>$", re.DOTALL | re.MULTILINE)
+"""A reply of one's own that is shown because it cannot be used: no part of the question."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ class Player:
         wanted = set((request.form or {}).get("properties", {}))
         chance = random.Random(f"{request.system}\0{request.prompt}\0{request.sample}")
         if "scores" in wanted:
-            path, candidates = _split(request.prompt)
+            path, candidates = _split(_QUOTED.sub("", request.prompt))
             return {"scores": self._values(puzzle, path, candidates, chance)}
-        path = [line for line in request.prompt.splitlines() if read_moves(line)]
+        path = [line for line in _QUOTED.sub("", request.prompt).splitlines() if read_moves(line)]
         if "answer" in wanted:
             return {"answer": close(puzzle, path)}
         return {"thoughts": self._thoughts(puzzle, path, chance)}
