@@ -69,7 +69,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
+def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
+    # The shortest pause that chance may draw.
+    monkeypatch.setattr("reasonry.runtime.calls.random.uniform", lambda low, high: low)
     return Desk(tmp_path, capsys)
 
 

@@ -1,0 +1,154 @@
+"""Several processes and one run: who drives it, who cancels it, how it is taken up again. Real processes, real HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.testing import ModelServer, Player
+
+PROBLEM = "Use 4, 9, 10 and 13 to make 24"
+ANSWER = "(9 - (13 - 10)) * 4 = 24"
+
+
+class Shell:
+    def __init__(self, folder: Path, server: ModelServer) -> None:
+        self.server, self.store = server, str(folder / "store.db")
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "REASONRY_STORE": self.store}
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "reasonry", *words]
+
+    def run(self, *words: str) -> tuple[int, Any, str]:
+        done = subprocess.run(
+            self.command(*words, "--json"),
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr
+        return done.returncode, json.loads(done.stdout), done.stderr
+
+    @contextmanager
+    def solving(self, *more: str) -> Iterator[subprocess.Popen[str]]:
+        """Solve in a process of its own, which waits for an answer of the server when this is entered."""
+        before = self.server.stats()["requests"]
+        words = self.command("solve", PROBLEM, "--model", self.server.model, *more)
+        with subprocess.Popen(
+            words, env=self.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                self.until(lambda: self.server.stats()["requests"] > before)
+                yield process
+            finally:
+                process.kill()
+
+    @staticmethod
+    def until(holds: Any) -> None:
+        for _ in range(1000):
+            if holds():
+                return
+            time.sleep(0.01)
+        raise AssertionError("it never came to that")
+
+    def only_run(self) -> dict[str, Any]:
+        (row,) = self.run("runs", "list")[1]["runs"]
+        return row
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    with ModelServer(reply=Player(), latency_ms=60_000) as server:
+        yield Shell(tmp_path, server)
+
+
+def test_a_second_process_on_a_run_gets_a_clear_conflict_and_a_killed_one_holds_nothing(shell: Shell) -> None:
+    with shell.solving() as process:
+        run_id = shell.only_run()["run_id"]
+        code, document, _ = shell.run("runs", "resume", run_id)
+        assert (code, document["error"]["code"]) == (5, "conflict")
+        assert document["error"]["pid"] == process.pid
+        assert run_id in document["error"]["message"]
+        assert str(process.pid) in document["error"]["message"]
+        process.kill()
+        process.wait()
+    assert shell.only_run()["status"] == "active"
+    shell.server.reset(latency_ms=0)
+    code, document, _ = shell.run("runs", "resume", run_id)
+    assert (code, document["status"], document["answer"]) == (0, "done", ANSWER)
+    assert document["usage"]["calls"] == shell.server.stats()["requests"]
+
+
+def test_a_run_cancelled_by_another_process_stops_soon_and_can_be_resumed(shell: Shell) -> None:
+    with shell.solving("--json") as process:
+        run_id = shell.only_run()["run_id"]
+        began = time.monotonic()
+        code, document, _ = shell.run("runs", "cancel", run_id)
+        took = time.monotonic() - began
+        assert (code, document["status"], document["termination"]["reason"]) == (0, "cancelled", "cancelled")
+        # The call that was cut off has been counted by the process that made it.
+        assert document["usage"]["calls"] == 1
+        out, err = process.communicate(timeout=5)
+        assert time.monotonic() - began < took + 1
+        assert process.returncode == 130
+        assert json.loads(out)["status"] == "cancelled"
+        assert json.loads(out)["usage"]["calls"] == 1
+        assert err == ""
+    assert shell.server.stats()["abandoned"] == 1
+    code, document, _ = shell.run("runs", "cancel", run_id)
+    assert (code, document["error"]["code"]) == (5, "conflict")
+    shell.server.reset(latency_ms=0)
+    code, document, _ = shell.run("runs", "resume", run_id)
+    assert (code, document["status"], document["answer"]) == (0, "done", ANSWER)
+    assert document["usage"]["calls"] == 1 + shell.server.stats()["requests"]
+    assert shell.run("runs", "replay", run_id)[1]["replay"]["identical"] is True
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_cleanly_and_says_how_to_resume(shell: Shell, number: signal.Signals) -> None:
+    with shell.solving() as process:
+        process.send_signal(number)
+        out, err = process.communicate(timeout=5)
+    assert process.returncode == 130
+    assert out == ""
+    row = shell.only_run()
+    assert f"reasonry runs resume {row['run_id']}" in err
+    assert "Traceback" not in err
+    assert row["status"] == "cancelled"
+    shell.server.reset(latency_ms=0)
+    code, document, _ = shell.run("runs", "resume", row["run_id"])
+    assert (code, document["status"], document["answer"]) == (0, "done", ANSWER)
+    assert document["usage"]["calls"] == 1 + shell.server.stats()["requests"]
+
+
+def test_an_impatient_user_presses_twice_and_loses_nothing(shell: Shell) -> None:
+    with shell.solving() as process:
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=5)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    shell.server.reset(latency_ms=0)
+    code, document, _ = shell.run("runs", "resume", shell.only_run()["run_id"])
+    assert (code, document["status"]) == (0, "done")
+
+
+def test_a_failed_or_done_run_is_not_taken_up_again(shell: Shell) -> None:
+    shell.server.reset(latency_ms=0)
+    _, document, _ = shell.run("solve", PROBLEM, "--model", shell.server.model)
+    asked = shell.server.stats()["requests"]
+    code, again, _ = shell.run("runs", "resume", document["run_id"])
+    assert (code, again["answer"]) == (0, document["answer"])
+    assert shell.server.stats()["requests"] == asked
