@@ -316,8 +316,7 @@ class App:
         again = self._with_resources(self._crew_again(team or Team(), run), run.strategy)
         _check_tools(run, again)
         who, crew = self.performers(again, run.begun.problem)
-        if crew.model == run.crew.model:
-            _rewind(who.model, run)
+        _rewind(who, run, run.crew)
         changed = None if crew == run.crew else crew
         return await self.engine.resume(run_id, who, observer, budget=budget, crew=changed)
 
@@ -336,9 +335,8 @@ class App:
         full = self._crew_again(team, run)
         order, who = self.order(run.begun.problem, run.strategy, merged, budget or run.budget, full)
         forked = await self.engine.fork(run_id, order, at)
-        if team.model is None:
-            _, copied, _ = await self.engine.read(forked)
-            _rewind(who.model, copied)
+        _, copied, _ = await self.engine.read(forked)
+        _rewind(who, copied, run.crew)
         return await self.engine.drive(forked, who, observer)
 
 
@@ -357,11 +355,14 @@ def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:
     return name in getattr(strategy.options, "__struct_fields__", ())
 
 
-def _rewind(model: Model, run: Folded) -> None:
-    """Tell a model that keeps its place in a file which questions of the run it has answered."""
-    rewind = getattr(model, "rewind", None)
-    if rewind is not None:
-        rewind(run.asked_stages())
+def _rewind(who: Performers, run: Folded, known: Crew) -> None:
+    """Tell models that keep their place in a file which questions of the run they have answered."""
+    names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model}
+    for model in {id(one): one for one in map(who.answering, names)}.values():
+        rewind = getattr(model, "rewind", None)
+        asked = [by for by, name in names.items() if who.answering(by) is model]
+        if rewind is not None and model.name in [names[by] or known.model for by in asked]:
+            rewind(run.asked_stages(asked))
 
 
 def replace_model(team: Team) -> Team:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -168,6 +168,7 @@ class Folded:
         self.thoughts: list[Thought] = []
         self.events: list[Took] = []
         self.asked: dict[str, Asked] = {}
+        self.asked_by: dict[str, str] = {}
         self.spent = NOTHING
         self.dearest = NOTHING
         """What the dearest answer took: the guess for calls whose answer was lost."""
@@ -230,13 +231,15 @@ class Folded:
             if isinstance(one.effect, Ask):
                 ask = one.effect
                 prompt = f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
+                self.asked_by[one.id] = ask.by
                 self.asked[one.id] = Asked(one.id, one.stage, prompt)
         return step.snapshot
 
-    def asked_stages(self) -> list[tuple[str, bool]]:
-        """Return the stage of each question, in the order asked, and whether it has been settled."""
+    def asked_stages(self, by: Container[str]) -> list[tuple[str, bool]]:
+        """Return the stage of each question to these, in the order asked, and whether it has been settled."""
         settled = {one.id for one in self.events}
-        return [(one.stage, one.id in settled) for one in self.asked.values()]
+        mine = [one for one in self.asked.values() if self.asked_by[one.id] in by]
+        return [(one.stage, one.id in settled) for one in mine]
 
     @property
     def wanted(self) -> tuple[Pending, ...]:

@@ -58,5 +58,8 @@ class Performers(Struct, frozen=True):
 
     def of(self, ask: Ask) -> Model:
         """Return the model that a question goes to."""
-        chosen = {"judge": self.judge, "drafter": self.draft}.get(ask.by)
-        return chosen or self.model
+        return self.answering(ask.by)
+
+    def answering(self, by: str) -> Model:
+        """Return the model that answers what is asked `by` the writer, the judge or the drafter."""
+        return {"judge": self.judge, "drafter": self.draft}.get(by) or self.model
