@@ -69,6 +69,7 @@ def _analysis(rng: random.Random) -> dict[str, Any]:
         "focused_answer_type": rng.choice(["none", "yes/no", "number", "choice: Python | JavaScript"]),
         "execution_retry_limit": rng.randint(0, 1),
         "image": rng.random() < 0.3,
+        "tools": (*CARDS, ToolCard("py_executor")),
     }
 
 

@@ -55,7 +55,11 @@ def seed_example(**options: Any) -> Any:
             "recommendations_for_next_iteration": "",
         },
     }
-    given = {"focused_answer_type": "choice: Python | JavaScript", **options}
+    given = {
+        "focused_answer_type": "choice: Python | JavaScript",
+        "tools": (ToolCard("py_executor"),),
+        **options,
+    }
     return walk(PIPELINE, QUERY, Desk(script).answer, given)
 
 

@@ -90,7 +90,7 @@ def test_candidate_plans_are_asked_for_side_by_side() -> None:
     [
         (
             plan(("web", "look")),
-            "there is no tool 'web'; the tools are: knowledge, logic_kernel, py_executor",
+            "there is no tool 'web'; the tools are: knowledge, logic_kernel",
         ),
         (plan(), "tasks"),
         (plan(*["again"] * 25), "24"),
@@ -337,14 +337,19 @@ def test_the_checker_is_no_resource_of_a_plan() -> None:
 
 
 def test_knowledge_is_shown_passages_where_there_is_a_tool_that_finds_them() -> None:
-    card = ToolCard("knowledge", "Finds passages.")
+    card = ToolCard("search_documents", "Finds passages.")
+    found = {"passages": [{"source": "notes.md", "text": "Scrapy is fast.", "line": 3}]}
     walked = analyse(
         {"plan_generation": plan("What is in the files?")},
-        {"knowledge": [["[1] Scrapy is fast."]]},
+        {"search_documents": [found]},
         tools=(card,),
     )
-    assert "[1] Scrapy is fast." in asked(walked, "task_execution")[0].prompt
-    assert walked.outcome.document["tasks"][0]["result"]["passages"] == ["[1] Scrapy is fast."]
+    assert (
+        '[1] {"source":"notes.md","text":"Scrapy is fast.","line":3}'
+        in asked(walked, "task_execution")[0].prompt
+    )
+    assert walked.outcome.document["tasks"][0]["result"]["passages"] == found["passages"]
+    assert "search_documents" not in walked.asks[0].system, "it is the knowledge resource that searches"
 
 
 def test_context_stands_in_every_prompt_right_after_the_query() -> None:
@@ -371,6 +376,21 @@ def test_the_quality_gate_is_voted_on_and_stops_when_it_is_settled() -> None:
     assert len(asked(walked, "quality_evaluation")) == 5
     assert statuses(walked) == ["REJECTED"]
     assert walked.outcome.document["tasks"][0]["reason"] == "made up"
+
+
+def test_programs_are_planned_only_where_they_can_be_run() -> None:
+    walked = analyse({"plan_generation": [plan(("py_executor", "x"))]})
+    assert "there is no tool 'py_executor'" in asked(walked, "plan_generation")[1].prompt
+    assert "Monty, no imports." in analyse(tools=(CODE_TOOL,)).asks[0].system
+    gone = Failed("sandbox_unavailable", "no sandbox can be used here")
+    walked = analyse(
+        {"plan_generation": plan(("py_executor", "x"), "y")},
+        {"py_executor": [gone]},
+        tools=(CODE_TOOL,),
+        execution_retry_limit=3,
+    )
+    assert statuses(walked) == ["FAILED", "ACCEPTED"]
+    assert walked.outcome.document["tasks"][0]["errors"] == [gone.message]
 
 
 # -- tasks side by side

@@ -185,7 +185,7 @@ def _performance(state: State, task: Task, together: int) -> Ask:
     checker = card_named(state.options.tools, CHECKER)
     sandbox = card_named(state.options.tools, "py_executor")
     formal = FORMAL.format(how=_how(checker)) if checker else ""
-    passages = "" if task.passages is None else PASSAGES.format(passages=evidence_text(task.passages))
+    passages = "" if task.passages is None else PASSAGES.format(passages=_numbered(task.passages))
     text = PERFORM[task.resource_name].format(
         input=task.text,
         errors=_errors(task),
@@ -196,6 +196,16 @@ def _performance(state: State, task: Task, together: int) -> Ask:
     )
     facts = {"resource": task.resource_name, "task": task.text}
     return question(state, "perform", text, together=together, form=FORMS[task.resource_name], facts=facts)
+
+
+def _numbered(passages: Any) -> str:
+    """Return passages with the numbers to cite them by; what is no list of passages as it is."""
+    if not isinstance(passages, list):
+        return evidence_text(passages)
+    return (
+        "\n".join(f"[{number}] {evidence_text(one)}" for number, one in enumerate(passages, 1))
+        or "(none fit)"
+    )
 
 
 def _how(checker: ToolCard) -> str:
@@ -215,7 +225,8 @@ def keep_work(state: State, answers: tuple[Any, ...]) -> Move:
     limit, changed, thoughts = state.options.execution_retry_limit, list[Task](), list[Thought]()
     for task, answer in zip(_performing(state), answers, strict=True):
         if isinstance(answer, Failed):
-            after = life.failed(task, answer.message, limit)
+            # No other program will find a sandbox.
+            after = life.failed(task, answer.message, 0 if answer.code == "sandbox_unavailable" else limit)
         elif isinstance(answer, Reply):
             after = life.performed(task, answer.value, state.tool_names)
         else:

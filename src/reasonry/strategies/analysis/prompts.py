@@ -20,7 +20,7 @@ Resources that tasks can use:
 QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 KNOWLEDGE = ToolCard(
     "knowledge",
-    "Says what is known about something, from the context given and from general knowledge.",
+    "Says what is known about something: from the context, the user's documents, and general knowledge.",
     QUERY,
 )
 LOGIC_KERNEL = ToolCard(
@@ -113,8 +113,8 @@ Its result:
 {result}
 
 Now decide whether later work may build on this result. Accept it if it does what the task asks, is sound, agrees \
-with what was accepted before and is honest about what is uncertain. Reject it if it is wrong, off the point, empty \
-or made up.
+with what was accepted before and is honest about what is uncertain. Reject it if it is wrong, refuted, off the \
+point, empty or made up.
 {{"quality": "ACCEPTED or REJECTED", "reason": "…"}}"""
 
 DECIDE = """Iteration {number} of at most {most} is over{wanted}.

@@ -15,7 +15,7 @@ from .focus import Focus
 from .forms import Complexity, DecisionReply, PlannedTask, SynthesisReply
 from .options import Options
 from .prompts import KNOWLEDGE, LOGIC_KERNEL, PY_EXECUTOR, SETBACKS, SYSTEM
-from .tasks import BUILT_IN, CHECKER, Task, setback, skipped
+from .tasks import BUILT_IN, CHECKER, RETRIEVER, Task, setback, skipped
 
 RE_ASKS = 2
 COST_LIMIT = "the cost limit was reached"
@@ -126,14 +126,14 @@ def with_tasks(state: State, *changed: Task) -> State:
 
 
 def resources(options: Options) -> tuple[ToolCard, ...]:
-    """Return what tasks can use: the built-in resources, then the tools given."""
+    """Return what tasks can use: the built-in resources, programs only where they can be run, then the tools given."""
     given = {card.name: card for card in options.tools}
     program = given.get(PY_EXECUTOR.name)
-    if program is not None and program.description:
-        described = f"{PY_EXECUTOR.description} {program.description}"
+    if program is not None:
+        described = f"{PY_EXECUTOR.description} {program.description}".strip()
         program = ToolCard(PY_EXECUTOR.name, described, PY_EXECUTOR.parameters)
-    extra = (card for card in options.tools if card.name not in (*BUILT_IN, CHECKER))
-    return (KNOWLEDGE, LOGIC_KERNEL, program or PY_EXECUTOR, *extra)
+    extra = (card for card in options.tools if card.name not in (*BUILT_IN, CHECKER, RETRIEVER))
+    return (KNOWLEDGE, LOGIC_KERNEL, *((program,) if program else ()), *extra)
 
 
 # -- questions

@@ -17,6 +17,7 @@ from .forms import (
 )
 from .options import Options
 from .state import State
+from .tasks import CHECKER, RETRIEVER
 
 _LEVEL = {
     "enum": ["straightforward", "moderate", "complex", "highly_complex"],
@@ -41,6 +42,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     source="seed 002",
     summary="Plans, carries out and judges tasks, then answers, in one word if wanted: for decisions in programs.",
     aliases=("pipeline",),
+    resources=("py_executor", CHECKER, RETRIEVER),
     options=Options,
     state=State,
     begin=lambda problem, options: State(problem, options),

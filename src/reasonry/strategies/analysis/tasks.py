@@ -1,6 +1,6 @@
 """A task's life: converted, carried out, judged; or failed, and tried again within limits.
 
-knowledge      convert → (fetch) → perform → judge      passages are fetched where there is a tool of that name
+knowledge      convert → (fetch) → perform → judge      from the user's documents, where there are any
 logic_kernel   convert → perform → (run) → judge        a formal claim is checked where there is a checker
 py_executor    perform → run → judge                    passed through without conversion
 any tool       convert → run → judge
@@ -24,7 +24,7 @@ Status = Literal["PENDING", "ACCEPTED", "REJECTED", "FAILED", "SKIPPED"]
 
 BUILT_IN = ("knowledge", "logic_kernel", "py_executor")
 PASSED_THROUGH = ("py_executor",)
-RETRIEVER, CHECKER = "knowledge", "check_claim"
+RETRIEVER, CHECKER = "search_documents", "check_claim"
 
 SHORTEST_QUOTE = 8
 """Characters; shorter texts are words that a reason may need."""
@@ -92,7 +92,7 @@ def converted(task: Task, tool_input: dict[str, Any], tools: Set[str]) -> Task:
     """Take the input of its resource."""
     if task.resource_name not in BUILT_IN:
         return replace(task, tool_input=tool_input, step="run")
-    fetches = task.resource_name == RETRIEVER and RETRIEVER in tools
+    fetches = task.resource_name == "knowledge" and RETRIEVER in tools
     return replace(task, tool_input=tool_input, step="fetch" if fetches else "perform")
 
 
@@ -109,7 +109,7 @@ def performed(task: Task, written: dict[str, Any], tools: Set[str]) -> Task:
 def call(task: Task) -> CallTool:
     """Return the tool call a task wants."""
     if task.step == "fetch":
-        return CallTool(RETRIEVER, task.tool_input)
+        return CallTool(RETRIEVER, {"query": task.text})
     if task.resource_name == "py_executor":
         return CallTool("py_executor", {"code": task.draft["code"]})
     if task.resource_name == "logic_kernel":
@@ -121,7 +121,8 @@ def call(task: Task) -> CallTool:
 def returned(task: Task, value: Any, retry_limit: int) -> Task:
     """Take what a tool returned."""
     if task.step == "fetch":
-        return replace(task, passages=value, step="perform")
+        passages = value.get("passages", value) if isinstance(value, dict) else value
+        return replace(task, passages=passages, step="perform")
     if task.resource_name == "logic_kernel":
         return replace(task, result={**task.draft, "check": value}, step="judge")
     if task.resource_name != "py_executor":
