@@ -360,7 +360,7 @@ def _rewind(who: Performers, run: Folded, known: Crew) -> None:
     names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model}
     for model in {id(one): one for one in map(who.answering, names)}.values():
         rewind = getattr(model, "rewind", None)
-        asked = [by for by, name in names.items() if who.answering(by) is model]
+        asked = [by for by in names if who.answering(by) is model]
         if rewind is not None and model.name in [names[by] or known.model for by in asked]:
             rewind(run.asked_stages(asked))
 
