@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -105,9 +106,10 @@ def _alive(pid: int) -> bool:
 
 def _descendants(pid: int) -> list[int]:
     found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, path.read_text().split()):
-            found += [child, *_descendants(child)]
+    with contextlib.suppress(OSError):
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in map(int, path.read_text().split()):
+                found += [child, *_descendants(child)]
     return found
 
 
@@ -376,6 +378,20 @@ except OSError:
 refused
 """
     assert (await bubblewrap.run(code, Limits())).value == [True, True, True]
+
+
+@pytest.mark.parametrize("name", list(SANDBOXES))
+def test_a_process_ends_well_right_after_an_execution(name: str) -> None:
+    usable(name)
+    script = (
+        "import asyncio\nfrom reasonry.tools.sandbox import *\n"
+        f"print(asyncio.run(open_sandbox({name!r}).run('6 * 7')).value)"
+    )
+    for _ in range(8):
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -6,6 +6,10 @@ Each execution gets a fresh worker process, so that nothing is left of one for t
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import signal
+import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -17,9 +21,10 @@ from .execution import FLOOD_MESSAGE, Execution, Limits, Output, Status, conclud
 from .turnstile import turn
 
 if TYPE_CHECKING:
-    from pydantic_monty import AsyncMonty, ResourceLimits
+    from pydantic_monty import ResourceLimits
 
 _GRACE_S = 1.0
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 _REACHING_OUT = frozenset(
     {"ctypes", "ftplib", "http", "mmap", "multiprocessing", "pty", "resource", "shutil", "signal", "socket"}
     | {"sqlite3", "ssl", "subprocess", "tempfile", "threading", "urllib", "_thread"}
@@ -56,37 +61,94 @@ class MontySandbox:
             return replace(execution, duration_ms=round((time.monotonic() - started) * 1000))
 
     async def _run(self, code: str, limits: Limits) -> Execution:
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[Execution | BaseException] = loop.create_future()
+        feed = _Feed(code, limits)
+
+        def tell(outcome: Execution | BaseException) -> None:
+            if not ended.done():
+                ended.set_result(outcome)
+
+        def work() -> None:
+            outcome = feed.outcome()
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(tell, outcome)
+
+        # In a thread: Monty's own asyncio support may abort the process when that ends soon after an execution.
+        threading.Thread(target=work, name="monty").start()
+        try:
+            outcome = await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            feed.kill()
+            await ended
+            raise
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+
+class _Feed:
+    """One piece of code on its way through a worker of its own."""
+
+    def __init__(self, code: str, limits: Limits) -> None:
+        self.code, self.limits = code, limits
+        self.output = Output(limits.max_output_bytes)
+        self._worker: int | None = None
+        self._killed = False
+        self._lock = threading.Lock()
+
+    def outcome(self) -> Execution | BaseException:
+        """Run the code, blocking; return what became of it, or why it was not run."""
         from pydantic_monty import MontyError
 
-        output = Output(limits.max_output_bytes)
         try:
-            async with (
-                asyncio.timeout(limits.max_seconds + 2 * _GRACE_S) as deadline,
-                self._pool(limits) as pool,
-                pool.checkout(script_name="code.py", limits=_limits(limits)) as session,
-            ):
-                value = await session.feed_run(code, print_callback=_printer(output, deadline))
+            value = self._value()
         except MontyError as error:
-            status, message = _status(error)
-            return concluded(status, self.name, output, limits, error=message)
-        except TimeoutError:
-            if output.flooded:
-                return concluded("error", self.name, output, limits, error=FLOOD_MESSAGE)
-            message = f"it did not end within {limits.max_seconds:g} s"
-            return concluded("timeout", self.name, output, limits, error=message)
+            status, message = _status(error, self.output, self.limits)
+            return self._concluded(status, message)
         except OSError as error:
-            raise SandboxError(
-                f"the sandbox monty could not be started: {error}", sandbox=self.name
-            ) from None
+            return SandboxError(f"the sandbox monty could not be started: {error}", sandbox=MontySandbox.name)
         except Exception as error:
-            # The host's side of the conversation gave up, such as on a value that it cannot take in.
-            return concluded("error", self.name, output, limits, error=f"{type(error).__name__}: {error}")
-        return _done(value, self.name, output, limits)
+            # This side of the conversation gave up, such as on a value that it cannot take in.
+            return self._concluded("error", f"{type(error).__name__}: {error}")
+        try:
+            return concluded("ok", MontySandbox.name, self.output, self.limits, value=_data(value))
+        except RecursionError:
+            return self._concluded("error", "the value is nested too deeply")
 
-    def _pool(self, limits: Limits) -> AsyncMonty:
-        from pydantic_monty import AsyncMonty
+    def kill(self) -> None:
+        """End the worker, whatever it is doing."""
+        with self._lock:
+            self._killed = True
+            if self._worker is not None:
+                with contextlib.suppress(OSError):
+                    os.kill(self._worker, _KILL)
 
-        return AsyncMonty(max_processes=1, request_timeout=limits.max_seconds + _GRACE_S)
+    def _value(self) -> Any:
+        from pydantic_monty import Monty
+
+        patience = self.limits.max_seconds + _GRACE_S
+        with (
+            Monty(max_processes=1, request_timeout=patience) as pool,
+            pool.checkout(script_name="code.py", limits=_limits(self.limits)) as session,
+        ):
+            with self._lock:
+                self._worker = session.worker_pid
+                if self._killed:
+                    return None
+            try:
+                return session.feed_run(self.code, print_callback=self._print)
+            finally:
+                with self._lock:
+                    self._worker = None
+
+    def _print(self, _: Literal["stdout", "stderr"], text: str) -> None:
+        self.output.add(text.encode(errors="replace"))
+        if self.output.flooded and not self._killed:
+            self.kill()
+
+    def _concluded(self, status: Status, message: str) -> Execution:
+        return concluded(status, MontySandbox.name, self.output, self.limits, error=message)
 
 
 def _limits(limits: Limits) -> ResourceLimits:
@@ -97,27 +159,15 @@ def _limits(limits: Limits) -> ResourceLimits:
     }
 
 
-def _printer(output: Output, deadline: asyncio.Timeout) -> Any:
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        if not deadline.expired():
-            deadline.reschedule(loop.time())
-
-    def add(_: Literal["stdout", "stderr"], text: str) -> None:
-        flooded = output.flooded
-        output.add(text.encode(errors="replace"))
-        if output.flooded and not flooded:
-            loop.call_soon_threadsafe(stop)
-
-    return add
-
-
-def _status(error: Any) -> tuple[Status, str]:
+def _status(error: Any, output: Output, limits: Limits) -> tuple[Status, str]:
     from pydantic_monty import MontyCrashedError, MontyRuntimeError
 
+    if output.flooded:
+        return "error", FLOOD_MESSAGE
     if isinstance(error, MontyCrashedError):
-        return ("timeout", "it did not end in time") if error.timed_out else ("error", f"it crashed: {error}")
+        if error.timed_out:
+            return "timeout", f"it did not end within {limits.max_seconds:g} s"
+        return "error", f"it crashed: {error}"
     cause = error.exception()
     if not isinstance(error, MontyRuntimeError):
         return "error", f"{type(cause).__name__}: {error}"
@@ -138,13 +188,6 @@ def _kind(cause: BaseException, message: str) -> Status:
             return "denied"
         case _:
             return "error"
-
-
-def _done(value: Any, name: str, output: Output, limits: Limits) -> Execution:
-    try:
-        return concluded("ok", name, output, limits, value=_data(value))
-    except RecursionError:
-        return concluded("error", name, output, limits, error="the value is nested too deeply")
 
 
 def _data(value: Any) -> Any:
