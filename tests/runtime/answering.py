@@ -1,0 +1,155 @@
+"""Someone who answers everything a run asks, the same way each time; as model, tools and verifier, or as the caller."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+from msgspec.structs import replace
+
+from reasonry.core.budget import Budget, Usage
+from reasonry.core.effects import Verify
+from reasonry.core.events import Answered, Failed, Verified
+from reasonry.core.machine import Pending
+from reasonry.core.strategy import Strategy
+from reasonry.errors import ModelError, ToolError
+from reasonry.runtime.coach import Coach
+from reasonry.runtime.engine import Engine, Order
+from reasonry.runtime.journal import Crew
+from reasonry.runtime.policy import Performers
+from reasonry.runtime.ports import Line, OnText, Question, SessionRow
+from reasonry.stores.memory import MemoryStore
+from reasonry.strategies import STRATEGIES
+
+from ..playing import WORDS, World
+
+PROBLEM = "Use 4, 6 and 1 to make 24"
+
+
+class WorldModel:
+    """A world's answers as a model's; counts what it is asked.
+
+    Args:
+        free: Answers cost nothing, like those of a caller.
+    """
+
+    name = "world"
+
+    def __init__(self, world: World, free: bool = False) -> None:
+        self.world, self.free = world, free
+        self.asked: Counter[str] = Counter()
+
+    def say(self, effect_id: str, stage: str, ask: Any) -> Answered | Failed:
+        event = self.world.answer(Pending(effect_id, stage, ask, 1))
+        assert isinstance(event, Answered | Failed)
+        return replace(event, usage=Usage()) if self.free else event
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        self.asked[question.id] += 1
+        event = self.say(question.id, question.stage, question.ask)
+        if isinstance(event, Failed):
+            raise ModelError(event.message, code=event.code)
+        return event
+
+    async def close(self) -> None:
+        pass
+
+
+class WorldTools:
+    """Tools that return, or fail, by their arguments alone."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        rng = random.Random(f"{self.world.seed} {name} {arguments}")
+        if rng.random() < self.world.hostility:
+            raise ToolError("broken")
+        return rng.choice(WORDS)
+
+
+class WorldVerifier:
+    """Verdicts by the candidate alone."""
+
+    name = "world"
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def verify(self, claim: Verify) -> Verified:
+        rng = random.Random(f"{self.world.seed} {claim.path} {claim.final}")
+        verdict = rng.choice(["right", "wrong", "unknown"])
+        return Verified(verdict, answer="42" if verdict == "right" else None)
+
+
+def crew_of(world: World, free: bool = False) -> Performers:
+    return Performers(WorldModel(world, free), verifier=WorldVerifier(world), tools=WorldTools(world))
+
+
+def order(strategy: Strategy[Any, Any], options: Any, budget: Budget | None = None) -> Order:
+    return Order(
+        strategy=strategy, problem=PROBLEM, options=options, budget=budget or Budget(), crew=Crew("world")
+    )
+
+
+def engine() -> Engine:
+    return Engine(MemoryStore(), STRATEGIES)
+
+
+async def after_crash(store: MemoryStore, run_id: str, lines: list[Line]) -> Engine:
+    """Return an engine over what a process would find that died when these lines of a run were written."""
+    row = await store.run(run_id)
+    found = Engine(MemoryStore(), STRATEGIES)
+    began = replace(row, status="active", reason=None, answer=None)
+    session = SessionRow(row.session_id, row.strategy, row.created_at_ms, row.created_at_ms, run_id=run_id)
+    await found.store.create_run(began, lines, session)
+    return found
+
+
+async def coach_on(engine: Engine, run_id: str, world: World, most: int | None = None) -> dict[str, Any]:
+    """Answer a run's questions as its caller, at most so many, one batch after the other."""
+    who, model = crew_of(world), WorldModel(world)
+    shown = await Coach(engine).take_over(run_id, who)
+    given = 0
+    while shown["status"] == "active" and (most is None or given < most):
+        _, run, _ = await engine.read(run_id)
+        asks = {one.id: one for one in run.wanted}
+        questions = shown["questions"] if most is None else shown["questions"][: most - given]
+        replies = [model.say(one["id"], one["stage"], asks[one["id"]].effect) for one in questions]
+        answers = [{"id": one["id"], "answer": said.text} for one, said in zip(questions, replies, strict=True)
+                   if isinstance(said, Answered)]  # fmt: skip
+        assert len(answers) == len(questions)
+        given += len(answers)
+        shown = await Coach(engine).answer(run_id, answers, who)
+    return shown
+
+
+async def record(engine: Engine, run_id: str) -> dict[str, Any]:
+    """Return what a run leaves behind, whoever drove it and however often it was interrupted."""
+    trace = await engine.trace(run_id)
+    same = (
+        "status",
+        "answer",
+        "termination",
+        "rounds",
+        "path",
+        "questions",
+        "thoughts",
+        "best",
+        "candidates",
+        "tree",
+    )
+    left = {name: trace[name] for name in same}
+    known = {
+        *same,
+        "usage",
+        "duration_ms",
+        "events",
+        "model",
+        "crew",
+        "run_id",
+        "session_id",
+        "created_at_ms",
+    }
+    return left | {"details": {key: value for key, value in trace.items() if key not in known}}

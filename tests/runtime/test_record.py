@@ -1,0 +1,106 @@
+"""One record, whoever thinks and whatever happens: driven, coached, handed over, or resumed after a crash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasonry.core.strategy import Strategy
+from reasonry.runtime.engine import Engine
+from reasonry.runtime.journal import Crew
+from reasonry.strategies import STRATEGIES
+
+from ..playing import World
+from ..test_every_strategy import DRIVEN, each_driven, options, world
+from .answering import WorldModel, after_crash, coach_on, crew_of, engine, order, record
+
+pytestmark = pytest.mark.anyio
+
+SEEDS = range(6)
+
+
+async def driven(
+    strategy: Strategy[Any, Any], seed: int, answers: World, free: bool = True
+) -> tuple[Engine, str]:
+    engines = engine()
+    run_id = await engines.accept(order(strategy, options(strategy, seed)))
+    result = await engines.drive(run_id, crew_of(answers, free))
+    assert result.status in ("done", "failed")
+    return engines, run_id
+
+
+@pytest.mark.slow
+@each_driven
+@pytest.mark.parametrize("hostility", [0.0, 0.15])
+async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_nothing_twice(
+    strategy: Strategy[Any, Any], hostility: float
+) -> None:
+    for seed in SEEDS:
+        answers = world(strategy, seed, hostility)
+        engines, run_id = await driven(strategy, seed, answers, free=False)
+        whole, lines = await record(engines, run_id), await engines.store.lines(run_id)
+        # The last event and the line that ends the run are written together.
+        for count in range(1, len(lines) - 1):
+            found = await after_crash(engines.store, run_id, lines[:count])
+            _, before, _ = await found.read(run_id)
+            recorded = {one.id for one in before.events}
+            crew = crew_of(answers)
+            result = await found.resume(run_id, crew)
+            assert await record(found, run_id) == whole
+            assert isinstance(crew.model, WorldModel)
+            assert not recorded & set(crew.model.asked)
+            assert set(crew.model.asked.values()) <= {1}
+            assert (await found.replay(run_id))["replay"]["identical"] is True
+            assert result.usage.calls == (await engines.result(run_id)).usage.calls
+
+
+@each_driven
+async def test_a_coached_run_leaves_the_record_of_a_driven_one(strategy: Strategy[Any, Any]) -> None:
+    for seed in SEEDS:
+        answers = world(strategy, seed, 0.0)
+        engines, run_id = await driven(strategy, seed, answers)
+        coached = engine()
+        other = await coached.accept(order(strategy, options(strategy, seed)))
+        shown = await coach_on(coached, other, answers)
+        assert await record(coached, other) == await record(engines, run_id)
+        assert shown["result"]["answer"] == (await engines.result(run_id)).answer
+        assert (await coached.replay(other))["replay"]["identical"] is True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", DRIVEN, ids=[one.name for one in DRIVEN])
+async def test_a_run_may_be_handed_from_its_caller_to_a_model_at_any_point(
+    strategy: Strategy[Any, Any],
+) -> None:
+    answers = world(strategy, 3, 0.0)
+    engines, run_id = await driven(strategy, 3, answers)
+    whole, asked = await record(engines, run_id), len((await engines.trace(run_id))["questions"])
+    for count in range(asked):
+        handed = engine()
+        other = await handed.accept(order(strategy, options(strategy, 3)))
+        await coach_on(handed, other, answers, most=count)
+        crew = crew_of(answers, free=True)
+        await handed.resume(other, crew, crew=Crew("world"))
+        assert isinstance(crew.model, WorldModel)
+        assert crew.model.asked.total() == asked - count
+        assert await record(handed, other) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", DRIVEN, ids=[one.name for one in DRIVEN])
+async def test_a_run_may_be_handed_from_a_model_to_its_caller_at_any_point(
+    strategy: Strategy[Any, Any],
+) -> None:
+    answers = world(strategy, 4, 0.0)
+    engines, run_id = await driven(strategy, 4, answers)
+    whole, lines = await record(engines, run_id), await engines.store.lines(run_id)
+    for count in range(1, len(lines) - 1):
+        handed = await after_crash(engines.store, run_id, lines[:count])
+        await coach_on(handed, run_id, answers)
+        assert await record(handed, run_id) == whole
+
+
+def test_the_strategies_tested_are_all_there_are() -> None:
+    assert {one.name for one in DRIVEN} == {name for name, one in STRATEGIES.items() if one.is_driven}
+    assert len(DRIVEN) >= 10
