@@ -16,7 +16,7 @@ from ...core.toolcard import card_named, no_such_tool
 from ...core.vote import is_settled, tally
 from .execution import move_on
 from .forms import TASKS, Complexity, PlannedTask, PlanReply, ScoreReply, texts
-from .prompts import ANGLES, COMPLEXITY, DEPENDS, DEPENDS_FIELD, EVALUATE, PLAN
+from .prompts import ANGLES, COMPLEXITY, DEPENDS, DEPENDS_FIELD, EVALUATE, LEAN, PLAN
 from .state import (
     COST_LIMIT,
     Plan,
@@ -169,15 +169,13 @@ def _without_plan(state: State, failures: Sequence[Failed]) -> Move:
 def _plan_task(state: State, number: int) -> str:
     level = state.now.complexity.complexity_level if state.now.complexity else None
     least, most = TASKS[level] if level else (2, 6)
-    concurrent = state.options.concurrent_tasks
+    concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
     return PLAN.format(
         least=least,
         most=most,
         depends=DEPENDS if concurrent else "",
         field=DEPENDS_FIELD if concurrent else "",
-        number=number,
-        count=state.options.candidate_plans,
-        angle=ANGLES[number - 1],
+        lean=LEAN.format(number=number, count=count, angle=ANGLES[number - 1]) if count > 1 else "",
         setbacks=_before(state),
     )
 

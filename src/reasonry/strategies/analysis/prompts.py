@@ -43,12 +43,12 @@ highly_complex (5-6): many factors that act on one another
 
 PLAN = """Now draft one plan: {least} to {most} tasks, in the order to carry them out, each for one resource of the \
 list. A task says by itself what its resource is to accomplish. Later tasks see the accepted results of earlier ones, \
-so do not ask for the same thing twice. {depends}You draft plan {number} of {count}, the others are drafted apart; \
-{angle}.
+so do not ask for the same thing twice. {depends}{lean}
 {setbacks}
 {{"tasks": [{{"resource_name": "…", "task_query": "…"{field}}}, …]}}"""
 DEPENDS = "Tasks that need no other's result run side by side: name in depends_on the tasks whose results one needs. "
 DEPENDS_FIELD = ', "depends_on": [numbers of earlier tasks]'
+LEAN = "You draft plan {number} of {count}, the others are drafted apart; {angle}."
 ANGLES = (
     "take the most direct way",
     "weigh the sides of the matter against one another",
