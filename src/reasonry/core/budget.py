@@ -130,8 +130,8 @@ class Ledger(Struct, frozen=True):
 
 
 def dearer(one: Usage, other: Usage) -> Usage:
-    """Return the estimate that covers both; what took no call is no measure."""
-    if other.calls == 0:
+    """Return the estimate that covers both; a call that failed, or does not say what it took, is no measure."""
+    if other.tokens == 0 and other.usd is None:
         return one
     costs = [usd for usd in (one.usd, other.usd) if usd is not None]
     return Usage(

@@ -78,7 +78,10 @@ class Drive:
 
     async def _until_a_limit(self) -> None:
         try:
-            async with asyncio.timeout(self._seconds_left()):
+            left = self._seconds_left()
+            if left == 0:
+                raise TimeoutError
+            async with asyncio.timeout(left):
                 await self._loop()
         except TimeoutError:
             seconds = self.run.budget.seconds or 0
@@ -159,8 +162,9 @@ class Drive:
                 del self.landed[:landed]
 
     async def _intend(self, effect_id: str) -> None:
+        dearest = self.guard.ledger.largest
         async with self.writing:
-            await self._write([Sent(effect_id)])
+            await self._write([Sent(effect_id, dearest.tokens, dearest.usd)])
 
     async def _stop(self, reason: str, detail: str) -> None:
         await self._drop_tasks()

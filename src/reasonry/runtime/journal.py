@@ -57,10 +57,15 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     """Why this strategy, where it was not the user who named it."""
 
 
-class Sent(Struct, frozen=True, tag="sent", array_like=True):
-    """A call is about to go out; written only where a limit must survive a crash."""
+class Sent(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):
+    """A call is about to go out; written only where a limit must survive a crash.
+
+    `tokens` and `usd` are what the dearest answer so far took: it may have come in without being written down yet.
+    """
 
     id: str
+    tokens: int = 0
+    usd: float | None = None
 
 
 class Took(Struct, frozen=True, tag="took", array_like=True):
@@ -194,8 +199,10 @@ class Folded:
         match entry:
             case Took(id=effect_id, event=event):
                 return self.take(effect_id, event)
-            case Sent(id=effect_id):
+            case Sent(id=effect_id, tokens=tokens, usd=usd):
                 self.out[effect_id] += 1
+                if tokens or usd is not None:
+                    self.dearest = dearer(self.dearest, Usage(input_tokens=tokens, usd=usd))
             case Resumed(budget=budget, crew=crew):
                 self.budget, self.crew = budget or self.budget, crew or self.crew
                 self._give_up_calls(cut=0)

@@ -1,0 +1,273 @@
+"""Limits are hard: under concurrency, over HTTP, through crashes, stops and changes of limits."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from reasonry.app import App, Team
+from reasonry.core.budget import Budget, Usage
+from reasonry.errors import ModelError
+from reasonry.runtime.engine import Engine
+from reasonry.runtime.policy import Performers, Policy
+from reasonry.runtime.result import Result
+from reasonry.stores.memory import MemoryStore
+from reasonry.testing import ModelServer, ServerProcess
+
+from .answering import order
+from .crashing import ALL, Job, Nursery
+from .playing import LOOP, STRATEGIES, CountingModel
+
+
+async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: int = 1) -> Result:
+    async with App("memory", Policy(max_concurrency=30), strategies=ALL) as app:
+        options = {"steps": steps, "width": width}
+        chosen, who = app.order("count", LOOP, options, budget, Team(model=server.model))
+        return await app.solve(chosen, who)
+
+
+@pytest.mark.anyio
+async def test_of_thirty_calls_wanted_at_once_ten_are_sent_and_answered() -> None:
+    with ModelServer(latency_ms=20) as server:
+        result = await solved(server, Budget(calls=10))
+        stats = server.stats()
+    assert (stats["requests"], stats["answered"], result.usage.calls) == (10, 10, 10)
+    assert stats["max_inflight"] == 10
+    assert (result.status, result.termination.reason) == ("failed", "max_calls")
+
+
+@pytest.mark.anyio
+async def test_a_limit_between_two_rounds_ends_with_the_best_so_far() -> None:
+    with ModelServer() as server:
+        result = await solved(server, Budget(calls=10), width=4, steps=5)
+        assert server.stats()["requests"] == result.usage.calls == 10
+    assert (result.status, result.termination.reason) == ("done", "max_calls")
+    assert result.answer is not None
+
+
+@pytest.mark.anyio
+async def test_tokens_over_http_are_passed_by_one_call_at_most() -> None:
+    with ModelServer(latency_ms=5) as server:
+        one = await solved(server, Budget(), width=1)
+        server.reset()
+        result = await solved(server, Budget(tokens=int(10.5 * one.usage.tokens)))
+        stats = server.stats()
+    assert stats["requests"] == result.usage.calls == 11
+    assert result.usage.tokens == stats["prompt_tokens"] + stats["completion_tokens"]
+    assert result.termination.reason == "max_tokens"
+
+
+@pytest.mark.anyio
+async def test_seconds_cut_calls_in_flight_over_http() -> None:
+    with ModelServer(latency_ms=30_000) as server:
+        began = time.monotonic()
+        result = await solved(server, Budget(seconds=0.2), width=3)
+        assert time.monotonic() - began < 2
+        stats = server.stats()
+    assert (result.status, result.termination.reason) == ("failed", "max_seconds")
+    assert stats["requests"] == result.usage.calls == 3
+
+
+# -- through crashes
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as nursery:
+        yield nursery
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerProcess]:
+    with ServerProcess() as server:
+        yield server
+
+
+def killed_on_and_on(nursery: Nursery, job: Job, rng: random.Random) -> tuple[dict[str, Any], int]:
+    """Kill a run, kill it again when it is resumed, and so on; return its result and how often it was killed."""
+    kills = 0
+    while True:
+        kill = None if kills > 5 else (rng.randint(2, 14), rng.choice(["before", "after"]))
+        told = nursery.perform(replace(job, kill=kill))
+        if told["signal"] == 0:
+            return told["result"], kills
+        kills += 1
+        job = replace(job, run_id=job.run_id or only_run(job.path))
+
+
+def only_run(path: str) -> str:
+    async def work() -> str:
+        async with App(path, strategies=ALL) as app:
+            return (await app.store.runs())[0].run_id
+
+    return asyncio.run(work())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_however_often_a_run_is_killed_its_limit_of_ten_calls_holds(
+    nursery: Nursery, server: ServerProcess, tmp_path: Path, seed: int
+) -> None:
+    server.reset(latency_ms=3)
+    rng = random.Random(seed)
+    job = Job(path=str(tmp_path / "s.db"), model=server.model, options={"steps": 1, "width": 30},
+              budget=Budget(calls=10), max_concurrency=rng.choice([3, 30]))  # fmt: skip
+    result, kills = killed_on_and_on(nursery, job, rng)
+    assert kills > 0
+    assert server.stats()["requests"] <= 10
+    assert (result["termination"]["reason"], result["usage"]["calls"]) == ("max_calls", 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_however_often_a_run_is_killed_lost_answers_count_against_its_tokens(
+    nursery: Nursery, server: ServerProcess, tmp_path: Path, seed: int
+) -> None:
+    server.reset()
+    options = {"steps": 1, "width": 1}
+    first = nursery.perform(Job(path=str(tmp_path / "one.db"), model=server.model, options=options))["result"]
+    tokens = first["usage"]["input_tokens"] + first["usage"]["output_tokens"]
+    server.reset(latency_ms=3)
+    job = Job(path=str(tmp_path / "s.db"), model=server.model, options={"steps": 1, "width": 30},
+              budget=Budget(tokens=int(10.5 * tokens)))  # fmt: skip
+    result, kills = killed_on_and_on(nursery, job, random.Random(seed))
+    assert kills > 0
+    assert result["termination"]["reason"] == "max_tokens"
+    # What nobody has seen an answer of has no known price, so one call may be lost for nothing at each kill.
+    assert server.stats()["requests"] <= 11 + kills
+
+
+# -- through stops and changes of limits
+
+
+def engine(policy: Policy | None = None) -> Engine:
+    return Engine(MemoryStore(), STRATEGIES, policy)
+
+
+async def went_on(engines: Engine, run_id: str, seconds: float, model: CountingModel) -> None:
+    """Drive for a while, then interrupt."""
+    task = asyncio.create_task(engines.resume(run_id, Performers(model)))
+    await asyncio.sleep(seconds)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.anyio
+async def test_every_call_is_counted_once_however_often_a_run_is_interrupted() -> None:
+    for budget in (Budget(), Budget(calls=1000)):
+        engines, model = engine(), CountingModel(latency_s=0.004)
+        run_id = await engines.accept(order(LOOP, LOOP.options(steps=4, width=3), budget))
+        for number in range(4):
+            await went_on(engines, run_id, 0.002 * (number + 1), model)
+            assert (await engines.result(run_id)).usage.calls == model.calls
+        result = await engines.resume(run_id, Performers(model))
+        assert (result.status, result.usage.calls) == ("done", model.calls)
+
+
+@pytest.mark.anyio
+async def test_calls_cut_without_a_limit_count_when_there_is_one() -> None:
+    engines, slow, model = engine(), CountingModel(latency_s=60), CountingModel()
+    run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=30)))
+    await went_on(engines, run_id, 0.02, slow)
+    assert slow.calls == 8
+    result = await engines.resume(run_id, Performers(model), budget=Budget(calls=10))
+    assert (model.calls, result.usage.calls, result.termination.reason) == (2, 10, "max_calls")
+
+
+@pytest.mark.anyio
+async def test_calls_lost_in_a_crash_count_when_the_limit_changes() -> None:
+    engines, model = engine(), CountingModel(latency_s=60)
+    run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=5), Budget(calls=100)))
+    task = asyncio.create_task(engines.drive(run_id, Performers(model)))
+    await asyncio.sleep(0.02)
+    lines = (await engines.store.lines(run_id))[:6]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    # One line begins the run; five calls went out; then the process died.
+    found = engine()
+    await found.store.create_run(replace(await engines.store.run(run_id), status="active"), lines)
+    assert (await found.result(run_id)).usage.calls == 5
+    without = await found.resume(run_id, Performers(CountingModel()), budget=Budget(seconds=60))
+    assert (without.status, without.usage.calls) == ("done", 10)
+
+
+@pytest.mark.anyio
+async def test_run_time_up_to_a_stop_counts_when_a_run_goes_on() -> None:
+    engines, slow = engine(), CountingModel(latency_s=60)
+    run_id = await engines.accept(order(LOOP, LOOP.options(steps=2), Budget(seconds=0.1)))
+    await engines.drive(run_id, Performers(slow))
+    again = await engines.resume(run_id, Performers(slow), budget=Budget(seconds=0.1))
+    assert (again.termination.reason, slow.calls) == ("max_seconds", 1)
+    longer = await engines.resume(run_id, Performers(slow), budget=Budget(seconds=0.2))
+    assert (longer.termination.reason, slow.calls) == ("max_seconds", 2)
+    assert 150 <= longer.duration_ms < 1000
+
+
+@pytest.mark.anyio
+async def test_an_answer_that_has_come_in_is_kept_when_the_run_is_stopped() -> None:
+    # The second answer comes in while the first one is being written down, and the interruption comes then too.
+    class SlowStore(MemoryStore):
+        async def append(self, *given: Any) -> None:
+            await asyncio.sleep(0.03)
+            await super().append(*given)
+
+    engines = Engine(SlowStore(), STRATEGIES)
+    run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=3)))
+    model = Staggered()
+    task = asyncio.create_task(engines.drive(run_id, Performers(model)))
+    await asyncio.sleep(0.025)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    trace = await engines.trace(run_id)
+    assert trace["status"] == "cancelled"
+    assert [one["reply"] is not None for one in trace["questions"]] == [True, True, False]
+    assert trace["usage"]["calls"] == 3
+
+
+class Staggered(CountingModel):
+    """Answers the first call at once, the second soon, the others never."""
+
+    async def answer(self, question: Any, on_text: Any = None) -> Any:
+        self.latency_s = [0.001, 0.01, 60][min(self.calls, 2)]
+        return await super().answer(question, on_text)
+
+
+@pytest.mark.anyio
+async def test_dollars_of_lost_answers_count_through_a_crash() -> None:
+    price = Usage(usd=0.1)
+    engines, model = engine(), CountingModel(latency_s=0.002, usage=price)
+    run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=30), Budget(usd=1.05)))
+    await engines.drive(run_id, Performers(model))
+    assert model.calls == 11
+    lines = await engines.store.lines(run_id)
+    row = replace(await engines.store.run(run_id), status="active")
+    for count in range(1, len(lines) - 1):
+        found, later = engine(), CountingModel(usage=price)
+        await found.store.create_run(row, lines[:count])
+        _, run, _ = await found.read(run_id)
+        sent = run.usage.calls
+        result = await found.resume(run_id, Performers(later))
+        nothing_known = not run.events
+        assert sent + later.calls <= 11 + nothing_known
+        assert result.termination.reason == "max_usd"
+
+
+@pytest.mark.anyio
+async def test_a_failed_call_is_no_measure_of_what_the_next_ones_cost() -> None:
+    model = CountingModel(
+        latency_s=0.002,
+        usage=Usage(output_tokens=30),
+        fault=lambda number: ModelError("busy", retryable=True) if number == 1 else None,
+    )
+    engines = engine(Policy(max_concurrency=30, backoff_s=0.001))
+    run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=30), Budget(tokens=20)))
+    result = await engines.drive(run_id, Performers(model))
+    assert (model.calls, result.usage.calls, result.usage.tokens) == (2, 2, 30)

@@ -1,0 +1,111 @@
+"""The session of a run: its thoughts, read like any other's, and what becomes of it when it is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from reasonry.app import App
+from reasonry.core.strategy import Strategy
+from reasonry.errors import ConflictError, NotFoundError
+from reasonry.runtime.policy import Performers
+from reasonry.runtime.sessions import Sessions
+
+from ..test_every_strategy import each_driven, options, world
+from .answering import crew_of, order
+from .crashing import ALL
+from .playing import LOOP, CountingModel
+
+pytestmark = pytest.mark.anyio
+
+
+async def pages(sessions: Sessions, session_id: str) -> list[dict[str, Any]]:
+    found, cursor = list[dict[str, Any]](), None
+    while True:
+        page = await sessions.get(
+            {"sessionId": session_id, "limit": 3, **({"cursor": cursor} if cursor else {})}
+        )
+        found += page["thoughts"]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            return found
+
+
+@each_driven
+async def test_it_shows_the_thoughts_of_the_run_in_their_order(strategy: Strategy[Any, Any]) -> None:
+    async with App("memory") as app:
+        run_id = await app.engine.accept(order(strategy, options(strategy, 1)))
+        result = await app.engine.drive(run_id, crew_of(world(strategy, 1, 0.0)))
+        trace, sessions = await app.engine.trace(run_id), app.sessions()
+        shown = await pages(sessions, result.session_id)
+        assert trace["thoughts"]
+        assert [one["thoughtNumber"] for one in shown] == list(range(1, len(shown) + 1))
+        for thought, seen in zip(trace["thoughts"], shown, strict=True):
+            same = {"thought": "text", "stage": "stage", "branchId": "branch", "score": "score"}
+            assert {name: seen.get(name) for name in same} == {a: thought.get(b) for a, b in same.items()}
+        listed = await sessions.list({})
+        assert [(one["sessionId"], one["runId"]) for one in listed["sessions"]] == [
+            (result.session_id, run_id)
+        ]
+        exported = await sessions.export({"sessionId": result.session_id})
+        assert len(exported["thoughts"]) == len(shown)
+        assert (await sessions.export({"sessionId": result.session_id, "format": "mermaid"}))["text"]
+
+
+async def a_run(app: App, steps: int = 3) -> str:
+    return await app.engine.accept(order(LOOP, LOOP.options(steps=steps)))
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Any) -> str:
+    return "memory" if request.param == "memory" else str(tmp_path / "store.db")
+
+
+async def test_deleting_it_deletes_the_run(store: str) -> None:
+    async with App(store, strategies=ALL) as app:
+        run_id = await a_run(app)
+        result = await app.engine.drive(run_id, Performers(CountingModel()))
+        await app.sessions().delete({"sessionId": result.session_id})
+        with pytest.raises(NotFoundError):
+            await app.engine.trace(run_id)
+        with pytest.raises(NotFoundError):
+            await app.sessions().get({"sessionId": result.session_id})
+        assert await app.store.runs() == []
+
+
+async def test_it_is_read_while_the_run_goes_on_and_not_deleted_from_under_it(store: str) -> None:
+    async with App(store, strategies=ALL) as app:
+        run_id = await a_run(app, steps=10)
+        session_id = (await app.store.run(run_id)).session_id
+        assert (await app.sessions().get({"sessionId": session_id}))["thoughts"] == []
+        task = asyncio.create_task(app.engine.drive(run_id, Performers(CountingModel(latency_s=0.02))))
+        while not (await app.sessions().get({"sessionId": session_id}))["thoughts"]:
+            await asyncio.sleep(0.005)
+        with pytest.raises(ConflictError, match=run_id):
+            await app.sessions().delete({"sessionId": session_id})
+        result = await task
+        assert result.status == "done"
+        assert len((await app.sessions().get({"sessionId": session_id}))["thoughts"]) == 10
+
+
+async def test_an_unfinished_run_that_nobody_drives_can_be_deleted(store: str) -> None:
+    async with App(store, strategies=ALL) as app:
+        run_id = await a_run(app)
+        session_id = (await app.store.run(run_id)).session_id
+        await app.sessions().delete({"sessionId": session_id})
+        with pytest.raises(NotFoundError):
+            await app.engine.drive(run_id, Performers(CountingModel()))
+
+
+async def test_a_run_that_is_refused_leaves_no_session(store: str) -> None:
+    async with App(store, strategies=ALL) as app:
+        run_id = await a_run(app)
+        session_id = (await app.store.run(run_id)).session_id
+        taken = order(LOOP, LOOP.options(steps=1))
+        with pytest.raises(ConflictError):
+            await app.engine.accept(type(taken)(**{**{name: getattr(taken, name) for name in taken.__struct_fields__},
+                                                   "session_id": session_id}))  # fmt: skip
+        assert [one.run_id for one in await app.store.runs()] == [run_id]
+        assert len(await app.store.sessions()) == 1
