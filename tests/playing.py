@@ -44,14 +44,20 @@ def fitting(schema: Mapping[str, Any], rng: random.Random, depth: int = 0) -> An
     kind = schema.get("type", "string")
     if isinstance(kind, list):
         kind = rng.choice(kind)
+    if kind == "object":
+        return _object(schema, rng, depth)
+    return _array(schema, rng, depth) if kind == "array" else _plain(kind, schema, rng)
+
+
+def _array(schema: Mapping[str, Any], rng: random.Random, depth: int) -> list[Any]:
+    least, most = schema.get("minItems", 0), schema.get("maxItems", 4)
+    count = 0 if depth > 4 else rng.randint(least, max(least, min(most, 4)))
+    return [fitting(schema.get("items", {}), rng, depth + 1) for _ in range(count)]
+
+
+def _plain(kind: str, schema: Mapping[str, Any], rng: random.Random) -> Any:
     low, high = schema.get("minimum", schema.get("exclusiveMinimum", 0)), schema.get("maximum", 9)
     match kind:
-        case "object":
-            return _object(schema, rng, depth)
-        case "array":
-            least, most = schema.get("minItems", 0), schema.get("maxItems", 4)
-            count = 0 if depth > 4 else rng.randint(least, max(least, min(most, 4)))
-            return [fitting(schema.get("items", {}), rng, depth + 1) for _ in range(count)]
         case "integer":
             return rng.randint(int(low), int(high))
         case "number":

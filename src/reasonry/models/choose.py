@@ -82,7 +82,9 @@ def open_model(spec: str, environ: Mapping[str, str] | None = None) -> Model:
 
     if not rest or kind in _OPENERS or not is_provider(kind):
         # What follows the colon may hold a key, so it is not shown.
-        message = f"there is no model {kind[:40] + ':' if rest else kind[:40]!r}; --model takes {', '.join(FORMS)}"
+        message = (
+            f"there is no model {kind[:40] + ':' if rest else kind[:40]!r}; --model takes {', '.join(FORMS)}"
+        )
         raise UsageError(message, option="model", choices=list(FORMS))
     return ProviderModel(f"{kind}:{rest}")
 
