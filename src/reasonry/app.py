@@ -73,7 +73,7 @@ class App:
         self.store: Store = self._open_store()
         self.engine = Engine(self.store, self.strategies, self.policy)
         self._models: list[Model] = []
-        self._servers = AsyncExitStack()
+        self._opened = AsyncExitStack()
         self._shared: dict[str, Model] = {}
 
     def _open_store(self) -> Store:
@@ -86,7 +86,7 @@ class App:
 
     async def close(self) -> None:
         """Give connections and files back."""
-        await self._servers.aclose()
+        await self._opened.aclose()
         for model in self._models:
             await model.close()
         self._models.clear()
@@ -156,6 +156,8 @@ class App:
         taken = {getattr(tool, "name", None) for tool in team.tools}
         names = [name for name in strategy.resources if name not in taken]
         tools = built_in(names, documents=team.context, sandbox=team.sandbox)
+        for tool in tools:
+            self._opened.callback(getattr(tool, "close", lambda: None))
         return replace(team, tools=[*team.tools, *tools])
 
     @property
@@ -176,7 +178,7 @@ class App:
             return team
         from .tools.mcp_client import mcp_tools
 
-        tools = await self._servers.enter_async_context(mcp_tools(team.mcp))
+        tools = await self._opened.enter_async_context(mcp_tools(team.mcp))
         return replace(team, tools=[*team.tools, *tools], mcp=())
 
     def performers(self, team: Team, problem: str) -> tuple[Performers, Crew]:

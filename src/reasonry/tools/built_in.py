@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..errors import SandboxError
 from ..runtime.ports import Tool
@@ -24,7 +25,7 @@ def built_in(
     """
     tools: list[Tool] = []
     if "py_executor" in names:
-        tools += _executor(sandbox)
+        tools.append(_executor(sandbox))
     if "check_claim" in names:
         from .logic_kernel import ClaimChecker, can_check
 
@@ -36,13 +37,28 @@ def built_in(
     return tools
 
 
-def _executor(sandbox: str | None) -> list[Tool]:
-    from .py_executor import PyExecutor
+class Unavailable:
+    """Stands for a tool that cannot be had here, and says so when it is called.
+
+    Args:
+        why: What each call raises.
+    """
+
+    def __init__(self, name: str, description: str, parameters: Mapping[str, Any], why: SandboxError) -> None:
+        self.name, self.description, self.parameters, self.why = name, description, parameters, why
+
+    async def call(self, arguments: Mapping[str, Any]) -> Any:
+        """Raise what keeps the tool away."""
+        raise self.why
+
+
+def _executor(sandbox: str | None) -> Tool:
+    from .py_executor import DESCRIPTIONS, NAME, PyExecutor
     from .sandbox import open_sandbox
 
     try:
-        return [PyExecutor(open_sandbox(sandbox))]
-    except SandboxError:
+        return PyExecutor(open_sandbox(sandbox))
+    except SandboxError as error:
         if sandbox is not None:
             raise
-        return []
+        return Unavailable(NAME, DESCRIPTIONS["monty"], PyExecutor.parameters, error)

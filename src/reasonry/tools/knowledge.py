@@ -146,6 +146,10 @@ class DocumentSearch:
             "required": ["query"],
         }
 
+    def close(self) -> None:
+        """Close the library."""
+        self.library.close()
+
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Search.
 
