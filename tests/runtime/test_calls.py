@@ -1,0 +1,263 @@
+"""Calls to models: attempts, one flight for equal questions, a warm cache first, spans."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from reasonry.core.budget import Budget, Ledger, Usage
+from reasonry.core.effects import Ask, CallTool, Verify
+from reasonry.core.events import Answered, Failed, Verified
+from reasonry.core.machine import Pending
+from reasonry.errors import ModelError
+from reasonry.runtime.calls import WARM_PREFIX_CHARS, Calls
+from reasonry.runtime.guard import BudgetExhausted, BudgetGuard
+from reasonry.runtime.observe import Unwatched
+from reasonry.runtime.perform import Performing
+from reasonry.runtime.policy import Performers, Policy
+from reasonry.runtime.ports import Question
+
+from .playing import CountingModel
+
+pytestmark = pytest.mark.anyio
+
+
+async def intend(_: str) -> None:
+    pass
+
+
+def calls(model: Any, policy: Policy | None = None, budget: Budget | None = None, judge: Any = None) -> Calls:
+    guard = BudgetGuard(Ledger(budget or Budget()))
+    return Calls(
+        Performers(model, judge), guard, policy or Policy(backoff_s=0.001), Unwatched(), intend, lambda: 7
+    )
+
+
+async def ask(desk: Calls, *asks: Ask | tuple[str, Ask]) -> list[Any]:
+    named = [one if isinstance(one, tuple) else (f"e{n}", one) for n, one in enumerate(asks, 1)]
+    pending = [(Pending(name, "stage", ask, 1), ask) for name, ask in named]
+    return await asyncio.gather(*(desk.ask(*one) for one in pending), return_exceptions=True)
+
+
+# -- one flight
+
+
+async def test_equal_questions_asked_at_once_share_one_call_which_is_paid_once() -> None:
+    model = CountingModel(latency_s=0.01, usage=Usage(input_tokens=5))
+    answers = await ask(calls(model), Ask("same"), Ask("same"), Ask("same"))
+    assert model.calls == 1
+    assert [one.text for one in answers] == ["same of e1"] * 3
+    assert [one.usage.calls for one in answers] == [1, 0, 0]
+    assert [one.usage.input_tokens for one in answers] == [5, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Ask("same", sample=1),
+        Ask("same", temperature=0.1),
+        Ask("same", system="be brief"),
+        Ask("same", max_output_tokens=5),
+        Ask("same", form={"type": "object"}),
+        Ask("same", facts={"n": 1}),
+        ("e9/e1", Ask("same")),
+    ],
+)
+async def test_questions_that_differ_in_anything_are_asked_each(other: Any) -> None:
+    model = CountingModel(latency_s=0.005)
+    await ask(calls(model), Ask("same"), other)
+    assert model.calls == 2
+
+
+async def test_another_model_is_another_call() -> None:
+    model, judge = CountingModel(latency_s=0.005), CountingModel(latency_s=0.005)
+    judge.name = "judge"
+    await ask(calls(model, judge=judge), Ask("same"), Ask("same", by="judge"))
+    assert (model.calls, judge.calls) == (1, 1)
+
+
+async def test_a_question_asked_again_later_is_a_call_of_its_own() -> None:
+    model = CountingModel()
+    desk = calls(model)
+    await ask(desk, Ask("same"))
+    await ask(desk, Ask("same"))
+    assert model.calls == 2
+
+
+async def test_those_who_share_a_call_share_its_failure() -> None:
+    model = CountingModel(latency_s=0.005, fault=lambda n: ModelError("no key", code="provider_auth"))
+    answers = await ask(calls(model), Ask("same"), Ask("same"))
+    assert [type(one) for one in answers] == [Failed, Failed]
+    assert [one.usage.calls for one in answers] == [1, 0]
+    refused = await ask(calls(model, budget=Budget(calls=1)), Ask("a"), Ask("b"), Ask("b"))
+    assert [type(one) for one in refused] == [Failed, BudgetExhausted, BudgetExhausted]
+
+
+# -- a warm cache
+
+
+class Caching(CountingModel):
+    caches_prompts = True
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(latency_s=0.02, **given)
+        self.spans: list[tuple[float, float]] = []
+
+    async def answer(self, question: Question, on_text: Any = None) -> Answered:
+        began = time.monotonic()
+        try:
+            return await super().answer(question, on_text)
+        finally:
+            self.spans.append((began, time.monotonic()))
+
+
+LONG = "x" * WARM_PREFIX_CHARS
+
+
+def fan_out(prefix: str, width: int = 4) -> list[Ask]:
+    return [Ask(f"{n}", system=prefix) for n in range(width)]
+
+
+def first_went_alone(spans: Sequence[tuple[float, float]]) -> bool:
+    first, *rest = sorted(spans)
+    return all(began >= first[1] for began, _ in rest)
+
+
+async def test_the_first_of_a_fan_out_goes_alone_and_the_rest_together() -> None:
+    model = Caching()
+    await ask(calls(model), *fan_out(LONG))
+    assert first_went_alone(model.spans)
+    assert model.most_in_flight == 3
+
+
+async def test_what_was_warmed_once_is_not_waited_for_again() -> None:
+    model = Caching()
+    desk = calls(model)
+    await ask(desk, *fan_out(LONG))
+    model.spans.clear()
+    await ask(desk, *fan_out(LONG))
+    assert not first_went_alone(model.spans)
+
+
+async def test_a_first_call_that_fails_holds_nobody_up() -> None:
+    model = Caching(fault=lambda n: ModelError("no", code="provider_error") if n == 1 else None)
+    answers = await asyncio.wait_for(ask(calls(model), *fan_out(LONG)), 2)
+    assert [type(one) for one in answers] == [Failed, Answered, Answered, Answered]
+
+
+@pytest.mark.parametrize(
+    "model", [Caching(), CountingModel(latency_s=0.02)], ids=["short prompt", "no cache"]
+)
+async def test_without_a_cache_or_a_long_prefix_all_go_at_once(model: CountingModel) -> None:
+    await ask(calls(model), *fan_out("short" if isinstance(model, Caching) else LONG))
+    assert model.most_in_flight == 4
+
+
+# -- attempts
+
+
+async def test_retry_after_is_waited_for_and_bounded() -> None:
+    waits = {1: ModelError("slow down", retryable=True, retry_after_s=0.08)}
+    began = time.monotonic()
+    (answer,) = await ask(calls(CountingModel(fault=waits.get)), Ask("?"))
+    assert 0.08 <= time.monotonic() - began < 1
+    assert answer.usage.calls == 2
+    waits[1] = ModelError("slow down", retryable=True, retry_after_s=999_999)
+    began = time.monotonic()
+    await ask(calls(CountingModel(fault=waits.get), Policy(max_backoff_s=0.05)), Ask("?"))
+    assert time.monotonic() - began < 1
+
+
+async def test_attempts_are_bounded_and_all_counted() -> None:
+    model = CountingModel(fault=lambda n: ModelError("busy", code="rate_limited", retryable=True))
+    (answer,) = await ask(calls(model, Policy(max_attempts=3, backoff_s=0.001)), Ask("?"))
+    assert isinstance(answer, Failed)
+    assert (answer.code, answer.usage.calls, model.calls, answer.at_ms) == ("rate_limited", 3, 3, 7)
+
+
+async def test_a_call_that_takes_too_long_is_cut_off() -> None:
+    model = CountingModel(latency_s=60)
+    (answer,) = await ask(
+        calls(model, Policy(call_timeout_s=0.02, max_attempts=2, backoff_s=0.001)), Ask("?")
+    )
+    assert isinstance(answer, Failed)
+    assert (answer.code, model.calls, model.in_flight) == ("provider_timeout", 2, 0)
+
+
+async def test_a_call_that_waits_for_its_rate_limit_has_not_been_made() -> None:
+    model = CountingModel()
+    desk = calls(model, Policy(requests_per_minute=1))
+    await ask(desk, Ask("1"))
+    waiting = asyncio.create_task(desk.ask(Pending("e2", "stage", Ask("2"), 1), Ask("2")))
+    await asyncio.sleep(0.02)
+    assert (model.calls, dict(desk.in_flight)) == (1, {})
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert desk.guard.ledger.spent.calls == 1
+    assert desk.guard.ledger.reserved.calls == 0
+
+
+async def test_half_a_character_in_an_answer_is_replaced_so_that_it_can_be_kept() -> None:
+    (answer,) = await ask(calls(CountingModel(reply=lambda _: "half \ud800 a char")), Ask("?"))
+    assert answer.text.encode() == "half \ufffd a char".encode()
+
+
+# -- other effects
+
+
+class Broken:
+    name = "broken"
+
+    async def verify(self, claim: Verify) -> Verified:
+        raise RuntimeError("bug in the verifier")
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        raise RuntimeError("bug in the tool")
+
+
+async def test_a_verifier_or_a_tool_that_breaks_is_an_event_like_any_other() -> None:
+    who = Performers(CountingModel(), verifier=Broken(), tools=Broken())
+    performing = Performing(who, BudgetGuard(Ledger()), Policy(), Unwatched(), intend, lambda: 0)
+    verdict = await performing.perform(Pending("e1", "stage", Verify("p", ("a",)), 1))
+    assert isinstance(verdict, Verified)
+    assert verdict.verdict == "unknown"
+    assert "bug in the verifier" in verdict.detail
+    failed = await performing.perform(Pending("e2", "stage", CallTool("t"), 1))
+    assert isinstance(failed, Failed)
+    assert (failed.code, "bug in the tool" in failed.message) == ("tool_error", True)
+
+
+# -- spans
+
+
+async def test_each_call_is_a_span_where_an_sdk_is_set_up() -> None:
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    from opentelemetry.trace import StatusCode
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    usage = Usage(input_tokens=11, output_tokens=5, usd=0.25)
+    model = CountingModel(usage=usage, fault={1: ModelError("busy", retryable=True)}.get)
+    await ask(calls(model), Ask("SECRET"))
+    failed, done = exporter.get_finished_spans()
+    assert failed.status.status_code is StatusCode.ERROR
+    assert done.name == "chat counting"
+    assert done.attributes == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "counting",
+        "gen_ai.usage.input_tokens": 11,
+        "gen_ai.usage.output_tokens": 5,
+        "reasonry.stage": "stage",
+        "reasonry.effect_id": "e1",
+        "reasonry.cost_usd": 0.25,
+    }
+    assert "SECRET" not in str([one.to_json() for one in (failed, done)])
+    provider.shutdown()

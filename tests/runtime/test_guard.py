@@ -1,0 +1,100 @@
+"""The guard: under any concurrency no call goes out that the budget does not cover."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasonry.core.budget import Budget, Ledger, Usage
+from reasonry.core.effects import Ask
+from reasonry.runtime.guard import BudgetExhausted, BudgetGuard
+from reasonry.runtime.ports import Question
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = Question("e1", "stage", Ask("?"))
+
+
+def guard(**limits: float) -> BudgetGuard:
+    return BudgetGuard(Ledger(Budget(**limits)))  # pyright: ignore
+
+
+async def spend(guard: BudgetGuard, usage: Usage, latency_s: float = 0.0) -> bool:
+    """Make one call; return whether the budget covered it."""
+    try:
+        estimate = await guard.reserve(QUESTION)
+    except BudgetExhausted:
+        return False
+    await asyncio.sleep(latency_s)
+    guard.settle(estimate, usage)
+    return True
+
+
+async def test_calls_wanted_at_once_get_what_is_left_and_no_more() -> None:
+    limited = guard(calls=10)
+    made = await asyncio.gather(*(spend(limited, Usage(), 0.001) for _ in range(30)))
+    assert sum(made) == 10
+    assert limited.ledger.spent.calls == 10
+
+
+async def test_the_first_call_goes_alone_where_its_price_is_not_known() -> None:
+    limited = guard(tokens=1000)
+    first = await limited.reserve(QUESTION)
+    second = asyncio.create_task(limited.reserve(QUESTION))
+    await asyncio.sleep(0.005)
+    assert not second.done()
+    limited.settle(first, Usage(output_tokens=10))
+    assert (await second).tokens == 10
+    third = await asyncio.wait_for(limited.reserve(QUESTION), 1)
+    assert third.tokens == 10
+
+
+async def test_a_call_that_fails_lets_the_next_one_go() -> None:
+    limited = guard(usd=1.0)
+    first = await limited.reserve(QUESTION)
+    second = asyncio.create_task(limited.reserve(QUESTION))
+    await asyncio.sleep(0)
+    limited.settle(first, Usage())
+    await asyncio.wait_for(second, 1)
+
+
+async def test_a_long_prompt_is_estimated_by_its_length() -> None:
+    estimate = await guard(tokens=10_000).reserve(Question("e1", "stage", Ask("x" * 4_000, system="y" * 400)))
+    assert estimate.tokens == 1_100
+
+
+async def test_only_limits_that_a_crash_could_forget_are_written_down() -> None:
+    assert guard(calls=1).limits_calls
+    assert guard(tokens=1).limits_calls
+    assert guard(usd=1).limits_calls
+    assert not guard(seconds=1, thoughts=1, nodes=1).limits_calls
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    limit=st.integers(1, 300),
+    prices=st.lists(st.integers(1, 60), min_size=1, max_size=40),
+    width=st.integers(1, 20),
+)
+def test_calls_of_one_price_pass_a_limit_of_tokens_by_one_call_at_most(
+    limit: int, prices: list[int], width: int
+) -> None:
+    price = prices[0]
+
+    async def run() -> None:
+        limited, slots = guard(tokens=limit), asyncio.Semaphore(width)
+
+        async def one() -> None:
+            async with slots:
+                await spend(limited, Usage(output_tokens=price))
+
+        await asyncio.wait_for(asyncio.gather(*(one() for _ in prices)), 10)
+        spent = limited.ledger.spent
+        assert spent.tokens < limit + price
+        assert spent.tokens >= min(limit, price * len(prices))
+        assert limited.ledger.reserved.calls == 0
+
+    asyncio.run(run())

@@ -1,0 +1,84 @@
+"""Streaming: whoever watches sees the pieces; what is recorded is the whole."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from reasonry.app import App, Team
+from reasonry.core.budget import Budget
+from reasonry.runtime.observe import Unwatched
+from reasonry.runtime.policy import Policy
+from reasonry.testing import Fault, ModelServer, Player
+
+from .crashing import ALL
+
+pytestmark = pytest.mark.anyio
+
+TEXT = "One after the other come the words of this answer, and none of them is lost."
+
+
+class Listening(Unwatched):
+    wants_text = True
+
+    def __init__(self) -> None:
+        self.pieces: defaultdict[str, list[str]] = defaultdict(list)
+        self.retried: list[str] = []
+
+    def text(self, effect_id: str, piece: str) -> None:
+        self.pieces[effect_id].append(piece)
+
+    def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
+        self.retried.append(effect_id)
+        self.pieces[effect_id].clear()
+
+
+async def watched(
+    server: ModelServer, observer: Unwatched, strategy: str, **options: object
+) -> dict[str, object]:
+    async with App("memory", Policy(backoff_s=0.001), strategies=ALL) as app:
+        problem = "Use 4, 9, 10 and 13 to make 24"
+        order, who = app.order(problem, ALL[strategy], options, Budget(), Team(model=server.model))
+        result = await app.solve(order, who, observer)
+        return await app.engine.trace(result.run_id)
+
+
+async def test_the_pieces_arrive_and_the_record_has_the_whole() -> None:
+    observer = Listening()
+    with ModelServer(replies=(TEXT,) * 3, chunk_words=2) as server:
+        trace = await watched(server, observer, "loop", steps=3)
+        assert all(body["stream"] for body in server.bodies)
+    questions = trace["questions"]
+    assert isinstance(questions, list)
+    assert [one["reply"] for one in questions] == [TEXT] * 3
+    for one in questions:
+        assert len(observer.pieces[one["id"]]) > 5
+        assert "".join(observer.pieces[one["id"]]) == TEXT
+    assert trace["usage"]["output_tokens"] > 0  # pyright: ignore
+
+
+async def test_side_by_side_answers_come_in_under_their_own_ids() -> None:
+    observer = Listening()
+    with ModelServer(reply=Player(), chunk_words=1, chunk_ms=1) as server:
+        trace = await watched(server, observer, "tree_of_thoughts", expand_width=2, traversal_strategy="bfs")
+    questions = trace["questions"]
+    assert isinstance(questions, list)
+    assert {one["id"]: one["reply"] for one in questions} == {
+        name: "".join(pieces) for name, pieces in observer.pieces.items()
+    }
+
+
+async def test_a_reply_that_breaks_off_is_heard_again_and_recorded_once() -> None:
+    observer = Listening()
+    with ModelServer(replies=(TEXT,) * 2, faults=(Fault(kind="broken_stream", first=1),)) as server:
+        trace = await watched(server, observer, "loop", steps=1)
+    assert observer.retried == ["e1"]
+    assert trace["answer"] == TEXT
+    assert "".join(observer.pieces["e1"]) == TEXT
+
+
+async def test_nobody_who_wants_text_means_no_stream() -> None:
+    with ModelServer(replies=(TEXT,)) as server:
+        await watched(server, Unwatched(), "loop", steps=1)
+        assert not any(body.get("stream") for body in server.bodies)
