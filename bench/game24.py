@@ -4,7 +4,8 @@
 
 The paper's configuration: breadth-first, 5 nodes kept and expanded, each valued 3 times. The brain misses the good
 moves in one proposal of five and misvalues one candidate in five; each row gets the same replies whenever it is run.
-Rows: the plain loop (the paper's code: one call after another), the engine, the engine with the arithmetic verifier.
+Rows: the plain loop (the paper's code: one call after another), LangGraph if the group `bench` is installed, the
+engine, the engine with the arithmetic verifier.
 Targets: without the verifier at most 1.25 × rounds × latency; with it at most 55 calls and 5 rounds, and no fewer
 right.
 `× bare` is over rounds × what a bare request took in this run: it leaves out how busy the machine is.
@@ -24,6 +25,7 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 from pathlib import Path
 
+import peers
 from brains import brain
 from wire import Wire, progress
 
@@ -133,13 +135,16 @@ async def main() -> int:
     parser.add_argument("--latency-ms", type=float, default=50)
     parser.add_argument("--puzzles", type=int, default=20)
     given = parser.parse_args()
-    games = puzzles(given.puzzles)
+    games, peer = puzzles(given.puzzles), None
     with (
         tempfile.TemporaryDirectory() as folder,
         ServerProcess(brain=brain("noisy"), latency_ms=given.latency_ms, keep_bodies=0) as server,
     ):
         wire = Wire(server.url)
         sequential, solved = await row(server, "plain loop", lambda game: plain(wire, game), games)
+        if peers.HAS_LANGGRAPH:
+            graph = peers.langgraph_game24(wire, problem, BREADTH, WIDTH, SAMPLES, DEPTH)
+            peer = await row(server, "LangGraph", graph, games)
         await wire.close()
         async with App(str(Path(folder) / "store.db"), Policy(max_concurrency=32)) as app:
             bare, verified = Team(model=server.model), Team(model=server.model, verifier="arithmetic:24")
@@ -153,6 +158,8 @@ async def main() -> int:
         f"{'':<22} {'calls':>6} {'rounds':>6} {'ms':>7} {'× path':>8} {'best':>6} {'× bare':>8} {'right':>6}"
     )
     show("plain loop", sequential, solved, given.latency_ms, bare_ms)
+    if peer is not None:
+        show("LangGraph, no store", *peer, given.latency_ms, bare_ms)
     _, _, ratio = show("reasonry", ours, right, given.latency_ms, bare_ms)
     calls, rounds, _ = show("reasonry, verifier", proved, more, given.latency_ms, bare_ms)
     good = ratio <= 1.25 and calls <= 55 and rounds <= 5 and more >= right

@@ -3,7 +3,8 @@
     uv run python bench/rewoo.py [--latency-ms 50] [--repeat 20]
 
 One plan, evidence in three waves, one solve: 8 calls in 5 dependent rounds. The workers are calls to the model too, so
-that the server counts everything. Beside it, in the same run: the plain loop, one call after another, as in the paper.
+that the server counts everything. Beside it, in the same run: the plain loop, one call after another, as in the paper,
+and LangGraph if the group `bench` is installed.
 Target: at most 1.1 × the critical path (rounds × latency), with a durable store. `× bare` is over rounds × what a bare
 request took in this run: it leaves out how busy the machine is.
 """
@@ -19,6 +20,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import peers
 from brains import CALLS, brain
 from wire import Wire, progress
 
@@ -29,7 +31,7 @@ from reasonry.testing import ServerProcess
 
 PROBLEM = "What do the reports say about the bridge?"
 ROUNDS, REQUESTS = 5, 8
-PLAIN, DURABLE = "plain loop", "reasonry, SQLite"
+PLAIN, PEER, DURABLE = "plain loop", "LangGraph", "reasonry, SQLite"
 
 
 async def plain(wire: Wire) -> str:
@@ -82,6 +84,8 @@ async def main() -> int:
     ):
         wire = Wire(server.url)
         rows[PLAIN] = await row(server, PLAIN, lambda: plain(wire), given.repeat)
+        if peers.HAS_LANGGRAPH:
+            rows[PEER] = await row(server, PEER, peers.langgraph_rewoo(wire, PROBLEM), given.repeat)
         await wire.close()
         for name, store in ((DURABLE, str(Path(folder) / "store.db")), ("reasonry, memory", "memory")):
             async with App(store, Policy()) as app:

@@ -4,7 +4,8 @@
 
 The loopback model server runs in a process of its own; the n-th sample of a question is the same for every row, so the
 rows differ only in how many samples they draw and when they stop. Questions run four at a time in every row; ms are per
-question. Target: windows of 5 with the Beta rule take at most 21 samples and 5 rounds, at the accuracy of all 40.
+question. LangGraph and DSPy are rows too if the group `bench` is installed.
+Target: windows of 5 with the Beta rule take at most 21 samples and 5 rounds, at the accuracy of all 40.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import peers
 from brains import MOST_SAMPLES, QUESTIONS, brain, question, right_answer
 from wire import Wire, progress
 
@@ -51,6 +53,7 @@ async def voted(app: App, model: str, number: int, stop: str, window: int) -> To
 async def row(
     server: ServerProcess, name: str, one: Callable[[int], Awaitable[Took]]
 ) -> tuple[float, float, float]:
+    await one(0)
     server.reset()
     slots = asyncio.Semaphore(AT_ONCE)
     done = 0
@@ -67,7 +70,7 @@ async def row(
     right = statistics.mean(answer == right_answer(number) for number, (answer, *_) in enumerate(took))
     samples, rounds = (statistics.mean(one[at] for one in took) for at in (1, 2))
     seconds = statistics.mean(one[3] for one in took)
-    assert server.stats()["answered"] == sum(one[1] for one in took), "counted at the server"
+    assert server.stats()["samples"] == sum(one[1] for one in took), "counted at the server"
     print(
         f"{name:<28} {samples:7.1f} {1 - samples / MOST_SAMPLES:7.0%} {rounds:7.1f} {seconds * 1000:9.0f} {right:7.3f}"
     )
@@ -86,6 +89,10 @@ async def main() -> int:
         ServerProcess(brain=brain("vote"), latency_ms=latency_ms, keep_bodies=0) as server,
     ):
         wire = Wire(server.url)
+        if peers.HAS_LANGGRAPH:
+            await row(server, "fixed 40, LangGraph Send", peers.langgraph_votes(wire))
+        if peers.HAS_DSPY:
+            await row(server, "fixed 40, DSPy majority", peers.dspy_votes(server.url))
         async with App(str(Path(folder) / "store.db"), Policy(max_concurrency=MOST_SAMPLES)) as app:
             fixed = await row(server, "fixed 40, plain loop", lambda n: plain(wire, n))
             for stop, window in (("full", 40), ("exact", 5), ("beta", 5)):
