@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,3 +90,9 @@ def test_any_text_gets_a_strategy_always_the_same_one_whatever_its_case(
     assert first == choose_strategy(problem, has_tools=has_tools, strategies=STRATEGIES)
     assert first[0] in STRATEGIES
     assert "tools" in first[1] or first[0] not in ("react", "rewoo")
+
+
+def test_the_table_in_the_documentation_is_that_of_the_rules() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "choosing.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \|.*\| `(\w+)` \|$", text, re.MULTILINE)
+    assert rows == [(str(number), rule.strategy) for number, rule in enumerate(RULES, 1)]
