@@ -37,6 +37,7 @@ class Watch(Unwatched):
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
+        self.streamed.pop(effect_id, None)
         self.note = f"{effect_id}: {reason}; again in {delay_s:.1f} s"
 
     def stepped(self, run: Folded, step: Step) -> None:
