@@ -105,7 +105,7 @@ def front(points: Sequence[Point], axis: str) -> str:
     parts.append(tag("polyline", points=path, class_="front"))
     for at, point in enumerate(points):
         parts += _marks(at, point, x(point.cost), y)
-    parts += _names(points, [(x(point.cost), y(point.accuracy)) for point in points])
+    parts += _legend(points)
     return drawing(WIDTH, HEIGHT, f"Accuracy over {axis}", *parts)
 
 
@@ -118,14 +118,14 @@ def _marks(at: int, point: Point, x: float, y: Callable[[float], float]) -> list
     return [*marks, tag("circle", cx=x, cy=middle, r=6.0, class_=f"dot {colour}")]
 
 
-def _names(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> list[str]:
-    """Return the names beside the points, moved apart where they would lie on one another."""
+def _legend(points: Sequence[Point]) -> list[str]:
+    """Return the names in the margin, the most accurate first; beside the points they would lie on others."""
     parts: list[str] = []
-    lowest = float("-inf")
-    for (x, y), point in sorted(zip(places, points, strict=True), key=lambda one: one[0][1]):
-        height = max(y + 4, lowest + 15)
-        lowest = height
-        parts.append(label(point.label, x + 11, height, class_="name"))
+    ranked = sorted(enumerate(points), key=lambda one: -one[1].accuracy)
+    for row, (at, point) in enumerate(ranked):
+        x, y = WIDTH - RIGHT + 20, TOP + 10 + row * 20
+        parts.append(tag("circle", cx=x, cy=y - 4, r=5.0, class_=f"dot c{at % COLOURS}"))
+        parts.append(label(point.label, x + 11, y, class_="name"))
     return parts
 
 
