@@ -1,0 +1,51 @@
+"""Every example runs: as it stands, without a key and without a network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reasonry.errors import ToolError
+from reasonry.tools.catalog import Catalog
+from reasonry.tools.mcp_client import mcp_tools
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "OLLAMA_HOST": "127.0.0.1:9"}
+    command = [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", str(EXAMPLES / name)]
+    return subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_every_example_is_run_by_a_test() -> None:
+    tests = Path(__file__).read_text("utf-8").replace("'", '"')
+    assert not [path.name for path in EXAMPLES.iterdir() if path.is_file() and f'"{path.name}"' not in tests]
+
+
+def test_the_middleware_sends_only_what_was_accepted_to_the_approval_queue(tmp_path: Path) -> None:
+    done = run("analysis_as_middleware.py", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    queues = [line.split(" (")[0] for line in done.stdout.splitlines()]
+    assert queues == ["T-1 -> approval", "T-2 -> revision", "T-3 -> a person"]
+    assert "focused_answer_failed" in done.stdout.splitlines()[2]
+
+
+@pytest.mark.anyio
+async def test_the_weather_server_serves_two_tools() -> None:
+    async with mcp_tools([f"{sys.executable} {EXAMPLES / 'weather_server.py'}"]) as tools:
+        catalog = Catalog.of(tools)
+        assert [card.name for card in catalog.cards()] == ["climate", "fahrenheit"]
+        found = await catalog.call("climate", {"city": "bergen", "month": "OCTOBER"})
+        assert found == {"city": "Bergen", "month": "October", "high_c": 11, "rain_days": 22}
+        assert await catalog.call("fahrenheit", {"celsius": 11}) == 51.8
+        with pytest.raises(ToolError, match="the cities are: Bergen, Cairo, Lisbon, Rome"):
+            await catalog.call("climate", {"city": "Atlantis", "month": "July"})
+        with pytest.raises(ToolError, match="the months are: January"):
+            await catalog.call("climate", {"city": "Rome", "month": "May"})
