@@ -75,6 +75,7 @@ class App:
         self._models: list[Model] = []
         self._opened = AsyncExitStack()
         self._shared: dict[str, Model] = {}
+        self._resources: dict[Any, list[Any]] = {}
 
     def _open_store(self) -> Store:
         from .stores import open_store
@@ -155,10 +156,12 @@ class App:
 
         taken = {getattr(tool, "name", None) for tool in team.tools}
         names = [name for name in strategy.resources if name not in taken]
-        tools = built_in(names, documents=team.context, sandbox=team.sandbox)
-        for tool in tools:
-            self._opened.callback(getattr(tool, "close", lambda: None))
-        return replace(team, tools=[*team.tools, *tools])
+        key = (*names, team.context, team.sandbox)
+        if key not in self._resources:
+            self._resources[key] = built_in(names, documents=team.context, sandbox=team.sandbox)
+            for tool in self._resources[key]:
+                self._opened.callback(getattr(tool, "close", lambda: None))
+        return replace(team, tools=[*team.tools, *self._resources[key]])
 
     @property
     def has_model(self) -> bool:
@@ -274,6 +277,7 @@ class App:
         """Hand a run over to its caller."""
         _, run, _ = await self.engine.read(run_id)
         team = self._with_resources(self._crew_again(team, run), run.strategy)
+        _check_tools(run, team)
         who, _ = self.performers(replace_model(team), run.begun.problem)
         return await self.coach().take_over(run_id, who, budget)
 
@@ -283,6 +287,7 @@ class App:
         """Take answers to a coached run."""
         _, run, _ = await self.engine.read(run_id)
         team = self._with_resources(self._crew_again(team or Team(), run), run.strategy)
+        _check_tools(run, team)
         who, _ = self.performers(replace_model(team), run.begun.problem)
         return await self.coach().answer(run_id, answers, who)
 
@@ -334,7 +339,9 @@ class App:
         """Start a new run from a point of another and drive it."""
         _, run, _ = await self.engine.read(run_id)
         merged = {**run.begun.options, **options}
-        full = self._crew_again(team, run)
+        full = self._with_resources(self._crew_again(team, run), run.strategy)
+        if "tools" not in options:
+            _check_tools(run, full)
         order, who = self.order(run.begun.problem, run.strategy, merged, budget or run.budget, full)
         forked = await self.engine.fork(run_id, order, at)
         _, copied, _ = await self.engine.read(forked)
@@ -350,7 +357,10 @@ def _check_tools(run: Folded, team: Team) -> None:
     given = {getattr(tool, "name", getattr(tool, "__name__", "")) for tool in team.tools}
     missing = [card["name"] for card in run.begun.options.get("tools") or () if card["name"] not in given]
     if missing:
-        raise UsageError(f"the run works with the tools {', '.join(missing)}; name them again", tools=missing)
+        raise UsageError(
+            f"the run works with the tools {', '.join(missing)}; name them again (tools, mcp, context)",
+            tools=missing,
+        )
 
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:

@@ -495,7 +495,6 @@ def test_limits_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
 async def test_the_tool_returns_the_document(sandbox: Sandbox) -> None:
     tool = PyExecutor(sandbox, TIGHT)
     document = await tool.call({"code": "print('hi')\n2 + 2"})
-    assert document.pop("duration_ms") >= 0
     expected = {"status": "ok", "value": 4, "stdout": "hi\n", "error": None, "truncated": False}
     assert document == {**expected, "sandbox": sandbox.name}
     assert list(tool.parameters["properties"]) == ["code"]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import ToolError, UsageError
 from .mcp_transport import ServerProcess, http_transport
@@ -218,7 +219,7 @@ async def mcp_tools(
 ) -> AsyncGenerator[list[McpTool], None]:
     """Open servers side by side and give their tools; close them when done.
 
-    A name that two servers use is written `server.tool`.
+    A name that two servers use is written `server.tool`; servers of one name are numbered.
 
     Args:
         specs: As `--mcp` takes them.
@@ -227,7 +228,7 @@ async def mcp_tools(
         UsageError: A spec cannot be read.
         ToolError: A server cannot be used.
     """
-    targets = [target for spec in specs for target in read_targets(spec)]
+    targets = _numbered([target for spec in specs for target in read_targets(spec)])
     servers = [McpServer(one, timeout_s=timeout_s, max_result_bytes=max_result_bytes) for one in targets]
     try:
         opened = await asyncio.gather(*(server.open() for server in servers), return_exceptions=True)
@@ -237,6 +238,14 @@ async def mcp_tools(
         yield _named([tool for tools in cast(list[tuple[McpTool, ...]], opened) for tool in tools])
     finally:
         await asyncio.gather(*(server.close() for server in servers))
+
+
+def _numbered(targets: list[McpTarget]) -> list[McpTarget]:
+    names = [target.name for target in targets]
+    return [
+        replace(one, name=f"{one.name}{names[:at].count(one.name) + 1}") if names.count(one.name) > 1 else one
+        for at, one in enumerate(targets)
+    ]
 
 
 def _named(tools: list[McpTool]) -> list[McpTool]:

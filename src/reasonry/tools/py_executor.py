@@ -52,7 +52,9 @@ class PyExecutor:
         self.description = DESCRIPTIONS.get(self.sandbox.name, DESCRIPTIONS["monty"])
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the code and return what became of it, whatever that is.
+        """Run the code and return what became of it, whatever that is; not how long it took.
+
+        So the same code brings the same result, and a question that shows it is the same question.
 
         Raises:
             ToolError: There is no code.
@@ -64,4 +66,6 @@ class PyExecutor:
             raise ToolError(f"{NAME} has no argument {unknown[0][:60]!r}; it takes code")
         if not isinstance(code, str) or not code.strip():
             raise ToolError(f"{NAME} takes Python code as the text `code`")
-        return (await self.sandbox.run(code, self.limits)).document()
+        document = (await self.sandbox.run(code, self.limits)).document()
+        del document["duration_ms"]
+        return document

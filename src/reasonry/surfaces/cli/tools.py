@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ...errors import NotFoundError, TooLargeError, UsageError
 from ...tools.execution import MAX_CODE_BYTES, Limits
-from ...tools.py_executor import DESCRIPTIONS, PyExecutor
+from ...tools.py_executor import DESCRIPTIONS
 from ...tools.sandbox import describe_sandboxes, open_sandbox
 from .. import present
 from .output import print_document, print_line, print_note
@@ -76,8 +76,7 @@ def run_(
     if name != "py_executor":
         raise NotFoundError(f"tools run runs py_executor, not {name[:60]!r}", choices=["py_executor"])
     limits = Limits(max_seconds, max_memory_mb, max_output_bytes)
-    tool = PyExecutor(open_sandbox(sandbox), limits)
-    document = run_async(tool.call({"code": _read(code)}))
+    document = run_async(open_sandbox(sandbox).run(_read(code), limits)).document()
     if json:
         print_document(document)
     else:

@@ -129,8 +129,13 @@ async def coach(
     store: str | Store | None = None,
     verifier: str | Verifier | Callable[..., Any] | None = None,
     tools: Sequence[Any] = (),
+    mcp: Sequence[str] = (),
+    context: Sequence[str] = (),
+    sandbox: str | None = None,
 ) -> Coaching:
     """Start a run whose questions you answer, or with `run_id` take one up again.
+
+    A run that is taken up again needs the tools it began with; the arguments are those of `solve`.
 
     Raises:
         UsageError: Something about the call is wrong; nothing was written.
@@ -138,8 +143,10 @@ async def coach(
     """
     if (problem is None) == (run_id is None):
         raise UsageError("give a problem to start a run, or the run_id of one to go on with")
-    app, team = App(store), Team(verifier=verifier, tools=tools)
+    app = App(store)
+    named = Team(verifier=verifier, tools=tools, mcp=tuple(mcp), context=tuple(context), sandbox=sandbox)
     try:
+        team = await app.equipped(named)
         if run_id is None:
             document = await app.coach_start(problem or "", strategy, options or {}, budget or Budget(), team)
         else:
