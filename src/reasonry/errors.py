@@ -105,7 +105,7 @@ class WorldError(ReasonryError):
 
 
 class ModelError(WorldError):
-    """A model could not answer: `provider_error`, `provider_timeout`, `provider_auth`, `script_exhausted` and others."""
+    """A model could not answer: `provider_error`, `provider_timeout`, `provider_auth`, `script_exhausted` …."""
 
     default_code = "provider_error"
 

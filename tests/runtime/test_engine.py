@@ -214,3 +214,19 @@ async def test_a_changed_line_is_found() -> None:
         journal.read(run_id, [lines[0], *lines[2:]])
     with pytest.raises(StoreError, match="damaged"):
         journal.read("another run", lines)
+
+
+async def test_a_run_that_a_failure_ended_goes_on_without_asking_again() -> None:
+    def fault(number: int) -> ModelError | None:
+        return ModelError("down", code="provider_auth") if number == 5 else None
+
+    engines, broken, mended = engine(), CountingModel(fault=fault), CountingModel()
+    run_id = await engines.accept(order(steps=3, width=3))
+    failed = await engines.drive(run_id, Performers(broken))
+    assert (failed.status, broken.calls) == ("failed", 6)
+    result = await engines.resume(run_id, Performers(mended))
+    assert (result.status, mended.calls) == ("done", 4)
+    assert result.usage.calls == 10
+    assert (await engines.replay(run_id))["replay"]["identical"] is True
+    again = await engines.resume(run_id, Performers(mended))
+    assert (again.status, mended.calls) == ("done", 4)

@@ -311,7 +311,9 @@ def _delivered(stage: Stage[Any], state: Any, one: Pending) -> Delivered:
     if not isinstance(event, Answered):
         assert event is not None, "a stage is folded when all its effects are settled"
         assert not isinstance(event, Stopped), "a stop ends the run and settles nothing"
-        return replace(event, usage=event.usage + spent) if isinstance(event, Failed) and one.replies else event
+        return (
+            replace(event, usage=event.usage + spent) if isinstance(event, Failed) and one.replies else event
+        )
     assert isinstance(one.effect, Ask)
     reading = _read(stage, state, one.effect, one.replies)
     assert not isinstance(reading, Unreadable), "a settled answer has been read before"

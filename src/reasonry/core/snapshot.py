@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .effects import Effect
-from .events import Answered, Event, Finished
+from .events import Answered, Event, Failed, Finished
 from .strategy import Outcome, Thought
 
 Status = Literal["active", "done", "failed", "cancelled"]
@@ -62,6 +62,14 @@ class Step(Struct, frozen=True):
 def wanted(snapshot: Snapshot) -> tuple[Pending, ...]:
     """Return the effects a run waits for, those of runs inside it included, with the ids to answer them by."""
     return tuple(_wanted(snapshot, "")) if snapshot.status == "active" else ()
+
+
+def without_failures(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with every effect that failed waiting to be performed once more."""
+    pending = tuple(
+        replace(one, settled=None) if isinstance(one.settled, Failed) else one for one in snapshot.pending
+    )
+    return replace(snapshot, pending=pending)
 
 
 def _wanted(snapshot: Snapshot, prefix: str) -> Iterator[Pending]:

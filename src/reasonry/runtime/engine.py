@@ -155,7 +155,7 @@ class Engine:
             return result_of(run_id, row.session_id, run)
 
     async def reopen(self, run_id: str, budget: Budget | None = None, crew: Crew | None = None) -> bool:
-        """Take a run up again, after a crash, a cancellation or a limit.
+        """Take a run up again, after a crash, a cancellation, a limit or a failure of the world.
 
         Args:
             budget: New limits; what was spent before counts against them.
@@ -165,12 +165,14 @@ class Engine:
             Whether there is anything to go on with: a run that came to its own end stays ended.
         """
         async with self._driving(run_id) as (row, run, chain):
-            stopped = bool(run.events) and isinstance(run.events[-1].event, Stopped)
-            if run.snapshot.status != "active" and not stopped:
+            if run.snapshot.status == "active" and not (budget or crew):
+                return True
+            entry = Resumed(budget, crew)
+            run.apply(entry)
+            if run.snapshot.status != "active":
                 return False
-            if stopped or budget or crew:
-                row = replace(row, status="active", model=(crew or run.crew).model, reason=None, answer=None)
-                await self.store.append(run_id, chain.lines([Resumed(budget, crew)]), row)
+            row = replace(row, status="active", model=run.crew.model, reason=None, answer=None)
+            await self.store.append(run_id, chain.lines([entry]), row)
             return True
 
     async def resume(

@@ -19,8 +19,9 @@ from msgspec.structs import replace
 from ..core.budget import NOTHING, Budget, Ledger, Usage, dearer
 from ..core.codec import dump_snapshot
 from ..core.effects import Ask
-from ..core.events import Event, Stopped
+from ..core.events import Event, Failed, Stopped
 from ..core.machine import Pending, Registry, Snapshot, Step, advance, begin, wanted
+from ..core.snapshot import without_failures
 from ..core.strategy import Strategy, Thought
 from ..errors import ConflictError, ReasonryError, StoreError
 from .ports import Line, RunRow
@@ -184,7 +185,8 @@ class Folded:
         self.out: Counter[str] = Counter()
         """Calls written down before they went out that may still be answered, by effect."""
         self.ended: str | None = None
-        self._before_stop: Snapshot | None = None
+        self._before_end: tuple[Snapshot, Took] | None = None
+        """Where the run stood before a stop or a failure ended it, and the event that did."""
         options = msgspec.convert(begun.options, self.strategy.options)
         self.snapshot: Snapshot = self._note(
             begin(self.strategy, begun.problem, options, strategies=strategies)
@@ -206,9 +208,7 @@ class Folded:
             case Resumed(budget=budget, crew=crew):
                 self.budget, self.crew = budget or self.budget, crew or self.crew
                 self._give_up_calls(cut=0)
-                if self._before_stop is not None:
-                    self.snapshot = replace(self._before_stop, at_ms=self.snapshot.at_ms)
-                self._before_stop = self.ended = None
+                self._reopen()
             case Ended(digest=digest):
                 self.ended = digest
             case Begun():
@@ -222,14 +222,25 @@ class Folded:
             ConflictError: It does not fit the run. Nothing changed.
         """
         step = advance(self.strategy, self.snapshot, effect_id, event, strategies=self.strategies)
-        if isinstance(event, Stopped):
-            self._before_stop = self.snapshot
+        if isinstance(event, Stopped) or step.snapshot.error is not None:
+            self._before_end = self.snapshot, Took(effect_id, event)
         self.events.append(Took(effect_id, event))
         self._book(effect_id, event)
         if effect_id in self.asked and (text := getattr(event, "text", None)) is not None:
             self.asked[effect_id] = replace(self.asked[effect_id], reply=text)
         self.snapshot = self._note(step)
         return step
+
+    def _reopen(self) -> None:
+        """Lift a stop or a failure of the world; what was answered stays answered."""
+        if self._before_end is None:
+            return
+        before, last = self._before_end
+        self.snapshot = replace(without_failures(before), at_ms=self.snapshot.at_ms)
+        if not isinstance(last.event, Stopped | Failed):
+            again = advance(self.strategy, self.snapshot, last.id, last.event, strategies=self.strategies)
+            self.snapshot = self._note(again)
+        self._before_end = self.ended = None
 
     def _note(self, step: Step) -> Snapshot:
         self.edges += step.edges

@@ -46,7 +46,7 @@ _group(
     {
         "list": "List runs, newest first.",
         "show": "Show one run: its path, questions, events and result.",
-        "resume": "Go on with a run after a crash, a cancellation or a limit.",
+        "resume": "Go on with a run after a crash, a cancellation, a limit or a failure.",
         "fork": "Start a new run from a point of another.",
         "replay": "Walk a run again without a model and compare.",
         "cancel": "End a run; it can be resumed.",

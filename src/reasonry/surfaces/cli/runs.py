@@ -107,7 +107,7 @@ def resume_(
     limits: Limits = Limits(),
     common: Common = Common(),
 ) -> int:
-    """Go on with a run after a crash, a cancellation or a limit; what was recorded is not asked again.
+    """Go on with a run after a crash, a cancellation, a limit or a failure; what is recorded is not asked again.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def show_result(result: Result, common: Common) -> int:
     end = result.termination
     print_note(f"{result.status}: {end.reason}" + (f", {end.detail}" if end.detail else ""))
     print_note(f"{present.spend(document)} · run {result.run_id}")
-    if result.status == "cancelled":
+    if result.status == "cancelled" or result.termination.code or end.reason in present.LIMIT_REASONS:
         print_note(f"resume with: reasonry runs resume {result.run_id}")
     if result.answer is not None:
         print_line(result.answer)
