@@ -164,7 +164,7 @@ async def went_on(engines: Engine, run_id: str, seconds: float, model: CountingM
 async def test_every_call_is_counted_once_however_often_a_run_is_interrupted() -> None:
     for budget in (Budget(), Budget(calls=1000)):
         engines, model = engine(), CountingModel(latency_s=0.004)
-        run_id = await engines.accept(order(LOOP, LOOP.options(steps=4, width=3), budget))
+        run_id = await engines.accept(order(LOOP, LOOP.options(steps=40, width=3), budget))
         for number in range(4):
             await went_on(engines, run_id, 0.002 * (number + 1), model)
             assert (await engines.result(run_id)).usage.calls == model.calls

@@ -2,8 +2,9 @@
 
 Rule 1: before a call goes out, its estimate is reserved; after it came back, the reservation is settled with what it
 really took. What is spent and what is reserved together never pass a limit on calls.
-Rule 2: tokens and dollars are known only afterwards. As long as the estimates of all calls in flight fit, calls go out
-side by side; the call that may pass the limit goes out alone. So the limit is passed by one call at most.
+Rule 2: tokens and dollars are known only afterwards. As long as all calls in flight fit even if each turns out twice as
+dear as the dearest so far, calls go out side by side; near the limit they go out one by one. So the limit is passed by
+one call at most, unless prices more than double within one round.
 Rule 3: a refusal is data (`Refusal`), not an exception: a run that meets its limit ends, it does not break.
 """
 
@@ -13,6 +14,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
+
+HEADROOM = 2.0
+"""How many times its estimate a call in flight may turn out to take."""
 
 Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]
@@ -109,7 +113,7 @@ class Ledger(Struct, frozen=True):
             if spent >= limit:
                 return Refusal(reason, f"the limit of {limit:g} {unit} is reached ({spent:g} spent)")
             unmeasured = self.largest.calls == 0 and self.reserved.calls > 0
-            if self.reserved.calls and (unmeasured or used + wanted > limit):
+            if self.reserved.calls and (unmeasured or spent + HEADROOM * (used - spent + wanted) > limit):
                 return Refusal(reason, f"calls in flight may use up the {limit:g} {unit}", wait=True)
         return replace(self, reserved=self.reserved + estimate)
 
