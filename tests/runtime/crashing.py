@@ -38,6 +38,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         run_id: The run to resume; empty: a new one.
         kill: Die right before or right after commit number so-and-so; None: live.
+        mcp: Servers whose tools are used.
+        context: Files of the user.
     """
 
     path: str
@@ -48,6 +50,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str = ""
     kill: tuple[int, str] | None = None
     max_concurrency: int = 8
+    problem: str = "Use 4, 9, 10 and 13 to make 24"
+    mcp: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
 
 
 class MortalStore(SqliteStore):
@@ -84,12 +89,11 @@ def tell(pipe: int, **what: Any) -> None:
 async def drive(job: Job, pipe: int) -> None:
     store = MortalStore(job, pipe)
     async with App(store, Policy(max_concurrency=job.max_concurrency), strategies=ALL) as app:
+        team = await app.equipped(Team(model=job.model, mcp=job.mcp, context=job.context))
         if job.run_id:
-            result = await app.resume(job.run_id)
+            result = await app.resume(job.run_id, team)
         else:
-            strategy = ALL[job.strategy]
-            order, who = app.order("Use 4, 9, 10 and 13 to make 24", strategy, job.options, job.budget,
-                                   Team(model=job.model))  # fmt: skip
+            order, who = app.order(job.problem, ALL[job.strategy], job.options, job.budget, team)
             result = await app.solve(order, who)
         tell(pipe, result=result.document())
     await store.close()
@@ -151,7 +155,10 @@ def load() -> None:
     """Import what a drive needs, so that its children need not."""
     for name in ("models.openai_compatible", "models.local_ollama", "models.prices", "tools.verifiers"):
         import_module(f"reasonry.{name}")
-    import_module("pysqlite3.dbapi2")
+    for name in ("tools.knowledge", "tools.logic_kernel", "tools.mcp_client", "tools.sandbox_monty"):
+        import_module(f"reasonry.{name}")
+    for name in ("mcp", "mcp.client.streamable_http", "pysqlite3.dbapi2"):
+        import_module(name)
 
 
 if __name__ == "__main__":
