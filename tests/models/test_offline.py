@@ -115,10 +115,10 @@ async def test_the_longest_puzzle_does_not_hold_up_other_work() -> None:
     task = asyncio.create_task(OfflineModel().answer(Question("e1", "any", Ask("", facts=facts))))
     turns = 0
     while not task.done():
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0)
         turns += 1
     thoughts = json.loads((await task).text)["thoughts"]
-    assert (len(thoughts), turns > 3) == (3, True)
+    assert (len(thoughts), turns > 10) == (3, True)
 
 
 # -- through the machine
