@@ -221,7 +221,8 @@ class Broken:
 
 async def test_a_verifier_or_a_tool_that_breaks_is_an_event_like_any_other() -> None:
     who = Performers(CountingModel(), verifier=Broken(), tools=Broken())
-    performing = Performing(who, BudgetGuard(Ledger()), Policy(), Unwatched(), intend, lambda: 0)
+    calls = Calls(who, BudgetGuard(Ledger()), Policy(), Unwatched(), intend, lambda: 0)
+    performing = Performing(calls)
     verdict = await performing.perform(Pending("e1", "stage", Verify("p", ("a",)), 1))
     assert isinstance(verdict, Verified)
     assert verdict.verdict == "unknown"

@@ -17,6 +17,7 @@ from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
 from ..errors import ConflictError
 from . import journal
+from .calls import Calls
 from .guard import BudgetExhausted, BudgetGuard
 from .journal import Chain, Entry, Folded, Sent, Took
 from .observe import Observer
@@ -50,7 +51,8 @@ class Drive:
         self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
         self.started = time.monotonic() - run.snapshot.at_ms / 1000
         self.guard = BudgetGuard(run.ledger)
-        self.performing = Performing(who, self.guard, policy, watch, self._intend, self._at_ms)
+        calls = Calls(who, self.guard, policy, watch, self._intend, self._at_ms)
+        self.performing = Performing(calls)
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.landed: list[Took] = []
         """Answers that came in and are not written down yet."""

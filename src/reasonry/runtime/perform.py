@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -12,31 +12,20 @@ from ..core.events import Event, Failed, ToolReturned, Verified
 from ..core.machine import Pending
 from ..errors import ReasonryError
 from .calls import Calls
-from .guard import BudgetGuard
-from .observe import Observer
-from .policy import Performers, Policy
 
 
 class Performing:
     """Performs the effects of one drive of one run.
 
     Args:
-        intend: Writes down durably that a call is about to go out.
-        at_ms: Reads the run's clock.
+        calls: Performs the questions; the rest is performed here.
     """
 
-    def __init__(
-        self,
-        who: Performers,
-        guard: BudgetGuard,
-        policy: Policy,
-        observer: Observer,
-        intend: Callable[[str], Awaitable[None]],
-        at_ms: Callable[[], int],
-    ) -> None:
-        self.who, self.policy, self.observer, self.at_ms = who, policy, observer, at_ms
-        self.calls = Calls(who, guard, policy, observer, intend, at_ms)
-        self.slots = asyncio.Semaphore(policy.max_concurrency)
+    def __init__(self, calls: Calls) -> None:
+        self.calls = calls
+        self.who, self.observer, self.at_ms = calls.who, calls.observer, calls.at_ms
+        self.policy = calls.policy
+        self.slots = asyncio.Semaphore(self.policy.max_concurrency)
 
     async def perform(self, one: Pending) -> Event:
         """Perform one effect.
