@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import random
 from fractions import Fraction
 from typing import Any
 
@@ -111,7 +112,10 @@ async def test_a_plain_question_is_answered_outright() -> None:
 
 
 async def test_the_longest_puzzle_does_not_hold_up_other_work() -> None:
-    facts = {"kind": "propose", "problem": "make 99991 from 13 17 19 23 29 31", "count": 3, "steps_left": 3}
+    # Drawn afresh, so that no other test has had it solved before.
+    numbers = " ".join(map(str, random.sample(range(100, 1000), 6)))
+    problem = f"make 9999991 from {numbers}"
+    facts = {"kind": "propose", "problem": problem, "count": 3, "steps_left": 3}
     task = asyncio.create_task(OfflineModel().answer(Question("e1", "any", Ask("", facts=facts))))
     turns = 0
     while not task.done():

@@ -17,7 +17,7 @@ from reasonry.core.budget import Budget
 from reasonry.core.events import Answered
 from reasonry.errors import ConflictError, StoreError, UsageError
 from reasonry.runtime.engine import Engine, Order
-from reasonry.runtime.perform import Performers
+from reasonry.runtime.policy import Performers
 from reasonry.runtime.ports import OnText, Question
 from reasonry.runtime.sessions import ACTIONS
 from reasonry.stores.memory import MemoryStore
