@@ -31,7 +31,10 @@ def test_every_example_is_run_by_a_test() -> None:
 
 def test_the_middleware_sends_only_what_was_accepted_to_the_approval_queue(tmp_path: Path) -> None:
     done = run("analysis_as_middleware.py", tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    # Of a slow machine the development mode says so; of what is left open it must not have to.
+    assert "Traceback" not in done.stderr
+    assert "ResourceWarning" not in done.stderr
     queues = [line.split(" (")[0] for line in done.stdout.splitlines()]
     assert queues == ["T-1 -> approval", "T-2 -> revision", "T-3 -> a person"]
     assert "focused_answer_failed" in done.stdout.splitlines()[2]
