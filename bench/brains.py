@@ -47,7 +47,7 @@ def draw(number: int, sample: int) -> str:
 
 def vote(request: ChatRequest) -> Any:
     """Answer a question; the n-th time it is asked since the last reset, with its n-th sample."""
-    if request.number == 1:
+    if (request.number, request.sample) == (1, 0):
         _drawn.clear()
     found = re.search(r"Question (\d+):", request.prompt)
     assert found, request.prompt
@@ -86,7 +86,7 @@ def noisy(request: ChatRequest) -> Any:
 
     The n-th time a prompt comes since the last reset it is another draw, as it is with a model.
     """
-    if request.number == 1:
+    if (request.number, request.sample) == (1, 0):
         _asked.clear()
     _asked[request.prompt] += 1
     return _noisy(replace(request, sample=_asked[request.prompt] - 1))

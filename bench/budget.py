@@ -93,7 +93,9 @@ def main() -> int:
     rows: list[tuple[str, int, int, str, str]] = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        ServerProcess(brain=brain("vote"), latency_ms=given.latency_ms, keep_bodies=0) as server,
+        ServerProcess(
+            brain=brain("vote"), latency_ms=given.latency_ms, keep_bodies=0, samples="ignored"
+        ) as server,
     ):
 
         def store(name: str) -> str:

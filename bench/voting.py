@@ -47,7 +47,7 @@ async def voted(app: App, model: str, number: int, stop: str, window: int) -> To
     order, who = app.order(question(number), "self_consistency", options, Budget(), Team(model=model))
     start = time.perf_counter()
     result = await app.solve(order, who)
-    return result.answer, result.usage.calls, result.rounds, time.perf_counter() - start
+    return result.answer, result.details["samples_used"], result.rounds, time.perf_counter() - start
 
 
 async def row(

@@ -108,6 +108,39 @@ def test_with_calls_of_one_price_a_limit_of_tokens_is_passed_by_one_call_at_most
     assert limit <= ledger.spent.tokens < limit + price
 
 
+@given(st.integers(1, 2000), st.integers(1, 100), st.lists(st.integers(1, 20), min_size=1, max_size=20))
+def test_a_request_for_several_samples_passes_the_limit_by_no_more_than_single_ones(
+    limit: int, price: int, rounds: list[int]
+) -> None:
+    ledger, sizes = Ledger(Budget(tokens=limit, usd=10.0**6)), list[int]()
+    for wanted in [*rounds, *[20] * 2000]:
+        size = ledger.fitting(1, wanted)
+        outcome = ledger.reserve(ledger.estimate(1, size))
+        if isinstance(outcome, Refusal):
+            break
+        assert 1 <= size <= wanted
+        sizes.append(size)
+        held = ledger.estimate(1, size)
+        ledger = outcome
+        for number in range(size):
+            one = Usage(calls=int(number == 0), output_tokens=price, usd=0.01)
+            ledger = ledger.settle(NOTHING if number else held, one)
+    assert limit <= ledger.spent.tokens < limit + price
+    assert sizes[0] == 1
+
+
+@given(budgets, usages, st.integers(1, 20))
+def test_samples_share_a_request_without_bound_where_no_limit_can_bind_and_one_by_one_where_all_is_spent(
+    budget: Budget, spent: Usage, wanted: int
+) -> None:
+    ledger = Ledger(budget, spent=spent, largest=Usage(calls=1, input_tokens=10, usd=0.1))
+    size = ledger.fitting(1, wanted)
+    if (budget.tokens, budget.usd) == (None, None):
+        assert size == wanted
+    elif isinstance(ledger.reserve(ledger.estimate(1)), Refusal) and budget.calls is None:
+        assert size == 1
+
+
 @given(st.integers(1, 1000))
 def test_a_limit_that_is_reached_refuses_for_good(limit: int) -> None:
     ledger = Ledger(Budget(tokens=limit), spent=Usage(output_tokens=limit))

@@ -52,8 +52,13 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def asked_at(server: ServerProcess) -> Prompts:
-    return Counter("\n\n".join(one["content"] for one in body["messages"]) for body in server.bodies)
+def asked_at(server: ServerProcess, serves_n: bool) -> Prompts:
+    """Count each prompt as often as samples of it were drawn."""
+    asked = Prompts()
+    for body in server.bodies:
+        prompt = "\n\n".join(one["content"] for one in body["messages"])
+        asked[prompt] += body.get("n", 1) if serves_n else 1
+    return asked
 
 
 def prompts(pending: tuple[Pending, ...]) -> Prompts:
@@ -107,7 +112,9 @@ def record(trace: dict[str, Any]) -> dict[str, Any]:
     return {name: trace[name] for name in same}
 
 
-def killed(nursery: Nursery, server: ServerProcess, job: Job, whole: dict[str, Any]) -> int | None:
+def killed(
+    nursery: Nursery, server: ServerProcess, job: Job, whole: dict[str, Any], serves_n: bool
+) -> int | None:
     """Kill a run at one commit, resume it, and compare.
 
     Returns:
@@ -135,16 +142,16 @@ def killed(nursery: Nursery, server: ServerProcess, job: Job, whole: dict[str, A
     assert after["replay"]["identical"] is True
     assert after["session"] == [one["text"] for one in whole["thoughts"]]
     once = Counter(one["prompt"] for one in whole["questions"])
-    asked = asked_at(server)
+    asked = asked_at(server, serves_n)
     assert asked >= once
     assert asked <= once + prompts(before["wanted"])
     if job.budget.calls is not None:
-        assert asked.total() <= result["usage"]["calls"] <= job.budget.calls
+        assert server.stats()["requests"] <= result["usage"]["calls"] <= job.budget.calls
     return len(before["wanted"])
 
 
 def everywhere(
-    nursery: Nursery, server: ServerProcess, job: Job, folder: Path
+    nursery: Nursery, server: ServerProcess, job: Job, folder: Path, serves_n: bool = True
 ) -> tuple[dict[str, Any], list[int]]:
     """Kill a run before and after each of its commits.
 
@@ -159,7 +166,10 @@ def everywhere(
     kills: list[int] = []
     for when in ("before", "after"):
         number = 1
-        while (waiting := killed(nursery, server, at(job, folder, number, when), whole)) is not None:
+        while True:
+            waiting = killed(nursery, server, at(job, folder, number, when), whole, serves_n)
+            if waiting is None:
+                break
             kills.append(waiting)
             number += 1
             assert number < 200
@@ -189,23 +199,31 @@ def test_with_a_limit_each_call_is_on_disk_before_it_goes_out_and_that_survives_
     assert len(kills) == 2 * (1 + 2 * 4)
 
 
-FAN_OUTS: list[tuple[str, dict[str, Any]]] = [
-    ("self_consistency", {"samples": 12, "window": 6, "stop": "full"}),
-    ("tree_of_thoughts", {"expand_width": 3, "samples_per_evaluation": 2, "traversal_strategy": "bfs"}),
-]
+VOTE = ("self_consistency", {"samples": 12, "window": 6, "stop": "full"})
+SEARCH = ("tree_of_thoughts", {"expand_width": 3, "samples_per_evaluation": 2, "traversal_strategy": "bfs"})
 
 
-@pytest.mark.parametrize(("strategy", "options"), FAN_OUTS, ids=[one[0] for one in FAN_OUTS])
+@pytest.mark.parametrize("samples", ["served", "ignored"])
+@pytest.mark.parametrize(("strategy", "options"), [VOTE, SEARCH], ids=[VOTE[0], SEARCH[0]])
 def test_several_calls_in_flight_survive_a_kill_at_every_commit(
-    nursery: Nursery, folder: Path, strategy: str, options: dict[str, Any]
+    nursery: Nursery, folder: Path, strategy: str, options: dict[str, Any], samples: str
 ) -> None:
     # Every other reply comes later, so that a round's answers land in several commits.
     late = Fault(kind="no_usage", every=2, delay_ms=10)
-    with ServerProcess(
-        brain="game24" if strategy == "tree_of_thoughts" else "form", faults=(late,)
-    ) as server:
+    brain = "game24" if strategy == "tree_of_thoughts" else "form"
+    with ServerProcess(brain=brain, faults=(late,), samples=samples) as server:
         job = Job(path="", model=server.model, strategy=strategy, options=options)
-        whole, kills = everywhere(nursery, server, job, folder)
+        whole, kills = everywhere(nursery, server, job, folder, serves_n=samples == "served")
         assert whole["status"] == "done"
-        assert len(kills) >= 8
+        assert len(kills) >= (6 if samples == "served" else 8)
         assert max(kills) > 3
+
+
+def test_a_request_for_several_samples_is_on_disk_before_it_goes_out(nursery: Nursery, folder: Path) -> None:
+    with ServerProcess(brain="form") as server:
+        strategy, options = VOTE
+        job = Job(path="", model=server.model, strategy=strategy, options=options, budget=Budget(calls=100))
+        whole, kills = everywhere(nursery, server, job, folder)
+        assert (whole["status"], whole["usage"]["calls"], whole["samples_used"]) == ("done", 2, 12)
+        # One commit accepts the run; each of the two requests is written down, and then its answers are.
+        assert len(kills) == 2 * (1 + 2 * 2)

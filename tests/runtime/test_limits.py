@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget, Usage
 from reasonry.errors import ModelError
+from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.runtime.engine import Engine
 from reasonry.runtime.policy import Performers, Policy
 from reasonry.runtime.result import Result
@@ -27,10 +28,15 @@ from .playing import LOOP, STRATEGIES, CountingModel
 
 
 async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: int = 1) -> Result:
-    async with App("memory", Policy(max_concurrency=30), strategies=ALL) as app:
+    # Each sample is a request of its own here.
+    model = OpenAICompatibleModel(server.url, "test-model", takes_n=False)
+    policy = Policy(max_concurrency=30)
+    async with App("memory", policy, strategies=ALL) as app:
         options = {"steps": steps, "width": width}
-        chosen, who = app.order("count", LOOP, options, budget, Team(model=server.model))
-        return await app.solve(chosen, who)
+        chosen, who = app.order("count", LOOP, options, budget, Team(model=model))
+        result = await app.solve(chosen, who)
+    await model.close()
+    return result
 
 
 @pytest.mark.anyio
@@ -86,7 +92,7 @@ def nursery() -> Iterator[Nursery]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
-    with ServerProcess() as server:
+    with ServerProcess(samples="ignored") as server:
         yield server
 
 
@@ -161,15 +167,18 @@ async def went_on(engines: Engine, run_id: str, seconds: float, model: CountingM
 
 
 @pytest.mark.anyio
-async def test_every_call_is_counted_once_however_often_a_run_is_interrupted() -> None:
-    for budget in (Budget(), Budget(calls=1000)):
-        engines, model = engine(), CountingModel(latency_s=0.004)
-        run_id = await engines.accept(order(LOOP, LOOP.options(steps=40, width=3), budget))
-        for number in range(4):
-            await went_on(engines, run_id, 0.002 * (number + 1), model)
-            assert (await engines.result(run_id)).usage.calls == model.calls
-        result = await engines.resume(run_id, Performers(model))
-        assert (result.status, result.usage.calls) == ("done", model.calls)
+@pytest.mark.parametrize("announced", [False, True])
+async def test_every_call_is_counted_once_however_often_a_run_is_interrupted(announced: bool) -> None:
+    """With a limit, a call that was written down and interrupted before it went out counts all the same."""
+    engines, model = engine(), CountingModel(latency_s=0.004)
+    budget = Budget(calls=1000) if announced else Budget()
+    run_id = await engines.accept(order(LOOP, LOOP.options(steps=40, width=3), budget))
+    for number in range(4):
+        await went_on(engines, run_id, 0.002 * (number + 1), model)
+        unsent = (await engines.result(run_id)).usage.calls - model.calls
+        assert 0 <= unsent <= (3 * (number + 1) if announced else 0)
+    result = await engines.resume(run_id, Performers(model))
+    assert (result.status, result.usage.calls) == ("done", model.calls + unsent)
 
 
 @pytest.mark.anyio

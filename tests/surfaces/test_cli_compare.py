@@ -149,7 +149,7 @@ def test_auto_is_a_strategy_like_the_others_and_shares_its_runs(desk: Desk) -> N
 
 
 def test_called_again_it_pays_only_for_what_is_new(desk: Desk) -> None:
-    with ModelServer(reply=adds) as server:
+    with ModelServer(reply=adds, samples="ignored") as server:
         model = ("--model", server.model)
         first = desk.compare(desk.dataset(SUMS[:4]), *ADDING, *model)
         paid = server.stats()["requests"]
@@ -167,7 +167,7 @@ def test_called_again_it_pays_only_for_what_is_new(desk: Desk) -> None:
 
 
 def test_killed_at_any_time_it_goes_on_and_repeats_at_most_what_was_in_flight(desk: Desk) -> None:
-    with ModelServer(reply=adds, latency_ms=60) as server:
+    with ModelServer(reply=adds, latency_ms=60, samples="ignored") as server:
         command = (
             "compare",
             desk.dataset(SUMS),
@@ -194,7 +194,7 @@ def test_killed_at_any_time_it_goes_on_and_repeats_at_most_what_was_in_flight(de
 
 
 def test_interrupted_it_shows_what_is_there_and_exits_130(desk: Desk) -> None:
-    with ModelServer(reply=adds, latency_ms=100) as server:
+    with ModelServer(reply=adds, latency_ms=100, samples="ignored") as server:
         command = ("compare", desk.dataset(SUMS), *ADDING, "--model", server.model, "--parallel", "1")
         process = desk.start(*command)
         while server.stats()["answered"] < 6 and process.poll() is None:

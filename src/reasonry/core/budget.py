@@ -87,13 +87,35 @@ class Ledger(Struct, frozen=True):
     largest: Usage = NOTHING
     """The dearest call so far: the estimate for the next one."""
 
-    def estimate(self, tokens: int) -> Usage:
-        """Return what a call is expected to take.
+    def estimate(self, tokens: int, samples: int = 1) -> Usage:
+        """Return what one request for so many samples is expected to take: as much as so many calls.
 
         Args:
             tokens: A lower bound from the length of the prompt.
+            samples: How many answers the request asks for.
         """
-        return Usage(input_tokens=max(tokens, self.largest.tokens), usd=self.largest.usd)
+        usd = self.largest.usd
+        return Usage(
+            input_tokens=samples * max(tokens, self.largest.tokens),
+            usd=None if usd is None else samples * usd,
+        )
+
+    def fitting(self, tokens: int, samples: int) -> int:
+        """Return how many of these samples one request may ask for, so that rule 2 holds as if each went alone.
+
+        What one takes must be known for that: until then, with a limit on tokens or dollars, it is one.
+        """
+        budget, one = self.budget, self.estimate(tokens)
+        limits = (
+            (budget.tokens, self.spent.tokens, self.reserved.tokens, one.tokens),
+            (budget.usd, self.spent.usd or 0, self.reserved.usd or 0, one.usd or 0),
+        )
+        for limit, spent, reserved, each in limits:
+            if limit is None:
+                continue
+            room = (limit - spent) / HEADROOM - reserved
+            samples = min(samples, int(room / each)) if self.largest.calls and each else 1
+        return max(1, samples)
 
     def reserve(self, estimate: Usage) -> Ledger | Refusal:
         """Set the estimate aside, or say which limit forbids the call."""

@@ -102,7 +102,7 @@ def _ollama(rest: str, environ: Mapping[str, str]) -> Model:
     from .openai_compatible import OpenAICompatibleModel
 
     key = environ.get("OLLAMA_API_KEY")
-    return OpenAICompatibleModel(base_url(environ), rest, api_key=key, name=f"ollama:{rest}")
+    return OpenAICompatibleModel(base_url(environ), rest, api_key=key, name=f"ollama:{rest}", takes_n=False)
 
 
 def _compatible(rest: str, environ: Mapping[str, str]) -> Model:

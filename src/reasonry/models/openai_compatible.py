@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,8 +15,18 @@ from ..core.events import Answered
 from ..errors import ModelError, UsageError
 from ..runtime.ports import OnText, Question
 from .http_client import MAX_REPLY_BYTES, HttpClient, Response, lease, release
-from .openai_wire import Dialect, Gathered, error_in, refusal_of_request, request_body, retry_after
+from .openai_wire import (
+    Dialect,
+    Gathered,
+    answers_in,
+    error_in,
+    refusal_of_request,
+    request_body,
+    retry_after,
+)
 from .prices import price_list
+
+T = TypeVar("T")
 
 DEFAULT_TIMEOUT_S = 600.0
 MAX_ERROR_BYTES = 65_536
@@ -25,7 +35,7 @@ MAX_ERROR_BYTES = 65_536
 class OpenAICompatibleModel:
     """A model behind `URL/chat/completions`.
 
-    What the server turns out not to take (a JSON schema, `max_tokens`, `temperature`) is left out from
+    What the server turns out not to take (a JSON schema, `max_tokens`, `temperature`, `n`) is left out from
     then on. The refused call fails as retryable with no wait, so that every request sent is counted.
 
     Args:
@@ -33,12 +43,21 @@ class OpenAICompatibleModel:
         model: What the server calls it.
         api_key: Sent as bearer token; None sends none.
         name: As a user would write it after `--model`.
+        takes_n: Whether to try several samples in one request.
 
     Raises:
         UsageError: The URL or the key cannot be used.
     """
 
-    def __init__(self, url: str, model: str, *, api_key: str | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        name: str | None = None,
+        takes_n: bool = True,
+    ) -> None:
         self.url = checked_url(url)
         self.model = model
         self.name = name or f"openai-compatible:{self.url}#{model}"
@@ -47,7 +66,8 @@ class OpenAICompatibleModel:
         host = urlsplit(self.url).hostname or ""
         self.caches_prompts = host.endswith("openai.com")
         self._dialect = Dialect(
-            limit_name="max_completion_tokens" if host.endswith("openai.com") else "max_tokens"
+            limit_name="max_completion_tokens" if host.endswith("openai.com") else "max_tokens",
+            samples=takes_n,
         )
         self._price = price_list(self.url, model)
         self._client: HttpClient | None = None
@@ -59,13 +79,47 @@ class OpenAICompatibleModel:
         Raises:
             ModelError: See `Model.answer`.
         """
+        return await self._in_time(question, self._ask(question, on_text))
+
+    @property
+    def takes_n(self) -> bool:
+        """See `SamplingModel`."""
+        return self._dialect.samples
+
+    async def answer_many(self, question: Question, samples: int) -> list[Answered]:
+        """Answer a question several times in one request, never streamed.
+
+        Raises:
+            ModelError: See `Model.answer`.
+        """
+        return await self._in_time(question, self._ask_many(question, samples))
+
+    async def _in_time(self, question: Question, asking: Awaitable[T]) -> T:
         limit_s = question.timeout_s or DEFAULT_TIMEOUT_S
         try:
             async with asyncio.timeout(limit_s):
-                return await self._ask(question, on_text)
+                return await asking
         except TimeoutError:
             message = f"{self.name} did not answer within {limit_s:g} s"
             raise ModelError(message, code="provider_timeout", retryable=True) from None
+
+    async def _ask_many(self, question: Question, samples: int) -> list[Answered]:
+        body = request_body(self.model, question.ask, question.stage, self._dialect, False, samples)
+        address = f"{self.url}/chat/completions"
+        async with self._leased().exchange(
+            "POST", address, self._headers, msgspec.json.encode(body)
+        ) as response:
+            if response.status != 200:
+                raise await self._refused(response, body)
+            if response.content_type == "text/event-stream":
+                self._dialect.samples = False
+                message = f"{self.name} streams without being asked to; it is asked for one answer at a time"
+                raise ModelError(message, retryable=True, retry_after_s=0.0)
+            raw = await self._document(response)
+        answers, choices = answers_in(raw, self.name, body, self._price)
+        if choices < body.get("n", 1):
+            self._dialect.samples = False
+        return answers
 
     async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
         body = request_body(

@@ -6,11 +6,13 @@ Servers differ in what they take. What one has refused is noted in its `Dialect`
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.budget import Usage
 from ..core.effects import Ask
@@ -19,7 +21,15 @@ from ..errors import ModelError
 from .prices import PriceOf, count, dollars
 from .redact import redact
 
+MOST_SAMPLES = 128
+"""The most that `n` may be."""
+
 Format = Literal["json_schema", "json_object", "none"]
+
+
+_ABOUT_SAMPLES = re.compile(
+    r"(?<![\\\w])n(?![\w])|(multiple|only one|single) (\w+ )?(choice|completion|candidate|sample)"
+)
 
 
 class Dialect(Struct):
@@ -30,6 +40,8 @@ class Dialect(Struct):
     limit_swapped: bool = False
     temperature: bool = True
     stream_options: bool = True
+    samples: bool = True
+    """Whether it takes `n`."""
 
     def concede(self, sent: dict[str, Any], complaint: str) -> bool:
         """Learn from a refused request; whether there is something else to send now.
@@ -38,6 +50,9 @@ class Dialect(Struct):
             sent: The body that was refused; others may have been refused since for the same reason.
             complaint: What the server said, in lower case.
         """
+        if "n" in sent and _ABOUT_SAMPLES.search(complaint):
+            self.samples = False
+            return True
         tried = sent.get("response_format", {}).get("type", "none")
         if tried != "none" and re.search(
             r"response_?format|json_?(schema|object)|structured|schema", complaint
@@ -60,7 +75,9 @@ class Dialect(Struct):
         return False
 
 
-def request_body(model: str, ask: Ask, stage: str, dialect: Dialect, stream: bool) -> dict[str, Any]:
+def request_body(
+    model: str, ask: Ask, stage: str, dialect: Dialect, stream: bool, samples: int = 1
+) -> dict[str, Any]:
     """Return the body that asks this."""
     messages = [{"role": "system", "content": _clean(ask.system)}] if ask.system else []
     body: dict[str, Any] = {
@@ -75,6 +92,8 @@ def request_body(model: str, ask: Ask, stage: str, dialect: Dialect, stream: boo
         body["response_format"] = {"type": "json_schema", "json_schema": _form(ask.form, stage)}
     elif ask.form is not None and dialect.format == "json_object":
         body["response_format"] = {"type": "json_object"}
+    if samples > 1 and dialect.samples:
+        body["n"] = min(samples, MOST_SAMPLES)
     if stream:
         body["stream"] = True
         if dialect.stream_options:
@@ -140,6 +159,16 @@ class _Reply(Struct):
 _decoder = msgspec.json.Decoder(_Reply)
 
 
+def _reply(raw: bytes, shown: str) -> _Reply:
+    try:
+        reply = _decoder.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise ModelError(f"{shown} sent a reply that is not a chat completion", retryable=True) from None
+    if reply.error:
+        raise refusal_of_request(200, {}, raw, shown)
+    return reply
+
+
 class Gathered:
     """A reply as it comes together, whole or chunk by chunk."""
 
@@ -155,16 +184,12 @@ class Gathered:
         Raises:
             ModelError: It is no such thing, or it is an error.
         """
-        try:
-            reply = _decoder.decode(raw)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            raise ModelError(f"{shown} sent a reply that is not a chat completion", retryable=True) from None
-        if reply.error:
-            raise refusal_of_request(200, {}, raw, shown)
+        reply = _reply(raw, shown)
         self.usage = reply.usage or self.usage
-        if not reply.choices:
-            return ""
-        first = reply.choices[0]
+        return self.add(reply.choices[0]) if reply.choices else ""
+
+    def add(self, first: _Choice) -> str:
+        """Take in what a choice says; return the text it adds."""
         message = first.message or first.delta or _Message()
         text = _text(message.content)
         self.pieces.append(text)
@@ -191,6 +216,42 @@ class Gathered:
             truncated=self.finish == "length",
             refused=refused,
         )
+
+
+def answers_in(raw: bytes, name: str, sent: dict[str, Any], price: PriceOf) -> tuple[list[Answered], int]:
+    """Return the answers in a completion of several choices, and how many choices it has.
+
+    Raises:
+        ModelError: It is no such thing, or it is an error, or none of its choices is an answer.
+    """
+    reply = _reply(raw, name)
+    answers = list[Answered]()
+    for choice in reply.choices:
+        one = Gathered()
+        one.add(choice)
+        with suppress(ModelError):
+            answers.append(one.answered(name, sent, price, name))
+    if not answers:
+        raise ModelError(f"{name} sent a reply without a choice in it", retryable=True)
+    shares = shared(usage_of(reply.usage, price), len(answers))
+    together = zip(answers, shares, strict=True)
+    return [replace(one, usage=share) for one, share in together], len(reply.choices)
+
+
+def shared(whole: Usage, samples: int) -> list[Usage]:
+    """Split what a request took: the first sample bears the prompt, each other one what it wrote.
+
+    A reply says only what all choices took together, so each counts alike.
+    """
+    each = whole.output_tokens // samples
+    usd = whole.usd * each / whole.tokens if whole.usd is not None and whole.tokens else None
+    other = Usage(calls=0, output_tokens=each, usd=usd)
+    first = replace(
+        whole,
+        output_tokens=whole.output_tokens - each * (samples - 1),
+        usd=None if whole.usd is None else whole.usd - (usd or 0) * (samples - 1),
+    )
+    return [first, *[other] * (samples - 1)]
 
 
 def usage_of(stated: Any, price: PriceOf) -> Usage:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from ..core.events import Answered, Event, Failed
 from ..core.machine import Pending
 from ..core.parse import without_surrogates
 from ..errors import ModelError, ReasonryError
+from .batch import Batch, takes_samples
 from .guard import BudgetGuard
 from .observe import Observer
 from .policy import Performers, Policy
@@ -53,6 +54,7 @@ class Calls:
         self.rate = RateLimit(policy.requests_per_minute, policy.tokens_per_minute)
         self._flights: dict[object, asyncio.Future[Event]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
+        self._batch = Batch()
 
     async def ask(self, one: Pending, ask: Ask) -> Event:
         """Have a question answered; equal questions asked at the same time share one call.
@@ -68,7 +70,7 @@ class Calls:
             return replace(event, usage=NOTHING) if isinstance(event, Answered | Failed) else event
         flight = self._flights[key] = asyncio.get_running_loop().create_future()
         try:
-            event = await self._when_warm(model, one, ask)
+            event = await self._sampled(model, one, ask)
         except BaseException as error:
             flight.set_exception(error)
             flight.exception()
@@ -79,26 +81,41 @@ class Calls:
         finally:
             del self._flights[key]
 
-    async def _when_warm(self, model: Model, one: Pending, ask: Ask) -> Event:
+    async def _sampled(self, model: Model, one: Pending, ask: Ask) -> Event:
+        """Send samples of one question as one request, if the model takes that and nobody watches the text."""
+
+        async def send(samples: int) -> Sequence[Answered] | Failed:
+            return await self._when_warm(model, one, ask, samples)
+
+        if takes_samples(model) and not self.observer.wants_text:
+            return await self._batch.ask(_sameness(model, one.id, replace(ask, sample=0)), send)
+        answers = await send(1)
+        return answers if isinstance(answers, Failed) else answers[0]
+
+    async def _when_warm(
+        self, model: Model, one: Pending, ask: Ask, samples: int
+    ) -> Sequence[Answered] | Failed:
         """Send the first of a fan-out alone: the others then find their common prefix in the provider's cache."""
         head = f"{ask.system}\n{ask.prompt}"[:WARM_PREFIX_CHARS]
         if not getattr(model, "caches_prompts", False) or len(head) < WARM_PREFIX_CHARS:
-            return await self._attempts(model, one, ask)
+            return await self._attempts(model, one, ask, samples)
         warming = self._warmings.get((model.name, head))
         if warming is not None:
             await warming.wait()
-            return await self._attempts(model, one, ask)
+            return await self._attempts(model, one, ask, samples)
         warming = self._warmings[model.name, head] = asyncio.Event()
         try:
-            return await self._attempts(model, one, ask)
+            return await self._attempts(model, one, ask, samples)
         finally:
             warming.set()
 
-    async def _attempts(self, model: Model, one: Pending, ask: Ask) -> Event:
+    async def _attempts(
+        self, model: Model, one: Pending, ask: Ask, samples: int
+    ) -> Sequence[Answered] | Failed:
         question = Question(one.id, one.stage, ask, timeout_s=self.policy.call_timeout_s)
         for attempt in range(1, self.policy.max_attempts + 1):
             try:
-                answer = await self._attempt(model, question)
+                answers = await self._attempt(model, question, samples)
             except ModelError as error:
                 if not error.retryable or attempt == self.policy.max_attempts:
                     self.in_flight.pop(one.id, None)
@@ -107,24 +124,28 @@ class Calls:
                 self.observer.retrying(one.id, error.message, pause)
                 await asyncio.sleep(pause)
             else:
-                name = "" if answer.model == self.who.model.name else answer.model
-                usage = replace(answer.usage, calls=answer.usage.calls + attempt - 1)
-                text = without_surrogates(answer.text)
-                return replace(answer, text=text, at_ms=self.at_ms(), usage=usage, model=name)
+                first, *others = answers
+                usage = replace(first.usage, calls=first.usage.calls + attempt - 1)
+                return [self._kept(one) for one in (replace(first, usage=usage), *others)]
         raise AssertionError("unreachable: the last attempt returns")
 
-    async def _attempt(self, model: Model, question: Question) -> Answered:
-        estimate = await self.guard.reserve(question)
-        spent = NOTHING
+    def _kept(self, answer: Answered) -> Answered:
+        name = "" if answer.model == self.who.model.name else answer.model
+        return replace(answer, text=without_surrogates(answer.text), at_ms=self.at_ms(), model=name)
+
+    async def _attempt(self, model: Model, question: Question, samples: int) -> Sequence[Answered]:
+        samples = self.guard.fitting(question, samples) if takes_samples(model) else 1
+        estimate = await self.guard.reserve(question, samples)
+        spent: Sequence[Usage] = (NOTHING,)
         try:
             await self.rate.wait(estimate.tokens)
-            spent = Usage()
+            spent = (Usage(),)
             self.in_flight[question.id] = self.in_flight.get(question.id, 0) + 1
             if self.guard.limits_calls:
                 await self.intend(question.id)
             async with asyncio.timeout(question.timeout_s):
-                answer = await self._answer(model, question)
-            spent = answer.usage
+                answers = await self._answers(model, question, samples)
+            spent = [one.usage for one in answers]
         except TimeoutError:
             seconds = question.timeout_s or 0
             raise ModelError(
@@ -135,19 +156,24 @@ class Calls:
         except Exception as error:
             raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
         finally:
-            self.guard.settle(estimate, spent)
+            self.guard.settle(estimate, *spent)
         del self.in_flight[question.id]
-        return answer
+        return answers
 
-    async def _answer(self, model: Model, question: Question) -> Answered:
+    async def _answers(self, model: Model, question: Question, samples: int) -> Sequence[Answered]:
         def heard(piece: str) -> None:
             self.observer.text(question.id, piece)
 
         on_text = heard if self.observer.wants_text else None
         with span(model.name, question) as note:
-            answer = await model.answer(question, on_text)
-            note(answer)
-        return answer
+            if samples > 1 and takes_samples(model):
+                answers = (await model.answer_many(question, samples))[:samples]
+            else:
+                answers = [await model.answer(question, on_text)]
+            if not answers:
+                raise ModelError(f"{model.name} gave no answer at all", retryable=True)
+            note(replace(answers[0], usage=sum((one.usage for one in answers), NOTHING)))
+        return answers
 
     def _pause(self, attempt: int, retry_after_s: float | None) -> float:
         policy = self.policy

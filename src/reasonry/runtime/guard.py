@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ..core.budget import Ledger, Refusal, Usage
+from ..core.budget import NOTHING, Ledger, Refusal, Usage
 from .ports import Question
 
 CHARS_PER_TOKEN = 4
@@ -31,15 +31,21 @@ class BudgetGuard:
         budget = self.ledger.budget
         return (budget.calls, budget.tokens, budget.usd) != (None, None, None)
 
-    async def reserve(self, question: Question) -> Usage:
+    def fitting(self, question: Question, samples: int) -> int:
+        """Return how many samples of a question one request may draw; see `Ledger.fitting`."""
+        return self.ledger.fitting(self._prompt_tokens(question), samples)
+
+    def _prompt_tokens(self, question: Question) -> int:
+        return (len(question.ask.system) + len(question.ask.prompt)) // CHARS_PER_TOKEN
+
+    async def reserve(self, question: Question, samples: int = 1) -> Usage:
         """Set an estimate aside for one call; waits while calls in flight may still leave room.
 
         Raises:
             BudgetExhausted: The budget does not cover the call.
         """
-        prompt = len(question.ask.system) + len(question.ask.prompt)
         while True:
-            estimate = self.ledger.estimate(prompt // CHARS_PER_TOKEN)
+            estimate = self.ledger.estimate(self._prompt_tokens(question), samples)
             outcome = self.ledger.reserve(estimate)
             if isinstance(outcome, Ledger):
                 self.ledger = outcome
@@ -49,7 +55,9 @@ class BudgetGuard:
             self._changed.clear()
             await self._changed.wait()
 
-    def settle(self, estimate: Usage, actual: Usage) -> None:
-        """Book what a call really took; calls that wait for room look again."""
-        self.ledger = self.ledger.settle(estimate, actual)
+    def settle(self, estimate: Usage, *actual: Usage) -> None:
+        """Book what a call really took, sample by sample; calls that wait for room look again."""
+        for one in actual:
+            self.ledger = self.ledger.settle(estimate, one)
+            estimate = NOTHING
         self._changed.set()

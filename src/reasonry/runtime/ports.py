@@ -28,7 +28,8 @@ class Model(Protocol):
     """Who answers questions.
 
     A model whose provider keeps prompts in a cache may say so with an attribute `caches_prompts = True`: then the first
-    call of a fan-out goes alone. One that keeps its place in a file may have `rewind`; see `models.scripted`.
+    call of a fan-out goes alone. One that draws several samples in one request is a `SamplingModel`. One that keeps its
+    place in a file may have `rewind`; see `models.scripted`.
 
     Attributes:
         name: As a user would write it after `--model`.
@@ -46,6 +47,26 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Give connections and files back."""
+        ...
+
+
+class SamplingModel(Model, Protocol):
+    """A model that may draw several independent samples of one question in one request."""
+
+    @property
+    def takes_n(self) -> bool:
+        """Whether it does; False once the server has shown otherwise, and then nothing but `answer` is used."""
+        ...
+
+    async def answer_many(self, question: Question, samples: int) -> list[Answered]:
+        """Answer a question several times in one request; at least once, perhaps fewer times than asked.
+
+        The first answer's usage has `calls` 1, the prompt's tokens and whatever cannot be split; the others have
+        `calls` 0 and their share of what was written, so that the sum is what the request took.
+
+        Raises:
+            ModelError: As `answer`.
+        """
         ...
 
 

@@ -18,6 +18,7 @@ from .faults import TRANSPORT, Said, distort, distort_usage
 from .speech import Speech, Told
 
 _NO_SCHEMA = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
+_ONE_SAMPLE = "Invalid value: 'n' must be at most 1 with this model."
 _NEVER_ENDING = ("hang", "trickle")
 
 
@@ -30,6 +31,11 @@ async def complete(
         body: The request in OpenAI's form.
         speech: How the reply is written down.
     """
+    if desk.behaviour.samples == "refused" and body.get("n", 1) != 1:
+        desk.ledger.settle(call, "failed", asyncio.get_running_loop().time())
+        error = {"message": _ONE_SAMPLE, "type": "invalid_request_error", "param": "n"}
+        exchange.send(400, msgspec.json.encode({"error": error}))
+        return
     fault, said = _composed(desk, call, body)
     usage, keys = _booked(desk, call, body, said)
     stated = usage if fault is None else distort_usage(fault.kind, usage)
@@ -57,7 +63,7 @@ def _composed(desk: Desk, call: Call, body: dict[str, Any]) -> tuple[Fault | Non
     if fault is not None and fault.kind == "no_json_schema" and first.form is None:
         fault = None
     call.fault = None if fault is None else fault.kind
-    wanted = body.get("n")
+    wanted = body.get("n") if desk.behaviour.samples == "served" else 1
     samples = max(1, min(wanted, 128)) if isinstance(wanted, int) else 1
     texts = [desk.brain.say(replace(first, sample=sample)) for sample in range(samples)]
     return fault, [_limited(distort(call.fault or "", text), body) for text in texts]

@@ -1,0 +1,62 @@
+"""Gathering independent samples of one question, so that they go out as one request where the model can do that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeGuard
+
+from ..core.events import Answered, Event, Failed
+from .ports import Model, SamplingModel
+
+Send = Callable[[int], Awaitable[Sequence[Answered] | Failed]]
+"""Asks the question for so many samples; what comes back may be fewer."""
+
+
+def takes_samples(model: Model) -> TypeGuard[SamplingModel]:
+    """Whether a model takes several samples in one request, as far as is known."""
+    return bool(getattr(model, "takes_n", False)) and hasattr(model, "answer_many")
+
+
+class Batch:
+    """Lets the asks of one turn of the event loop share a request. The tasks of a round start in the same turn."""
+
+    def __init__(self) -> None:
+        self._open: dict[object, list[asyncio.Future[Answered | None]]] = {}
+
+    async def ask(self, key: object, send: Send) -> Event:
+        """Have one sample drawn; asks with equal keys are told apart by nothing but their sample.
+
+        The first to come sends for all that come in the same turn. Who gets nothing from that asks alone.
+        """
+        waiting = self._open.get(key)
+        if waiting is not None:
+            mine = asyncio.get_running_loop().create_future()
+            waiting.append(mine)
+            answer = await mine
+            return _first(await send(1)) if answer is None else answer
+        waiting = self._open[key] = []
+        answers: Sequence[Answered] | Failed = ()
+        try:
+            try:
+                await asyncio.sleep(0)
+            finally:
+                del self._open[key]
+            answers = await send(1 + len(waiting))
+        finally:
+            _hand_out(answers, waiting)
+        return _first(answers)
+
+
+def _hand_out(
+    answers: Sequence[Answered] | Failed, waiting: Sequence[asyncio.Future[Answered | None]]
+) -> None:
+    """Give the waiting what came after the first answer; plain futures, so that all of them go on in one turn."""
+    others = () if isinstance(answers, Failed) else answers[1:]
+    for number, mine in enumerate(waiting):
+        if not mine.done():
+            mine.set_result(others[number] if number < len(others) else None)
+
+
+def _first(answers: Sequence[Answered] | Failed) -> Event:
+    return answers if isinstance(answers, Failed) else answers[0]

@@ -1,0 +1,244 @@
+"""Samples of one question go out as one request: how many requests, who pays, what a limit means then."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from reasonry.core.budget import NOTHING, Budget, Ledger, Usage
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered, Failed
+from reasonry.core.machine import Pending
+from reasonry.errors import ModelError
+from reasonry.runtime.calls import Calls
+from reasonry.runtime.engine import Engine, Order
+from reasonry.runtime.guard import BudgetExhausted, BudgetGuard
+from reasonry.runtime.journal import Crew
+from reasonry.runtime.observe import Observer, Unwatched
+from reasonry.runtime.policy import Performers, Policy
+from reasonry.runtime.ports import Question
+from reasonry.stores.memory import MemoryStore
+
+from .playing import LOOP, STRATEGIES, CountingModel, Loops
+
+pytestmark = pytest.mark.anyio
+
+
+class Sampler(CountingModel):
+    """Draws several samples in one request; `gives` of them at most.
+
+    Attributes:
+        sizes: Samples asked for, request by request.
+    """
+
+    def __init__(self, gives: int = 1_000, takes_n: bool = True, **given: Any) -> None:
+        super().__init__(**given)
+        self.gives, self.takes_n = gives, takes_n
+        self.sizes: list[int] = []
+
+    async def answer(self, question: Question, on_text: Any = None) -> Answered:
+        self.sizes.append(1)
+        return await super().answer(question, on_text)
+
+    async def answer_many(self, question: Question, samples: int) -> list[Answered]:
+        self.sizes.append(samples)
+        first = await super().answer(question)
+        other = Usage(calls=0, output_tokens=self.usage.output_tokens, usd=self.usage.usd)
+        return [first, *[replace(first, usage=other)] * (min(samples, self.gives) - 1)]
+
+
+def calls(model: Any, budget: Budget | None = None, watch: Observer | None = None) -> Calls:
+    async def intend(_: str) -> None:
+        pass
+
+    guard = BudgetGuard(Ledger(budget or Budget()))
+    policy = Policy(backoff_s=0.001, max_attempts=2)
+    return Calls(Performers(model), guard, policy, watch or Unwatched(), intend, lambda: 7)
+
+
+async def draw(desk: Calls, *asks: Ask) -> list[Any]:
+    pending = [Pending(f"e{n}", "stage", one, 1) for n, one in enumerate(asks, 1)]
+    tasks = [asyncio.create_task(desk.ask(one, ask)) for one, ask in zip(pending, asks, strict=True)]
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def samples(count: int, prompt: str = "?") -> list[Ask]:
+    return [Ask(prompt, sample=number) for number in range(count)]
+
+
+async def test_samples_of_one_question_go_out_as_one_request_whose_prompt_is_paid_once() -> None:
+    model = Sampler(usage=Usage(input_tokens=100, output_tokens=7))
+    desk = calls(model)
+    answers = await draw(desk, *samples(5))
+    assert model.sizes == [5]
+    assert all(isinstance(one, Answered) and one.at_ms == 7 for one in answers)
+    total = sum((one.usage for one in answers), NOTHING)
+    assert (total.calls, total.input_tokens, total.output_tokens) == (1, 100, 35)
+    assert desk.guard.ledger.spent == total
+    assert (desk.guard.ledger.reserved.calls, desk.guard.ledger.reserved.tokens) == (0, 0)
+    assert dict(desk.in_flight) == {}
+
+
+async def test_different_questions_and_runs_within_the_run_share_nothing() -> None:
+    model = Sampler()
+    await draw(calls(model), *samples(2, "a"), *samples(3, "b"), Ask("c"))
+    assert sorted(model.sizes) == [1, 2, 3]
+
+
+async def test_equal_samples_are_still_one() -> None:
+    model = Sampler()
+    answers = await draw(calls(model), *samples(2), *samples(2))
+    assert model.sizes == [2]
+    assert sum(one.usage.calls for one in answers) == 1
+
+
+async def test_a_single_question_waits_one_turn_of_the_loop_at_most() -> None:
+    model = Sampler()
+    task = asyncio.create_task(calls(model).ask(Pending("e1", "stage", Ask("?"), 1), Ask("?")))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert model.sizes == [1]
+    await task
+
+
+async def test_what_is_missing_is_asked_for_one_by_one() -> None:
+    model = Sampler(gives=2)
+    answers = await draw(calls(model), *samples(5))
+    assert model.sizes == [5, 1, 1, 1]
+    assert sum(one.usage.calls for one in answers) == model.calls == 4
+
+
+async def test_a_model_that_does_not_take_several_gets_single_questions() -> None:
+    model = Sampler(takes_n=False, latency_s=0.01)
+    await draw(calls(model), *samples(4))
+    assert (model.sizes, model.most_in_flight) == ([1] * 4, 4)
+
+
+async def test_where_somebody_watches_the_text_samples_go_out_each() -> None:
+    class Reader(Unwatched):
+        wants_text = True
+
+    model = Sampler()
+    await draw(calls(model, watch=Reader()), *samples(3))
+    assert model.sizes == [1, 1, 1]
+
+
+async def test_a_request_that_fails_is_made_again_and_counted() -> None:
+    model = Sampler(fault={1: ModelError("busy", retryable=True)}.get)
+    answers = await draw(calls(model), *samples(3))
+    assert model.sizes == [3, 3]
+    assert [one.usage.calls for one in answers] == [2, 0, 0]
+
+
+async def test_a_request_that_fails_for_good_fails_one_sample_and_the_others_try_alone() -> None:
+    model = Sampler(fault={1: ModelError("no", code="provider_error")}.get)
+    answers = await draw(calls(model), *samples(3))
+    assert model.sizes == [3, 1, 1]
+    assert [type(one) for one in answers] == [Failed, Answered, Answered]
+    assert sum(one.usage.calls for one in answers) == model.calls
+
+
+async def test_a_model_that_learns_it_takes_one_at_a_time_is_asked_so_at_once() -> None:
+    class Learning(Sampler):
+        async def answer_many(self, question: Question, samples: int) -> list[Answered]:
+            self.takes_n = False
+            await super().answer_many(question, samples)
+            raise ModelError("not n", retryable=True, retry_after_s=0.0)
+
+    model = Learning()
+    answers = await draw(calls(model), *samples(3))
+    assert model.sizes == [3, 1, 1, 1]
+    assert sum(one.usage.calls for one in answers) == model.calls == 4
+
+
+async def test_no_answer_at_all_is_a_failed_attempt() -> None:
+    class Mute(Sampler):
+        async def answer_many(self, question: Question, samples: int) -> list[Answered]:
+            self.sizes.append(samples)
+            return []
+
+    model = Mute()
+    answers = await draw(calls(model), *samples(2))
+    assert model.sizes == [2, 2, 1]
+    assert [type(one) for one in answers] == [Failed, Answered]
+
+
+async def test_a_limit_of_calls_is_hard_and_a_request_is_one_call() -> None:
+    model = Sampler()
+    desk = calls(model, Budget(calls=1))
+    answers = await draw(desk, *samples(6))
+    assert all(isinstance(one, Answered) for one in answers)
+    refused = await draw(desk, *samples(2, "more"))
+    assert all(isinstance(one, BudgetExhausted) for one in refused)
+    assert model.calls == desk.guard.ledger.spent.calls == 1
+
+
+@pytest.mark.parametrize("limit", [60, 100, 333])
+async def test_a_limit_of_tokens_is_passed_by_one_sample_at_most(limit: int) -> None:
+    model = Sampler(usage=Usage(input_tokens=10, output_tokens=10, usd=0.5))
+    desk = calls(model, Budget(tokens=limit, usd=100))
+    for number in range(20):
+        await draw(desk, *samples(8, f"question {number}"))
+    assert limit <= desk.guard.ledger.spent.tokens <= limit + 20
+    assert model.calls == desk.guard.ledger.spent.calls
+
+
+async def test_cutting_off_a_round_leaves_one_call_in_flight() -> None:
+    model = Sampler(latency_s=60)
+    desk = calls(model)
+    tasks = [
+        asyncio.create_task(desk.ask(Pending(f"e{n}", "stage", one, 1), one))
+        for n, one in enumerate(samples(4))
+    ]
+    await asyncio.sleep(0.01)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(task.cancelled() for task in tasks)
+    assert (model.sizes, sum(desk.in_flight.values()), desk.guard.ledger.spent.calls) == ([4], 1, 1)
+
+
+# -- whole runs
+
+
+async def run_with(
+    model: CountingModel, budget: Budget, policy: Policy | None = None
+) -> tuple[Any, Any, Any]:
+    engine = Engine(MemoryStore(), STRATEGIES, policy)
+    order = Order(
+        strategy=LOOP, problem="p", options=Loops(steps=3, width=6), budget=budget, crew=Crew("counting")
+    )
+    run_id = await engine.accept(order)
+    result = await engine.drive(run_id, Performers(model))
+    return result, await engine.trace(run_id), await engine.replay(run_id)
+
+
+@pytest.mark.parametrize("budget", [Budget(), Budget(calls=3)], ids=["no limit", "as many calls as needed"])
+async def test_a_run_journals_each_sample_and_counts_each_request(budget: Budget) -> None:
+    model = Sampler(usage=Usage(input_tokens=10, output_tokens=2))
+    result, trace, replay = await run_with(model, budget)
+    assert (result.status, model.sizes) == ("done", [6, 6, 6])
+    assert len(trace["events"]) == 18
+    assert (result.usage.calls, result.usage.input_tokens, result.usage.output_tokens) == (3, 30, 36)
+    assert replay["replay"]["identical"] is True
+
+
+async def test_a_run_ends_at_its_limit_of_calls_with_nothing_sent_beyond_it() -> None:
+    model = Sampler()
+    result, _, _ = await run_with(model, Budget(calls=2))
+    assert (result.termination.reason, result.usage.calls, model.calls) == ("max_calls", 2, 2)
+
+
+async def test_a_round_wider_than_the_slots_goes_out_slot_by_slot() -> None:
+    model = Sampler(latency_s=0.002)
+    await run_with(model, Budget(), Policy(max_concurrency=3))
+    assert model.sizes == [3] * 6
+
+
+async def test_a_run_cut_off_by_its_time_counts_the_request_in_flight_once() -> None:
+    model = Sampler(latency_s=60)
+    result, _, _ = await run_with(model, Budget(seconds=0.05))
+    assert (result.termination.reason, result.usage.calls, model.sizes) == ("max_seconds", 1, [6])
