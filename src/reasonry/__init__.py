@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .core.budget import Budget, Usage
     from .core.strategy import Field, Outcome, Stage, Strategy, Thought
     from .errors import ReasonryError, UsageError, WorldError
+    from .runtime.rate import RateLimits
     from .runtime.result import Result, Termination
     from .strategies import STRATEGIES
     from .surfaces.python.solving import Coaching, coach, solve, solve_sync
@@ -30,6 +31,7 @@ _PLACES = {
     "Budget": "core.budget",
     "Field": "core.strategy",
     "Outcome": "core.strategy",
+    "RateLimits": "runtime.rate",
     "ReasonryError": "errors",
     "Result": "runtime.result",
     "STRATEGIES": "strategies",
@@ -58,6 +60,7 @@ __all__ = [
     "Coaching",
     "Field",
     "Outcome",
+    "RateLimits",
     "ReasonryError",
     "Result",
     "Stage",

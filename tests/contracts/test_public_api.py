@@ -15,6 +15,7 @@ PUBLIC = [
     "Budget",
     "Field",
     "Outcome",
+    "RateLimits",
     "ReasonryError",
     "Result",
     "STRATEGIES",

@@ -117,13 +117,13 @@ async def test_a_model_that_does_not_take_several_gets_single_questions() -> Non
     assert (model.sizes, model.most_in_flight) == ([1] * 4, 4)
 
 
-async def test_where_somebody_watches_the_text_samples_go_out_each() -> None:
+async def test_where_somebody_watches_the_text_several_samples_go_out_together_all_the_same() -> None:
     class Reader(Unwatched):
         wants_text = True
 
     model = Sampler()
-    await draw(calls(model, watch=Reader()), *samples(3))
-    assert model.sizes == [1, 1, 1]
+    await draw(calls(model, watch=Reader()), *samples(3), Ask("other"))
+    assert sorted(model.sizes) == [1, 3]
 
 
 async def test_a_request_that_fails_is_made_again_and_counted() -> None:

@@ -20,6 +20,7 @@ from reasonry.runtime.observe import Unwatched
 from reasonry.runtime.perform import Performing
 from reasonry.runtime.policy import Performers, Policy
 from reasonry.runtime.ports import Question
+from reasonry.runtime.rate import RateLimits
 
 from .playing import CountingModel
 
@@ -190,7 +191,7 @@ async def test_a_call_that_takes_too_long_is_cut_off() -> None:
 
 async def test_a_call_that_waits_for_its_rate_limit_has_not_been_made() -> None:
     model = CountingModel()
-    desk = calls(model, Policy(requests_per_minute=1))
+    desk = calls(model, Policy(rates=RateLimits(1)))
     await ask(desk, Ask("1"))
     waiting = asyncio.create_task(desk.ask(Pending("e2", "stage", Ask("2"), 1), Ask("2")))
     await asyncio.sleep(0.02)
@@ -240,20 +241,24 @@ async def test_each_call_is_a_span_where_an_sdk_is_set_up() -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-    from opentelemetry.trace import StatusCode
+    from opentelemetry.trace import SpanKind, StatusCode
 
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     usage = Usage(input_tokens=11, output_tokens=5, usd=0.25)
     model = CountingModel(usage=usage, fault={1: ModelError("busy", retryable=True)}.get)
-    await ask(calls(model), Ask("SECRET"))
+    await ask(calls(model), Ask("SECRET", temperature=0.5))
     failed, done = exporter.get_finished_spans()
     assert failed.status.status_code is StatusCode.ERROR
+    assert failed.attributes["error.type"] == "provider_error"
+    assert done.kind is SpanKind.CLIENT
     assert done.name == "chat counting"
     assert done.attributes == {
         "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "counting",
         "gen_ai.request.model": "counting",
+        "gen_ai.request.temperature": 0.5,
         "gen_ai.usage.input_tokens": 11,
         "gen_ai.usage.output_tokens": 5,
         "reasonry.stage": "stage",

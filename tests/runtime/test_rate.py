@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
+from reasonry.app import App, Team
+from reasonry.core.budget import Budget
+from reasonry.errors import UsageError
 from reasonry.runtime import rate
-from reasonry.runtime.rate import RateLimit
+from reasonry.runtime.observe import Unwatched
+from reasonry.runtime.policy import Policy
+from reasonry.runtime.ports import Question
+from reasonry.runtime.rate import RateLimit, RateLimits
+
+from .playing import LOOP, STRATEGIES, CountingModel
 
 pytestmark = pytest.mark.anyio
 
@@ -71,3 +80,81 @@ async def test_one_who_gives_up_waiting_takes_no_turn() -> None:
     gives_up.cancel()
     await asyncio.gather(gives_up, return_exceptions=True)
     await asyncio.wait_for(stays, 2 * WINDOW_S)
+
+
+async def test_tokens_count_as_stated_once_they_are_known() -> None:
+    limit = RateLimit(tokens=100)
+    sent = await limit.wait(90)
+    sent.tokens = 10
+    began = time.monotonic()
+    await limit.wait(90)
+    assert time.monotonic() - began < WINDOW_S / 2
+    (await limit.wait(0)).tokens = 1_000
+    await limit.wait(1)
+    assert time.monotonic() - began >= WINDOW_S / 2
+
+
+@pytest.mark.parametrize(
+    ("limits", "model", "expected"),
+    [
+        (None, "openai:gpt", None),
+        (7, "openai:gpt", 7),
+        ({"openai": 5}, "openai:gpt", 5),
+        ({"openai": 5}, "anthropic:claude", None),
+        ({"openai": 5, "*": 3}, "anthropic:claude", 3),
+        ({"openai-compatible": 5}, "openai-compatible:http://h/v1#m", 5),
+        (
+            {"openai-compatible": 5, "openai-compatible:http://h/v1": 6},
+            "openai-compatible:http://h/v1#m",
+            6,
+        ),
+        ({"openai": 5}, "openai", 5),
+    ],
+)
+async def test_each_provider_has_its_own_limit(limits: Any, model: str, expected: int | None) -> None:
+    found = RateLimits(limits, limits).of(model)
+    assert (found.requests, found.tokens) == (expected, expected)
+
+
+async def test_models_of_one_provider_share_a_window_and_providers_do_not() -> None:
+    limits = RateLimits(1)
+    assert limits.of("openai:a") is limits.of("openai:b")
+    assert limits.of("openai:a") is not limits.of("anthropic:a")
+    assert limits.of("openai-compatible:http://h/v1#a") is not limits.of("openai-compatible:http://g/v1#a")
+
+
+@pytest.mark.parametrize("bad", [0, -1, {"openai": 0}])
+async def test_a_limit_below_one_is_refused(bad: Any) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        RateLimits(bad)
+
+
+class Clocked(CountingModel):
+    """Notes when each call came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.came: list[float] = []
+
+    async def answer(self, question: Question, on_text: Any = None) -> Any:
+        self.came.append(time.monotonic())
+        return await super().answer(question, on_text)
+
+
+async def test_all_runs_of_an_app_share_the_limit_and_who_waits_is_told_why() -> None:
+    told = list[str]()
+
+    class Watching(Unwatched):
+        def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
+            assert 0 < delay_s <= WINDOW_S
+            told.append(reason)
+
+    model = Clocked()
+    async with App("memory", Policy(rates=RateLimits(requests=3)), strategies=STRATEGIES) as app:
+        orders = [
+            app.order("count", LOOP, {"steps": 1, "width": 3}, Budget(), Team(model=model)) for _ in range(3)
+        ]
+        results = await asyncio.gather(*(app.solve(*one, Watching()) for one in orders))
+    assert [one.status for one in results] == ["done"] * 3
+    assert (model.calls, most_in_a_window(model.came)) == (9, 3)
+    assert set(told) == {"the rate limit of counting is reached"}

@@ -23,8 +23,8 @@ from .batch import Batch, takes_samples
 from .guard import BudgetGuard
 from .observe import Observer
 from .policy import Performers, Policy
-from .ports import Model, Question
-from .rate import RateLimit
+from .ports import Model, Question, provider_of
+from .rate import Sent
 from .telemetry import span
 
 WARM_PREFIX_CHARS = 4_096
@@ -51,7 +51,6 @@ class Calls:
         self.who, self.guard, self.policy, self.observer = who, guard, policy, observer
         self.intend, self.at_ms = intend, at_ms
         self.in_flight: dict[str, int] = {}
-        self.rate = RateLimit(policy.requests_per_minute, policy.tokens_per_minute)
         self._flights: dict[object, asyncio.Future[Event]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
@@ -82,12 +81,12 @@ class Calls:
             del self._flights[key]
 
     async def _sampled(self, model: Model, one: Pending, ask: Ask) -> Event:
-        """Send samples of one question as one request, if the model takes that and nobody watches the text."""
+        """Send samples of one question as one request, if the model takes that; several are never streamed."""
 
         async def send(samples: int) -> Sequence[Answered] | Failed:
             return await self._when_warm(model, one, ask, samples)
 
-        if takes_samples(model) and not self.observer.wants_text:
+        if takes_samples(model):
             return await self._batch.ask(_sameness(model, one.id, replace(ask, sample=0)), send)
         answers = await send(1)
         return answers if isinstance(answers, Failed) else answers[0]
@@ -138,7 +137,7 @@ class Calls:
         estimate = await self.guard.reserve(question, samples)
         spent: Sequence[Usage] = (NOTHING,)
         try:
-            await self.rate.wait(estimate.tokens)
+            sent = await self._in_turn(model, question, estimate.tokens)
             spent = (Usage(),)
             self.in_flight[question.id] = self.in_flight.get(question.id, 0) + 1
             if self.guard.limits_calls:
@@ -146,6 +145,7 @@ class Calls:
             async with asyncio.timeout(question.timeout_s):
                 answers = await self._answers(model, question, samples)
             spent = [one.usage for one in answers]
+            sent.tokens = sum(one.tokens for one in spent) or sent.tokens
         except TimeoutError:
             seconds = question.timeout_s or 0
             raise ModelError(
@@ -160,19 +160,26 @@ class Calls:
         del self.in_flight[question.id]
         return answers
 
+    async def _in_turn(self, model: Model, question: Question, tokens: int) -> Sent:
+        def pausing(pause_s: float) -> None:
+            reason = f"the rate limit of {provider_of(model.name)} is reached"
+            self.observer.retrying(question.id, reason, pause_s)
+
+        return await self.policy.rates.of(model.name).wait(tokens, pausing)
+
     async def _answers(self, model: Model, question: Question, samples: int) -> Sequence[Answered]:
         def heard(piece: str) -> None:
             self.observer.text(question.id, piece)
 
         on_text = heard if self.observer.wants_text else None
-        with span(model.name, question) as note:
+        with span(model.name, question, samples) as note:
             if samples > 1 and takes_samples(model):
                 answers = (await model.answer_many(question, samples))[:samples]
             else:
                 answers = [await model.answer(question, on_text)]
             if not answers:
                 raise ModelError(f"{model.name} gave no answer at all", retryable=True)
-            note(replace(answers[0], usage=sum((one.usage for one in answers), NOTHING)))
+            note(answers)
         return answers
 
     def _pause(self, attempt: int, retry_after_s: float | None) -> float:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ..core.effects import Ask
 from .ports import Model, Verifier
+from .rate import RateLimits
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -20,8 +21,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         tool_timeout_s: Until a tool counts as failed.
         backoff_s: First pause between attempts; doubles, with full jitter.
         max_backoff_s: No pause is longer, whatever `Retry-After` says.
-        requests_per_minute: Calls that go out in any minute; None: as many as there are.
-        tokens_per_minute: Tokens, as far as they can be estimated, in any minute.
+        rates: Calls and tokens in any minute, over all runs that share this policy.
     """
 
     max_concurrency: int = 8
@@ -30,8 +30,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     tool_timeout_s: float = 30.0
     backoff_s: float = 0.5
     max_backoff_s: float = 20.0
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
+    rates: RateLimits = field(default_factory=RateLimits)
 
 
 class Tools(Protocol):

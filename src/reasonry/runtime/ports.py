@@ -70,6 +70,12 @@ class SamplingModel(Model, Protocol):
         ...
 
 
+def provider_of(model: str) -> str:
+    """Return who serves a model of that name: `openai` for `openai:NAME`, all before the `#` for `…:URL#NAME`."""
+    head, mark, _ = model.rpartition("#")
+    return head if mark else model.partition(":")[0]
+
+
 class Verifier(Protocol):
     """Proves candidates right or wrong, in code.
 

@@ -1,12 +1,61 @@
-"""Rate limits: how many calls and tokens go out in any minute."""
+"""Rate limits: how many calls and tokens go out to a provider in any minute."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from .ports import provider_of
 
 WINDOW_S = 60.0
+
+Limit = int | Mapping[str, int] | None
+"""For each provider, or by provider, `*` for all others: `{"openai": 500, "*": 50}`; None: as many as there are."""
+
+
+class RateLimits:
+    """The limits of whoever shares them: all runs of an app, or of a program that hands one to each `solve`.
+
+    Args:
+        requests: Calls in any minute.
+        tokens: Tokens in any minute: as estimated while a call is under way, and then as the provider states them.
+
+    Raises:
+        UsageError: A limit is below 1.
+    """
+
+    def __init__(self, requests: Limit = None, tokens: Limit = None) -> None:
+        self._limits = (_by_provider(requests), _by_provider(tokens))
+        self._windows: dict[str, RateLimit] = {}
+
+    def of(self, model: str) -> RateLimit:
+        """Return the limit of the model's provider."""
+        provider = provider_of(model)
+        if provider not in self._windows:
+            kind = provider.partition(":")[0]
+            limits = (one.get(provider, one.get(kind, one.get("*"))) for one in self._limits)
+            self._windows[provider] = RateLimit(*limits)
+        return self._windows[provider]
+
+
+def _by_provider(limit: Limit) -> Mapping[str, int]:
+    limits = limit if isinstance(limit, Mapping) else {} if limit is None else {"*": limit}
+    for provider, number in limits.items():
+        if number < 1:
+            raise UsageError(f"a rate limit must be at least 1 a minute, got {number} for {provider}")
+    return limits
+
+
+@dataclass
+class Sent:
+    """A call that counts; `tokens` may be set right once they are known."""
+
+    instant_s: float
+    tokens: int
 
 
 class RateLimit:
@@ -14,24 +63,32 @@ class RateLimit:
 
     def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
         self.requests, self.tokens = requests, tokens
-        self._sent: deque[tuple[float, int]] = deque()
+        self._sent: deque[Sent] = deque()
         self._turn = asyncio.Lock()
 
-    async def wait(self, tokens: int) -> None:
-        """Return when a call of about so many tokens may go out; calls go in the order they came."""
-        if self.requests is None and self.tokens is None:
-            return
-        async with self._turn:
-            while (pause := self._pause(tokens)) > 0:
-                await asyncio.sleep(pause)
-            self._sent.append((time.monotonic(), tokens))
+    async def wait(self, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None) -> Sent:
+        """Return when a call of about so many tokens may go out; calls go in the order they came.
 
-    def _pause(self, tokens: int) -> float:
+        Args:
+            tokens: An estimate.
+            pausing: Told how many seconds are to be waited.
+        """
+        if self.requests is None and self.tokens is None:
+            return Sent(0, tokens)
+        async with self._turn:
+            while (pause_s := self._pause_s(tokens)) > 0:
+                pausing(pause_s)
+                await asyncio.sleep(pause_s)
+            sent = Sent(time.monotonic(), tokens)
+            self._sent.append(sent)
+            return sent
+
+    def _pause_s(self, tokens: int) -> float:
         now = time.monotonic()
-        while self._sent and self._sent[0][0] <= now - WINDOW_S:
+        while self._sent and self._sent[0].instant_s <= now - WINDOW_S:
             self._sent.popleft()
-        spent = sum(one for _, one in self._sent)
+        spent = sum(one.tokens for one in self._sent)
         full = self.requests is not None and len(self._sent) >= self.requests
         # A call larger than the whole limit goes out alone rather than never.
         dear = self.tokens is not None and bool(self._sent) and spent + tokens > self.tokens
-        return self._sent[0][0] + WINDOW_S - now if full or dear else 0.0
+        return self._sent[0].instant_s + WINDOW_S - now if full or dear else 0.0

@@ -3,35 +3,59 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
+from ..core.budget import NOTHING
 from ..core.events import Answered
-from .ports import Question
+from ..errors import ReasonryError
+from .ports import Question, provider_of
 
 
 @contextmanager
-def span(model: str, question: Question) -> Generator[Callable[[Answered], None]]:
-    """Trace one call; what is yielded takes the answer, to note its usage.
+def span(model: str, question: Question, samples: int = 1) -> Generator[Callable[[Sequence[Answered]], None]]:
+    """Trace one request; what is yielded takes its answers, to note their usage.
 
     The API is touched only where the program has loaded an SDK, so that a run without one imports nothing.
     """
     if "opentelemetry.sdk" not in sys.modules and "opentelemetry.trace" not in sys.modules:
-        yield lambda answer: None
+        yield lambda answers: None
         return
-    from opentelemetry import trace
+    from opentelemetry.trace import SpanKind, get_tracer
 
-    tracer = trace.get_tracer("reasonry")
-    with tracer.start_as_current_span(f"chat {model}") as current:
-        current.set_attribute("gen_ai.operation.name", "chat")
-        current.set_attribute("gen_ai.request.model", model)
-        current.set_attribute("reasonry.stage", question.stage)
-        current.set_attribute("reasonry.effect_id", question.id)
+    asked = _request(model, question, samples)
+    name = f"chat {asked['gen_ai.request.model']}"
+    tracer = get_tracer("reasonry")
+    with tracer.start_as_current_span(name, kind=SpanKind.CLIENT, attributes=asked) as current:
+        try:
+            yield lambda answers: current.set_attributes(_response(answers))
+        except ReasonryError as error:
+            current.set_attribute("error.type", error.code)
+            raise
 
-        def note(answer: Answered) -> None:
-            current.set_attribute("gen_ai.usage.input_tokens", answer.usage.input_tokens)
-            current.set_attribute("gen_ai.usage.output_tokens", answer.usage.output_tokens)
-            if answer.usage.usd is not None:
-                current.set_attribute("reasonry.cost_usd", answer.usage.usd)
 
-        yield note
+def _request(model: str, question: Question, samples: int) -> dict[str, Any]:
+    provider, ask = provider_of(model), question.ask
+    facts = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": model.removeprefix(provider).lstrip(":#") or model,
+        "gen_ai.request.temperature": ask.temperature,
+        "gen_ai.request.max_tokens": ask.max_output_tokens,
+        "gen_ai.request.choice.count": samples if samples > 1 else None,
+        "reasonry.stage": question.stage,
+        "reasonry.effect_id": question.id,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _response(answers: Sequence[Answered]) -> dict[str, Any]:
+    usage = sum((one.usage for one in answers), NOTHING)
+    facts = {
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens or None,
+        "reasonry.cost_usd": usage.usd,
+    }
+    return {name: value for name, value in facts.items() if value is not None}

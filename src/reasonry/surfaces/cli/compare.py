@@ -22,6 +22,7 @@ from ...core.judging import Item, read_dataset
 from ...errors import UsageError
 from ...runtime.comparison import Comparison, Crewed, Ordered, Report, Terms, document
 from ...runtime.engine import Order
+from ...runtime.observe import Observer, Unwatched
 from ...runtime.policy import Performers
 from ...runtime.result import Result
 from .. import present
@@ -91,8 +92,8 @@ def compare(
         names = _names(strategies, app)
         options = _options(option, names)
         team = _team(app, await app.equipped(workers.team()), items)
-        crewed = _crewed(app, team, options, limits.budget() or Budget())
         note = print_note if sys.stderr.isatty() or not common.json else _silent
+        crewed = _crewed(app, team, options, limits.budget() or Budget(), Pauses(note))
         comparison = Comparison(app.engine, items, names, crewed, terms, _teller(note))
         facts = _facts(comparison, dataset, len(items), terms)
         why = f" ({app.model_why})" if app.model_why else ""
@@ -162,7 +163,21 @@ def _team(app: App, team: Team, items: Sequence[Item]) -> Team:
     return replace(team, model=who.model, record=None)
 
 
-def _crewed(app: App, team: Team, options: Mapping[str, Mapping[str, str]], budget: Budget) -> Crewed:
+class Pauses(Unwatched):
+    """Says why nothing moves."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self.note = note
+
+    def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
+        """See `Observer`."""
+        if delay_s >= 1:
+            self.note(f"{reason}; on in {delay_s:.0f} s")
+
+
+def _crewed(
+    app: App, team: Team, options: Mapping[str, Mapping[str, str]], budget: Budget, watch: Observer
+) -> Crewed:
     def order(problem: str, strategy: str) -> Ordered:
         return app.order(problem, strategy, options.get(strategy, {}), budget, team)
 
@@ -171,10 +186,10 @@ def _crewed(app: App, team: Team, options: Mapping[str, Mapping[str, str]], budg
         return app.order(question, JUDGING, {"samples": 1, "temperature": 0.0}, Budget(), bare)
 
     def solve(order: Order, who: Performers) -> Any:
-        return app.solve(order, who)
+        return app.solve(order, who, watch)
 
     async def resume(run_id: str) -> Result:
-        return await app.resume(run_id, team)
+        return await app.resume(run_id, team, observer=watch)
 
     return Crewed(order=order, judging=judging, solve=solve, resume=resume)
 

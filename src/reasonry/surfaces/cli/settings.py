@@ -17,6 +17,8 @@ from ...core.budget import Budget
 from ...core.strategy import Strategy
 from ...errors import UsageError
 from ...runtime.policy import Policy
+from ...runtime.ports import provider_of
+from ...runtime.rate import RateLimits
 from ...stores.tables import read_strategies
 from ...strategies import STRATEGIES
 
@@ -124,8 +126,9 @@ class Workers:
         sandbox: Where code that a model writes is run: monty or bubblewrap.
         record: A file that keeps the model's answers; play it again with --model recorded:FILE.
         max_concurrency: Calls of one run performed at once.
-        max_requests_per_minute: Calls that go out in any minute.
-        max_tokens_per_minute: Tokens that go out in any minute, as far as they can be estimated.
+        max_requests_per_minute: Calls to a provider in any minute, over all runs of this command: a number, or
+            PROVIDER=NUMBER; may be repeated.
+        max_tokens_per_minute: Tokens in any minute; likewise.
     """
 
     model: str | None = None
@@ -138,8 +141,8 @@ class Workers:
     sandbox: str | None = None
     record: str | None = None
     max_concurrency: int = 8
-    max_requests_per_minute: int | None = None
-    max_tokens_per_minute: int | None = None
+    max_requests_per_minute: tuple[str, ...] = ()
+    max_tokens_per_minute: tuple[str, ...] = ()
 
     def team(self) -> Team:
         """Return the team these options name."""
@@ -157,19 +160,27 @@ class Workers:
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
-        limits = {
-            "max_concurrency": self.max_concurrency,
-            "max_requests_per_minute": self.max_requests_per_minute,
-            "max_tokens_per_minute": self.max_tokens_per_minute,
-        }
-        for name, limit in limits.items():
-            if limit is not None and limit < 1:
-                raise UsageError(f"--{name.replace('_', '-')} must be at least 1", option=name)
-        return Policy(
-            max_concurrency=self.max_concurrency,
-            requests_per_minute=self.max_requests_per_minute,
-            tokens_per_minute=self.max_tokens_per_minute,
-        )
+        if self.max_concurrency < 1:
+            raise UsageError("--max-concurrency must be at least 1", option="max_concurrency")
+        rates = RateLimits(self._rates("max_requests_per_minute"), self._rates("max_tokens_per_minute"))
+        return Policy(max_concurrency=self.max_concurrency, rates=rates)
+
+    def _rates(self, option: str) -> dict[str, int]:
+        rates: dict[str, int] = {}
+        for given in getattr(self, option):
+            provider, _, number = given.rpartition("=")
+            if not number.isdecimal() or int(number) < 1:
+                message = (
+                    f"--{option.replace('_', '-')} takes NUMBER or PROVIDER=NUMBER, from 1 up, got {given!r}"
+                )
+                raise UsageError(message, option=option)
+            models = (self.model, self.judge_model, self.draft_model)
+            known = {provider_of(one).partition(":")[0] for one in models if one}
+            if self.model and provider and provider.partition(":")[0] not in known:
+                message = f"no model of this command is {provider}'s; there is {', '.join(sorted(known))}"
+                raise UsageError(message, option=option, choices=sorted(known))
+            rates[provider or "*"] = int(number)
+        return rates
 
 
 def _load_tools(specs: tuple[str, ...]) -> list[Any]:
