@@ -82,10 +82,18 @@ async def test_samples_of_one_question_go_out_as_one_request_whose_prompt_is_pai
     assert dict(desk.in_flight) == {}
 
 
-async def test_different_questions_and_runs_within_the_run_share_nothing() -> None:
+async def test_different_questions_share_nothing() -> None:
     model = Sampler()
     await draw(calls(model), *samples(2, "a"), *samples(3, "b"), Ask("c"))
     assert sorted(model.sizes) == [1, 2, 3]
+
+
+async def test_runs_inside_the_run_draw_samples_of_an_equal_question_from_one_request() -> None:
+    model = Sampler()
+    desk = calls(model)
+    pending = [Pending(f"e{number}/e1", "stage", Ask("?"), 1) for number in range(3)]
+    answers = await asyncio.gather(*(desk.ask(one, Ask("?")) for one in pending))
+    assert (model.sizes, [one.usage.calls for one in answers]) == ([3], [1, 0, 0])
 
 
 async def test_equal_samples_are_still_one() -> None:

@@ -87,7 +87,7 @@ class Calls:
             return await self._when_warm(model, one, ask, samples)
 
         if takes_samples(model):
-            return await self._batch.ask(_sameness(model, one.id, replace(ask, sample=0)), send)
+            return await self._batch.ask((model.name, _written(replace(ask, sample=0))), send)
         answers = await send(1)
         return answers if isinstance(answers, Failed) else answers[0]
 
@@ -191,4 +191,8 @@ class Calls:
 
 def _sameness(model: Model, effect_id: str, ask: Ask) -> object:
     """What makes two calls equal: model, question, form of the answer, sample, and the run inside the run."""
-    return effect_id.rpartition("/")[0], model.name, msgspec.json.encode(ask)
+    return effect_id.rpartition("/")[0], model.name, _written(ask)
+
+
+def _written(ask: Ask) -> bytes:
+    return msgspec.json.encode(ask)
