@@ -14,7 +14,7 @@ from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import Pending
 from reasonry.errors import ModelError
-from reasonry.runtime.calls import WARM_PREFIX_CHARS, Calls
+from reasonry.runtime.calls import MOST_CONCESSIONS, WARM_PREFIX_CHARS, Calls
 from reasonry.runtime.guard import BudgetExhausted, BudgetGuard
 from reasonry.runtime.observe import Unwatched
 from reasonry.runtime.perform import Performing
@@ -178,6 +178,27 @@ async def test_attempts_are_bounded_and_all_counted() -> None:
     (answer,) = await ask(calls(model, Policy(max_attempts=3, backoff_s=0.001)), Ask("?"))
     assert isinstance(answer, Failed)
     assert (answer.code, answer.usage.calls, model.calls, answer.at_ms) == ("rate_limited", 3, 3, 7)
+
+
+async def test_what_a_server_does_not_take_uses_up_no_attempt_but_counts_as_a_call() -> None:
+    def picky(number: int) -> ModelError | None:
+        if number > 7:
+            return None
+        return ModelError("not that", retryable=True, retry_after_s=0.0, conceded=number != 4)
+
+    model = CountingModel(fault=picky)
+    (answer,) = await ask(calls(model, Policy(max_attempts=2)), Ask("?"))
+    assert isinstance(answer, Answered)
+    assert answer.usage.calls == model.calls == 8
+
+
+async def test_a_model_that_never_stops_conceding_fails_all_the_same() -> None:
+    model = CountingModel(
+        fault=lambda number: ModelError("no", retryable=True, retry_after_s=0.0, conceded=True)
+    )
+    (answer,) = await ask(calls(model, Policy(max_attempts=3)), Ask("?"))
+    assert isinstance(answer, Failed)
+    assert answer.usage.calls == model.calls == MOST_CONCESSIONS + 3
 
 
 async def test_a_call_that_takes_too_long_is_cut_off() -> None:

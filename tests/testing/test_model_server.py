@@ -51,6 +51,19 @@ def test_the_queue_is_used_first_then_the_rules_then_the_function_then_the_form(
         assert said(post(server, "anything"))[0].startswith("The answer is ")
 
 
+def test_a_reply_function_that_raises_is_a_server_error_and_the_server_lives_on() -> None:
+    def reply(request: ChatRequest) -> Any:
+        return {"fine": 1 / (request.number - 1)}
+
+    with ModelServer(reply=reply) as server:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            post(server)
+        assert caught.value.code == 500
+        assert "ZeroDivisionError" in json.load(caught.value)["error"]["message"]
+        assert said(post(server)) == ['{"fine": 1.0}']
+        assert (server.stats()["failed"], server.stats()["answered"]) == (1, 1)
+
+
 def test_the_same_prompt_gets_the_same_reply_whenever_it_comes_and_samples_differ() -> None:
     with ModelServer() as server:
         first = said(post(server, "p", n=8))

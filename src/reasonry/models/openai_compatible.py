@@ -36,7 +36,7 @@ class OpenAICompatibleModel:
     """A model behind `URL/chat/completions`.
 
     What the server turns out not to take (a JSON schema, `max_tokens`, `temperature`, `n`) is left out from
-    then on. The refused call fails as retryable with no wait, so that every request sent is counted.
+    then on. The refused call fails as retryable with no wait and `conceded`, so that every request sent is counted.
 
     Args:
         url: Base URL, up to and with `/v1`.
@@ -114,7 +114,7 @@ class OpenAICompatibleModel:
             if response.content_type == "text/event-stream":
                 self._dialect.samples = False
                 message = f"{self.name} streams without being asked to; it is asked for one answer at a time"
-                raise ModelError(message, retryable=True, retry_after_s=0.0)
+                raise ModelError(message, retryable=True, retry_after_s=0.0, conceded=True)
             raw = await self._document(response)
         answers, choices = answers_in(raw, self.name, body, self._price)
         if choices < body.get("n", 1):
@@ -165,7 +165,9 @@ class OpenAICompatibleModel:
         headers = dict(response.headers)
         if response.status in (400, 415, 422, 501) and self._dialect.concede(body, _complaint(raw)):
             message = f"{self.name} does not take all that was sent; it is asked again without"
-            return ModelError(message, retryable=True, retry_after_s=0.0, status=response.status)
+            return ModelError(
+                message, retryable=True, retry_after_s=0.0, conceded=True, status=response.status
+            )
         error = refusal_of_request(response.status, headers, raw, self.name, self._secrets)
         if error.retryable and error.retry_after_s is None:
             error.retry_after_s = retry_after(headers, time.time())

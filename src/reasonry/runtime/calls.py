@@ -30,6 +30,9 @@ from .telemetry import span
 WARM_PREFIX_CHARS = 4_096
 """Providers cache prompts from about 1,024 tokens on; shorter ones are not worth waiting for."""
 
+MOST_CONCESSIONS = 10
+"""How often a question is asked in another form because of what the server does not take; it takes no attempt."""
+
 
 class Calls:
     """The calls of one drive.
@@ -112,21 +115,23 @@ class Calls:
         self, model: Model, one: Pending, ask: Ask, samples: int
     ) -> Sequence[Answered] | Failed:
         question = Question(one.id, one.stage, ask, timeout_s=self.policy.call_timeout_s)
-        for attempt in range(1, self.policy.max_attempts + 1):
+        attempt, concessions = 1, 0
+        while True:
             try:
                 answers = await self._attempt(model, question, samples)
             except ModelError as error:
-                if not error.retryable or attempt == self.policy.max_attempts:
+                conceded = bool(error.details.get("conceded")) and concessions < MOST_CONCESSIONS
+                if not (error.retryable and (conceded or attempt < self.policy.max_attempts)):
                     self.in_flight.pop(one.id, None)
-                    return Failed(error.code, error.message, self.at_ms(), Usage(calls=attempt))
+                    return Failed(error.code, error.message, self.at_ms(), Usage(calls=attempt + concessions))
                 pause = self._pause(attempt, error.retry_after_s)
                 self.observer.retrying(one.id, error.message, pause)
                 await asyncio.sleep(pause)
+                concessions, attempt = concessions + conceded, attempt + (not conceded)
             else:
                 first, *others = answers
-                usage = replace(first.usage, calls=first.usage.calls + attempt - 1)
+                usage = replace(first.usage, calls=first.usage.calls + attempt + concessions - 1)
                 return [self._kept(one) for one in (replace(first, usage=usage), *others)]
-        raise AssertionError("unreachable: the last attempt returns")
 
     def _kept(self, answer: Answered) -> Answered:
         name = "" if answer.model == self.who.model.name else answer.model

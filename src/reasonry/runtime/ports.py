@@ -41,7 +41,8 @@ class Model(Protocol):
         """Answer one question. `at_ms` is left 0; `usage.calls` is 1.
 
         Raises:
-            ModelError: No answer is to be had; `retryable` and `retry_after_s` say whether and when to try again.
+            ModelError: No answer is to be had; `retryable` and `retry_after_s` say whether and when to try again;
+                with `conceded=True` in its details the model will send something else then, which takes no attempt.
         """
         ...
 

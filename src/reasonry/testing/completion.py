@@ -32,11 +32,15 @@ async def complete(
         speech: How the reply is written down.
     """
     if desk.behaviour.samples == "refused" and body.get("n", 1) != 1:
-        desk.ledger.settle(call, "failed", asyncio.get_running_loop().time())
         error = {"message": _ONE_SAMPLE, "type": "invalid_request_error", "param": "n"}
-        exchange.send(400, msgspec.json.encode({"error": error}))
+        _refuse(desk, call, 400, error, exchange)
         return
-    fault, said = _composed(desk, call, body)
+    try:
+        fault, said = _composed(desk, call, body)
+    except Exception as error:  # the caller's own reply function
+        failure = {"message": f"the reply function raised {error!r}", "type": "server_error"}
+        _refuse(desk, call, 500, failure, exchange)
+        return
     usage, keys = _booked(desk, call, body, said)
     stated = usage if fault is None else distort_usage(fault.kind, usage)
     told = Told(call, body, said, stated, desk.behaviour.chunk_words)
@@ -55,6 +59,11 @@ async def complete(
     else:
         settle()
         exchange.send(200, msgspec.json.encode(speech.whole(told)))
+
+
+def _refuse(desk: Desk, call: Call, status: int, error: dict[str, Any], exchange: Exchange) -> None:
+    desk.ledger.settle(call, "failed", asyncio.get_running_loop().time())
+    exchange.send(status, msgspec.json.encode({"error": error}))
 
 
 def _composed(desk: Desk, call: Call, body: dict[str, Any]) -> tuple[Fault | None, list[Said]]:
