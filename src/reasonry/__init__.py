@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .core.budget import Budget, Usage
     from .core.strategy import Field, Outcome, Stage, Strategy, Thought
     from .errors import ReasonryError, UsageError, WorldError
+    from .runtime.policy import Policy
     from .runtime.rate import RateLimits
     from .runtime.result import Result, Termination
     from .strategies import STRATEGIES
@@ -31,6 +32,7 @@ _PLACES = {
     "Budget": "core.budget",
     "Field": "core.strategy",
     "Outcome": "core.strategy",
+    "Policy": "runtime.policy",
     "RateLimits": "runtime.rate",
     "ReasonryError": "errors",
     "Result": "runtime.result",
@@ -60,6 +62,7 @@ __all__ = [
     "Coaching",
     "Field",
     "Outcome",
+    "Policy",
     "RateLimits",
     "ReasonryError",
     "Result",

@@ -181,7 +181,9 @@ class App:
             return team
         from .tools.mcp_client import mcp_tools
 
-        tools = await self._opened.enter_async_context(mcp_tools(team.mcp))
+        tools = await self._opened.enter_async_context(
+            mcp_tools(team.mcp, timeout_s=self.policy.tool_timeout_s)
+        )
         return replace(team, tools=[*team.tools, *tools], mcp=())
 
     def performers(self, team: Team, problem: str) -> tuple[Performers, Crew]:

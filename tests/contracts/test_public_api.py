@@ -15,6 +15,7 @@ PUBLIC = [
     "Budget",
     "Field",
     "Outcome",
+    "Policy",
     "RateLimits",
     "ReasonryError",
     "Result",

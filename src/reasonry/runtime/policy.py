@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 from msgspec import Struct, field
 
 from ..core.effects import Ask
+from ..errors import UsageError
 from .ports import Model, Verifier
 from .rate import RateLimits
 
@@ -22,6 +24,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         backoff_s: First pause between attempts; doubles, with full jitter.
         max_backoff_s: No pause is longer, whatever `Retry-After` says.
         rates: Calls and tokens in any minute, over all runs that share this policy.
+
+    Raises:
+        UsageError: A number is not above 0.
     """
 
     max_concurrency: int = 8
@@ -31,6 +36,12 @@ class Policy(Struct, frozen=True, kw_only=True):
     backoff_s: float = 0.5
     max_backoff_s: float = 20.0
     rates: RateLimits = field(default_factory=RateLimits)
+
+    def __post_init__(self) -> None:
+        for name in ("max_concurrency", "max_attempts", "call_timeout_s", "tool_timeout_s"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise UsageError(f"{name} must be above 0, got {value:g}", option=name)
 
 
 class Tools(Protocol):

@@ -27,7 +27,7 @@ from ...runtime.policy import Performers
 from ...runtime.result import Result
 from .. import present
 from .output import print_document, print_line, print_note, write_text
-from .settings import Common, Limits, Workers, pairs, run_async, with_app
+from .settings import Common, Limits, Workers, check_above_0, pairs, run_async, with_app
 
 MAX_DATASET_BYTES = 50_000_000
 
@@ -79,10 +79,8 @@ def compare(
     html
         Write a report with plots to this file.
     """
-    if parallel < 1 or (limit is not None and limit < 1):
-        raise UsageError("--parallel and --limit must be at least 1", option="parallel")
-    if total_usd is not None and not 0 < total_usd < float("inf"):
-        raise UsageError(f"--total-usd must be above 0, got {total_usd:g}", option="total_usd")
+    numbers = {"parallel": parallel, "limit": limit, "total_usd": total_usd}
+    check_above_0({name: number for name, number in numbers.items() if number is not None})
     items = _read(dataset)[:limit]
     terms = Terms(
         judge=judge.strip(), parallel=parallel, series=series, retry_failed=retry_failed, total_usd=total_usd

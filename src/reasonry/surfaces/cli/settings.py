@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import sys
@@ -23,6 +24,8 @@ from ...stores.tables import read_strategies
 from ...strategies import STRATEGIES
 
 T = TypeVar("T")
+
+POLICY = Policy()
 
 
 @Parameter(name="*")
@@ -102,11 +105,11 @@ class Limits:
         Raises:
             UsageError: A limit is not above 0.
         """
-        limits = {name.removeprefix("max_"): value for name, value in vars(self).items() if value is not None}
-        for name, value in limits.items():
-            if not 0 < value < float("inf"):
-                raise UsageError(f"--max-{name} must be above 0, got {value:g}", option=f"max_{name}")
-        return Budget(**limits) if limits else None
+        limits = {name: value for name, value in vars(self).items() if value is not None}
+        check_above_0(limits)
+        return (
+            Budget(**{name.removeprefix("max_"): value for name, value in limits.items()}) if limits else None
+        )
 
 
 @Parameter(name="*")
@@ -126,6 +129,8 @@ class Workers:
         sandbox: Where code that a model writes is run: monty or bubblewrap.
         record: A file that keeps the model's answers; play it again with --model recorded:FILE.
         max_concurrency: Calls of one run performed at once.
+        call_timeout: Seconds until a call to a model counts as lost.
+        tool_timeout: Seconds until a tool counts as failed.
         max_requests_per_minute: Calls to a provider in any minute, over all runs of this command: a number, or
             PROVIDER=NUMBER; may be repeated.
         max_tokens_per_minute: Tokens in any minute; likewise.
@@ -140,7 +145,9 @@ class Workers:
     context: tuple[str, ...] = ()
     sandbox: str | None = None
     record: str | None = None
-    max_concurrency: int = 8
+    max_concurrency: int = POLICY.max_concurrency
+    call_timeout: float = POLICY.call_timeout_s
+    tool_timeout: float = POLICY.tool_timeout_s
     max_requests_per_minute: tuple[str, ...] = ()
     max_tokens_per_minute: tuple[str, ...] = ()
 
@@ -160,10 +167,16 @@ class Workers:
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
-        if self.max_concurrency < 1:
-            raise UsageError("--max-concurrency must be at least 1", option="max_concurrency")
+        check_above_0(
+            {name: getattr(self, name) for name in ("max_concurrency", "call_timeout", "tool_timeout")}
+        )
         rates = RateLimits(self._rates("max_requests_per_minute"), self._rates("max_tokens_per_minute"))
-        return Policy(max_concurrency=self.max_concurrency, rates=rates)
+        return Policy(
+            max_concurrency=self.max_concurrency,
+            call_timeout_s=self.call_timeout,
+            tool_timeout_s=self.tool_timeout,
+            rates=rates,
+        )
 
     def _rates(self, option: str) -> dict[str, int]:
         rates: dict[str, int] = {}
@@ -181,6 +194,14 @@ class Workers:
                 raise UsageError(message, option=option, choices=sorted(known))
             rates[provider or "*"] = int(number)
         return rates
+
+
+def check_above_0(options: Mapping[str, float]) -> None:
+    """Raise UsageError if one of these options is not a number above 0."""
+    for name, value in options.items():
+        if not 0 < value < math.inf:
+            message = f"--{name.replace('_', '-')} must be above 0, got {value:g}"
+            raise UsageError(message, option=name)
 
 
 def _load_tools(specs: tuple[str, ...]) -> list[Any]:

@@ -13,7 +13,6 @@ from ...errors import UsageError
 from ...runtime.observe import Observer
 from ...runtime.policy import Policy
 from ...runtime.ports import Model, Store, Verifier
-from ...runtime.rate import RateLimits
 from ...runtime.result import Result
 
 
@@ -32,8 +31,7 @@ async def solve(
     mcp: Sequence[str] = (),
     context: Sequence[str] = (),
     sandbox: str | None = None,
-    max_concurrency: int = 8,
-    rate_limits: RateLimits | None = None,
+    policy: Policy | None = None,
     observer: Observer | None = None,
 ) -> Result:
     """Solve a problem and return what came of it.
@@ -51,8 +49,7 @@ async def solve(
         mcp: Servers whose tools may be called, as `--mcp` takes them.
         context: Files that a strategy may search.
         sandbox: Where code that a model writes is run; None: the default one.
-        max_concurrency: Calls of this run performed at once.
-        rate_limits: Calls and tokens in any minute, by provider; give one object to all calls that are to share it.
+        policy: How patient and how wide; calls that are given the same one share its rate limits.
         observer: Told what happens, as it happens.
 
     Raises:
@@ -69,8 +66,7 @@ async def solve(
         context=tuple(context),
         sandbox=sandbox,
     )
-    policy = Policy(max_concurrency=max_concurrency, rates=rate_limits or RateLimits())
-    async with App(store, policy) as app:
+    async with App(store, policy or Policy()) as app:
         team = await app.equipped(named)
         order, who = app.order(problem, strategy, options or {}, budget or Budget(), team)
         return await app.solve(order, who, observer)
