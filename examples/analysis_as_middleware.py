@@ -1,7 +1,7 @@
 """The analysis pipeline as middleware: applications come in, one word about each decides where they go.
 
     python examples/analysis_as_middleware.py            # the model the environment names, else a script plays it
-    python examples/analysis_as_middleware.py openai:gpt-5-mini
+    python examples/analysis_as_middleware.py openai:gpt-6-luna
 
 Whatever is not a clean `Accepted`, a run that failed included, never reaches the approval queue.
 """
