@@ -181,8 +181,11 @@ def test_a_limit_of_calls_holds_at_the_server(samples: str, limit: int) -> None:
     assert stats["requests"] == result.usage.calls <= limit
 
 
-def test_with_a_limit_of_tokens_the_first_sample_shows_what_one_takes() -> None:
-    result, stats = vote("served", Budget(tokens=1_000_000))
-    assert (result.status, stats["samples"]) == ("done", 6)
+@pytest.mark.parametrize("budget", [Budget(tokens=1_000_000), Budget(usd=100)])
+def test_under_a_limit_the_first_sample_shows_what_one_takes_and_the_others_share_requests(
+    budget: Budget,
+) -> None:
+    result, stats = vote("served", budget)
+    assert (result.status, stats["samples"], stats["requests"]) == ("done", 6, 3)
     assert result.usage.calls == stats["requests"]
     assert result.usage.tokens == stats["prompt_tokens"] + stats["completion_tokens"]

@@ -112,11 +112,32 @@ async def test_a_single_question_waits_one_turn_of_the_loop_at_most() -> None:
     await task
 
 
-async def test_what_is_missing_is_asked_for_one_by_one() -> None:
+async def test_what_is_missing_is_asked_for_together_once_more() -> None:
     model = Sampler(gives=2)
     answers = await draw(calls(model), *samples(5))
-    assert model.sizes == [5, 1, 1, 1]
-    assert sum(one.usage.calls for one in answers) == model.calls == 4
+    assert model.sizes == [5, 3, 1]
+    assert sum(one.usage.calls for one in answers) == model.calls == 3
+
+
+async def test_a_model_found_to_give_one_at_a_time_is_asked_for_the_rest_side_by_side() -> None:
+    class Learning(Sampler):
+        async def answer_many(self, question: Question, samples: int) -> list[Answered]:
+            self.takes_n = False
+            return (await super().answer_many(question, samples))[:1]
+
+    model = Learning(latency_s=0.01)
+    await draw(calls(model), *samples(5))
+    assert (model.sizes, model.most_in_flight) == ([5, 1, 1, 1, 1], 4)
+
+
+@pytest.mark.parametrize("budget", [Budget(tokens=10**9), Budget(usd=10**6)])
+@pytest.mark.parametrize("usd", [None, 0.01])
+async def test_under_a_limit_the_first_sample_is_the_measure_and_the_others_share_a_request(
+    budget: Budget, usd: float | None
+) -> None:
+    model = Sampler(usage=Usage(input_tokens=10, output_tokens=5, usd=usd))
+    await draw(calls(model, budget), *samples(6))
+    assert model.sizes == [1, 5]
 
 
 async def test_a_model_that_does_not_take_several_gets_single_questions() -> None:
@@ -240,10 +261,10 @@ async def test_a_run_ends_at_its_limit_of_calls_with_nothing_sent_beyond_it() ->
     assert (result.termination.reason, result.usage.calls, model.calls) == ("max_calls", 2, 2)
 
 
-async def test_a_round_wider_than_the_slots_goes_out_slot_by_slot() -> None:
+async def test_a_request_takes_one_slot_however_many_samples_it_draws() -> None:
     model = Sampler(latency_s=0.002)
-    await run_with(model, Budget(), Policy(max_concurrency=3))
-    assert model.sizes == [3] * 6
+    await run_with(model, Budget(), Policy(max_concurrency=1))
+    assert (model.sizes, model.most_in_flight) == ([6] * 3, 1)
 
 
 async def test_a_run_cut_off_by_its_time_counts_the_request_in_flight_once() -> None:

@@ -223,6 +223,17 @@ async def test_a_call_that_waits_for_its_rate_limit_has_not_been_made() -> None:
     assert desk.guard.ledger.reserved.calls == 0
 
 
+async def test_once_a_call_has_come_back_its_own_tokens_count_against_the_rate_limit() -> None:
+    model = CountingModel(usage=Usage(input_tokens=900, output_tokens=100))
+    desk = calls(model, Policy(rates=RateLimits(tokens=1000)))
+    await ask(desk, Ask("1"))
+    waiting = asyncio.create_task(desk.ask(Pending("e2", "stage", Ask("2"), 1), Ask("2")))
+    await asyncio.sleep(0.02)
+    assert model.calls == 1
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+
 async def test_half_a_character_in_an_answer_is_replaced_so_that_it_can_be_kept() -> None:
     (answer,) = await ask(calls(CountingModel(reply=lambda _: "half \ud800 a char")), Ask("?"))
     assert answer.text.encode() == "half \ufffd a char".encode()

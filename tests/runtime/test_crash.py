@@ -199,7 +199,7 @@ def test_with_a_limit_each_call_is_on_disk_before_it_goes_out_and_that_survives_
     assert len(kills) == 2 * (1 + 2 * 4)
 
 
-VOTE = ("self_consistency", {"samples": 12, "window": 6, "stop": "full"})
+VOTE = ("self_consistency", {"samples": 12, "window": 6, "stop": "exact"})
 SEARCH = ("tree_of_thoughts", {"expand_width": 3, "samples_per_evaluation": 2, "traversal_strategy": "bfs"})
 
 

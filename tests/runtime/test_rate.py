@@ -123,10 +123,11 @@ async def test_models_of_one_provider_share_a_window_and_providers_do_not() -> N
     assert limits.of("openai-compatible:http://h/v1#a") is not limits.of("openai-compatible:http://g/v1#a")
 
 
-@pytest.mark.parametrize("bad", [0, -1, {"openai": 0}])
-async def test_a_limit_below_one_is_refused(bad: Any) -> None:
-    with pytest.raises(UsageError, match="at least 1"):
-        RateLimits(bad)
+@pytest.mark.parametrize("bad", [0, -1, {"openai": 0}, "5", {"openai": "x"}, True, 1.5, float("nan"), [3]])
+async def test_what_is_no_limit_is_refused(bad: Any) -> None:
+    for given in ({"requests": bad}, {"tokens": bad}):
+        with pytest.raises(UsageError, match="from 1 up"):
+            RateLimits(**given)
 
 
 class Clocked(CountingModel):

@@ -243,6 +243,7 @@ BAD: list[tuple[list[str], int, str]] = [
     (["solve", PUZZLE, "--call-timeout", "0"], 2, "call-timeout"),
     (["solve", PUZZLE, "--tool-timeout", "nan"], 2, "tool-timeout"),
     (["solve", PUZZLE, "--max-requests-per-minute", "0"], 2, "PROVIDER=NUMBER"),
+    (["solve", PUZZLE, "--max-requests-per-minute", "=5"], 2, "PROVIDER=NUMBER"),
     (["solve", PUZZLE, "--max-tokens-per-minute", "openai=many"], 2, "max-tokens-per-minute"),
     (["solve", PUZZLE, "--model", "offline", "--max-requests-per-minute", "opnai=9"], 2, "opnai"),
     (["solve", PUZZLE, "--verifier", "magic"], 2, "arithmetic"),

@@ -113,8 +113,11 @@ class Ledger(Struct, frozen=True):
         for limit, spent, reserved, each in limits:
             if limit is None:
                 continue
+            if self.largest.calls == 0:
+                return 1
             room = (limit - spent) / HEADROOM - reserved
-            samples = min(samples, int(room / each)) if self.largest.calls and each else 1
+            # What has no price cannot pass a limit on dollars.
+            samples = min(samples, int(room / each)) if each else samples
         return max(1, samples)
 
     def reserve(self, estimate: Usage) -> Ledger | Refusal:

@@ -26,6 +26,8 @@ class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
     """Whether the reply was cut off at the provider's output limit."""
     refused: bool = False
     """Whether the model declined to answer."""
+    tried: tuple[str, ...] = ()
+    """What came of the requests before this one, `code: message`, oldest first; `usage.calls` counts them."""
 
 
 class ToolReturned(Struct, frozen=True, tag="tool_returned", omit_defaults=True):
@@ -62,6 +64,8 @@ class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
     usage: Usage = Usage(calls=0)
     replies: tuple[str, ...] = ()
     """With `output_invalid`: the unusable replies, oldest first."""
+    tried: tuple[str, ...] = ()
+    """What came of the requests before the last one, as in `Answered`."""
 
 
 class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):

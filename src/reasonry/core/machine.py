@@ -105,6 +105,7 @@ class _Walk:
         self.effects: list[Pending] = []
         self.edges: list[tuple[str, str]] = []
         self.thoughts: list[Thought] = []
+        self.read = ""
 
     # -- entering stages
 
@@ -173,6 +174,7 @@ class _Walk:
         assert isinstance(one.effect, Ask)
         replies = (*one.replies, event)
         reading = _read(stage, self.now.state, one.effect, replies)
+        self.read = _rung(reading, event)
         if not isinstance(reading, Unreadable):
             return replace(one, replies=replies, settled=event)
         if len(replies) > one.effect.retries:
@@ -195,6 +197,7 @@ class _Walk:
         child = self.strategies[one.child.strategy]
         step = advance(child, one.child, inner, event, strategies=self.strategies)
         self.effects += [replace(each, id=f"{one.id}/{each.id}") for each in step.effects]
+        self.read = step.read
         return self._with_child(one, step)
 
     def _with_child(self, one: Pending, step: Step) -> Pending:
@@ -267,7 +270,7 @@ class _Walk:
         return self._step()
 
     def _step(self) -> Step:
-        return Step(self.now, tuple(self.effects), tuple(self.edges), tuple(self.thoughts))
+        return Step(self.now, tuple(self.effects), tuple(self.edges), tuple(self.thoughts), self.read)
 
 
 _KINDS: dict[type, tuple[type, ...]] = {
@@ -317,9 +320,13 @@ def _delivered(stage: Stage[Any], state: Any, one: Pending) -> Delivered:
     assert isinstance(one.effect, Ask)
     reading = _read(stage, state, one.effect, one.replies)
     assert not isinstance(reading, Unreadable), "a settled answer has been read before"
-    value, mode = reading
-    mode = "native" if event.native else mode
-    return Reply(value, event.text, mode, len(one.replies), event.at_ms, spent)
+    return Reply(reading[0], event.text, _rung(reading, event), len(one.replies), event.at_ms, spent)
+
+
+def _rung(reading: tuple[Any, str] | Unreadable, event: Answered) -> str:
+    if isinstance(reading, Unreadable):
+        return f"unreadable: {reading.reason}"
+    return "native" if event.native else reading[1]
 
 
 def _round(one: Pending) -> int:

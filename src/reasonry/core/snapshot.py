@@ -57,6 +57,8 @@ class Step(Struct, frozen=True):
     effects: tuple[Pending, ...] = ()
     edges: tuple[tuple[str, str], ...] = ()
     thoughts: tuple[Thought, ...] = ()
+    read: str = ""
+    """How the reply just taken came to be read: `native`, a rung of `core.parse`, or `unreadable: REASON`."""
 
 
 def wanted(snapshot: Snapshot) -> tuple[Pending, ...]:

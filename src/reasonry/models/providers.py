@@ -132,7 +132,7 @@ class ProviderModel:
         else:
             return failure
         message = f"{self.name} does not take all that was sent; it is asked again without"
-        return ModelError(message, retryable=True, retry_after_s=0.0)
+        return ModelError(message, retryable=True, retry_after_s=0.0, conceded=True)
 
     async def close(self) -> None:
         """Give the connections back."""

@@ -22,19 +22,25 @@ class Batch:
     """Lets the asks of one turn of the event loop share a request. The tasks of a round start in the same turn."""
 
     def __init__(self) -> None:
-        self._open: dict[object, list[asyncio.Future[Answered | None]]] = {}
+        self._open: dict[object, list[asyncio.Future[Answered | bool]]] = {}
 
-    async def ask(self, key: object, send: Send) -> Event:
+    async def ask(self, key: object, model: Model, send: Send) -> Event:
         """Have one sample drawn; asks with equal keys are told apart by nothing but their sample.
 
-        The first to come sends for all that come in the same turn. Who gets nothing from that asks alone.
+        The first to come sends for all that come in the same turn. Those for whom nothing came share the next request;
+        where the request failed, or the model turned out to give one answer at a time, each asks alone.
         """
-        waiting = self._open.get(key)
-        if waiting is not None:
+        while (waiting := self._open.get(key)) is not None:
             mine = asyncio.get_running_loop().create_future()
             waiting.append(mine)
             answer = await mine
-            return _first(await send(1)) if answer is None else answer
+            if isinstance(answer, Answered):
+                return answer
+            if not (answer and takes_samples(model)):
+                return _first(await send(1))
+        return await self._lead(key, send)
+
+    async def _lead(self, key: object, send: Send) -> Event:
         waiting = self._open[key] = []
         answers: Sequence[Answered] | Failed = ()
         try:
@@ -49,13 +55,17 @@ class Batch:
 
 
 def _hand_out(
-    answers: Sequence[Answered] | Failed, waiting: Sequence[asyncio.Future[Answered | None]]
+    answers: Sequence[Answered] | Failed, waiting: Sequence[asyncio.Future[Answered | bool]]
 ) -> None:
-    """Give the waiting what came after the first answer; plain futures, so that all of them go on in one turn."""
+    """Give the waiting what came after the first answer, or else whether the request was answered at all.
+
+    Plain futures, so that all of them go on in one turn.
+    """
     others = () if isinstance(answers, Failed) else answers[1:]
+    answered = not isinstance(answers, Failed) and bool(answers)
     for number, mine in enumerate(waiting):
         if not mine.done():
-            mine.set_result(others[number] if number < len(others) else None)
+            mine.set_result(others[number] if number < len(others) else answered)
 
 
 def _first(answers: Sequence[Answered] | Failed) -> Event:

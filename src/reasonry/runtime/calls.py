@@ -33,6 +33,9 @@ WARM_PREFIX_CHARS = 4_096
 MOST_CONCESSIONS = 10
 """How often a question is asked in another form because of what the server does not take; it takes no attempt."""
 
+MAX_TRIED_CHARS = 300
+"""Of what is recorded of a request that failed."""
+
 
 class Calls:
     """The calls of one drive.
@@ -53,6 +56,7 @@ class Calls:
     ) -> None:
         self.who, self.guard, self.policy, self.observer = who, guard, policy, observer
         self.intend, self.at_ms = intend, at_ms
+        self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, int] = {}
         self._flights: dict[object, asyncio.Future[Event]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
@@ -90,7 +94,7 @@ class Calls:
             return await self._when_warm(model, one, ask, samples)
 
         if takes_samples(model):
-            return await self._batch.ask((model.name, _written(replace(ask, sample=0))), send)
+            return await self._batch.ask((model.name, _written(replace(ask, sample=0))), model, send)
         answers = await send(1)
         return answers if isinstance(answers, Failed) else answers[0]
 
@@ -115,23 +119,27 @@ class Calls:
         self, model: Model, one: Pending, ask: Ask, samples: int
     ) -> Sequence[Answered] | Failed:
         question = Question(one.id, one.stage, ask, timeout_s=self.policy.call_timeout_s)
-        attempt, concessions = 1, 0
+        attempt, tried = 1, list[str]()
         while True:
             try:
-                answers = await self._attempt(model, question, samples)
+                async with self.slots:
+                    answers = await self._attempt(model, question, samples)
             except ModelError as error:
-                conceded = bool(error.details.get("conceded")) and concessions < MOST_CONCESSIONS
+                conceded = bool(error.details.get("conceded")) and len(tried) < MOST_CONCESSIONS
                 if not (error.retryable and (conceded or attempt < self.policy.max_attempts)):
                     self.in_flight.pop(one.id, None)
-                    return Failed(error.code, error.message, self.at_ms(), Usage(calls=attempt + concessions))
+                    usage = Usage(calls=len(tried) + 1)
+                    return Failed(error.code, error.message, self.at_ms(), usage, tried=tuple(tried))
                 pause = self._pause(attempt, error.retry_after_s)
                 self.observer.retrying(one.id, error.message, pause)
                 await asyncio.sleep(pause)
-                concessions, attempt = concessions + conceded, attempt + (not conceded)
+                attempt += not conceded
+                tried.append(f"{error.code}: {error.message}"[:MAX_TRIED_CHARS])
             else:
                 first, *others = answers
-                usage = replace(first.usage, calls=first.usage.calls + attempt + concessions - 1)
-                return [self._kept(one) for one in (replace(first, usage=usage), *others)]
+                usage = replace(first.usage, calls=first.usage.calls + len(tried))
+                first = replace(first, usage=usage, tried=tuple(tried))
+                return [self._kept(one) for one in (first, *others)]
 
     def _kept(self, answer: Answered) -> Answered:
         name = "" if answer.model == self.who.model.name else answer.model

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..core.budget import NOTHING, Budget, Ledger, Usage, dearer
 from ..core.codec import dump_snapshot
 from ..core.effects import Ask
-from ..core.events import Event, Failed, Stopped
+from ..core.events import Answered, Event, Failed, Stopped
 from ..core.machine import Pending, Registry, Snapshot, Step, advance, begin, wanted
 from ..core.snapshot import without_failures
 from ..core.strategy import Strategy, Thought
@@ -102,6 +102,10 @@ class Asked(Struct, frozen=True):
     stage: str
     prompt: str
     reply: str | None = None
+    read: str = ""
+    """How the reply came to be read; see `Step`."""
+    tried: tuple[str, ...] = ()
+    """What came of the requests before the one that was replied to; see `Answered`."""
 
 
 class Chain:
@@ -226,8 +230,10 @@ class Folded:
             self._before_end = self.snapshot, Took(effect_id, event)
         self.events.append(Took(effect_id, event))
         self._book(effect_id, event)
-        if effect_id in self.asked and (text := getattr(event, "text", None)) is not None:
-            self.asked[effect_id] = replace(self.asked[effect_id], reply=text)
+        if effect_id in self.asked and isinstance(event, Answered | Failed):
+            reply = event.text if isinstance(event, Answered) else None
+            asked = self.asked[effect_id]
+            self.asked[effect_id] = replace(asked, reply=reply, read=step.read, tried=event.tried)
         self.snapshot = self._note(step)
         return step
 

@@ -24,8 +24,7 @@ class Performing:
     def __init__(self, calls: Calls) -> None:
         self.calls = calls
         self.who, self.observer, self.at_ms = calls.who, calls.observer, calls.at_ms
-        self.policy = calls.policy
-        self.slots = asyncio.Semaphore(self.policy.max_concurrency)
+        self.policy, self.slots = calls.policy, calls.slots
 
     async def perform(self, one: Pending) -> Event:
         """Perform one effect.
@@ -33,17 +32,18 @@ class Performing:
         Raises:
             BudgetExhausted: It was not performed, because the budget does not cover it.
         """
-        async with self.slots:
-            self.observer.asked(one)
-            match one.effect:
-                case Ask():
-                    return await self.calls.ask(one, one.effect)
-                case CallTool():
+        self.observer.asked(one)
+        match one.effect:
+            case Ask():
+                return await self.calls.ask(one, one.effect)
+            case CallTool():
+                async with self.slots:
                     return await self._call_tool(one.effect)
-                case Verify():
+            case Verify():
+                async with self.slots:
                     return await self._verify(one.effect)
-                case _:
-                    raise AssertionError("a strategy inside a run is opened by the machine")
+            case _:
+                raise AssertionError("a strategy inside a run is opened by the machine")
 
     async def _call_tool(self, effect: CallTool) -> Event:
         if self.who.tools is None:

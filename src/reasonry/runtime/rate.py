@@ -45,8 +45,9 @@ class RateLimits:
 def _by_provider(limit: Limit) -> Mapping[str, int]:
     limits = limit if isinstance(limit, Mapping) else {} if limit is None else {"*": limit}
     for provider, number in limits.items():
-        if number < 1:
-            raise UsageError(f"a rate limit must be at least 1 a minute, got {number} for {provider}")
+        # A program may hand over anything.
+        if type(number) is not int or number < 1:
+            raise UsageError(f"a rate limit is a whole number from 1 up, got {number!r} for {provider}")
     return limits
 
 

@@ -181,8 +181,8 @@ class Workers:
     def _rates(self, option: str) -> dict[str, int]:
         rates: dict[str, int] = {}
         for given in getattr(self, option):
-            provider, _, number = given.rpartition("=")
-            if not number.isdecimal() or int(number) < 1:
+            provider, equals, number = given.rpartition("=")
+            if not number.isdecimal() or int(number) < 1 or (equals and not provider.strip()):
                 message = (
                     f"--{option.replace('_', '-')} takes NUMBER or PROVIDER=NUMBER, from 1 up, got {given!r}"
                 )

@@ -1,0 +1,65 @@
+"""Each rung of the repair ladder that a reply took is in the record of the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasonry.app import App, Team
+from reasonry.core.budget import Budget
+from reasonry.testing import Fault, ModelServer
+
+pytestmark = pytest.mark.anyio
+
+
+async def recorded(server: ModelServer) -> list[dict[str, Any]]:
+    """Solve something and return its questions as the trace shows them."""
+    async with App("memory") as app:
+        order, who = app.order("?", "self_consistency", {"samples": 1}, Budget(), Team(model=server.model))
+        result = await app.solve(order, who)
+        trace = await app.engine.trace(result.run_id)
+    assert result.status == "done"
+    assert sum(len(one["tried"]) + 1 for one in trace["questions"]) == result.usage.calls
+    return trace["questions"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("rate_limit", "rate_limited: "),
+        ("server_error", "provider_error: "),
+        ("reset", "provider_error: "),
+        ("invalid_body", "provider_error: "),
+        ("no_json_schema", "provider_error: "),
+    ],
+)
+async def test_what_came_of_the_requests_before_is_told(kind: Any, code: str) -> None:
+    with ModelServer(reply=lambda _: '{"answer": "7"}', faults=[Fault(kind=kind, first=1)]) as server:
+        (question,) = await recorded(server)
+    (tried,) = question["tried"]
+    assert tried.startswith(code)
+    assert question["reply"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "read"),
+    [
+        ('{"answer": "7"}', "native"),
+        ('Here it is:\n```json\n{"answer": "7"}\n```', "fenced"),
+        ('I think {"answer": "7"} will do.', "embedded"),
+        ("{'answer': '7',}", "repaired"),
+    ],
+)
+async def test_how_a_reply_came_to_be_read_is_told(reply: str, read: str) -> None:
+    with ModelServer(reply=lambda _: reply) as server:
+        (question,) = await recorded(server)
+    assert question["read"] == read
+
+
+async def test_a_reply_that_could_not_be_read_says_why_and_the_next_question_stands_beside_it() -> None:
+    replies = iter(["no idea", '{"answer": "7"}'])
+    with ModelServer(reply=lambda _: next(replies)) as server:
+        first, second = await recorded(server)
+    assert first["read"].startswith("unreadable: ")
+    assert (second["read"], second["reply"]) == ("native", '{"answer": "7"}')
