@@ -227,3 +227,17 @@ def test_usage_is_never_negative_nor_more_cached_than_sent(stated: object) -> No
     assert 0 <= usage.cached_input_tokens <= usage.input_tokens <= 10**9
     assert 0 <= usage.output_tokens <= 10**9
     assert usage.usd is None or 0 <= usage.usd < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("url", "caches"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("https://mine.openai.azure.com/openai/v1", True),
+        ("https://api.deepseek.com/v1", True),
+        ("https://notopenai.com/v1", False),
+        ("http://127.0.0.1:8000/v1", False),
+    ],
+)
+def test_a_prompt_cache_is_expected_of_those_who_have_one(url: str, caches: bool) -> None:
+    assert OpenAICompatibleModel(url, "m").caches_prompts is caches

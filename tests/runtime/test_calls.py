@@ -144,6 +144,14 @@ async def test_what_was_warmed_once_is_not_waited_for_again() -> None:
     assert not first_went_alone(model.spans)
 
 
+@pytest.mark.parametrize("model", [Caching, lambda: CountingModel(latency_s=0.02)], ids=["cache", "none"])
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_whoever_sets_it_decides_about_warming(model: Any, wanted: bool) -> None:
+    one = model()
+    await ask(calls(one, Policy(cache_warmup=wanted)), *fan_out(LONG))
+    assert one.most_in_flight == (3 if wanted else 4)
+
+
 async def test_a_first_call_that_fails_holds_nobody_up() -> None:
     model = Caching(fault=lambda n: ModelError("no", code="provider_error") if n == 1 else None)
     answers = await asyncio.wait_for(ask(calls(model), *fan_out(LONG)), 2)
@@ -291,6 +299,7 @@ async def test_each_call_is_a_span_where_an_sdk_is_set_up() -> None:
         "gen_ai.provider.name": "counting",
         "gen_ai.request.model": "counting",
         "gen_ai.request.temperature": 0.5,
+        "gen_ai.response.finish_reasons": ("stop",),
         "gen_ai.usage.input_tokens": 11,
         "gen_ai.usage.output_tokens": 5,
         "reasonry.stage": "stage",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -30,6 +30,10 @@ T = TypeVar("T")
 
 DEFAULT_TIMEOUT_S = 600.0
 MAX_ERROR_BYTES = 65_536
+
+OPENAI = ("openai.com", "openai.azure.com")
+CACHING = (*OPENAI, "deepseek.com")
+"""Whose servers keep the prefixes of prompts without being asked to."""
 
 
 class OpenAICompatibleModel:
@@ -64,9 +68,9 @@ class OpenAICompatibleModel:
         self._secrets = (api_key,) if api_key else ()
         self._headers = {"Content-Type": "application/json", **_authorization(api_key)}
         host = urlsplit(self.url).hostname or ""
-        self.caches_prompts = host.endswith("openai.com")
+        self.caches_prompts = _is_of(host, CACHING)
         self._dialect = Dialect(
-            limit_name="max_completion_tokens" if host.endswith("openai.com") else "max_tokens",
+            limit_name="max_completion_tokens" if _is_of(host, OPENAI) else "max_tokens",
             samples=takes_n,
         )
         self._price = price_list(self.url, model)
@@ -184,6 +188,10 @@ class OpenAICompatibleModel:
         client, self._client = self._client, None
         if client is not None and self._loop is asyncio.get_running_loop():
             await release(client)
+
+
+def _is_of(host: str, domains: Iterable[str]) -> bool:
+    return any(host == domain or host.endswith(f".{domain}") for domain in domains)
 
 
 async def _events(response: Response) -> AsyncIterator[bytes]:

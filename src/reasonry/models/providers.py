@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S = 600.0
 EXTRAS = ("anthropic", "google")
+CACHING = ("deepseek", "google")
+"""Whose servers keep the prefixes of prompts without being asked to."""
 
 
 class ProviderModel:
@@ -41,11 +43,11 @@ class ProviderModel:
         UsageError: There is no such provider, its package is not installed, or its key is not set.
     """
 
-    caches_prompts = True
-
     def __init__(self, name: str) -> None:
         self.name = name
         self._http, self._model = _opened(name)
+        implicit = name.partition(":")[0] in CACHING
+        self.caches_prompts = implicit or bool(self._model.profile.get("supports_cache"))
         self._native = bool(self._model.profile.get("supports_json_schema_output"))
         self._temperature = True
 
@@ -118,6 +120,8 @@ class ProviderModel:
             settings["temperature"] = ask.temperature
         if ask.max_output_tokens is not None:
             settings["max_tokens"] = ask.max_output_tokens
+        if self._model.profile.get("supports_cache"):
+            settings["cache"] = {"messages": False}
         return settings
 
     def _failure(self, error: Exception, ask: Ask, native: bool) -> ModelError:

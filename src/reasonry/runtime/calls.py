@@ -103,7 +103,10 @@ class Calls:
     ) -> Sequence[Answered] | Failed:
         """Send the first of a fan-out alone: the others then find their common prefix in the provider's cache."""
         head = f"{ask.system}\n{ask.prompt}"[:WARM_PREFIX_CHARS]
-        if not getattr(model, "caches_prompts", False) or len(head) < WARM_PREFIX_CHARS:
+        wanted = self.policy.cache_warmup
+        if wanted is None:
+            wanted = getattr(model, "caches_prompts", False)
+        if not wanted or len(head) < WARM_PREFIX_CHARS:
             return await self._attempts(model, one, ask, samples)
         warming = self._warmings.get((model.name, head))
         if warming is not None:

@@ -23,6 +23,8 @@ class Policy(Struct, frozen=True, kw_only=True):
         tool_timeout_s: Until a tool counts as failed.
         backoff_s: First pause between attempts; doubles, with full jitter.
         max_backoff_s: No pause is longer, whatever `Retry-After` says.
+        cache_warmup: Whether the first call of a fan-out with a long common prefix goes alone, so that the others find
+            it in the provider's cache; None: where the model says that its provider has one.
         rates: Calls and tokens in any minute, over all runs that share this policy.
 
     Raises:
@@ -35,6 +37,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     tool_timeout_s: float = 30.0
     backoff_s: float = 0.5
     max_backoff_s: float = 20.0
+    cache_warmup: bool | None = None
     rates: RateLimits = field(default_factory=RateLimits)
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..core.budget import NOTHING
 from ..core.events import Answered
@@ -37,9 +38,13 @@ def span(model: str, question: Question, samples: int = 1) -> Generator[Callable
 
 def _request(model: str, question: Question, samples: int) -> dict[str, Any]:
     provider, ask = provider_of(model), question.ask
+    kind, _, url = provider.partition(":")
+    server = urlsplit(url if "//" in url else "")
     facts = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": provider,
+        "gen_ai.provider.name": kind,
+        "server.address": server.hostname,
+        "server.port": server.port,
         "gen_ai.request.model": model.removeprefix(provider).lstrip(":#") or model,
         "gen_ai.request.temperature": ask.temperature,
         "gen_ai.request.max_tokens": ask.max_output_tokens,
@@ -52,7 +57,9 @@ def _request(model: str, question: Question, samples: int) -> dict[str, Any]:
 
 def _response(answers: Sequence[Answered]) -> dict[str, Any]:
     usage = sum((one.usage for one in answers), NOTHING)
+    ends = ["content_filter" if one.refused else "length" if one.truncated else "stop" for one in answers]
     facts = {
+        "gen_ai.response.finish_reasons": ends,
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens or None,

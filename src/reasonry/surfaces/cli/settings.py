@@ -131,6 +131,8 @@ class Workers:
         max_concurrency: Calls of one run performed at once.
         call_timeout: Seconds until a call to a model counts as lost.
         tool_timeout: Seconds until a tool counts as failed.
+        cache_warmup: Send the first call of a fan-out alone, so that the others find its prefix in the provider's
+            cache. Default: for providers with prompt caches.
         max_requests_per_minute: Calls to a provider in any minute, over all runs of this command: a number, or
             PROVIDER=NUMBER; may be repeated.
         max_tokens_per_minute: Tokens in any minute; likewise.
@@ -148,6 +150,7 @@ class Workers:
     max_concurrency: int = POLICY.max_concurrency
     call_timeout: float = POLICY.call_timeout_s
     tool_timeout: float = POLICY.tool_timeout_s
+    cache_warmup: bool | None = None
     max_requests_per_minute: tuple[str, ...] = ()
     max_tokens_per_minute: tuple[str, ...] = ()
 
@@ -175,6 +178,7 @@ class Workers:
             max_concurrency=self.max_concurrency,
             call_timeout_s=self.call_timeout,
             tool_timeout_s=self.tool_timeout,
+            cache_warmup=self.cache_warmup,
             rates=rates,
         )
 
