@@ -139,6 +139,10 @@ def test_evidence_keeps_its_type_where_it_is_a_whole_argument() -> None:
         (plan(("#E1", "add", "1 and 2")), "write them as a JSON object"),
         (plan(*[(f"#E{n}", "Wikipedia", "a") for n in range(1, 30)]), "plan at most 20 calls"),
         ("#E1 = Wikipedia[no end", "no closing bracket"),
+        ("#E1 = Wikipedia[a]\n#E12345 = Wikipedia[b]", "#E12345: that is no id"),
+        ("#E1 = Wikipedia[a]\n#E2 = look it up", "`#E2 = look it up` is no call"),
+        ('#E1 = add[{"a": 1, "b": 2}]\n#E2 = add', "`#E2 = add` is no call"),
+        ('{"calls": ["#E1 = Wikipedia[a]"]}', "does not fit the form"),
         ("I would search Wikipedia.", "no JSON object"),
     ],
 )

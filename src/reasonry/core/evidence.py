@@ -3,6 +3,7 @@
 Rule 1: `#E1` is not the head of `#E10`; a reference is a whole number.
 Rule 2: brackets nest: the input of a call ends with its own bracket, not with the first one.
 Rule 3: evidence is put in once; what it happens to contain is not looked at again.
+Rule 4: every `#En =` in a plan is a call of it, wherever it stands, or the plan cannot be read.
 """
 
 from __future__ import annotations
@@ -21,10 +22,16 @@ MAX_DEPTH = 50
 """How deep the input of a call may be nested."""
 
 _REFERENCE = re.compile(r"#E(\d{1,4})(?!\d)", re.IGNORECASE)
-_CALL = re.compile(
-    r"^(?P<plan>[^\n#\[]*)#E(?P<id>\d{1,4})\s*=\s*(?P<tool>[\w.\-]+)\s*\[", re.IGNORECASE | re.MULTILINE
+_HEAD = re.compile(
+    r"#E(?P<id>\d+)[*`_]*\s*:?=|^[ \t>*`_\-]*#?E(?P<bare>\d+)[*`_]*\s*:?[=:](?=\s*[*`_]*[\w.\-]+\s*\[)",
+    re.IGNORECASE | re.MULTILINE,
 )
-_PLAN = re.compile(r"^[\s*\-]*(?:\d+[.)]\s*)?plan(?:\s*\d+)?\s*[:.]\s*", re.IGNORECASE | re.MULTILINE)
+"""Where a call begins. Without its `#`, or with a colon for `=`, only a whole call at the start of a line is one."""
+
+_TOOL = re.compile(r"\s*[*`_]*(?P<tool>[\w.\-]+)\s*\[")
+_FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
+_PLAN = re.compile(r"^[ \t*`.,;\-]*(?:\d+[.)]\s*)?plan(?:\s*\d+)?\s*[:.]\s*", re.IGNORECASE | re.MULTILINE)
+_LINE_END = re.compile(r"\][\s`*_.,;]*?$", re.MULTILINE)
 
 
 class PlannedCall(Struct, frozen=True, omit_defaults=True):
@@ -43,26 +50,33 @@ def evidence_id(written: str) -> str | None:
     return f"#E{int(match[1])}" if match else None
 
 
+def is_plan_text(text: str) -> bool:
+    """Whether a text writes calls down as `#E1 = …`, and not as JSON."""
+    return _HEAD.search(text) is not None and not re.match(r"\s*(?:```\w*\s*)?\{", text)
+
+
 def parse_plan(text: str) -> tuple[PlannedCall, ...] | Unreadable:
-    """Read a plan of `Plan: why` and `#E1 = tool[input]` lines; an input may run over several lines."""
-    text = "\n".join(line for line in text.splitlines() if not line.strip().startswith("```"))
-    heads = list(_CALL.finditer(text))
+    """Read a plan of `Plan: why` and `#E1 = tool[input]`; an input may run over several lines.
+
+    There are as many calls as there are places where one begins; if one of them cannot be read, none is.
+    """
+    text = _FENCE.sub("", text)
+    heads = list(_HEAD.finditer(text))
     if not heads:
         return Unreadable("no line of the form `#E1 = tool[input]` was found")
     calls: list[PlannedCall] = []
     start = 0
-    for index, head in enumerate(heads):
-        end = heads[index + 1].start() if index + 1 < len(heads) else len(text)
-        block = text[head.end() : end]
-        if following := _PLAN.search(block):
-            end = head.end() + following.start()
-        length = _input_length(text[head.end() : end])
-        if length is None:
-            return Unreadable(f"the input of #E{head['id']} has no closing bracket")
-        why = _PLAN.split(text[start : head.start()] + head["plan"])[-1].strip(" \n\t-*")
-        given = text[head.end() : head.end() + length].strip()
-        calls.append(PlannedCall(f"#E{int(head['id'])}", head["tool"], given, " ".join(why.split())))
-        start = end
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        number = head["id"] or head["bare"]
+        name = f"#E{int(number)}" if len(number) <= 4 else f"#E{number[:20]}"
+        tool = _TOOL.match(text, head.end())
+        limit = following.start() if following else len(text)
+        end = _input_end(text, tool.end(), limit) if tool else None
+        if tool is None or end is None:
+            return Unreadable(_head_fault(text, head, name, has_tool=tool is not None))
+        why = _PLAN.split(text[start : head.start()])[-1].strip(" \n\t-*`_>")
+        calls.append(PlannedCall(name, tool["tool"], text[tool.end() : end].strip(), " ".join(why.split())))
+        start = end + 1
     return tuple(calls)
 
 
@@ -158,13 +172,36 @@ def _is_deep(value: Any) -> bool:
     return depth > MAX_DEPTH
 
 
-def _input_length(block: str) -> int | None:
-    """How much of the block is the input, up to its closing bracket."""
+def _head_fault(text: str, head: re.Match[str], name: str, *, has_tool: bool) -> str:
+    line = text[head.start() :].strip().partition("\n")[0][:80]
+    if has_tool:
+        return f"the input of {name} has no closing bracket before the next call or the end: `{line}`"
+    return f"`{line}` is no call; write `{name} = tool[input]`, and `=` after an id nowhere else"
+
+
+def _input_end(text: str, start: int, end: int) -> int | None:
+    """Where the bracket is that closes the input that begins at `start`; None: nowhere before `end`, or unclear."""
+    following = _PLAN.search(text, start, end)
+    blocks = [text[start : following.start()]] if following else []
+    blocks.append(text[start:end])
+    for closing in (_matching, _only_one_at_a_line_end):
+        for block in blocks:
+            found = closing(block)
+            if found is not None:
+                return start + found
+    return None
+
+
+def _matching(block: str) -> int | None:
+    """Return the bracket that closes the block, if all brackets after it match up too."""
     end = _balanced(block)
-    if end is not None and _balanced(f"{block[end + 1 :]}]") == len(block) - end - 1:
-        return end
-    last = block.rfind("]")
-    return last if last >= 0 else None
+    return end if end is not None and _balanced(f"{block[end + 1 :]}]") == len(block) - end - 1 else None
+
+
+def _only_one_at_a_line_end(block: str) -> int | None:
+    """Return the one closing bracket that ends a line: brackets inside quotes need not match up."""
+    found = [match.start() for match in _LINE_END.finditer(block)]
+    return found[0] if len(found) == 1 else None
 
 
 def _balanced(block: str) -> int | None:

@@ -34,6 +34,7 @@ from ..core.evidence import (
     call_arguments,
     evidence_id,
     evidence_text,
+    is_plan_text,
     parse_plan,
     plan_fault,
     references,
@@ -123,9 +124,11 @@ def read_plan(state: State, _: Ask, texts: Sequence[str]) -> tuple[tuple[Planned
     """Read a plan, structured or as lines, and see whether it can be carried out."""
     reading = parse.read_form(texts[-1], PlanReply)
     if isinstance(reading, Unreadable):
+        if not is_plan_text(texts[-1]):
+            return reading
         calls, mode = parse_plan(texts[-1]), "lines"
         if isinstance(calls, Unreadable):
-            return calls if "#E" in texts[-1] and "{" not in texts[-1] else reading
+            return calls
     else:
         calls, mode = tuple(_planned(call) for call in reading[0].calls), reading[1]
     if len(calls) > state.options.max_calls:
