@@ -130,7 +130,57 @@ def test_a_repeated_action_is_pointed_out_to_the_model() -> None:
 def test_the_same_action_twice_in_a_turn_is_taken_once() -> None:
     twice = act("Twice.", ("search", {"entity": "A"}), ("search", {"entity": "A"}))
     walked = walk(REACT, "p", in_order(twice, ToolReturned("a"), finish("c")), TOOLS)
-    assert observations(walked) == ["a"]
+    assert len([one for one in walked.performed if isinstance(one.effect, CallTool)]) == 1
+    assert observations(walked) == ["a\n(The same as action 1 of this turn; it was taken once.)"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(("count", {"n": 2}), ("count", {"n": "2"})), (("count", {}), ("Count", {})), (("x", {}), ("x", {}))],
+)
+def test_actions_are_the_same_if_the_same_call_is_made(first: tuple, second: tuple) -> None:
+    options = {"tools": [{"name": "count", "parameters": COUNT}]}
+
+    def answer(replies: list):
+        return lambda one: ToolReturned(1) if isinstance(one.effect, CallTool) else reply(replies.pop(0))
+
+    turns = walk(REACT, "p", answer([act("a", first), act("b", second), finish("x")]), options)
+    assert "You took this very action before, in turn 1" in turns.asks[-1].prompt
+    both = walk(REACT, "p", answer([act("a", first, second), finish("x")]), options)
+    assert both.outcome.document["tool_calls"] <= 1
+    assert "The same as action 1 of this turn" in both.asks[-1].prompt
+
+
+def test_a_line_that_is_no_call_is_observed_beside_those_that_are() -> None:
+    pair = {"name": "pair", "parameters": {"properties": {"a": {}, "b": {}}, "required": ["a", "b"]}}
+    options = {"tools": [*TOOLS["tools"], pair]}
+    text = (
+        "Thought: I take two Actions now.\nAction: search[A]\nAction: pair[a, b]\nAction: search[multi\nline]"
+    )
+    walked = walk(REACT, "p", in_order(text, ToolReturned("1"), ToolReturned("2"), finish("x")), options)
+    assert walked.thoughts[0].text == "I take two Actions now."
+    assert walked.performed[2].effect == CallTool("search", {"entity": "multi\nline"})
+    assert observations(walked) == [
+        "1\nError: pair takes several arguments (a, b): write them as a JSON object\n2"
+    ]
+    assert "\nAction: pair[a, b]\n" in walked.asks[-1].prompt
+
+
+def test_a_turn_of_nothing_but_a_bad_action_is_observed_too() -> None:
+    walked = walk(REACT, "p", in_order("Thought: x\nAction: search", finish("x")), TOOLS)
+    assert observations(walked)[0].startswith("Error: write an action as `Action: tool[input]`")
+
+
+def test_more_actions_than_a_turn_may_have_are_asked_for_again() -> None:
+    many = "\n".join(f"Action: search[{n}]" for n in range(17))
+    walked = walk(REACT, "p", in_order(many, finish("x")), TOOLS)
+    assert "take at most 16 actions in a turn" in walked.asks[1].prompt
+
+
+def test_arguments_that_look_like_a_turn_are_still_arguments() -> None:
+    text = 'Thought: x\nAction: search[{"thought": "hm"}]'
+    walked = walk(REACT, "p", in_order(text, ToolReturned("1"), finish("x")), TOOLS)
+    assert walked.performed[1].effect == CallTool("search", {"entity": '{"thought": "hm"}'})
 
 
 def test_a_model_that_never_ends_is_asked_for_its_answer_at_the_limit() -> None:
@@ -155,6 +205,7 @@ def test_a_question_that_needs_no_tool_is_answered_in_one_call() -> None:
 def test_an_answer_given_beside_actions_waits_for_their_results() -> None:
     hasty = SEARCH | {"answer": "hasty"}
     walked = walk(REACT, "p", in_order(hasty, ToolReturned("x"), finish("considered")), TOOLS)
+    assert "Error: an answer counts only in a turn without actions" in observations(walked)[0]
     assert walked.outcome.answer == "considered"
 
 
@@ -232,7 +283,7 @@ def test_with_no_turn_left_an_answer_proved_wrong_fails_the_run() -> None:
     assert (walked.snapshot.status, walked.outcome.answer, walked.outcome.reason) == (
         "failed",
         None,
-        "max_steps",
+        "verification_failed",
     )
 
 

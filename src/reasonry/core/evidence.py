@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from .parse import Unreadable
-from .toolcard import ToolCard, arguments_for, card_named, no_such_tool, typed
+from .toolcard import ToolCard, arguments_for, balanced, card_named, no_such_tool, typed
 
 MAX_DEPTH = 50
 """How deep the input of a call may be nested."""
@@ -194,20 +194,11 @@ def _input_end(text: str, start: int, end: int) -> int | None:
 
 def _matching(block: str) -> int | None:
     """Return the bracket that closes the block, if all brackets after it match up too."""
-    end = _balanced(block)
-    return end if end is not None and _balanced(f"{block[end + 1 :]}]") == len(block) - end - 1 else None
+    end = balanced(block)
+    return end if end is not None and balanced(f"{block[end + 1 :]}]") == len(block) - end - 1 else None
 
 
 def _only_one_at_a_line_end(block: str) -> int | None:
     """Return the one closing bracket that ends a line: brackets inside quotes need not match up."""
     found = [match.start() for match in _LINE_END.finditer(block)]
     return found[0] if len(found) == 1 else None
-
-
-def _balanced(block: str) -> int | None:
-    depth = 1
-    for index, char in enumerate(block):
-        depth += (char == "[") - (char == "]")
-        if depth == 0:
-            return index
-    return None

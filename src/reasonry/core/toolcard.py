@@ -14,9 +14,11 @@ from msgspec import Meta, Struct
 
 from .parse import Unreadable
 
-_CALL_LINE = re.compile(
-    r"^\s*action(?:\s*\d+)?\s*:\s*([\w.\-]+)\s*[\[(](.*)[\])]\s*$", re.IGNORECASE | re.MULTILINE
-)
+_ACTION = re.compile(r"^[ \t>*_`\-]*action(?:[ \t]*\d+)?[ \t*_`]*:[ \t*_`]*", re.IGNORECASE | re.MULTILINE)
+_CALL = re.compile(r"([\w.\-]+)[ \t]*([\[(])")
+_AROUND = " \t\r`*_.;,"
+_BRACKETS = {"[": "]", "(": ")"}
+_FORM = "write an action as `Action: tool[input]`, one to a line, with nothing after its bracket"
 
 
 class ToolCard(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -37,6 +39,17 @@ class Action(Struct, frozen=True):
     def text(self) -> str:
         """The call in one line; the same for equal calls."""
         return f"{self.tool} {msgspec.json.encode(self.arguments, order='deterministic').decode()}"
+
+
+class Written(Action, frozen=True, omit_defaults=True):
+    """A call as it was written down; one with a fault cannot be made, and its `tool` is the line it was to be in."""
+
+    fault: str = ""
+
+    @property
+    def text(self) -> str:
+        """The call in one line, or the line that was to be one."""
+        return self.tool if self.fault else super().text
 
 
 def cards_text(cards: Sequence[ToolCard]) -> str:
@@ -78,17 +91,70 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
     return {names[0]: text.strip()}
 
 
-def action_lines(cards: Sequence[ToolCard], text: str) -> tuple[tuple[Action, ...], str | None]:
-    """Read actions written as `Action: search[who wrote Emma]` lines; `finish[…]` holds the answer."""
-    actions: list[Action] = []
-    for name, given in _CALL_LINE.findall(text):
-        if name.casefold() == "finish":
-            return tuple(actions), given.strip()
-        card = card_named(cards, name)
-        arguments = arguments_for(card, given) if card else {"input": given}
-        if not isinstance(arguments, Unreadable):
-            actions.append(Action(name, arguments))
-    return tuple(actions), None
+def before_actions(text: str) -> str | None:
+    """Return what stands before the first line that begins an action; None: there is no such line."""
+    first = _ACTION.search(text)
+    return None if first is None else text[: first.start()].strip()
+
+
+def action_lines(cards: Sequence[ToolCard], text: str) -> tuple[tuple[Written, ...], str | None]:
+    """Read actions written as `Action: search[who wrote Emma]`; `finish[…]` holds the answer.
+
+    Every line that begins an action becomes one, with a fault where it cannot be carried out, or the answer.
+    """
+    actions: list[Written] = []
+    answer: str | None = None
+    heads = [*_ACTION.finditer(text)]
+    for head, following in zip(heads, [*heads[1:], None], strict=False):
+        one = _written(cards, text[head.end() : following and following.start()].strip())
+        if isinstance(one, Written):
+            actions.append(one)
+        elif answer is None:
+            answer = one
+        else:
+            actions.append(Written(f"finish[{one}]", fault="there is one answer; this is the second"))
+    return tuple(actions), answer
+
+
+def _written(cards: Sequence[ToolCard], body: str) -> Written | str:
+    """Read what follows `Action:`; a text is the answer."""
+    line = body.partition("\n")[0].strip()[:500] or "(nothing)"
+    call = _CALL.match(body)
+    end = None if call is None else _input_end(body, call.end(), call[2])
+    if call is None or end is None:
+        return Written(line, fault=_FORM)
+    given = body[call.end() : end]
+    if call[1].casefold() == "finish":
+        return given.strip()
+    card = card_named(cards, call[1])
+    arguments = arguments_for(card, given) if card else {"input": given}
+    return (
+        Written(line, fault=arguments.reason)
+        if isinstance(arguments, Unreadable)
+        else Written(call[1], arguments)
+    )
+
+
+def _input_end(text: str, start: int, opener: str) -> int | None:
+    """Where the bracket is that closes an input, of which nothing may follow on its line; None: nowhere."""
+    close = balanced(text[start:], opener)
+    first = start if close is None else start + close + 1
+    rest = text[first:].partition("\n")[0].rstrip(_AROUND)
+    if close is not None and not rest.strip(_AROUND):
+        return first - 1
+    # A bracket too many, or one inside quotes: the line then ends with the bracket that is meant.
+    odd = rest.endswith(_BRACKETS[opener]) and (close is None or balanced(rest, opener) == len(rest) - 1)
+    return first + len(rest) - 1 if odd else None
+
+
+def balanced(text: str, opener: str = "[") -> int | None:
+    """Return where the bracket is closed that was opened just before the text."""
+    closer, depth = _BRACKETS[opener], 1
+    for index, char in enumerate(text):
+        depth += (char == opener) - (char == closer)
+        if depth == 0:
+            return index
+    return None
 
 
 def typed(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:

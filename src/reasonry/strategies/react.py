@@ -33,7 +33,17 @@ from ..core.events import Failed, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.parse import Unreadable
 from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
-from ..core.toolcard import Action, ToolCard, action_lines, card_named, cards_text, no_such_tool, typed
+from ..core.toolcard import (
+    Action,
+    ToolCard,
+    Written,
+    action_lines,
+    before_actions,
+    card_named,
+    cards_text,
+    no_such_tool,
+    typed,
+)
 
 SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
 tools or give the answer. What your actions bring is shown to you before the next turn.
@@ -49,6 +59,9 @@ memory. After an error or an empty result try another way; never repeat an actio
 
 TURN = "\n\nTurn {number}\nThought: {thought}"
 LAST_CALL = '\n\nNo turns are left. Reply with the best answer the observations support: {"answer": "…"}'
+MAX_ACTIONS = 16
+EARLY = "an answer counts only in a turn without actions, when their results are known"
+TWICE = "(The same as action {place} of this turn; it was taken once.)"
 REPEATED = "\n(You took this very action before, in turn {turn}. Take another one, or answer.)"
 
 
@@ -69,7 +82,9 @@ class TurnReply(Struct, frozen=True):
     """A thought with actions, or with the answer."""
 
     thought: Annotated[str, Meta(description="What follows so far, and what to find out next.")]
-    actions: Annotated[tuple[Action, ...], Meta(max_length=16, description="Calls to make now.")] = ()
+    actions: Annotated[
+        tuple[Action, ...], Meta(max_length=MAX_ACTIONS, description="Calls to make now.")
+    ] = ()
     answer: Annotated[Answer | None, Meta(description="The answer alone, once it is settled.")] = None
 
     @property
@@ -78,12 +93,17 @@ class TurnReply(Struct, frozen=True):
         text = "" if self.actions or self.answer is None else str(self.answer).strip()
         return text or None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is neither an action nor an answer."""
+        return not self.actions and self.closing is None
+
 
 class Turn(Struct, frozen=True, omit_defaults=True):
     """One thought, what was done on it, and what that brought."""
 
     thought: str
-    actions: tuple[Action, ...] = ()
+    actions: tuple[Written, ...] = ()
     observations: tuple[str, ...] = ()
 
 
@@ -123,13 +143,15 @@ def ask_turn(state: State) -> tuple[Effect, ...]:
 def read_turn(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnReply, str] | Unreadable:
     """Read a turn: structured, or in the paper's form (`Action: search[x]`, `Action: finish[x]`)."""
     reading = parse.read_form(texts[-1], TurnReply)
-    if isinstance(reading, Unreadable):
+    thought = before_actions(texts[-1])
+    if thought is not None and (isinstance(reading, Unreadable) or reading[0].is_empty):
         actions, answer = action_lines(state.options.tools, texts[-1])
-        thought = texts[-1].partition("Action")[0].strip().removeprefix("Thought:").strip()
-        reading = (TurnReply(thought, actions[:16], answer), "lines") if actions or answer else reading
-    elif not reading[0].actions and reading[0].closing is None:
-        return Unreadable("give at least one action, or the answer")
-    return reading
+        reading = TurnReply(thought.removeprefix("Thought:").strip(), actions, answer), "lines"
+    if isinstance(reading, Unreadable):
+        return reading
+    if len(reading[0].actions) > MAX_ACTIONS:
+        return Unreadable(f"take at most {MAX_ACTIONS} actions in a turn")
+    return Unreadable("give at least one action, or the answer") if reading[0].is_empty else reading
 
 
 def take_turn(to: str) -> Callable[[State, tuple[Any, ...]], Move]:
@@ -139,8 +161,7 @@ def take_turn(to: str) -> Callable[[State, tuple[Any, ...]], Move]:
         if not answers:
             return go(state, to)
         reply: TurnReply = answers[0].value
-        actions = tuple({action.text: action for action in reply.actions}.values())
-        answer = reply.closing
+        actions, answer = _written(reply), reply.closing
         data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
         turns = (*state.turns, Turn(reply.thought, actions))
         state = replace(state, turns=turns, answer=answer, checked=False)
@@ -150,25 +171,28 @@ def take_turn(to: str) -> Callable[[State, tuple[Any, ...]], Move]:
 
 
 def call_tools(state: State) -> tuple[Effect, ...]:
-    """o_t = environment(a_t), for the actions that name a tool."""
-    cards = state.options.tools
+    """o_t = environment(a_t), for the actions that can be taken; equal ones once."""
     actions = () if state.answer is not None else state.turns[-1].actions
-    known = [(card, one) for one in actions if (card := card_named(cards, one.tool))]
-    return tuple(CallTool(card.name, typed(card, one.arguments)) for card, one in known)
+    calls = {_key(state, one): call for one in actions if (call := _call(state, one))}
+    return tuple(calls.values())
 
 
 def observe(state: State, answers: tuple[Any, ...]) -> Move:
     """c_{t+1} = (c_t, â_t, a_t, o_t)."""
     turn, results = state.turns[-1], iter(answers)
-    earlier = {one.text: n for n, past in enumerate(state.turns[:-1], 1) for one in past.actions}
+    earlier = {_key(state, one): n for n, past in enumerate(state.turns[:-1], 1) for one in past.actions}
+    places: dict[str, int] = {}
     observations: list[str] = []
-    for action in turn.actions:
-        if card_named(state.options.tools, action.tool) is None:
-            text = f"Error: {no_such_tool(state.options.tools, action.tool)}"
-        else:
+    for place, action in enumerate(turn.actions, 1):
+        key = _key(state, action)
+        if places.setdefault(key, place) < place:
+            observations.append(TWICE.format(place=places[key]))
+            continue
+        if _call(state, action) is not None:
             text = _observation(next(results), state.options.max_observation_chars)
-        repeated = REPEATED.format(turn=earlier[action.text]) if action.text in earlier else ""
-        observations.append(text + repeated)
+        else:
+            text = f"Error: {action.fault or no_such_tool(state.options.tools, action.tool)}"
+        observations.append(text + (REPEATED.format(turn=earlier[key]) if key in earlier else ""))
     turn = replace(turn, observations=(*turn.observations, *observations))
     state = replace(state, turns=(*state.turns[:-1], turn), tool_calls=state.tool_calls + len(answers))
     return go(state, "observation_reception")
@@ -212,7 +236,7 @@ def formulate(state: State, answers: tuple[Any, ...]) -> Move:
         )
     state = _checked(state, answers[0])
     if state.answer is None:
-        return fail(state, "max_steps", f"no answer within {state.options.max_steps} turns held up")
+        return fail(state, "verification_failed", state.turns[-1].observations[-1])
     return go(state, "final_response")
 
 
@@ -229,6 +253,24 @@ def _question(state: State, kind: str, tail: str = "") -> Ask:
     names = [card.name for card in state.options.tools]
     facts = {"kind": kind, "problem": state.problem, "tools": names, "turn": len(state.turns) + 1}
     return Ask(context(state) + tail, SYSTEM.format(tools=cards_text(state.options.tools)), facts)
+
+
+def _written(reply: TurnReply) -> tuple[Written, ...]:
+    actions = (one if isinstance(one, Written) else Written(one.tool, one.arguments) for one in reply.actions)
+    early = str(reply.answer).strip() if reply.actions and reply.answer is not None else ""
+    return (*actions, Written(f"finish[{early}]", fault=EARLY)) if early else tuple(actions)
+
+
+def _call(state: State, action: Written) -> CallTool | None:
+    """The call an action comes down to; None: there is none."""
+    card = card_named(state.options.tools, action.tool)
+    return CallTool(card.name, typed(card, action.arguments)) if card and not action.fault else None
+
+
+def _key(state: State, action: Written) -> str:
+    """Return what is the same for actions that come down to the same call."""
+    call = _call(state, action)
+    return action.text if call is None else Action(call.tool, call.arguments).text
 
 
 def _observation(result: ToolReturned | Failed, limit: int) -> str:
