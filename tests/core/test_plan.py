@@ -21,6 +21,7 @@ from reasonry.core.plan import (
     plan_data,
     plan_faults,
     thought_faults,
+    vanished,
 )
 
 
@@ -105,10 +106,19 @@ def test_a_thought_begins_with_the_evaluation_of_the_one_before(thinking: str) -
     assert list(thought_faults(thinking, WELL, True, first=False)) == []
 
 
-@pytest.mark.parametrize("thinking", ["Now I add.", "x" * 1000 + " evaluation of thought 1: correct"])
+@pytest.mark.parametrize("evaluation", ["Bewertung: richtig.", "正确", "ok"])
+def test_an_evaluation_in_its_field_may_be_in_any_language(evaluation: str) -> None:
+    assert list(thought_faults("Ich rechne.", WELL, True, first=False, evaluation=evaluation)) == []
+
+
+@pytest.mark.parametrize(
+    "thinking",
+    ["Now I add.", "Let me evaluate 3x at x = 2.", "x" * 1000 + " evaluation of thought 1: correct"],
+)
 def test_a_thought_without_the_evaluation_is_refused(thinking: str) -> None:
-    (fault,) = thought_faults(thinking, WELL, True, first=False)
-    assert fault.startswith("current_thinking must begin with an evaluation of the previous thought")
+    for evaluation in (None, "", "  "):
+        (fault,) = thought_faults(thinking, WELL, True, first=False, evaluation=evaluation)
+        assert fault.startswith("the evaluation of the previous thought is missing")
 
 
 def test_an_empty_thought_is_refused() -> None:
@@ -128,6 +138,53 @@ def test_the_thinking_ends_only_with_the_conclusion() -> None:
 
 def test_the_last_thought_there_is_room_for_may_end_with_steps_left_open() -> None:
     assert list(thought_faults("Evaluation: fine.", WELL, False, first=False, last=True)) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Conclusion", "**Conclusion**", "4. conclusion: sum up", "Final Conclusion", "Draw the conclusions"],
+)
+def test_the_last_step_is_the_conclusion_by_its_name(name: str) -> None:
+    assert conclusion((step("Add"), step(name))) is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["Inconclusive tests: draw no conclusions", "Check the conclusion drawn in step 2", "Concluded"]
+)
+def test_a_step_that_only_mentions_a_conclusion_is_none(name: str) -> None:
+    assert conclusion((step("Add"), step(name))) is None
+
+
+ADD, CHECK = step("Add", DONE, "42"), step("Check the sum", VERIFICATION_NEEDED, mark="carry?")
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        (ADD, CHECK, END),
+        (CHECK, END),
+        (ADD, step("check  the SUM.", DONE, "42"), END),
+        (ADD, step("More"), CHECK, END),
+        (step("All", PENDING, None, ADD, CHECK), END),
+        (ADD, step("Compare the sum with an estimate"), END),
+        (ADD, step("Check the sum", PENDING, None, step("tens"), step("ones")), END),
+    ],
+)
+def test_a_step_may_move_be_broken_up_or_be_reworded_in_its_place(after: tuple[PlanStep, ...]) -> None:
+    assert list(vanished((ADD, CHECK, END), after)) == []
+
+
+@pytest.mark.parametrize(
+    "after", [(END,), (ADD, END), (ADD, ENDED), (ADD, step("Final conclusion")), (step("x"),)]
+)
+def test_an_open_step_that_is_gone_is_named(after: tuple[PlanStep, ...]) -> None:
+    assert [number for number, _ in vanished((ADD, CHECK, END), after)] == ["2"]
+    (fault,) = (
+        one
+        for one in thought_faults("w", after, True, first=True, before=(ADD, CHECK, END))
+        if "were open" in one
+    )
+    assert fault.startswith('these steps were open and are gone: 2 ("Check the sum");')
 
 
 def test_only_the_conclusion_is_left_when_everything_before_it_is_done() -> None:
@@ -170,6 +227,17 @@ def test_no_plan_makes_the_checks_stumble(plan, thinking: str, needed: bool, fir
     assert len([line for line in format_plan(plan).split("\n- ") if line]) >= bool(plan)
     read = msgspec.convert(json.loads(json.dumps(plan_data(plan))), tuple[PlanStep, ...])
     assert plan_data(read) == plan_data(plan)
+
+
+@given(st.lists(STEPS, max_size=4).map(tuple), st.data())
+def test_leaving_out_an_open_step_is_always_noticed_and_leaving_out_none_never(plan, data) -> None:
+    assert list(vanished(plan, plan)) == []
+    named = tuple(
+        msgspec.structs.replace(one, description=f"Step {n}", sub_steps=None) for n, one in enumerate(plan)
+    )
+    kept = data.draw(st.lists(st.sampled_from(named), unique_by=id)) if named else []
+    gone = [one for one in named if not one.is_done and one not in kept]
+    assert [one for _, one in vanished(named, tuple(kept))] == gone
 
 
 @given(st.lists(STEPS, min_size=1, max_size=4).map(tuple))

@@ -74,7 +74,29 @@ def test_each_question_shows_all_thoughts_and_plans_before_it() -> None:
 BROKEN = {
     "the previous thought is not evaluated": (
         thought("42 * 2 = 84.", plan("Done", "Done", "Pending")),
-        "must begin with an evaluation of the previous thought",
+        "the evaluation of the previous thought is missing",
+    ),
+    "the word is there, the evaluation is not": (
+        thought("Let me evaluate 42 * 2: 84.", plan("Done", "Done", "Pending")),
+        "the evaluation of the previous thought is missing",
+    ),
+    "the evaluation is blank": (
+        {"evaluation": " ", **thought("42 * 2 = 84.", plan("Done", "Done", "Pending"))},
+        "the evaluation of the previous thought is missing",
+    ),
+    "an open step is gone": (
+        thought(OK + "It is 84.", plan("Done", "Done", "Done")[2:], False),
+        'these steps were open and are gone: 2 ("Double")',
+    ),
+    "the last step only mentions conclusions": (
+        thought(
+            OK,
+            [
+                *plan("Done", "Done", "Pending")[:2],
+                {"description": "Inconclusive tests", "status": "Pending"},
+            ],
+        ),
+        'must end with a step called "Conclusion"',
     ),
     "the run ends with steps left open": (
         thought(OK + "It is 84.", plan("Done", "Pending", "Pending"), False),
@@ -116,6 +138,20 @@ def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[s
     assert len(walked.outcome.document["evolution"]) == 3
 
 
+def test_a_run_in_another_language_keeps_the_rules_with_the_field() -> None:
+    judged = [{"evaluation": "Bewertung von Gedanke 1: richtig.", **thought("84.", SECOND["planning"])}]
+    judged += [{"evaluation": "Stimmt.", **thought("Es sind 84.", THIRD["planning"], False)}]
+    walked = walk(PLANNED_THINKING, "Was ist (17 + 25) * 2?", in_order(FIRST, *judged))
+    assert (walked.snapshot.status, walked.outcome.answer) == ("done", "Es sind 84.")
+    assert [one.get("evaluation") for one in walked.outcome.document["evolution"]] == [
+        None,
+        "Bewertung von Gedanke 1: richtig.",
+        "Stimmt.",
+    ]
+    assert walked.thoughts[1].text.startswith("Evaluation: Bewertung von Gedanke 1: richtig.\n84.")
+    assert "Thought 2\nEvaluation: Bewertung von Gedanke 1: richtig.\n84." in walked.asks[2].prompt
+
+
 def test_a_model_that_keeps_breaking_a_rule_fails_the_run_and_says_which() -> None:
     bad = BROKEN["the run ends with steps left open"][0]
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, bad, bad, bad))
@@ -128,14 +164,15 @@ def test_a_complex_step_is_broken_up_and_an_error_found_later_reopens_it() -> No
         {"description": "Units", "status": "Done", "result": "12"},
         {"description": "Tens", "status": "Pending"},
     ]
-    marked = plan("Verification Needed", "Pending", "Pending", mark="The carry was lost.")
+    added = {"description": "Tens", "status": "Done", "result": "30"}
+    marked = plan("Verification Needed", "Pending", "Pending", mark="The carry was lost.", sub_steps=sub)
     walked = walk(
         PLANNED_THINKING,
         PROBLEM,
         in_order(
             thought("Add in two parts.", plan("Pending", "Pending", "Pending", sub_steps=sub)),
             thought("Evaluation of thought 1: major error, the carry was lost.", marked),
-            thought(OK + "42 after all.", plan("Done", "Pending", "Pending")),
+            thought(OK + "42 after all.", plan("Done", "Pending", "Pending", sub_steps=[sub[0], added])),
             SECOND,
             THIRD,
         ),

@@ -3,7 +3,8 @@
 Rule 1: a status is one of three; a step that is done says what came of it, one that needs verification says why.
 Rule 2: a step with sub-steps is done only when all of them are.
 Rule 3: the last step is the conclusion; it is executed last, and executing it ends the thinking, nothing else does.
-Rule 4: every thought but the first begins by evaluating the one before.
+Rule 4: every thought but the first evaluates the one before.
+Rule 5: no step that is open vanishes: it may move, be broken up, or be reworded in its place.
 
 A rule that is broken is a sentence that can be put to whoever broke it.
 """
@@ -11,6 +12,7 @@ A rule that is broken is a sentence that can be put to whoever broke it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final
 
@@ -24,10 +26,17 @@ STATUSES: Final = (PENDING, DONE, VERIFICATION_NEEDED)
 MAX_STEPS: Final = 500
 """Steps of a plan, sub-steps included."""
 
-_CONCLUSION = re.compile(r"\bconclu(?:sion|de)", re.IGNORECASE)
-_EVALUATION = re.compile(r"\b(?:re-?)?evaluat(?:e|ed|ing|ion)\b", re.IGNORECASE)
+_CONCLUSION = re.compile(
+    r"[\W\d_]*(?:(?:step|final|the|a|overall|draw|state|write|formulate|give|reach)[\W\d_]+)*conclu(?:sions?|de)\b",
+    re.IGNORECASE,
+)
+_EVALUATION = re.compile(
+    r"\b(?:re-?)?evaluat(?:e|ed|ing|ion)(?:\s+(?:of|the|my|our|previous|last|prior|preceding|earlier))*\s+thoughts?\b"
+    r"|^\W*evaluation\s*\W{0,3}:",
+    re.IGNORECASE | re.MULTILINE,
+)
 _OPENING = 400
-"""Characters at the beginning of a thought in which the evaluation has to begin."""
+"""Characters at the beginning of a thought in which an evaluation without a field of its own has to begin."""
 
 
 class PlanStep(Struct, frozen=True, omit_defaults=True):
@@ -60,7 +69,7 @@ def numbered(plan: Sequence[PlanStep], prefix: str = "") -> Iterator[tuple[str, 
 
 def conclusion(plan: Sequence[PlanStep]) -> PlanStep | None:
     """Return the conclusion step: the last one, if it is called that."""
-    return plan[-1] if plan and _CONCLUSION.search(plan[-1].description) else None
+    return plan[-1] if plan and _CONCLUSION.match(plan[-1].description) else None
 
 
 def only_conclusion_left(plan: Sequence[PlanStep]) -> bool:
@@ -108,19 +117,57 @@ def _step_faults(number: str, step: PlanStep, *, is_conclusion: bool) -> Iterato
             yield f"{name} is Done, but its sub-steps {', '.join(left)} are not"
 
 
+def vanished(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[tuple[str, PlanStep]]:
+    """Yield the steps that were open and are gone, with the numbers they had.
+
+    A step is still there if one of its name is, anywhere, or if a new one stands in its place. Steps that are done
+    may go, and so may a conclusion: a plan without one is at fault by itself.
+    """
+    steps, ends = dict(numbered(after)), (conclusion(before), conclusion(after))
+    there = Counter(_name(step) for step in steps.values())
+    known = {_name(step) for _, step in numbered(before)}
+    for number, step in numbered(before):
+        if step.is_done or step is ends[0]:
+            continue
+        there[_name(step)] -= 1
+        instead = steps.get(number)
+        is_reworded = instead is not None and instead is not ends[1] and _name(instead) not in known
+        if there[_name(step)] < 0 and not is_reworded:
+            yield number, step
+
+
+def _name(step: PlanStep) -> str:
+    """What a step is told by: its words, whatever their case and what stands between them."""
+    return " ".join(re.findall(r"\w+", step.description.casefold())) or step.description.strip()
+
+
 def thought_faults(
-    thinking: str, plan: Sequence[PlanStep], next_needed: bool, *, first: bool, last: bool = False
+    thinking: str,
+    plan: Sequence[PlanStep],
+    next_needed: bool,
+    *,
+    first: bool,
+    last: bool = False,
+    evaluation: str | None = None,
+    before: Sequence[PlanStep] = (),
 ) -> Iterator[str]:
     """Yield the rules a thought breaks.
 
     Args:
         first: Whether there is no thought before it to evaluate.
         last: Whether no thought can follow it; it may then end with steps left open.
+        evaluation: What it says of the thought before; may stand at the beginning of the thinking instead, in English.
+        before: The plan as it stood.
     """
     if not thinking.strip():
         yield "current_thinking is empty"
-    elif not first and not _EVALUATION.search(thinking.lstrip()[:_OPENING]):
-        yield 'current_thinking must begin with an evaluation of the previous thought ("Evaluation of thought …: …")'
+    if not first and not (evaluation or "").strip() and not _EVALUATION.search(thinking.lstrip()[:_OPENING]):
+        yield "the evaluation of the previous thought is missing: say in `evaluation` whether it holds, and why"
+    gone = [f'{number} ("{step.description[:60]}")' for number, step in vanished(before, plan)]
+    if gone:
+        names = ", ".join(gone[:10]) + (f" and {len(gone) - 10} more" if len(gone) > 10 else "")
+        yield f"""these steps were open and are gone: {names}; keep each of them by its name, or mark it Done with a \
+result that says why it is not needed"""
     faults = list(plan_faults(plan))
     yield from faults
     end = conclusion(plan)

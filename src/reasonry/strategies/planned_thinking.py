@@ -43,18 +43,19 @@ from ..core.plan import (
 from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
 
 SYSTEM = f"""You solve a problem in thoughts, along a plan that you keep. In each thought you do three things.
-1. Evaluate the thought before ("Evaluation of thought 3: correct | minor issues | major error, because …"). Put \
-errors right first, in the plan too: a result in doubt becomes "{VERIFICATION_NEEDED}". The first thought sets the \
-plan up instead.
+1. Evaluate the thought before, in `evaluation`: correct, minor issues, or a major error, and why. Put errors right \
+first, in the plan too: a result in doubt becomes "{VERIFICATION_NEEDED}". The first thought sets the plan up instead.
 2. Execute the first step that is not done. Where it turns out complex, break it up into sub_steps and execute the \
 first of them.
 3. Give the whole plan as it stands now. Statuses: "{PENDING}"; "{DONE}", with a short result; \
-"{VERIFICATION_NEEDED}", with a mark that says why. A step with sub_steps is {DONE} only when all of them are.
+"{VERIFICATION_NEEDED}", with a mark that says why. A step with sub_steps is {DONE} only when all of them are. No \
+open step may be left out.
 The last step of the plan is called "Conclusion". Execute it when all other steps are {DONE}: write the solution \
 into current_thinking, mark it {DONE}, and only then set next_thought_needed to false.
 Reply with one JSON object and nothing else:
-{{"current_thinking": "evaluation, then the work", "planning": [{{"description": "…", "status": "…", "result": "…" or \
-null, "mark": "…" or null, "sub_steps": [the same, nested] or null}}], "next_thought_needed": true or false}}"""
+{{"evaluation": "…", or null in thought 1, "current_thinking": "the work of this thought", "planning": \
+[{{"description": "…", "status": "…", "result": "…" or null, "mark": "…" or null, "sub_steps": [the same, nested] or \
+null}}], "next_thought_needed": true or false}}"""
 
 BEGIN = "Now think thought 1: set up the plan and execute its first step."
 THINK = "Now think thought {number}: evaluate thought {before} first, then execute the next step."
@@ -73,16 +74,24 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     verify: Annotated[bool, Meta(description="Have the run's verifier look at the solution.")] = False
 
 
-class PlannedThought(Struct, frozen=True):
+class PlannedThought(Struct, frozen=True, kw_only=True):
     """A thought, and the plan as it stands after it."""
 
-    current_thinking: Annotated[
-        str, Meta(description="Evaluation of the thought before, then this one's work.")
-    ]
+    evaluation: Annotated[
+        str | None,
+        Meta(description="Whether the thought before holds, and why; from the second thought on."),
+    ] = None
+    current_thinking: Annotated[str, Meta(description="The work of this thought.")]
     planning: Annotated[
         tuple[PlanStep, ...], Meta(min_length=1, description="The whole plan, conclusion last.")
     ]
     next_thought_needed: Annotated[bool, Meta(description="False only when the conclusion is executed.")]
+
+    @property
+    def text(self) -> str:
+        """The evaluation, and the work."""
+        evaluation = (self.evaluation or "").strip()
+        return f"Evaluation: {evaluation}\n{self.current_thinking}" if evaluation else self.current_thinking
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -145,6 +154,8 @@ def read_thought(state: State, _: Ask, texts: Sequence[str]) -> tuple[PlannedTho
         thought.next_thought_needed,
         first=not state.thoughts,
         last=state.room <= 1,
+        evaluation=thought.evaluation,
+        before=state.plan,
     )
     broken = "; ".join(faults)
     return Unreadable(broken) if broken else reading
@@ -182,6 +193,7 @@ def outcome(state: State) -> Outcome:
         "evolution": [
             {
                 "thought_number": number,
+                **({"evaluation": one.evaluation} if one.evaluation else {}),
                 "current_thinking": one.current_thinking,
                 "planning": plan_data(one.planning),
                 "next_thought_needed": one.next_thought_needed,
@@ -219,14 +231,14 @@ def _appended(state: State, reply: Reply) -> tuple[State, Thought]:
     if not thought.next_thought_needed or state.room <= 0:
         state = replace(state, closing=propose(state.closing, thought.current_thinking))
     data = {"planning": plan_data(thought.planning), "next_thought_needed": thought.next_thought_needed}
-    return state, Thought(f"{thought.current_thinking}\n\nPlan:\n{format_plan(thought.planning)}", data=data)
+    return state, Thought(f"{thought.text}\n\nPlan:\n{format_plan(thought.planning)}", data=data)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
     number = len(state.thoughts) + 1
     task = LAST if state.room <= 1 else task
     lines = [
-        f"Thought {place}\n{one.current_thinking}\nPlan after it:\n{format_plan(one.planning)}"
+        f"Thought {place}\n{one.text}\nPlan after it:\n{format_plan(one.planning)}"
         for place, one in enumerate(state.thoughts, 1)
     ]
     task = task.format(number=number, before=number - 1)
@@ -254,7 +266,8 @@ _PLANNING = {
 
 _WORKED_OFF = {"description": "Add 17 and 25", "status": DONE, "result": "42"}
 _EXAMPLE = {
-    "current_thinking": "Evaluation of the thought before: correct, 17 + 25 is 42. The sum is 42.",
+    "evaluation": "Correct: 17 + 25 is 42.",
+    "current_thinking": "The sum is 42.",
     "planning": [_WORKED_OFF, {"description": "Conclusion", "status": DONE, "result": "42"}],
     "next_thought_needed": False,
 }
