@@ -6,8 +6,12 @@ The one place where an error's code meets what a surface makes of it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from ..core.plan import PlanStep, format_plan, numbered
 from ..errors import ReasonryError
 from ..runtime.result import Result
 
@@ -87,6 +91,23 @@ def clipped(text: str, width: int) -> str:
     """Return the text on one line, inert, at most `width` characters long."""
     line = inert(" ".join(text.split()))
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+
+
+def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
+    """Return a thought on one line, and its plan, if it has one, as an indented list under it, a line a step.
+
+    All lines are inert and at most `width` characters long.
+    """
+    try:
+        plan = msgspec.convert(data.get("planning") or (), tuple[PlanStep, ...])
+    except (msgspec.ValidationError, RecursionError):
+        plan = ()
+    lines = [clipped(text.removesuffix(f"\n\nPlan:\n{format_plan(plan)}"), width)]
+    for number, step in numbered(plan):
+        indent = "  " * min(number.count(".") + 1, width // 4)
+        line = format_plan([msgspec.structs.replace(step, sub_steps=None)])
+        lines.append(indent + clipped(line, width - len(indent)))
+    return lines
 
 
 def spend(document: dict[str, Any]) -> str:

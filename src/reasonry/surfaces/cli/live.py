@@ -106,9 +106,15 @@ def _colour(score: float | None) -> str:
 
 def _thoughts(run: Folded, width: int) -> RenderableType:
     lines = [Text(present.clipped(run.begun.problem, width - 2), style="bold")]
-    for thought in run.thoughts[-MAX_ROWS // 2 :]:
+    shown = run.thoughts[-MAX_ROWS // 2 :]
+    plan: list[str] = []
+    for thought in shown:
         branch = f" ({thought.branch})" if thought.branch else ""
         line = Text(f"  {thought.stage}{branch}  ", style="cyan")
         room = max(width - len(line) - 1, 10)
-        lines.append(line.append(present.clipped(thought.text, room), style="default"))
+        first, *steps = present.thought_lines(thought.text, thought.data, room)
+        lines.append(line.append(first, style="default"))
+        plan = steps or plan
+    # The plan as it stands is enough here; `runs show` has the one of each thought.
+    lines += [Text(f"  {step}") for step in plan[: MAX_ROWS // 2]]
     return Group(*lines)

@@ -94,7 +94,10 @@ def _print_trace(trace: dict[str, Any]) -> None:
     for thought in trace["thoughts"]:
         branch = f" ({thought['branch']})" if thought.get("branch") else ""
         score = f" [{thought['score']:.2f}]" if thought.get("score") is not None else ""
-        print_line(f"  {thought['stage']}{branch}{score}: {present.clipped(thought['text'], 160)}")
+        first, *plan = present.thought_lines(thought["text"], thought.get("data", {}), 160)
+        print_line(f"  {thought['stage']}{branch}{score}: {first}")
+        for line in plan:
+            print_line(f"  {line}")
     print_line(f"answer: {trace['answer']}")
 
 

@@ -16,7 +16,7 @@ from .watch import Watch
 
 
 class Lines(Watch):
-    """One plain line for each thing that happens."""
+    """One plain line for each thing that happens, and one for each step of a plan."""
 
     def began(self, run_id: str, run: Folded) -> None:
         """See `Observer`."""
@@ -33,7 +33,10 @@ class Lines(Watch):
         super().stepped(run, step)
         for thought in step.thoughts:
             score = "" if thought.score is None else f" [{thought.score:.2f}]"
-            print_note(f"{thought.stage}{score}: {present.clipped(thought.text, 160)}")
+            first, *plan = present.thought_lines(thought.text, thought.data, 160)
+            print_note(f"{thought.stage}{score}: {first}")
+            for line in plan:
+                print_note(line)
 
 
 @contextmanager

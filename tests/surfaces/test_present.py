@@ -1,0 +1,119 @@
+"""How thoughts are shown in a shell."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonry.core.plan import STATUSES, PlanStep, format_plan, plan_data
+from reasonry.surfaces.present import thought_lines
+
+SUB = (PlanStep("tens", "Done", "30"), PlanStep("ones", "Verification Needed", mark="carry?"))
+PLAN = (PlanStep("Add", "Pending", sub_steps=SUB), PlanStep("Conclusion", "Pending"))
+SHOWN = [
+    "  - [Pending] Add",
+    "    - [Done] tens: 30",
+    "    - [Verification Needed] ones (carry?)",
+    "  - [Pending] Conclusion",
+]
+
+
+def thinking(plan: tuple[PlanStep, ...], text: str = "Set up.") -> tuple[str, dict[str, Any]]:
+    return f"{text}\n\nPlan:\n{format_plan(plan)}", {"planning": plan_data(plan)}
+
+
+def test_a_thought_with_a_plan_is_an_indented_list() -> None:
+    assert thought_lines(*thinking(PLAN), 160) == ["Set up.", *SHOWN]
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"planning": None}, {"planning": 7}, {"planning": [{"step": 1}]}, {"other": 1}]
+)
+def test_a_thought_without_a_plan_is_one_line(data: dict[str, Any]) -> None:
+    assert thought_lines("Two\nlines, \x1b[31mred", data, 160) == ["Two lines, \\u001b[31mred"]
+
+
+steps = st.builds(PlanStep, st.text(min_size=1), st.sampled_from(STATUSES), st.none() | st.text())
+nested = st.recursive(
+    steps,
+    lambda inner: st.builds(
+        PlanStep, st.text(min_size=1), st.just("Pending"), sub_steps=st.lists(inner, max_size=3).map(tuple)
+    ),
+    max_leaves=10,
+)
+
+
+@given(st.lists(nested, max_size=4).map(tuple), st.integers(20, 200))
+def test_every_step_has_a_line_of_its_own_that_does_nothing_to_a_terminal(plan, width: int) -> None:
+    def count(some) -> int:
+        return sum(1 + count(one.sub_steps or ()) for one in some)
+
+    lines = thought_lines(*thinking(plan), width)
+    assert len(lines) == 1 + count(plan)
+    assert all(len(line) <= width and line.isprintable() for line in lines if line.isascii())
+    assert all(not set(line) & set("\n\r\x1b\u202e") for line in lines)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    done = [{**step, "status": "Done", "result": "42"} for step in plan_data(PLAN)]
+    done[0]["sub_steps"] = [{**step, "status": "Done", "result": "12"} for step in plan_data(SUB)]
+    replies = [
+        {"current_thinking": "Set up.", "planning": plan_data(PLAN), "next_thought_needed": True},
+        {
+            "evaluation": "Right.",
+            "current_thinking": "It is 42.",
+            "planning": done,
+            "next_thought_needed": False,
+        },
+    ]
+    path = tmp_path / "plan.jsonl"
+    path.write_text("".join(json.dumps({"stage": "think", "reply": one}) + "\n" for one in replies), "utf-8")
+    return f"scripted:{path}"
+
+
+def test_solve_and_runs_show_print_the_plan_of_each_thought(tmp_path: Path, script: str) -> None:
+    def shell(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "reasonry", *arguments, "--store", str(tmp_path / "runs.db")]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    solved = shell("solve", "17 + 25?", "--strategy", "planned_thinking", "--model", script)
+    assert "\n".join(["think: Set up.", *SHOWN, "think: Evaluation: Right. It is 42."]) in solved.stderr
+    run_id = json.loads(shell("runs", "list", "--json").stdout)["runs"][0]["run_id"]
+    shown = shell("runs", "show", run_id)
+    assert "\n".join(["  think: Set up.", *(f"  {line}" for line in SHOWN)]) in shown.stdout
+    recorded = json.loads(shell("runs", "show", run_id, "--json").stdout)["thoughts"][0]
+    assert recorded["text"].endswith(format_plan(PLAN))
+
+
+def test_the_live_view_shows_the_plan_as_it_stands(script: str) -> None:
+    from rich.console import Console
+
+    from reasonry.core.events import Answered
+    from reasonry.core.machine import advance, begin
+    from reasonry.strategies.planned_thinking import PLANNED_THINKING
+    from reasonry.surfaces.cli import live
+
+    reply = json.loads(Path(script.removeprefix("scripted:")).read_text("utf-8").splitlines()[0])["reply"]
+    step = begin(PLANNED_THINKING, "17 + 25?")
+    thoughts = advance(PLANNED_THINKING, step.snapshot, "e1", Answered(json.dumps(reply))).thoughts
+
+    class Run:
+        begun = type("Begun", (), {"problem": "17 + 25?"})
+
+    Run.thoughts = thoughts
+    out = Console(file=io.StringIO(), width=60)
+    out.print(live._thoughts(Run, 60))
+    assert [line.rstrip() for line in out.file.getvalue().splitlines()] == [
+        "17 + 25?",
+        "  think  Set up.",
+        *(f"  {line}" for line in SHOWN),
+    ]
