@@ -17,7 +17,8 @@ from reasonry.core.budget import Usage
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.describe import describe
 from reasonry.core.diagram import diagram
-from reasonry.core.machine import advance, begin
+from reasonry.core.events import Failed
+from reasonry.core.machine import Snapshot, advance, begin, wanted
 from reasonry.core.parse import Unreadable, read_form
 from reasonry.core.strategy import Strategy
 from reasonry.core.toolcard import ToolCard
@@ -189,6 +190,38 @@ def test_a_limit_at_any_point_ends_the_run_with_the_best_so_far(
         assert ended.outcome is not None
         assert ended.outcome.reason == "max_calls"
         assert ended.status == ("failed" if ended.outcome.answer is None else "done")
+
+
+@each_driven
+@few
+@given(seeds, seeds)
+def test_a_stop_counts_what_came_in_as_if_the_rest_had_failed(
+    strategy: Strategy[Any, Any], seed: int, order: int
+) -> None:
+    """A stop never yields less than what its answered questions support, and takes nothing from a later resume."""
+    chosen, shuffled = options(strategy, seed), random.Random(order)
+    played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, chosen, pick=shuffled.randrange)
+    for snapshot in played.snapshots[:-1]:
+        ended = stop(strategy, snapshot, STRATEGIES)
+        assert ended.outcome is not None
+        json.dumps(msgspec.to_builtins(ended.outcome))
+        assert ended.state == snapshot.state
+        without = strategy.outcome(snapshot.state).answer
+        assert without is None or ended.outcome.answer is not None
+        if any(one.settled for one in snapshot.pending):
+            rest_failed = _rest_failed(strategy, snapshot)
+            counted = rest_failed.outcome or stop(strategy, rest_failed, STRATEGIES).outcome
+            assert counted is not None
+            assert counted.answer is None or ended.outcome.answer is not None
+
+
+def _rest_failed(strategy: Strategy[Any, Any], snapshot: Snapshot) -> Snapshot:
+    """Return where a run stands once everything its stage still waits for has failed."""
+    first = snapshot.pending[0].id
+    while snapshot.status == "active" and snapshot.pending and snapshot.pending[0].id == first:
+        waiting, down = wanted(snapshot)[0], Failed("provider_error", "down")
+        snapshot = advance(strategy, snapshot, waiting.id, down, strategies=STRATEGIES).snapshot
+    return snapshot
 
 
 def test_usage_adds_up() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -16,10 +17,12 @@ from reasonry.app import App, Team
 from reasonry.core.budget import Budget, Usage
 from reasonry.errors import ModelError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
+from reasonry.runtime.coach import Coach
 from reasonry.runtime.engine import Engine
 from reasonry.runtime.policy import Performers, Policy
 from reasonry.runtime.result import Result
 from reasonry.stores.memory import MemoryStore
+from reasonry.strategies.self_consistency import SELF_CONSISTENCY
 from reasonry.testing import ModelServer, ServerProcess
 
 from .answering import order
@@ -280,3 +283,33 @@ async def test_a_failed_call_is_no_measure_of_what_the_next_ones_cost() -> None:
     run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=30), Budget(tokens=20)))
     result = await engines.drive(run_id, Performers(model))
     assert (model.calls, result.usage.calls, result.usage.tokens) == (2, 2, 30)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("calls", "stop"), [(1, "beta"), (4, "beta"), (9, "exact"), (19, "full")])
+@pytest.mark.parametrize("coached", [False, True])
+async def test_every_sample_that_was_paid_for_votes_at_a_limit_and_none_twice_afterwards(
+    calls: int, stop: str, coached: bool
+) -> None:
+    voting, seven = SELF_CONSISTENCY, lambda _: '{"answer": "7"}'
+    engines = Engine(MemoryStore(), {voting.name: voting})
+    wanted = order(voting, msgspec.convert({"stop": stop}, voting.options), Budget(calls=calls))
+    run_id = await engines.accept(wanted)
+    if coached:
+        nobody, model = Performers(CountingModel()), "caller"
+        shown = await Coach(engines).answer(run_id, (), nobody)
+        while shown["status"] == "active":
+            answer = {"id": shown["questions"][0]["id"], "answer": {"answer": "7"}}
+            shown = await Coach(engines).answer(run_id, [answer], nobody)
+        document = shown["result"]
+    else:
+        model = CountingModel(reply=seven)
+        document = (await engines.drive(run_id, Performers(model))).document()
+    assert (document["answer"], document["termination"]["reason"]) == ("7", "max_calls")
+    assert (document["samples_used"], document["votes"]) == (calls, [{"answer": "7", "count": calls}])
+    with_more = CountingModel(reply=seven)
+    after = (await engines.resume(run_id, Performers(with_more), budget=Budget())).document()
+    alone = await engines.accept(order(voting, msgspec.convert({"stop": stop}, voting.options)))
+    never_stopped = (await engines.drive(alone, Performers(CountingModel(reply=seven)))).document()
+    assert after["votes"] == never_stopped["votes"]
+    assert calls + with_more.calls == after["samples_used"]

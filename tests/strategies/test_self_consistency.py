@@ -8,10 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reasonry.core.effects import Ask, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import Pending, advance, begin
+from reasonry.core.strategy import Outcome
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options, State, draw
 
@@ -196,6 +199,50 @@ def test_a_run_that_is_stopped_gives_the_leader_so_far() -> None:
     assert step.snapshot.status == "done"
     assert step.snapshot.outcome is not None
     assert (step.snapshot.outcome.answer, step.snapshot.outcome.reason) == ("A", "max_calls")
+
+
+@given(st.lists(st.sampled_from("AB"), min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_a_stop_in_the_open_window_counts_every_answer_that_has_come_in(
+    answers: list[str], order: random.Random
+) -> None:
+    step = begin(SELF_CONSISTENCY, "p", Options(samples=13, stop="full"))
+    came = sorted(order.sample(range(len(step.effects)), len(answers)))
+    given_ = [(step.effects[place], answer) for place, answer in zip(came, answers, strict=True)]
+    for one, answer in order.sample(given_, len(given_)):
+        step = advance(SELF_CONSISTENCY, step.snapshot, one.id, reply(sample(answer)))
+    waiting = step.snapshot
+    for reason in ("max_calls", "cancelled"):
+        ended = advance(SELF_CONSISTENCY, waiting, None, Stopped(reason)).snapshot
+        assert ended.outcome is not None
+        assert ended.state == waiting.state
+        leader = max(
+            "AB", key=lambda one: (answers.count(one), -answers.index(one) if one in answers else -99)
+        )
+        assert ended.outcome.answer == (leader if reason == "max_calls" else None)
+        document = ended.outcome.document
+        assert (document["samples_used"], document["samples_failed"]) == (len(answers), 0)
+        assert sum(vote["count"] for vote in document["votes"]) == len(answers)
+
+
+def test_a_path_that_is_cut_off_has_no_vote_but_its_best_is_given_where_there_is_none() -> None:
+    options = Options(over="self_consistency", over_options={"samples": 3}, samples=2)
+    step = begin(SELF_CONSISTENCY, "p", options, strategies=STRATEGIES)
+
+    def stopped() -> Outcome:
+        ended = advance(SELF_CONSISTENCY, step.snapshot, None, Stopped("max_calls"), strategies=STRATEGIES)
+        assert ended.snapshot.outcome is not None
+        return ended.snapshot.outcome
+
+    assert stopped().answer is None
+    for effect_id, answer, best, used in [
+        ("e1/e1", "A", "A", 0),
+        ("e2/e1", "B", "A", 0),
+        ("e2/e2", "B", "A", 0),
+        ("e2/e3", "B", "B", 1),
+    ]:
+        event = reply(sample(answer))
+        step = advance(SELF_CONSISTENCY, step.snapshot, effect_id, event, strategies=STRATEGIES)
+        assert (stopped().answer, stopped().document["samples_used"]) == (best, used)
 
 
 def test_an_empty_answer_is_asked_again() -> None:

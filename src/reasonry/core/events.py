@@ -12,6 +12,9 @@ from msgspec import Struct
 
 from .budget import NOTHING, Usage
 
+STOPPED = "stopped"
+"""Code of the `Failed` a stage gets for what had not come in when the run was stopped."""
+
 
 class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
     """Someone answered an `Ask`."""
@@ -79,7 +82,10 @@ class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
 
 
 class Finished(Struct, frozen=True, tag="finished", omit_defaults=True):
-    """A strategy run inside this one has ended. Made by the machine, never journaled."""
+    """A strategy run inside this one has ended. Made by the machine, never journaled.
+
+    It is `cancelled` where the stop of the whole run cut it off; `answer` is then its best so far.
+    """
 
     answer: str | None
     status: Literal["done", "failed", "cancelled"]

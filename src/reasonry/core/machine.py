@@ -11,6 +11,9 @@ Rule 2: ids are counted, never drawn: `e4` is the fourth effect, `e4.2` its seco
 Rule 3: a reply that cannot be read is asked for again, with the reason, up to `Ask.retries` times; then the answer is
         a `Failed` with code `output_invalid`. Unread text never passes for a value.
 Rule 4: a `Failed` that the stage does not hear ends the run, when the stage's other answers are in.
+Rule 5: a stop loses nothing that came in. A stage that hears failures folds the answers that are there, the others as
+        `Failed` with code `stopped`, and the best so far is that of the state it makes. The state itself stays, so that
+        the run can go on as if it had never been stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +29,18 @@ from ..errors import ConflictError, InvalidStrategyError, UsageError
 from . import parse
 from .budget import NOTHING
 from .effects import Ask, CallTool, Effect, RunStrategy, Verify
-from .events import Answered, Delivered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
+from .events import (
+    STOPPED,
+    Answered,
+    Delivered,
+    Event,
+    Failed,
+    Finished,
+    Reply,
+    Stopped,
+    ToolReturned,
+    Verified,
+)
 from .options import read_options
 from .parse import Unreadable
 from .snapshot import Pending, Snapshot, Status, Step, wanted
@@ -257,7 +271,7 @@ class _Walk:
         """End the run from outside: at a limit with the best so far as the answer, on cancelling without one."""
         cancelled = event.reason == "cancelled"
         rounds = max((_round(one) for one in self.now.pending if one.settled or one.replies), default=0)
-        outcome = replace(self.strategy.outcome(self.now.state), reason=event.reason, detail=event.detail)
+        outcome = replace(self._best_so_far(event), reason=event.reason, detail=event.detail)
         status: Status = "cancelled" if cancelled else "failed" if outcome.answer is None else "done"
         self.now = replace(
             self.now,
@@ -268,6 +282,26 @@ class _Walk:
             at_ms=max(self.now.at_ms, event.at_ms),
         )
         return self._step()
+
+    def _best_so_far(self, event: Stopped) -> Outcome:
+        plain = self.strategy.outcome(self.now.state)
+        stage = self.strategy.by_name[self.now.stage]
+        if not stage.hears_failures or all(
+            one.settled is None and one.child is None for one in self.now.pending
+        ):
+            return plain
+        answers = tuple(self._so_far(stage, one, event) for one in self.now.pending)
+        counted = self.strategy.outcome(self._fold(stage, answers).state)
+        return plain if counted.answer is None and plain.answer is not None else counted
+
+    def _so_far(self, stage: Stage[Any], one: Pending, event: Stopped) -> Delivered:
+        if one.settled is not None:
+            return _delivered(stage, self.now.state, one)
+        if one.child is None:
+            return Failed(STOPPED, event.detail or event.reason, at_ms=event.at_ms)
+        child = _Walk(self.strategies[one.child.strategy], one.child, self.strategies)
+        best = child._best_so_far(event)
+        return Finished(best.answer, "cancelled", event.reason, event.detail, best.document, event.at_ms)
 
     def _step(self) -> Step:
         return Step(self.now, tuple(self.effects), tuple(self.edges), tuple(self.thoughts), self.read)

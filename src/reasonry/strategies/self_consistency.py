@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from ..core.answer import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, Effect, RunStrategy
-from ..core.events import Failed, Finished
+from ..core.events import STOPPED, Failed, Finished
 from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
 from ..core.vote import Vote, confidence, is_settled, tally, tidy
 
@@ -86,6 +86,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     """What the verifier said of each different answer: False where it is proved wrong."""
     proved: str | None = None
     """The answer proved right."""
+    unfinished: str | None = None
+    """The best so far of a path that was cut off; it has no vote."""
 
     @property
     def votes(self) -> tuple[Vote, ...]:
@@ -149,8 +151,16 @@ def collect(state: State, answers: tuple[Any, ...]) -> Move:
     )
 
 
+def _was_cut(one: Any) -> bool:
+    return (isinstance(one, Failed) and one.code == STOPPED) or (
+        isinstance(one, Finished) and one.status == "cancelled"
+    )
+
+
 def _drawn(state: State, answers: tuple[Any, ...]) -> tuple[State, tuple[Thought, ...]]:
     texts, failures, thoughts = list(state.answers), list(state.failures), list[Thought]()
+    cut = [one for one in answers if _was_cut(one)]
+    answers = tuple(one for one in answers if not _was_cut(one))
     for number, one in enumerate(answers, state.drawn + 1):
         if isinstance(one, Failed):
             failures.append(one.message)
@@ -164,8 +174,9 @@ def _drawn(state: State, answers: tuple[Any, ...]) -> tuple[State, tuple[Thought
             continue
         texts.append(answer)
         thoughts.append(Thought(reasoning or answer, branch=f"path-{number}", data={"answer": answer}))
-    drawn = state.drawn + len(answers)
-    return replace(state, drawn=drawn, answers=tuple(texts), failures=tuple(failures)), tuple(thoughts)
+    best = next((one.answer for one in cut if isinstance(one, Finished) and one.answer is not None), None)
+    state = replace(state, drawn=state.drawn + len(answers), unfinished=best)
+    return replace(state, answers=tuple(texts), failures=tuple(failures)), tuple(thoughts)
 
 
 def _ruled(state: State, verdicts: tuple[Any, ...]) -> State:
@@ -190,7 +201,7 @@ def select(state: State, _: tuple[Any, ...]) -> Move:
 def outcome(state: State) -> Outcome:
     """Return the answer most paths have arrived at so far, and the votes."""
     votes = state.votes
-    answer = state.proved or (tidy(votes[0].answer) if votes else None)
+    answer = state.proved or (tidy(votes[0].answer) if votes else state.unfinished)
     saved = state.options.samples - state.drawn if state.is_over else 0
     document = {
         "votes": [{"answer": tidy(vote.answer), "count": vote.count} for vote in votes],

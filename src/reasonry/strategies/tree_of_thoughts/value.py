@@ -109,19 +109,22 @@ def _valued(one: Node, scores: Sequence[float] | None, *, guess: bool) -> Node:
 def _take_verdicts(state: State, answers: Answers) -> Move:
     state = noted(state, "verification", answers)
     failed = next((answer for answer in answers if isinstance(answer, Failed)), None)
-    if failed is not None:
-        return fail(state, "error", failed.message, failed.code)
-    verdicts: list[tuple[Node, Verified]] = list(zip(state.fresh, answers, strict=True))
+    verdicts = [
+        (one, Verified("unknown") if isinstance(it, Failed) else it)
+        for one, it in zip(state.fresh, answers, strict=True)
+    ]
     fresh = tuple(
         replace(one, refuted=True, score=0.0) if it.verdict == "wrong" else one for one, it in verdicts
     )
-    state = replace(state, fresh=fresh, checked=True)
+    state = replace(state, fresh=fresh, checked=failed is None)
     for one, it in verdicts:
         if it.verdict == "right":
             solved = [replace(each, score=1.0) if each.id == one.id else each for each in fresh]
             closed = "closed" if it.answer is not None else ""
             state = replace(state, reason="verified", winner=one.id, answer=it.answer, settled=closed)
             return _end_of_round(state, solved)
+    if failed is not None:
+        return fail(state, "error", failed.message, failed.code)
     return stay(state) if any(not one.refuted for one in fresh) else _end_of_round(state, fresh)
 
 
