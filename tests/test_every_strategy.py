@@ -12,13 +12,15 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reasonry.core.budget import Usage
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.describe import describe
 from reasonry.core.diagram import diagram
-from reasonry.core.events import Failed
-from reasonry.core.machine import Snapshot, advance, begin, wanted
+from reasonry.core.effects import Verify
+from reasonry.core.events import Event, Failed, Verified
+from reasonry.core.machine import Pending, Snapshot, advance, begin, wanted
 from reasonry.core.parse import Unreadable, read_form
 from reasonry.core.strategy import Strategy
 from reasonry.core.toolcard import ToolCard
@@ -222,6 +224,35 @@ def _rest_failed(strategy: Strategy[Any, Any], snapshot: Snapshot) -> Snapshot:
         waiting, down = wanted(snapshot)[0], Failed("provider_error", "down")
         snapshot = advance(strategy, snapshot, waiting.id, down, strategies=STRATEGIES).snapshot
     return snapshot
+
+
+class Judged(World):
+    """A world whose verifier says the same of everything that claims to be the answer."""
+
+    verdict: Any = "unknown"
+
+    def answer(self, one: Pending) -> Event:
+        if isinstance(one.effect, Verify):
+            return Verified(self.verdict if one.effect.final else "unknown")
+        return super().answer(one)
+
+
+@each_driven
+@few
+@given(seeds, st.sampled_from(["right", "wrong", "unknown"]))
+def test_a_verifier_closes_the_answer_of_every_strategy(
+    strategy: Strategy[Any, Any], seed: int, verdict: str
+) -> None:
+    usual = world(strategy, seed, 0.0)
+    judged = Judged(usual.seed, usual.hostility, usual.examples)
+    judged.verdict = verdict
+    played = play(strategy, judged, STRATEGIES, replace(options(strategy, seed), verify=True))
+    looked_at = any(isinstance(event, Verified) for _, event in played.events)
+    assert played.snapshot.outcome is not None
+    if verdict == "wrong":
+        assert played.snapshot.outcome.answer is None
+    else:
+        assert looked_at or played.snapshot.outcome.answer is None
 
 
 def test_usage_adds_up() -> None:

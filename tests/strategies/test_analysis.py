@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.core.effects import Ask, CallTool
-from reasonry.core.events import Answered, Failed
+from reasonry.core.effects import Ask, CallTool, Verify
+from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import advance, begin, wanted
 from reasonry.core.options import read_options
 from reasonry.core.toolcard import ToolCard
@@ -800,3 +800,60 @@ def test_a_reply_that_was_cut_off_is_asked_for_again() -> None:
     cut = Answered('{"quality": "ACCEPTED", "reason": "so', truncated=True)
     walked = analyse({"quality_evaluation": [cut]})
     assert "cut off" in asked(walked, "quality_evaluation")[1].prompt
+
+
+# -- with a verifier
+
+
+def judged(*verdicts: Verified, script: Any = None, **options: Any):
+    desk, waiting, claims = Desk(script or {}), list(verdicts), list[Verify]()
+
+    def answer(one: Any):
+        if not isinstance(one.effect, Verify):
+            return desk.answer(one)
+        claims.append(one.effect)
+        return waiting.pop(0)
+
+    return walk(ANALYSIS, QUERY, answer, {"candidate_plans": 1, "verify": True, **options}), claims
+
+
+def test_an_answer_proved_wrong_is_asked_for_again_with_the_reason_and_one_proved_right_is_given() -> None:
+    again = USUAL["synthesis"] | {"final_answer": "JavaScript."}
+    walked, claims = judged(
+        Verified("wrong", "too slow"), Verified("right"), script={"synthesis": [USUAL["synthesis"], again]}
+    )
+    assert (walked.snapshot.status, walked.outcome.answer) == ("done", "JavaScript.")
+    assert walked.outcome.reason == "quality_sufficient"
+    assert [(one.path[-1], one.final) for one in claims] == [("Python.", True), ("JavaScript.", True)]
+    assert "too slow" in asked(walked, "synthesis")[1].prompt
+    document = walked.outcome.document
+    assert document["verification"] == "proved"
+    assert document["objections"] == ["The answer 'Python.' was checked and is wrong. too slow"]
+
+
+def test_the_focused_value_is_what_is_verified_where_one_is_wanted() -> None:
+    kind = "choice: Python | JavaScript"
+    values = {"focused_answer": [{"value": "Python"}, {"value": "JavaScript"}]}
+    walked, claims = judged(Verified("wrong"), Verified("unknown"), script=values, focused_answer_type=kind)
+    assert [one.path[-1] for one in claims] == ["Python", "JavaScript"]
+    assert walked.outcome.answer == "JavaScript"
+    assert walked.outcome.document["verification"] == "open"
+
+
+@pytest.mark.parametrize("focus", ["none", "choice: Python | JavaScript"])
+def test_an_analysis_whose_every_answer_is_proved_wrong_has_failed(focus: str) -> None:
+    walked, claims = judged(*[Verified("wrong", "no")] * 3, max_repairs=2, focused_answer_type=focus)
+    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "verification_failed")
+    assert (walked.outcome.answer, len(claims)) == (None, 3)
+
+
+def test_no_further_answer_is_asked_for_when_the_cost_limit_leaves_no_room() -> None:
+    desk = Desk({}, usd=0.1)
+
+    def answer(one: Any):
+        return Verified("wrong", "no") if isinstance(one.effect, Verify) else desk.answer(one)
+
+    given = {"candidate_plans": 1, "verify": True, "max_repairs": 20, "cost_limit": 1.5}
+    walked = walk(ANALYSIS, QUERY, answer, given)
+    assert walked.outcome.reason == "verification_failed"
+    assert len(walked.asks) * 0.1 <= 1.5

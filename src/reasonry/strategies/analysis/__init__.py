@@ -20,7 +20,8 @@ focused answer may also be a `choice: A | B | …`, as the seed's own example ne
 asks; `concurrent_tasks` runs those side by side that wait for no other. Without a usable plan the run fails, or is
 closed with what earlier iterations brought; with nothing accepted it fails; a task whose resource fails is left after
 its retries. At the cost limit, what was accepted is brought together with what was kept back for that. Every way to
-the end leads through the decision, which is not asked when it is settled already.
+the end leads through the decision, which is not asked when it is settled already. A verifier looks at the answer, which
+is the focused value where one is wanted; one that it proves wrong is asked for again, with the reason.
 """
 
 from __future__ import annotations

@@ -8,11 +8,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...core import parse
+from ...core.answer import claim
+from ...core.closing import propose, ruled
 from ...core.effects import Ask, Effect
-from ...core.events import Failed
+from ...core.events import Failed, Verified
 from ...core.evidence import evidence_text
 from ...core.parse import Unreadable
-from ...core.strategy import Move, Outcome, Thought, fail, go
+from ...core.strategy import Move, Outcome, Thought, fail, go, stay
 from .forms import DecisionReply, FocusReply, SynthesisReply, texts
 from .planning import plans_due
 from .prompts import CAPTION_FIELD, DECIDE, FOCUS, NOTHING_ACCEPTED, SYNTHESIZE
@@ -107,13 +109,15 @@ def decision_text(reply: DecisionReply, number: int) -> str:
 
 
 def ask_synthesis(state: State) -> tuple[Effect, ...]:
-    """Ask for all that was found in one piece, unless nothing is left to pay for it."""
+    """Ask for all that was found in one piece, unless nothing is left to pay for it; then have it looked at."""
+    if state.synthesis is not None:
+        return _claim(state, str(state.synthesis.answer))
     if is_broke(state):
         return ()
     task = SYNTHESIZE.format(
         none="" if state.accepted else NOTHING_ACCEPTED, field=CAPTION_FIELD if state.options.image else ""
     )
-    return (question(state, "synthesis", task, kept=1),)
+    return (question(state, "synthesis", _after_objections(state, task), kept=1),)
 
 
 def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[SynthesisReply, str] | Unreadable:
@@ -126,6 +130,8 @@ def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[Synthe
 
 def synthesize(state: State, answers: tuple[Any, ...]) -> Move:
     """Take the synthesis; at the cost limit the accepted results stand in for one that is not to be had."""
+    if state.synthesis is not None:
+        return _ruled(state, answers[0], replace(state, synthesis=None), kept=1)
     state = paid(state, answers)
     failure = next((one for one in answers if isinstance(one, Failed)), None)
     reply: SynthesisReply | None = answers[0].value if answers and failure is None else None
@@ -141,7 +147,7 @@ def synthesize(state: State, answers: tuple[Any, ...]) -> Move:
     thought = Thought(
         str(reply.answer), data={"final_answer": answer, "key_findings": list(texts(reply.key_findings))}
     )
-    return go(state, "focused_answer" if state.focus else "final_response", thought)
+    return go(state, "focused_answer", thought) if state.focus else _given(state, answer, thought)
 
 
 def collected(state: State) -> str | None:
@@ -153,10 +159,13 @@ def collected(state: State) -> str | None:
 
 
 def ask_focus(state: State) -> tuple[Effect, ...]:
-    """Ask for the one value."""
+    """Ask for the one value; then have it looked at."""
+    if state.focused is not None:
+        return _claim(state, str(state.synthesis.answer) if state.synthesis else "")
     if state.focus is None or state.synthesis is None or is_broke(state):
         return ()
     task = FOCUS.format(answer=state.synthesis.final_answer, rule=state.focus.rule)
+    task = _after_objections(state, task)
     facts = {"type": state.focus.kind, "words": list(state.focus.words)}
     return (question(state, "focus", task, kept=2, form=state.focus.form, facts=facts),)
 
@@ -172,6 +181,8 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
 
 def focus(state: State, answers: tuple[Any, ...]) -> Move:
     """Take the value; without one the run has failed."""
+    if state.focused is not None:
+        return _ruled(state, answers[0], replace(state, focused=None), kept=2)
     if not answers:
         return fail(state, "focused_answer_failed", COST_LIMIT)
     state = paid(state, answers)
@@ -179,7 +190,35 @@ def focus(state: State, answers: tuple[Any, ...]) -> Move:
         detail = f"no focused answer was to be had: {answers[0].message}"
         return fail(state, "focused_answer_failed", detail, answers[0].code)
     value: str | int | float = answers[0].value
-    return go(replace(state, focused=value), "final_response", Thought(str(value), data={"value": value}))
+    return _given(replace(state, focused=value), str(value), Thought(str(value), data={"value": value}))
+
+
+# -- what the verifier says of the answer
+
+
+def _given(state: State, answer: str, thought: Thought) -> Move:
+    state = replace(state, closing=propose(state.closing, answer))
+    return stay(state, thought) if state.options.verify else go(state, "final_response", thought)
+
+
+def _claim(state: State, reasoning: str) -> tuple[Effect, ...]:
+    return (claim(state.problem, (reasoning,), state.closing.answer or ""),)
+
+
+def _ruled(state: State, verdict: Verified | Failed, without: State, kept: int) -> Move:
+    """Apply the verdict; an answer proved wrong is asked for again, as long as repairs and the cost limit allow."""
+    closing = ruled(state.closing, verdict)
+    if closing.answer is not None:
+        return go(replace(state, closing=closing), "final_response")
+    objection = closing.objections[-1]
+    state, thought = replace(without, closing=closing), Thought(objection, data={"correct": False})
+    if len(closing.objections) > state.options.max_repairs or room(state) + kept < 1:
+        return replace(fail(state, "verification_failed", objection), thoughts=(thought,))
+    return stay(state, thought)
+
+
+def _after_objections(state: State, task: str) -> str:
+    return "\n\n".join([*state.closing.objections, task])
 
 
 # -- the result
@@ -190,7 +229,7 @@ def outcome(state: State) -> Outcome:
     if state.focus is not None:
         answer = None if state.focused is None else str(state.focused)
     else:
-        answer = collected(state) if state.synthesis is None else str(state.synthesis.final_answer)
+        answer = collected(state) if state.synthesis is None else state.closing.answer
     reason, detail = state.ended or ("success", "")
     return Outcome(answer, reason, detail, document(state))
 
@@ -216,6 +255,7 @@ def document(state: State) -> dict[str, Any]:
         "title": None if made is None else made.title,
         "headline": None if made is None else made.headline,
         "image_caption": made.image_caption if made is not None and state.options.image else None,
+        **state.closing.document,
         "diagnostics": {"dropped_plans": [why for one in state.iterations for why in one.dropped]},
     }
 

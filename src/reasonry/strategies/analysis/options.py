@@ -70,6 +70,13 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Annotated[float, Meta(ge=0, le=2)] | None,
         Meta(description="Of all questions; none: the model's own."),
     ] = None
+    verify: Annotated[
+        bool,
+        Meta(description="Have the run's verifier look at the answer: the focused value if there is one."),
+    ] = False
+    max_repairs: Annotated[
+        int, Meta(ge=0, le=20, description="Further answers after one that the verifier proved wrong.")
+    ] = 1
     tools: Annotated[
         tuple[ToolCard, ...], Meta(description="What tasks may use besides the built-in resources.")
     ] = ()

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.closing import Closing
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.toolcard import ToolCard, cards_text
@@ -73,6 +74,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     """Why there will be no further work: (reason, detail)."""
     synthesis: SynthesisReply | None = None
     focused: str | int | float | None = None
+    closing: Closing = Closing()
+    """The answer on its way to being given."""
     fault: str = ""
     """Why the first reply of a run with a cost limit could not be used."""
     spent_usd: float = 0.0
