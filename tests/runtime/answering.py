@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -107,15 +108,26 @@ async def after_crash(store: MemoryStore, run_id: str, lines: list[Line]) -> Eng
     return found
 
 
-async def coach_on(engine: Engine, run_id: str, world: World, most: int | None = None) -> dict[str, Any]:
-    """Answer a run's questions as its caller, at most so many, one batch after the other."""
+async def coach_on(
+    engine: Engine,
+    run_id: str,
+    world: World,
+    most: int | None = None,
+    pick: Callable[[list[Any]], list[Any]] = lambda asked: asked,
+) -> dict[str, Any]:
+    """Answer a run's questions as its caller, at most so many, one batch after the other.
+
+    Args:
+        pick: Of the questions handed out, those that are answered next, in this order.
+    """
     who, model = crew_of(world), WorldModel(world)
     shown = await Coach(engine).take_over(run_id, who)
     given = 0
     while shown["status"] == "active" and (most is None or given < most):
         _, run, _ = await engine.read(run_id)
         asks = {one.id: one for one in run.wanted}
-        questions = shown["questions"] if most is None else shown["questions"][: most - given]
+        questions = pick(shown["questions"])
+        questions = questions if most is None else questions[: most - given]
         replies = [model.say(one["id"], one["stage"], asks[one["id"]].effect) for one in questions]
         answers = [{"id": one["id"], "answer": said.text} for one, said in zip(questions, replies, strict=True)
                    if isinstance(said, Answered)]  # fmt: skip

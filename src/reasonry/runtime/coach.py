@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ from ..core.machine import Pending
 from ..errors import ConflictError, ModelError, TooLargeError, UsageError
 from .engine import Engine, Order
 from .journal import Folded
+from .limits import handed_out, questions
 from .policy import Performers
 from .ports import OnText, Question
 from .result import result_of
@@ -101,7 +102,7 @@ def document(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:
         "sessionId": session_id,
         "status": snapshot.status,
         "strategy": snapshot.strategy,
-        "questions": [_question(one) for one in run.wanted if isinstance(one.effect, Ask)],
+        "questions": [_question(one) for one in handed_out(run)],
         "progress": {
             "stage": snapshot.stage,
             "answered": sum(isinstance(one.event, Answered) for one in run.events),
@@ -147,19 +148,22 @@ def _events(run: Folded, given: Sequence[tuple[str, str]]) -> list[tuple[str, Ev
         return []
     if run.snapshot.status != "active":
         raise ConflictError(f"the run has ended ({run.snapshot.status}); it takes no more answers")
-    asked = {one.id for one in run.wanted if isinstance(one.effect, Ask)}
+    asked = {one.id: number for number, one in enumerate(handed_out(run))}
     at_ms = max(run.snapshot.at_ms, time.time_ns() // 1_000_000 - run.begun.created_at_ms)
     events: list[tuple[str, Event]] = []
     for effect_id, text in given:
-        if effect_id not in asked:
-            raise ConflictError(_why_not(run, effect_id, asked), effect=effect_id, choices=sorted(asked))
-        asked.discard(effect_id)
+        if effect_id not in asked or effect_id in {one for one, _ in events}:
+            raise ConflictError(_why_not(run, effect_id, asked), effect=effect_id, choices=list(asked))
         events.append((effect_id, Answered(text, at_ms)))
-    return events
+    return sorted(events, key=lambda one: asked[one[0]])
 
 
-def _why_not(run: Folded, effect_id: str, asked: set[str]) -> str:
-    waiting = ", ".join(sorted(asked)) or "none"
+def _why_not(run: Folded, effect_id: str, asked: Collection[str]) -> str:
+    waiting = ", ".join(asked) or "none"
+    if effect_id in asked:
+        return f"question {effect_id} is answered twice in one call; one answer each"
+    if effect_id in (one.id for one in questions(run)):
+        return f"question {effect_id} is not handed out, for the budget does not cover it; questions waiting: {waiting}"
     if effect_id in run.asked:
         return f"question {effect_id} has been answered already; questions waiting: {waiting}"
     return f"the run has no question {effect_id[:60]!r}; questions waiting: {waiting}"

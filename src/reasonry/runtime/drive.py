@@ -20,6 +20,7 @@ from . import journal
 from .calls import Calls
 from .guard import BudgetExhausted, BudgetGuard
 from .journal import Chain, Entry, Folded, Sent, Took
+from .limits import limit_reached
 from .observe import Observer
 from .perform import Performing
 from .policy import Performers, Policy
@@ -112,8 +113,11 @@ class Drive:
         if seconds is not None and seconds <= 0:
             raise TimeoutError
         refusal = self.guard.ledger.reserve(Usage())
-        if isinstance(refusal, Refusal):
-            await self._stop(refusal.reason, refusal.detail)
+        reached = limit_reached(self.run)
+        if reached is None and isinstance(refusal, Refusal):
+            reached = refusal.reason, refusal.detail
+        if reached is not None:
+            await self._stop(*reached)
 
     def _launch(self, effects: Iterable[Pending]) -> None:
         for one in effects:
@@ -207,17 +211,10 @@ class Drive:
         return entries
 
     def _limit_reached(self) -> tuple[str, str] | None:
-        budget, refusal = self.run.budget, self.limit.refusal if self.limit else None
+        refusal = self.limit.refusal if self.limit else None
         if refusal is not None and not self.tasks:
             return refusal.reason, refusal.detail
-        if budget.thoughts is not None and len(self.run.thoughts) >= budget.thoughts:
-            return "max_thoughts", f"the limit of {budget.thoughts} thoughts is reached"
-        progress = self.run.strategy.progress
-        if budget.nodes is not None and progress is not None:
-            nodes = progress(self.run.snapshot.state).get("nodes", 0)
-            if nodes >= budget.nodes:
-                return "max_nodes", f"the limit of {budget.nodes} nodes is reached"
-        return None
+        return limit_reached(self.run)
 
     def _seconds_left(self) -> float | None:
         seconds = self.run.budget.seconds

@@ -25,6 +25,7 @@ from . import journal
 from .drive import Drive
 from .ids import new_id
 from .journal import Begun, Crew, Folded, Resumed, Took
+from .limits import limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
 from .ports import RunRow, SessionRow, Store
@@ -201,9 +202,7 @@ class Engine:
             ConflictError: An answer is not waited for, or somebody drives the run. None of the answers is taken.
         """
         async with self._driving(run_id) as (row, run, chain):
-            entries = [Took(effect_id, event) for effect_id, event in answer(run)]
-            for entry in entries:
-                run.apply(entry)
+            entries = _folded_in(run, answer(run))
             if entries:
                 lines = chain.lines([*entries, *journal.closing(run)])
                 row = journal.row_after(row, run, _now_ms())
@@ -280,6 +279,17 @@ class Engine:
         await self.store.run(run_id)
         async with self.store.drive(run_id):
             yield await self.read(run_id)
+
+
+def _folded_in(run: Folded, answers: Sequence[tuple[str, Event]]) -> list[Took]:
+    """Fold answers in one by one, up to a limit: what comes after it is not taken, as if it had come later."""
+    taken: list[Took] = []
+    for effect_id, event in answers:
+        if limit_reached(run):
+            break
+        taken.append(Took(effect_id, event))
+        run.apply(taken[-1])
+    return taken
 
 
 def _now_ms() -> int:

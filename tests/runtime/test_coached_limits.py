@@ -1,0 +1,134 @@
+"""A coached run keeps the limits of a driven one, in whatever way its answers come in."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reasonry.core.budget import Budget
+from reasonry.core.events import Answered, Event
+from reasonry.core.machine import Pending
+from reasonry.core.options import read_options
+from reasonry.core.strategy import Strategy
+from reasonry.errors import ConflictError
+from reasonry.runtime.coach import Coach
+from reasonry.runtime.engine import Engine
+from reasonry.runtime.policy import Policy
+from reasonry.stores.memory import MemoryStore
+from reasonry.strategies import STRATEGIES
+
+from ..playing import World
+from ..test_every_strategy import each_driven, options, world
+from .answering import coach_on, crew_of, engine, order, record
+from .playing import LOOP
+
+pytestmark = pytest.mark.anyio
+
+Pick = Callable[[list[Any]], list[Any]]
+"""Of the questions handed out, those answered in the next call, in this order."""
+
+NOBODY = crew_of(World(0))
+
+DELIVERIES: dict[str, Pick] = {
+    "one by one": lambda asked: asked[:1],
+    "all at once": lambda asked: asked,
+    "all at once, the last first": lambda asked: asked[::-1],
+    "two by two": lambda asked: asked[:2],
+}
+LIMITS = [Budget(**{name: most}) for name in ("calls", "thoughts", "nodes") for most in (1, 2, 4, 7)]
+
+
+class Mumbling(World):
+    """Replies that cannot be read now and then, and no other faults."""
+
+    def answer(self, one: Pending) -> Event:
+        rng = random.Random(f"{self.seed} mumbles {one.id}")
+        event = World(self.seed, 0.0, self.examples).answer(one)
+        mumbles = isinstance(event, Answered) and rng.random() < self.hostility
+        return Answered("{{{[", event.at_ms) if mumbles else event
+
+
+async def driven(strategy: Strategy[Any, Any], chosen: Any, answers: World, budget: Budget) -> dict[str, Any]:
+    """Drive a run whose answers arrive one after the other."""
+    engines = Engine(MemoryStore(), STRATEGIES, Policy(max_concurrency=1))
+    run_id = await engines.accept(order(strategy, chosen, budget))
+    await engines.drive(run_id, crew_of(answers, free=True))
+    return await record(engines, run_id)
+
+
+async def coached(
+    strategy: Strategy[Any, Any], chosen: Any, answers: World, budget: Budget, pick: Pick
+) -> dict[str, Any]:
+    engines = engine()
+    run_id = await engines.accept(order(strategy, chosen, budget))
+    shown = await coach_on(engines, run_id, answers, pick=pick)
+    assert shown["questions"] == []
+    return await record(engines, run_id)
+
+
+@pytest.mark.slow
+@each_driven
+@pytest.mark.parametrize("delivery", DELIVERIES)
+async def test_with_the_same_answers_and_the_same_budget_a_coached_run_ends_as_a_driven_one(
+    strategy: Strategy[Any, Any], delivery: str
+) -> None:
+    for seed in range(2):
+        chosen = options(strategy, seed)
+        answers = Mumbling(seed, 0.2 * seed, world(strategy, seed, 0.0).examples)
+        for budget in LIMITS:
+            expected = await driven(strategy, chosen, answers, budget)
+            assert await coached(strategy, chosen, answers, budget, DELIVERIES[delivery]) == expected
+
+
+async def test_only_as_many_questions_are_handed_out_as_the_calls_cover() -> None:
+    coach = Coach(Engine(MemoryStore(), {"loop": LOOP}))
+    shown = await coach.start(order(LOOP, LOOP.options(steps=2, width=3), Budget(calls=4)), NOBODY)
+    assert [one["id"] for one in shown["questions"]] == ["e1", "e2", "e3"]
+    answers = [{"id": one["id"], "answer": "x"} for one in shown["questions"]]
+    shown = await coach.answer(shown["runId"], answers, NOBODY)
+    assert [one["id"] for one in shown["questions"]] == ["e4"]
+    for not_handed_out in (["e5"], ["e4", "e5"]):
+        answers = [{"id": one, "answer": "x"} for one in not_handed_out]
+        with pytest.raises(ConflictError, match=r"e5 is not handed out.*questions waiting: e4"):
+            await coach.answer(shown["runId"], answers, NOBODY)
+    assert await coach.status(shown["runId"]) == shown
+    shown = await coach.answer(shown["runId"], [{"id": "e4", "answer": "x"}], NOBODY)
+    assert (shown["status"], shown["questions"]) == ("done", [])
+    assert (shown["result"]["termination"]["reason"], shown["result"]["usage"]["calls"]) == ("max_calls", 4)
+
+
+async def test_a_question_handed_out_stays_so_when_another_is_asked_again() -> None:
+    strategy = STRATEGIES["self_consistency"]
+    coach = Coach(engine())
+    shown = await coach.start(order(strategy, strategy.options(), Budget(calls=3)), NOBODY)
+    first, *others = [one["id"] for one in shown["questions"]]
+    shown = await coach.answer(shown["runId"], [{"id": first, "answer": "mumble"}], NOBODY)
+    assert [one["id"] for one in shown["questions"]] == others
+
+
+async def test_answers_beyond_a_limit_on_thoughts_are_not_taken() -> None:
+    strategy = STRATEGIES["self_consistency"]
+    read, coach = read_options(strategy, {"over": "scratchpad"}), Coach(engine())
+    shown = await coach.start(order(strategy, read, Budget(thoughts=2)), NOBODY)
+    begun = {"stateVariables": {"a": 1}}
+    answers = [{"id": one["id"], "answer": begun} for one in reversed(shown["questions"])]
+    shown = await coach.answer(shown["runId"], answers, NOBODY)
+    assert shown["result"]["termination"]["reason"] == "max_thoughts"
+    assert (shown["progress"]["thoughts"], shown["progress"]["answered"]) == (2, 2)
+
+
+async def test_limits_hold_alike_for_runs_inside_a_run() -> None:
+    strategy = STRATEGIES["self_consistency"]
+    chosen = read_options(strategy, {"over": "scratchpad", "samples": 4})
+    answers = world(STRATEGIES["scratchpad"], 1, 0.0)
+    for budget in LIMITS:
+        ends: list[dict[str, Any]] = []
+        for pick in DELIVERIES.values():
+            ends.append(await coached(strategy, chosen, answers, budget, pick))
+        # What a limit on thoughts cuts off in a driven run depends on how fast each answer comes.
+        if budget.calls:
+            ends.append(await driven(strategy, chosen, answers, budget))
+        assert all(end == ends[0] for end in ends)
