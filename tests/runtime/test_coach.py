@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reasonry.core.budget import Budget
 from reasonry.core.options import read_options
 from reasonry.errors import ConflictError, TooLargeError, UsageError
+from reasonry.runtime import engine as engine_module
 from reasonry.runtime.coach import CALLER, MAX_ANSWER_CHARS, Coach
 from reasonry.runtime.engine import Engine, Order
 from reasonry.runtime.journal import Crew
 from reasonry.runtime.policy import Performers
+from reasonry.stores import open_store
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES, resolve
 
@@ -121,3 +126,39 @@ async def test_a_run_is_handed_over_to_a_model_and_back() -> None:
     assert (result.status, model.calls) == ("done", 2)
     replies = [one["reply"] for one in (await coached.engine.trace(run_id))["questions"]]
     assert replies[0] == "mine"
+
+
+@pytest.mark.parametrize("path", ["memory", "runs.db"])
+async def test_answers_given_side_by_side_queue_up(path: str, tmp_path: Path) -> None:
+    store = open_store(path if path == "memory" else str(tmp_path / path))
+    coached = Coach(Engine(store, ALL))
+    shown = await coached.start(order(steps=1, width=9), NOBODY)
+    answers = [[{"id": one["id"], "answer": one["id"]}] for one in reversed(shown["questions"])]
+    told = await asyncio.gather(*(coached.answer(shown["runId"], one, NOBODY) for one in answers))
+    assert sorted(len(one["questions"]) for one in told) == list(range(9))
+    assert (await coached.status(shown["runId"]))["status"] == "done"
+    await store.close()
+
+
+async def test_answers_that_wait_too_long_may_be_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "QUEUE_S", 0.1)
+    coached = coach()
+    shown = await coached.start(order(steps=1), NOBODY)
+    answers = [{"id": "e1", "answer": "x"}]
+    async with coached.engine.store.drive(shown["runId"]):
+        with pytest.raises(ConflictError, match="try again later") as refused:
+            await coached.answer(shown["runId"], answers, NOBODY)
+    assert refused.value.retryable
+    assert (await coached.answer(shown["runId"], answers, NOBODY))["status"] == "done"
+
+
+async def test_answers_to_a_run_that_a_model_drives_are_refused_at_once() -> None:
+    coached = coach()
+    engine = coached.engine
+    run_id = await engine.accept(replace(order(steps=1), crew=Crew("counting")))
+    driving = asyncio.create_task(engine.drive(run_id, Performers(CountingModel(latency_s=0.2))))
+    await asyncio.sleep(0.05)
+    with pytest.raises(ConflictError, match="being driven"):
+        await coached.answer(run_id, [{"id": "e1", "answer": "x"}], NOBODY)
+    assert not driving.done()
+    assert (await driving).status == "done"

@@ -20,14 +20,11 @@ from ..core.events import Answered, Event
 from ..core.machine import Pending
 from ..errors import ConflictError, ModelError, TooLargeError, UsageError
 from .engine import Engine, Order
-from .journal import Folded
+from .journal import CALLER, Folded
 from .limits import handed_out, questions
 from .policy import Performers
 from .ports import OnText, Question
 from .result import result_of
-
-CALLER = "caller"
-"""The crew's model where the caller answers."""
 
 MAX_ANSWER_CHARS = 200_000
 
@@ -56,6 +53,7 @@ class Coach(Struct, frozen=True):
 
         Raises:
             ConflictError: One answers what is not asked (any more). None of them is taken.
+            ConflictError: Somebody drives the run; `retryable` if it was other answers that took too long.
             UsageError: One is no answer at all. None of them is taken.
         """
         given = [_read_answer(one) for one in answers]

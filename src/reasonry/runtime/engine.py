@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +24,7 @@ from ..errors import ConflictError, ReasonryError
 from . import journal
 from .drive import Drive
 from .ids import new_id
-from .journal import Begun, Crew, Folded, Resumed, Took
+from .journal import CALLER, Begun, Crew, Folded, Resumed, Took
 from .limits import limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
@@ -33,6 +33,9 @@ from .result import Result, result_of, trace_of
 
 LET_GO_S: Final = 3
 """How long a cancellation waits for the drive it ends."""
+
+QUEUE_S: Final = 10
+"""How long answers to a coached run wait for others that are being taken."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -276,9 +279,26 @@ class Engine:
 
     @asynccontextmanager
     async def _driving(self, run_id: str) -> AsyncGenerator[tuple[RunRow, Folded, journal.Chain]]:
-        await self.store.run(run_id)
-        async with self.store.drive(run_id):
+        async with AsyncExitStack() as held:
+            await self._take_right(run_id, held)
             yield await self.read(run_id)
+
+    async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
+        """Take the right to drive a run; a coached run is held for moments only, so its callers queue up."""
+        until = time.monotonic() + QUEUE_S
+        while True:
+            coached = (await self.store.run(run_id)).model == CALLER
+            try:
+                return await held.enter_async_context(self.store.drive(run_id))
+            except ConflictError as error:
+                if not coached:
+                    raise
+                if time.monotonic() >= until:
+                    message = (
+                        f"other answers to run {run_id} have been in work for {QUEUE_S} s; try again later"
+                    )
+                    raise ConflictError(message, retryable=True, **error.details) from error
+            await asyncio.sleep(0.02)
 
 
 def _folded_in(run: Folded, answers: Sequence[tuple[str, Event]]) -> list[Took]:

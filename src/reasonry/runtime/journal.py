@@ -33,6 +33,10 @@ SCHEMA = 1
 """Version of the entries below; a store written by a newer one is refused."""
 
 
+CALLER = "caller"
+"""The crew's model where the caller answers the questions."""
+
+
 class Crew(Struct, frozen=True, omit_defaults=True):
     """Who and what a run works with, as a user would write it."""
 
