@@ -208,6 +208,19 @@ def test_interrupted_it_shows_what_is_there_and_exits_130(desk: Desk) -> None:
     assert {one["status"] for one in desk.runs()} == {"done"}
 
 
+def test_interrupted_it_counts_what_was_cut_off_in_flight(desk: Desk) -> None:
+    with ModelServer(reply=adds, latency_ms=400, samples="ignored") as server:
+        process = desk.start(
+            "compare", desk.dataset(SUMS), *ADDING, "--model", server.model, "--parallel", "2"
+        )
+        while server.stats()["requests"] < 12 and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert f"this call took {server.stats()['requests']} calls" in err
+        assert server.stats()["abandoned"] > 0
+
+
 def test_what_failed_because_the_provider_did_is_run_once_more_when_asked_for(desk: Desk) -> None:
     with ModelServer(reply=adds, faults=[{"kind": "unauthorized"}]) as server:
         command = (desk.dataset(SUMS[:1]), "--strategies", "self_ask", "--model", server.model)
@@ -220,7 +233,18 @@ def test_what_failed_because_the_provider_did_is_run_once_more_when_asked_for(de
         assert server.stats()["requests"] > 0
         assert better["trials"][0]["run_id"] != failed["trials"][0]["run_id"]
         assert desk.compare(*command, "--retry-failed")["trials"] == better["trials"]
+        assert desk.compare(*command)["trials"] == better["trials"]
     assert len(desk.runs()) == 2
+
+
+def test_a_strategy_that_hears_of_the_failure_of_its_provider_is_run_once_more_too(desk: Desk) -> None:
+    with ModelServer(reply=adds, faults=[{"kind": "unauthorized"}]) as server:
+        command = (desk.dataset(SUMS[:2]), *ADDING, "--model", server.model)
+        failed = desk.run("compare", *command)
+        assert (failed.returncode, "0/2" in failed.stdout) == (8, True)
+        server.reset(faults=[])
+        assert desk.compare(*command, "--retry-failed")["strategies"][0]["right"] == 2
+        assert desk.run("compare", *command).returncode == 0
 
 
 def test_no_run_is_begun_once_the_money_is_spent(desk: Desk) -> None:
@@ -248,6 +272,50 @@ def test_a_model_judges_once_each_answer(desk: Desk) -> None:
         assert server.stats()["requests"] == asked + len(SUMS)
         desk.compare(*command, "--judge", "model")
         assert server.stats()["requests"] == asked + len(SUMS)
+
+
+JUDGE_DOWN = ("--judge", "model", "--judge-model")
+
+
+def test_a_verdict_that_failed_is_shown_as_such_and_asked_for_again_when_wanted(desk: Desk) -> None:
+    down = [{"kind": "unauthorized"}]
+    with ModelServer(reply=adds) as server, ModelServer(reply=adds, faults=down) as judge:
+        command = (desk.dataset(SUMS), *ADDING, "--model", server.model, *JUDGE_DOWN, judge.model)
+        done = desk.run("compare", *command, "--html", "report.html")
+        assert done.returncode == 8
+        assert "0/6 (6 ?)" in done.stdout
+        assert "6 times the judge could not be asked; --retry-failed asks again" in done.stderr
+        assert "0 of 6 (6 not judged)" in (desk.folder / "report.html").read_text("utf-8")
+        judge.reset(faults=[])
+        assert desk.compare(*command)["strategies"][0]["unjudged"] == 6
+        assert judge.stats()["requests"] == 0
+        again = desk.compare(*command, "--retry-failed")
+        assert (again["strategies"][0]["right"], again["strategies"][0]["unjudged"]) == (4, 0)
+        assert (again["spent"]["calls"], judge.stats()["requests"]) == (6, 6)
+        assert desk.compare(*command, "--retry-failed")["trials"] == again["trials"]
+        assert desk.run("compare", *command).returncode == 0
+
+
+def test_a_judge_that_says_neither_yes_nor_no_is_not_asked_again(desk: Desk) -> None:
+    maybe = [{"match": "Is the answer given right", "reply": {"reasoning": "", "answer": "maybe"}}]
+    with ModelServer(reply=adds, rules=maybe) as server:
+        command = (desk.dataset(SUMS[:2]), *ADDING, "--model", server.model, "--judge", "model")
+        done = desk.run("compare", *command)
+        assert done.returncode == 0
+        assert "2 times the judge said neither yes nor no" in done.stderr
+        asked = server.stats()["requests"]
+        assert desk.compare(*command, "--retry-failed")["strategies"][0]["unjudged"] == 2
+        assert server.stats()["requests"] == asked
+
+
+def test_where_the_money_does_not_reach_for_the_verdict_the_run_is_not_counted_as_there(desk: Desk) -> None:
+    lines = [{"stage": "*", "reply": {"reasoning": "", "answer": "yes"}, "usage": {"usd": 0.01}}] * 3
+    script = f"scripted:{desk.dataset(lines, 'script.jsonl')}"
+    command = (desk.dataset(SUMS[:1]), *ADDING, "--model", script, "--judge", "model")
+    done = desk.run("compare", *command, "--total-usd", "0.02")
+    assert done.returncode == 7
+    assert "0 of 1 runs are there" in done.stderr
+    assert desk.compare(*command)["complete"] is True
 
 
 def test_the_report_is_one_page_that_runs_nothing_and_fetches_nothing(desk: Desk) -> None:
@@ -294,6 +362,8 @@ BAD = [
     (["data.jsonl", "--strategies", "tot", "--parallel", "0"], "must be above 0"),
     (["data.jsonl", "--strategies", "tot", "--limit", "0"], "must be above 0"),
     (["data.jsonl", "--strategies", "tot", "--total-usd", "nan"], "above 0"),
+    (["data.jsonl", "--strategies", "tot", "--judge", "model", "--html", "no/x.html"], "cannot be written"),
+    (["data.jsonl", "--strategies", "tot", "--judge", "model", "--html", "."], "cannot be written"),
     (["missing.jsonl", "--strategies", "tot"], "cannot be read"),
     ([".", "--strategies", "tot"], "cannot be read"),
     (["broken.jsonl", "--strategies", "tot"], "line 2 of broken.jsonl is broken"),

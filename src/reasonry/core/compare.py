@@ -39,6 +39,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     seconds: float
     ran: str = ""
     """The strategy that ran, where `auto` chose it."""
+    code: str | None = None
+    """What the world did, where there is no answer, or no verdict, because of it."""
 
 
 class Standing(Struct, frozen=True, kw_only=True):

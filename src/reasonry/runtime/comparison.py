@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from ..core.budget import NOTHING, Usage
 from ..core.compare import Standing, Trial, standings
+from ..core.events import Failed
 from ..core.judging import Candidate, Item, Judge, candidates_of, check_items, read_judge
 from ..core.vote import normalise
 from ..errors import NotFoundError, ReasonryError, UsageError
@@ -64,7 +65,7 @@ class Terms(Struct, frozen=True, kw_only=True):
         judge: As a user writes it after `--judge`.
         parallel: Runs at once.
         series: Another name runs everything anew beside what is there.
-        retry_failed: Run once more what failed because the world did: a provider, a tool.
+        retry_failed: Run once more what failed because the world did: a provider, a tool. Verdicts too.
         total_usd: No run is begun once this call has spent so much.
     """
 
@@ -81,7 +82,7 @@ class Report(Struct, frozen=True, kw_only=True):
     Attributes:
         wanted: How many runs it takes.
         reused: How many of them were there before.
-        spent: By this call alone, judging included.
+        spent: By this call alone, judging included, and what was cut off in flight.
     """
 
     standings: list[Standing]
@@ -104,6 +105,14 @@ class Job(Struct, frozen=True):
     order: Order
     who: Performers
     key: str
+
+
+class Verdict(Struct, frozen=True):
+    """What a judge says of a run; see `Trial`."""
+
+    right: bool | None
+    any_right: bool | None
+    code: str | None
 
 
 class Comparison:
@@ -134,6 +143,9 @@ class Comparison:
         self.trials: dict[tuple[str, str], Trial] = {}
         self.reused = 0
         self.spent = NOTHING
+        """By what has ended, or was cut off."""
+        self._open: dict[str, Usage] = {}
+        """The sessions of what is being run, and what each had spent before."""
         self._slots = asyncio.Semaphore(terms.parallel)
         self._locks: dict[str, asyncio.Lock] = {job.key: asyncio.Lock() for job in self.jobs}
 
@@ -205,14 +217,16 @@ class Comparison:
             result = await self._result(job.order, job.who, job.key, count=True)
             if result is None:
                 return
-            right, any_right = await self._judged(job, result)
-        trial = _trial(job, result, right, any_right)
+            verdict = await self._judged(job, result)
+        if verdict is None:
+            return
+        trial = _trial(job, result, verdict)
         self.trials[trial.item, trial.strategy] = trial
         self.told(trial, len(self.trials), len(self.jobs))
 
     async def _result(self, order: Order, who: Performers, key: str, *, count: bool = False) -> Result | None:
         """Return what came of an order, from the store if it is there; None where nothing may be spent any more."""
-        run_id, free = await self._find(key)
+        run_id, session_id = await self._find(key)
         before = NOTHING
         if run_id is not None:
             result = await self.engine.result(run_id)
@@ -220,30 +234,54 @@ class Comparison:
                 self.reused += count
                 return result
             before = result.usage
-        if self._is_spent:
+        if await self._is_spent():
             return None
-        if run_id is not None:
-            result = await self.crewed.resume(run_id)
+        self._open[session_id] = before
+        try:
+            if run_id is not None:
+                result = await self.crewed.resume(run_id)
+            else:
+                result = await self.crewed.solve(msgspec.structs.replace(order, session_id=session_id), who)
+        except BaseException:
+            taken = await self._taken(session_id)
+            self.spent += taken
+            raise
         else:
-            result = await self.crewed.solve(msgspec.structs.replace(order, session_id=free), who)
-        self.spent = self.spent + _difference(result.usage, before)
-        return result
+            self.spent += _difference(result.usage, before)
+            return result
+        finally:
+            del self._open[session_id]
 
-    @property
-    def _is_spent(self) -> bool:
+    async def _is_spent(self) -> bool:
+        """Whether what has ended and what is being run have used up the money, as far as the store knows."""
         limit = self.terms.total_usd
-        return limit is not None and (self.spent.usd or 0) >= limit
+        if limit is None:
+            return False
+        taken = {session_id: await self._taken(session_id) for session_id in list(self._open)}
+        # What has ended meanwhile is counted in `spent`.
+        running = (usage for session_id, usage in taken.items() if session_id in self._open)
+        return (sum(running, self.spent).usd or 0) >= limit
+
+    async def _taken(self, session_id: str) -> Usage:
+        """Return what a run that is being run has taken so far in this call."""
+        before = self._open.get(session_id, NOTHING)
+        try:
+            session = await self.engine.store.session(session_id)
+            result = await self.engine.result(session.run_id or "")
+        except NotFoundError:
+            return NOTHING
+        return _difference(result.usage, before)
 
     async def _find(self, key: str) -> tuple[str | None, str]:
-        """Return the run of a key, or None; and the session id a new one would get."""
+        """Return the last run of a key, or None; and the id of its session, or of the one a new run would get."""
+        found: tuple[str | None, str] | None = None
         attempt, session_id = 1, key
         while True:
             try:
                 session = await self.engine.store.session(session_id)
             except NotFoundError:
-                return None, session_id
-            if await self._is_kept(session.run_id or ""):
-                return session.run_id, session_id
+                return found or (None, session_id)
+            found = (session.run_id, session_id) if await self._is_kept(session.run_id or "") else None
             attempt += 1
             session_id = f"{key}-{attempt}"
 
@@ -253,24 +291,31 @@ class Comparison:
         except NotFoundError:
             # A crash between the two writes that begin a run.
             return False
-        if not (self.terms.retry_failed and row.status == "failed"):
-            return True
-        return (await self.engine.result(run_id)).termination.code is None
+        return not (self.terms.retry_failed and row.status == "failed") or await self._failure(run_id) is None
+
+    async def _failure(self, run_id: str) -> str | None:
+        """Return the code of what the world did to a run that failed, if it did anything."""
+        if (await self.engine.store.run(run_id)).status != "failed":
+            return None
+        _, run, _ = await self.engine.read(run_id)
+        # A strategy that hears of failures may end for a reason of its own.
+        codes = [one.event.code for one in run.events if isinstance(one.event, Failed)]
+        return run.snapshot.error or (codes[-1] if codes else None)
 
     # -- judging
 
-    async def _judged(self, job: Job, result: Result) -> tuple[bool | None, bool | None]:
-        """Return whether the answer is right, and whether anything found is."""
+    async def _judged(self, job: Job, result: Result) -> Verdict | None:
+        """Return what the judge says; None where nothing may be spent any more."""
         found = candidates_of(result.document())
         if self.judge is not None:
-            answered = result.answer is not None
-            right = answered and self.judge(job.item, found[0])
-            return right, any(self.judge(job.item, one) for one in found)
+            right = result.answer is not None and self.judge(job.item, found[0])
+            any_right = any(self.judge(job.item, one) for one in found)
+            return Verdict(right, any_right, await self._failure(result.run_id))
         if result.answer is None:
-            return False, None
-        return await self._asked(job.item, Candidate(result.answer)), None
+            return Verdict(False, None, await self._failure(result.run_id))
+        return await self._asked(job.item, Candidate(result.answer))
 
-    async def _asked(self, item: Item, candidate: Candidate) -> bool | None:
+    async def _asked(self, item: Item, candidate: Candidate) -> Verdict | None:
         question = VERDICT.format(
             problem=item.problem,
             expected=f"Right answer: {item.expected}\n\n" if item.expected is not None else "",
@@ -280,9 +325,12 @@ class Comparison:
         order, who = self.crewed.judging(question)
         key = self._key(order)
         async with self._locks.setdefault(key, asyncio.Lock()):
-            verdict = await self._result(order, who, key)
-        said = normalise((verdict and verdict.answer) or "").text
-        return {"yes": True, "no": False}.get(said)
+            judging = await self._result(order, who, key)
+        if judging is None:
+            return None
+        said = normalise(judging.answer or "").text
+        right = {"yes": True, "no": False}.get(said)
+        return Verdict(right, None, await self._failure(judging.run_id))
 
 
 def _difference(after: Usage, before: Usage) -> Usage:
@@ -295,7 +343,7 @@ def _difference(after: Usage, before: Usage) -> Usage:
     )
 
 
-def _trial(job: Job, result: Result, right: bool | None, any_right: bool | None) -> Trial:
+def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
     usage = result.usage
     return Trial(
         item=str(job.item.id),
@@ -304,14 +352,15 @@ def _trial(job: Job, result: Result, right: bool | None, any_right: bool | None)
         status=result.status,
         reason=result.termination.reason,
         answer=result.answer,
-        right=right,
-        any_right=any_right,
+        right=verdict.right,
+        any_right=verdict.any_right,
         calls=usage.calls,
         rounds=result.rounds,
         tokens=usage.tokens,
         usd=usage.usd if usage.calls else 0.0,
         seconds=result.duration_ms / 1000,
         ran=job.order.strategy.name,
+        code=verdict.code,
     )
 
 

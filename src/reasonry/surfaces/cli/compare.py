@@ -26,7 +26,7 @@ from ...runtime.observe import Observer, Unwatched
 from ...runtime.policy import Performers
 from ...runtime.result import Result
 from .. import present
-from .output import print_document, print_line, print_note, write_text
+from .output import check_writable, print_document, print_line, print_note, write_text
 from .settings import Common, Limits, Workers, check_above_0, pairs, run_async, with_app
 
 MAX_DATASET_BYTES = 50_000_000
@@ -73,7 +73,7 @@ def compare(
     series
         Any name; another one runs everything anew beside what is there.
     retry_failed
-        Run once more what failed because a provider or a tool did.
+        Run once more what failed because a provider or a tool did, verdicts of the judge model included.
     total_usd
         Begin no more runs once this call has spent so much.
     html
@@ -82,6 +82,8 @@ def compare(
     numbers = {"parallel": parallel, "limit": limit, "total_usd": total_usd}
     check_above_0({name: number for name, number in numbers.items() if number is not None})
     items = _read(dataset)[:limit]
+    if html is not None:
+        check_writable(html)
     terms = Terms(
         judge=judge.strip(), parallel=parallel, series=series, retry_failed=retry_failed, total_usd=total_usd
     )
@@ -229,6 +231,8 @@ def _show(
     report: Report, facts: Mapping[str, Any], interrupted: bool, html: Path | None, common: Common
 ) -> int:
     whole = document(report, facts)
+    if not common.json:
+        _print_table(report)
     if html is not None:
         from .report import page
 
@@ -236,17 +240,42 @@ def _show(
     if common.json:
         print_document(whole)
     else:
-        for line in table(report.standings):
-            print_line(line)
-        priced = any(row.front_by_usd is not None for row in report.standings)
-        cost = "dollars" if priced else "calls"
-        print_note(
-            f"means per run; *: none is at least as accurate and as cheap in {cost}, and better in one"
-        )
         print_note(_ending(report) + (f"; report: {html}" if html else ""))
     if interrupted:
         return present.EXIT_CODES["cancelled"]
-    return 0 if report.complete else present.EXIT_CODES["budget_exceeded"]
+    return _exit_code(report) if report.complete else present.EXIT_CODES["budget_exceeded"]
+
+
+def _print_table(report: Report) -> None:
+    for line in table(report.standings):
+        print_line(line)
+    priced = any(row.front_by_usd is not None for row in report.standings)
+    cost = "dollars" if priced else "calls"
+    print_note(f"means per run; *: none is at least as accurate and as cheap in {cost}, and better in one")
+    unjudged = _unjudged(report)
+    if unjudged:
+        print_note(unjudged)
+
+
+def _exit_code(report: Report) -> int:
+    """Return 0, or why there is nothing to compare: the world let a strategy down on every problem."""
+    for row in report.standings:
+        codes = [trial.code for trial in report.trials if trial.strategy == row.strategy]
+        if codes[-1] is not None and None not in codes:
+            return present.exit_code(codes[-1])
+    return 0
+
+
+def _unjudged(report: Report) -> str:
+    """Return what is to be said of answers that nobody could judge; empty if there are none."""
+    codes = [trial.code for trial in report.trials if trial.right is None]
+    failed = len(codes) - codes.count(None)
+    parts = [
+        f"{len(codes)} of the answers are not judged (?) and count as not right",
+        f"{codes.count(None)} times the judge said neither yes nor no" if None in codes else "",
+        f"{failed} times the judge could not be asked; --retry-failed asks again" if failed else "",
+    ]
+    return "; ".join(part for part in parts if part) if codes else ""
 
 
 def _ending(report: Report) -> str:
@@ -277,7 +306,7 @@ def _cells(row: Standing) -> tuple[str, ...]:
     front = row.front_by_calls if row.front_by_usd is None else row.front_by_usd
     return (
         row.strategy,
-        f"{row.right}/{row.runs}",
+        f"{row.right}/{row.runs}" + (f" ({row.unjudged} ?)" if row.unjudged else ""),
         f"{row.accuracy:.0%}",
         f"{row.low:.0%}–{row.high:.0%}",
         "–" if row.any_accuracy is None else f"{row.any_accuracy:.0%}",

@@ -35,7 +35,29 @@ def write_text(path: Path, content: Any) -> None:
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}", path=str(path)) from None
+        raise _unwritable(path, error) from None
+
+
+def check_writable(path: Path) -> None:
+    """Let a path pass that `write_text` can write to; nothing is left there, and what is there stays as it is.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    try:
+        there = path.exists()
+        if there and not (path.is_file() or path.is_dir()):
+            return  # a pipe would notice
+        with path.open("ab"):
+            pass
+        if not there and not path.is_symlink():
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"{path} cannot be written: {error.strerror}", path=str(path))
 
 
 def print_note(text: str) -> None:

@@ -36,10 +36,10 @@ svg .interval { stroke-width: 2; opacity: .55 } svg .hollow { fill: none; stroke
 
 NOTES = (
     "Accuracy is the part of the problems whose answer was right, with its 95 % interval (Wilson); a run without an "
-    "answer counts as not right. “Any” also counts the problems for which something else that was found was right: a "
-    "candidate of a search, an answer that was voted on. The front holds the strategies that no other one beats in "
-    "both accuracy and cost. Calls, rounds, tokens, dollars and seconds are means per run; rounds are the model calls "
-    "that had to wait for one another."
+    "answer, and an answer that could not be judged, count as not right. “Any” also counts the problems for which "
+    "something else that was found was right: a candidate of a search, an answer that was voted on. The front holds "
+    "the strategies that no other one beats in both accuracy and cost. Calls, rounds, tokens, dollars and seconds are "
+    "means per run; rounds are the model calls that had to wait for one another."
 )
 
 
@@ -106,7 +106,7 @@ def _row(row: Mapping[str, Any]) -> str:
     by = [name for name, on in (("$", row["front_by_usd"]), ("calls", row["front_by_calls"])) if on]
     cells = (
         row["strategy"],
-        f"{row['right']} of {row['runs']}",
+        f"{row['right']} of {row['runs']}" + (f" ({row['unjudged']} not judged)" if row["unjudged"] else ""),
         f"{row['accuracy']:.1%}",
         f"{row['low']:.1%} – {row['high']:.1%}",
         _share(row["any_accuracy"]),
