@@ -25,6 +25,7 @@ from reasonry.runtime.policy import Policy
 from reasonry.runtime.ports import Line, RunRow, SessionRow
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
+from reasonry.tools.catalog import load_tools
 
 from .playing import LOOP
 
@@ -40,6 +41,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         kill: Die right before or right after commit number so-and-so; None: live.
         mcp: Servers whose tools are used.
         context: Files of the user.
+        tools: Callables, as `FILE.py:NAME`.
     """
 
     path: str
@@ -53,6 +55,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = "Use 4, 9, 10 and 13 to make 24"
     mcp: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
 
 
 class MortalStore(SqliteStore):
@@ -89,7 +92,8 @@ def tell(pipe: int, **what: Any) -> None:
 async def drive(job: Job, pipe: int) -> None:
     store = MortalStore(job, pipe)
     async with App(store, Policy(max_concurrency=job.max_concurrency), strategies=ALL) as app:
-        team = await app.equipped(Team(model=job.model, mcp=job.mcp, context=job.context))
+        tools = [tool for one in job.tools for tool in load_tools(one)]
+        team = await app.equipped(Team(model=job.model, mcp=job.mcp, context=job.context, tools=tools))
         if job.run_id:
             result = await app.resume(job.run_id, team)
         else:

@@ -20,8 +20,11 @@ from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.machine import Pending
+from reasonry.core.strategy import Strategy
 from reasonry.testing import Fault, ServerProcess
 
+from ..test_every_strategy import DRIVEN
+from . import brain
 from .crashing import ALL, Job, Nursery
 
 pytestmark = pytest.mark.slow
@@ -227,3 +230,34 @@ def test_a_request_for_several_samples_is_on_disk_before_it_goes_out(nursery: Nu
         assert (whole["status"], whole["usage"]["calls"], whole["samples_used"]) == ("done", 2, 12)
         # One commit accepts the run; each of the two requests is written down, and then its answers are.
         assert len(kills) == 2 * (1 + 2 * 2)
+
+
+ELSEWHERE = {"analysis"}
+"""Killed at every commit with its real tools in tests/surfaces/test_analysis_crash.py."""
+
+EVERY = [one for one in DRIVEN if one.name not in ELSEWHERE]
+
+
+@pytest.fixture(scope="module")
+def anyone() -> Iterator[ServerProcess]:
+    with ServerProcess(brain=f"{brain.__file__}:play") as server:
+        yield server
+
+
+@pytest.mark.parametrize("strategy", EVERY, ids=[one.name for one in EVERY])
+def test_every_strategy_survives_a_kill_at_every_commit(
+    nursery: Nursery, anyone: ServerProcess, folder: Path, strategy: Strategy[Any, Any]
+) -> None:
+    cards = "tools" in strategy.options.__struct_fields__
+    job = Job(
+        path="",
+        model=anyone.model,
+        strategy=strategy.name,
+        options={"max_steps": 3} if strategy.name == "react" else {},
+        problem="Which is larger?",
+        tools=(f"{brain.__file__}:search",) if cards else (),
+    )
+    whole, kills = everywhere(nursery, anyone, job, folder)
+    assert whole["status"] == "done"
+    assert whole["usage"]["calls"] > 1
+    assert len(kills) >= 2 * (1 + whole["usage"]["calls"])

@@ -1,0 +1,39 @@
+"""A brain for the loopback model server that plays every strategy, and a tool to play with.
+
+Half of the replies are the legal reply of the stage that asks, the others are made up by form; the same question always
+gets the same reply, whoever asks.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from reasonry.core.describe import describe
+from reasonry.strategies import STRATEGIES
+from reasonry.testing import ChatRequest
+from tests.playing import fitting
+
+EXAMPLES: dict[frozenset[str], Any] = {
+    frozenset(stage["reply_schema"]["properties"]): stage["reply_example"]
+    for strategy in STRATEGIES.values()
+    for stage in describe(strategy)["stages"]
+    if stage.get("reply_schema")
+}
+
+
+def play(request: ChatRequest) -> Any:
+    """Reply to a question of any strategy."""
+    form = request.form or {}
+    rng = random.Random(f"{request.system}\0{request.prompt}\0{request.sample}")
+    example = EXAMPLES.get(frozenset(form.get("properties", {})))
+    if example is None or rng.random() < 0.5:
+        example = fitting(form, rng)
+    if "next_thought_needed" in example:
+        example = EXAMPLES[frozenset(example)] | {"next_thought_needed": rng.random() < 0.7}
+    return example
+
+
+def search(query: str) -> str:
+    """Finds things."""
+    return f"What is known of {query[:40]}."
