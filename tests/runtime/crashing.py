@@ -22,7 +22,7 @@ import msgspec
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
 from reasonry.runtime.policy import Policy
-from reasonry.runtime.ports import Line, RunRow, SessionRow
+from reasonry.runtime.ports import Line, RunRow, SessionRow, Use
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.catalog import load_tools
@@ -70,9 +70,11 @@ class MortalStore(SqliteStore):
         await super().create_run(row, lines, session)
         self._acknowledged(lines)
 
-    async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:
+    async def append(
+        self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
+    ) -> None:
         self._perhaps_die("before")
-        await super().append(run_id, lines, row)
+        await super().append(run_id, lines, row, use)
         self._acknowledged(lines)
 
     def _perhaps_die(self, when: str) -> None:

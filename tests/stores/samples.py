@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reasonry.runtime.ports import Line, RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow
+from reasonry.runtime.ports import (
+    InJournal,
+    Line,
+    RunRow,
+    SessionChange,
+    SessionRow,
+    SessionView,
+    Store,
+    ThoughtRow,
+)
 
 
 def run_row(run_id: str, **fields: Any) -> RunRow:
@@ -54,5 +63,5 @@ async def texts(store: Store, session_id: str) -> list[str]:
     return [thought.text for thought in await store.thoughts(session_id, limit=100_000)]
 
 
-def found(matches: Sequence[tuple[int, str, ThoughtRow]]) -> list[tuple[str, int]]:
-    return [(session_id, thought.seq) for _, session_id, thought in matches]
+def found(matches: Sequence[tuple[int, str, ThoughtRow | InJournal]]) -> list[tuple[str, int]]:
+    return [(session_id, one.seq) for _, session_id, one in matches if isinstance(one, ThoughtRow)]

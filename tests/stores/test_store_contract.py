@@ -13,7 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonry.errors import ConflictError, NotFoundError, StoreError, UsageError
-from reasonry.runtime.ports import Line, SessionChange, SessionRow, SessionView, Store, ThoughtRow
+from reasonry.runtime.ports import (
+    InJournal,
+    Line,
+    SessionChange,
+    SessionRow,
+    SessionView,
+    Store,
+    ThoughtRow,
+    Use,
+)
 from reasonry.stores import open_store
 
 from .samples import found, line, run_row, session_row, texts, think, thoughts
@@ -407,6 +416,58 @@ class TestSearch:
         seq = await think(store, "s", text)
         assert ("s", seq) in found(await store.search_thoughts(piece, session_id="s", limit=10_000))
         assert (await store.thoughts("s", after_seq=seq - 1))[0].text == text
+
+
+class TestSessionsOfRuns:
+    async def of_a_run(self, store: Store, name: str, **fields: Any) -> None:
+        row = session_row(f"s{name}", run_id=f"r{name}", **fields)
+        await store.create_run(run_row(f"r{name}", session_id=f"s{name}"), [line(1)], row)
+
+    async def test_their_use_is_written_with_the_lines_or_not_at_all(self, store: Store) -> None:
+        await self.of_a_run(store, "1", status="archived", purpose="p", pinned=True)
+        await self.of_a_run(store, "2")
+        before = await store.session("s1")
+        with pytest.raises(ConflictError):
+            await store.append("r1", [line(1)], None, Use(9, 9_000))
+        with pytest.raises(UsageError):
+            await store.append("r1", [line(2)], None, Use(2**64, 9_000))
+        await store.append("r1", [line(2)])
+        assert await store.session("s1") == before
+        await store.append("r1", [line(3)], run_row("r1", session_id="s1", status="done"), Use(2, 5_000))
+        assert await store.session("s1") == session_row(
+            "s1", run_id="r1", purpose="p", pinned=True, thoughts=2, used_at_ms=5_000, status="active"
+        )
+        assert await store.session("s2") == session_row("s2", run_id="r2")
+
+    async def test_a_session_that_the_run_does_not_write_is_not_touched(self, store: Store) -> None:
+        await store.import_session(session_row("mine"), thoughts("a"))
+        await store.create_run(run_row("r", session_id="mine"), [line(1)])
+        await store.append("r", [line(2)], None, Use(7, 9_000))
+        assert await store.session("mine") == session_row("mine")
+        await store.delete_session("mine")
+        await store.append("r", [line(3)], None, Use(8, 9_000))
+
+    async def test_a_search_finds_each_once_behind_what_its_thoughts_may_take(self, store: Store) -> None:
+        await self.of_a_run(store, "1")
+        await store.import_session(session_row("guided"), thoughts("x", "y", "x"))
+        await self.of_a_run(store, "2")
+        await self.of_a_run(store, "3")
+        await store.delete_session("s3")
+        whole = await store.search_thoughts("X")
+        assert [owner for _, owner, _ in whole] == ["s1", "guided", "guided", "s2"]
+        places = [position for position, _, _ in whole]
+        assert places == sorted(places)
+        first, last = whole[0][2], whole[3][2]
+        assert isinstance(first, InJournal)
+        assert isinstance(last, InJournal)
+        assert (first.run_id, last.run_id) == ("r1", "r2")
+        assert first.before + 2**24 - 1 == places[0] < places[1] < places[2] < last.before
+        for after in (*places, places[0] - 1, last.before):
+            rest = [one for one in whole if one[0] > after]
+            assert await store.search_thoughts("x", after=after) == rest
+            assert await store.search_thoughts("x", after=after, limit=1) == rest[:1]
+        assert await store.search_thoughts("x", session_id="s2") == whole[3:]
+        assert await store.search_thoughts("x", session_id="s2", after=places[3]) == []
 
 
 class TestBadInput:

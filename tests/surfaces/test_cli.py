@@ -419,6 +419,20 @@ def test_a_thought_is_kept_and_the_session_goes_on(shell: Shell) -> None:
     assert shell.run("sessions", "show", first["sessionId"]).returncode == 3
 
 
+def test_the_session_of_a_run_is_counted_and_found(shell: Shell) -> None:
+    assert shell.run("solve", "Use 4, 9, 10 and 13 to make 24", "--model", "offline").returncode == 0
+    (row,) = shell.json("sessions", "list")["sessions"]
+    thoughts = shell.json("sessions", "show", row["sessionId"])["thoughts"]
+    assert row["thoughtHistoryLength"] == len(thoughts) > 0
+    assert f"{len(thoughts)} thoughts" in shell.run("sessions", "list").stdout
+    text = thoughts[-1]["thought"].splitlines()[0]
+    matches = shell.json("sessions", "search", text)["matches"]
+    assert (row["sessionId"], len(thoughts)) in [(one["sessionId"], one["thoughtNumber"]) for one in matches]
+    first = shell.run("sessions", "search", "0", "--limit", "1")
+    assert (len(first.stdout.splitlines()), "more with --cursor" in first.stderr) == (1, True)
+    assert "nothing found" in shell.run("sessions", "search", "nowhere").stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -24,7 +24,7 @@ from .limits import limit_reached
 from .observe import Observer
 from .perform import Performing
 from .policy import Performers, Policy
-from .ports import Line, RunRow, Store
+from .ports import Line, RunRow, Store, Use
 
 LOOK_EVERY_S: Final = 0.5
 """How often a waiting drive looks whether somebody has cancelled its run."""
@@ -149,14 +149,18 @@ class Drive:
             return []
         steps = [self.run.apply(entry) for entry in entries]
         ending = journal.closing(self.run)
-        row = journal.row_after(self.row, self.run, time.time_ns() // 1_000_000) if ending else None
-        lines = self.chain.lines([*entries, *ending])
-        await self._append(lines, row, landed)
+        now = time.time_ns() // 1_000_000
+        row = journal.row_after(self.row, self.run, now) if ending else None
+        used = ending or any(step is not None and step.thoughts for step in steps)
+        use = Use(len(self.run.thoughts), now) if used else None
+        await self._append(self.chain.lines([*entries, *ending]), row, use, landed)
         return [step for step in steps if step is not None]
 
-    async def _append(self, lines: Sequence[Line], row: RunRow | None, landed: int) -> None:
+    async def _append(
+        self, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None, landed: int = 0
+    ) -> None:
         """Write lines; a write once begun is finished even if the drive is cancelled meanwhile."""
-        writing = asyncio.ensure_future(self.store.append(self.row.run_id, lines, row))
+        writing = asyncio.ensure_future(self.store.append(self.row.run_id, lines, row, use))
         try:
             await asyncio.shield(writing)
         finally:
@@ -198,7 +202,7 @@ class Drive:
         if self.run.snapshot.status == "active":
             raise ConflictError(f"run {self.row.run_id} is driven by somebody else", run_id=self.row.run_id)
         if not self.guard.limits_calls:
-            await self._append(self.chain.lines(self._unrecorded_calls()), None, 0)
+            await self._append(self.chain.lines(self._unrecorded_calls()))
 
     def _unrecorded_calls(self) -> list[Sent]:
         """What went out and found the run ended: nobody has counted it."""

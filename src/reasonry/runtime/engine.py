@@ -28,7 +28,7 @@ from .journal import CALLER, Begun, Crew, Folded, Resumed, Took
 from .limits import limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
-from .ports import RunRow, SessionRow, Store
+from .ports import RunRow, SessionRow, Store, Use
 from .result import Result, result_of, trace_of
 
 LET_GO_S: Final = 3
@@ -100,6 +100,7 @@ class Engine:
             now,
             now,
             pinned=order.session_id != "",
+            thoughts=len(run.thoughts),
             purpose=head,
             run_id=run_id,
         )
@@ -176,7 +177,7 @@ class Engine:
             if run.snapshot.status != "active":
                 return False
             row = replace(row, status="active", model=run.crew.model, reason=None, answer=None)
-            await self.store.append(run_id, chain.lines([entry]), row)
+            await self.store.append(run_id, chain.lines([entry]), row, Use(len(run.thoughts), _now_ms()))
             return True
 
     async def resume(
@@ -209,7 +210,7 @@ class Engine:
             if entries:
                 lines = chain.lines([*entries, *journal.closing(run)])
                 row = journal.row_after(row, run, _now_ms())
-                await self.store.append(run_id, lines, row)
+                await self.store.append(run_id, lines, row, Use(len(run.thoughts), row.updated_at_ms))
                 chain.written(lines)
             if run.snapshot.status == "active":
                 await Drive(self.store, row, run, chain, who, self.policy, Unwatched(), True).to_the_end()
@@ -227,8 +228,9 @@ class Engine:
                 raise ConflictError(f"run {run_id} has ended already ({run.snapshot.status})", run_id=run_id)
             run.take(None, Stopped("cancelled", "cancelled by its user", at_ms=run.snapshot.at_ms))
             lines = chain.lines([run.events[-1], *journal.closing(run)])
+            row = journal.row_after(row, run, _now_ms())
             try:
-                await self.store.append(run_id, lines, journal.row_after(row, run, _now_ms()))
+                await self.store.append(run_id, lines, row, Use(len(run.thoughts), row.updated_at_ms))
             except ConflictError:
                 continue
             await self._let_go(run_id)

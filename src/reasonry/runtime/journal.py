@@ -312,7 +312,14 @@ def fold(entries: Sequence[Entry], strategies: Registry) -> Folded:
     """
     first = entries[0]
     assert isinstance(first, Begun), "checked when the journal was read"
-    folded = Folded(first, strategies)
+    try:
+        folded = Folded(first, strategies)
+    except msgspec.ValidationError as error:
+        raise StoreError(
+            f"the options of the run do not fit the strategy {first.strategy!r} as it is today: {error}",
+            code="store_corrupt",
+            line=1,
+        ) from error
     for number, entry in enumerate(entries[1:], start=2):
         try:
             folded.apply(entry)

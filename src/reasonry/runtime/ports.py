@@ -139,6 +139,13 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     answer: str | None = None
 
 
+class Use(Struct, frozen=True):
+    """What the session of a run tells of the run without its journal; whatever writes this has used the session."""
+
+    thoughts: int
+    at_ms: int
+
+
 class RunStore(Protocol):
     """Keeps runs and their journals. What is acknowledged survives kill -9.
 
@@ -153,8 +160,10 @@ class RunStore(Protocol):
         """
         ...
 
-    async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:
-        """Write lines, and the new row if given, in one transaction.
+    async def append(
+        self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
+    ) -> None:
+        """Write lines, and the new row and the use of the run's session if given, in one transaction.
 
         Raises:
             ConflictError: A line of that number is there already: someone else drives this run.
@@ -228,6 +237,14 @@ class ThoughtRow(Struct, frozen=True, omit_defaults=True):
     """The rest as JSON: stage, revises, branch point, data, instants. Opaque to the store."""
 
 
+class InJournal(Struct, frozen=True):
+    """What a search finds in place of the thoughts of a run: they may contain the query, and the journal has them."""
+
+    run_id: str
+    before: int
+    """The position of each thought, less its `seq`."""
+
+
 class SessionView(Protocol):
     """A session as it stands inside one transaction.
 
@@ -297,8 +314,11 @@ class SessionStore(Protocol):
 
     async def search_thoughts(
         self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
-    ) -> list[tuple[int, str, ThoughtRow]]:
-        """Find thoughts that contain `query`, any string, whatever its case; (position, session id, thought)."""
+    ) -> list[tuple[int, str, ThoughtRow | InJournal]]:
+        """Find thoughts that contain `query`, any string, whatever its case; (position, session id, thought).
+
+        Each session that a run writes is found once, at the last position its thoughts may have.
+        """
         ...
 
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import builtins
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
-from ..errors import ConflictError, NotFoundError, StoreError, UsageError
+from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
 from . import arguments as read
 from . import export, imports
 from .documents import (
@@ -32,11 +32,11 @@ from .documents import (
 )
 from .ids import new_id as new_uuid
 from .ports import SessionChange, SessionRow, SessionView, Store, ThoughtRow
+from .search import RunThoughts, search
 from .session_settings import SessionSettings
 from .turn import MAX_SHOWN_THOUGHTS, Notice, Turn, decode_head, is_over
 
 Arguments = Mapping[str, Any]
-RunThoughts = Callable[[str], Awaitable[Sequence[ThoughtRow]]]
 T = TypeVar("T")
 
 SWEEP_EVERY_MS = 60_000
@@ -183,7 +183,8 @@ class Sessions:
         except NotFoundError:
             raise read.bad_cursor(cursor) from None
         more = rows[limit - 1].session_id if len(rows) > limit else None
-        return {"sessions": [session_document(row) for row in rows[:limit]], "nextCursor": more}
+        shown = [session_document(await self._counted(row)) for row in rows[:limit]]
+        return {"sessions": shown, "nextCursor": more}
 
     async def get(self, arguments: Arguments) -> Document:
         """Return a session and a page of its thoughts: `from`, `to` (numbers), `branchId` ("": main line)."""
@@ -214,7 +215,11 @@ class Sessions:
         }
 
     async def search(self, arguments: Arguments) -> Document:
-        """Return the thoughts that contain `query`, whatever its case, in all sessions or one."""
+        """Return the thoughts that contain `query`, whatever its case, in all sessions or one.
+
+        A page may be shorter than `limit`, or empty, though a cursor leads on: reading the journals of many runs
+        takes time. `notices` name sessions that could not be looked into.
+        """
         query = read.text_of(arguments, "query", most=1_000)
         if not query:
             raise UsageError("query is empty; give the text to look for", field="query")
@@ -222,9 +227,12 @@ class Sessions:
         limit, after = read.limit_of(arguments), read.position_of(arguments)
         if session_id is not None:
             await self._row(session_id)
-        found = await self.store.search_thoughts(query, session_id=session_id, after=after, limit=limit + 1)
-        matches = [match_document(owner, one, query) for _, owner, one in found[:limit]]
-        return {"matches": matches, "nextCursor": str(found[limit - 1][0]) if len(found) > limit else None}
+        page = await search(self.store, self._thoughts_of_run, query, session_id, after, limit)
+        return {
+            "matches": [match_document(owner, one, query) for _, owner, one in page.matches],
+            "nextCursor": None if page.next is None else str(page.next),
+            "notices": [msgspec.to_builtins(one) for one in page.notices],
+        }
 
     async def resume(self, arguments: Arguments) -> Document:
         """Take a session up again: this is use. Returns where it stands and its latest thoughts."""
@@ -352,9 +360,20 @@ class Sessions:
 
     async def _all_thoughts(self, row: SessionRow) -> Sequence[ThoughtRow]:
         if row.run_id is not None:
-            return [] if self._run_thoughts is None else await self._run_thoughts(row.run_id)
+            return await self._thoughts_of_run(row.run_id)
         rows, after = builtins.list[ThoughtRow](), 0
         while page := await self.store.thoughts(row.session_id, after_seq=after, limit=read.MAX_PAGE):
             rows += page
             after = page[-1].seq
         return rows
+
+    async def _thoughts_of_run(self, run_id: str) -> Sequence[ThoughtRow]:
+        return [] if self._run_thoughts is None else await self._run_thoughts(run_id)
+
+    async def _counted(self, row: SessionRow) -> SessionRow:
+        """Return the row with its number of thoughts, where a run wrote them before they were counted too."""
+        if row.run_id is None or row.thoughts:
+            return row
+        with contextlib.suppress(ReasonryError):
+            return replace(row, thoughts=len(await self._thoughts_of_run(row.run_id)))
+        return row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +13,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..errors import StoreError
-from ..runtime.ports import Line, RunRow, SessionChange, SessionRow, ThoughtRow
+from ..runtime.ports import InJournal, Line, RunRow, SessionChange, SessionRow, ThoughtRow, Use
 from .checks import check_change, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .locks import Right, driven
 from .runs import no_run, run_exists, taken
 from .sessions import Decide, no_session, session_exists, thought_exists
-from .sql import place
+from .sql import MAX_SEQ, place
 
 
 @dataclass(slots=True)
@@ -41,6 +41,14 @@ class _Session:
 
     def in_order(self) -> list[ThoughtRow]:
         return [self.thoughts[seq] for seq in sorted(self.thoughts)]
+
+    def search(self, needle: str) -> Iterator[tuple[int, str, ThoughtRow | InJournal]]:
+        for thought in self.in_order():
+            if needle in thought.text.casefold():
+                yield place(self.key, thought.seq), self.row.session_id, thought
+        if self.row.run_id is not None:
+            found = InJournal(self.row.run_id, place(self.key, 0))
+            yield place(self.key, MAX_SEQ), self.row.session_id, found
 
 
 class _View:
@@ -86,12 +94,15 @@ class MemoryStore:
                 self._sessions[session.session_id] = _Session(self._next_key(), session)
             self._runs[row.run_id] = _Run(self._next_key(), row, {line.seq: line for line in lines})
 
-    async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:
+    async def append(
+        self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
+    ) -> None:
         """See the port. Raises NotFoundError if there is no such run."""
         check_texts(run_id)
         check_seqs(lines)
-        if row is not None:
-            check_row(row)
+        for one in (row, use):
+            if one is not None:
+                check_row(one)
         with self._open():
             run = self._run(run_id)
             for line in lines:
@@ -99,6 +110,11 @@ class MemoryStore:
                     raise taken(run_id, line.seq)
             run.lines.update((line.seq, line) for line in lines)
             run.row = row or run.row
+            session = self._sessions.get(run.row.session_id)
+            if use is not None and session is not None and session.row.run_id == run_id:
+                session.row = replace(
+                    session.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active"
+                )
 
     async def run(self, run_id: str) -> RunRow:
         """See the port."""
@@ -195,17 +211,16 @@ class MemoryStore:
 
     async def search_thoughts(
         self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
-    ) -> list[tuple[int, str, ThoughtRow]]:
+    ) -> list[tuple[int, str, ThoughtRow | InJournal]]:
         """See the port. Raises NotFoundError if there is no such session."""
         check_texts(query, session_id)
         size, needle = check_limit(limit), query.casefold()
         with self._open():
             chosen = list(self._sessions.values()) if session_id is None else [self._session(session_id)]
             found = [
-                (place(session.key, thought.seq), session.row.session_id, thought)
+                one
                 for session in sorted(chosen, key=lambda session: session.key)
-                for thought in session.in_order()
-                if needle in thought.text.casefold()
+                for one in session.search(needle)
             ]
         start = bisect_right(found, after, key=lambda match: match[0])
         return found[start : start + size]

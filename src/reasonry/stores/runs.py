@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import astuple
 
 from ..errors import ConflictError, NotFoundError, StoreError
-from ..runtime.ports import Line, RunRow
+from ..runtime.ports import Line, RunRow, Use
 from . import sql
 from .checks import MAX_INT
 from .packing import UnpackError, pack, unpack
@@ -56,12 +56,14 @@ def create_run(tx: Tx, row: RunRow, lines: Sequence[Line]) -> None:
     _write(tx, _key(tx, row.run_id), row.run_id, lines)
 
 
-def append(tx: Tx, run_id: str, lines: Sequence[Line], row: RunRow | None) -> None:
-    """Add lines to a run, and put `row` in place of its row."""
+def append(tx: Tx, run_id: str, lines: Sequence[Line], row: RunRow | None, use: Use | None) -> None:
+    """Add lines to a run, put `row` in place of its row, and note the use of its session."""
     key = _key(tx, run_id)
     _write(tx, key, run_id, lines)
     if row is not None:
         tx.execute(sql.SET_RUN, (*astuple(row), key))
+    if use is not None:
+        tx.execute(sql.USE_SESSION, (*astuple(use), key, run_id))
 
 
 def run(tx: Tx, run_id: str) -> RunRow:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from heapq import merge
 from typing import Any
 
 from msgspec.structs import astuple
 
 from ..errors import ConflictError, NotFoundError
-from ..runtime.ports import SessionChange, SessionRow, SessionView, ThoughtRow
+from ..runtime.ports import InJournal, SessionChange, SessionRow, SessionView, ThoughtRow
 from . import sql
 from .checks import MAX_INT, check_change
 from .sql import MAX_SEQ, Tx, place, seq_of
@@ -158,8 +159,8 @@ def thoughts(
 
 def search(
     tx: Tx, query: str, session_id: str | None, after: int, limit: int
-) -> list[tuple[int, str, ThoughtRow]]:
-    """Return a page of the thoughts that contain `query`, whatever its case."""
+) -> list[tuple[int, str, ThoughtRow | InJournal]]:
+    """Return a page of the thoughts that contain `query`, whatever its case, and of the runs that have thoughts."""
     low, high = min(max(after, 0), MAX_INT), MAX_INT
     if session_id is not None:
         key = _key(tx, session_id)
@@ -167,18 +168,20 @@ def search(
     # The database folds the case of ASCII alone, and cuts texts at NUL.
     needle = query.casefold()
     places = list[int]()
-    for at, text in tx.execute(sql.TEXTS, (low, high)):
-        if needle in text.casefold():
+    ends = (found for found in tx.execute(sql.SESSIONS_OF_RUNS, (low, high)) if found[0] > low)
+    for at, text in merge(tx.execute(sql.TEXTS, (low, high)), ends):
+        if text is None or needle in text.casefold():
             places.append(at)
             if len(places) == limit:
                 break
     return [_match(tx, at) for at in places]
 
 
-def _match(tx: Tx, at: int) -> tuple[int, str, ThoughtRow]:
-    thought = tx.execute(sql.THOUGHT, (at,)).fetchone() or ()
-    owner = tx.execute(sql.SESSION_ID, (at >> sql.PLACE_BITS,)).fetchone() or ("",)
-    return at, owner[0], _thought(thought)
+def _match(tx: Tx, at: int) -> tuple[int, str, ThoughtRow | InJournal]:
+    owner, run_id = tx.execute(sql.SESSION_IDS, (at >> sql.PLACE_BITS,)).fetchone() or ("", None)
+    if run_id is not None:
+        return at, owner, InJournal(run_id, at - MAX_SEQ)
+    return at, owner, _thought(tx.execute(sql.THOUGHT, (at,)).fetchone() or ())
 
 
 def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:

@@ -122,7 +122,11 @@ SESSION_COLUMNS = (
     "session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head"
 )
 SESSION = f"SELECT key, {SESSION_COLUMNS} FROM session WHERE session_id = ?"
-SESSION_ID = "SELECT session_id FROM session WHERE key = ?"
+SESSION_IDS = "SELECT session_id, run_id FROM session WHERE key = ?"
+SESSIONS_OF_RUNS = """
+SELECT key << 24 | 16777215, NULL FROM session
+WHERE key BETWEEN ? >> 24 AND ? >> 24 AND run_id IS NOT NULL ORDER BY key
+"""
 SESSIONS = f"""
 SELECT {SESSION_COLUMNS} FROM session
 WHERE (? IS NULL OR used_at_ms < ? OR (used_at_ms = ? AND key < ?)) AND (? IS NULL OR status = ?)
@@ -136,6 +140,10 @@ SET_SESSION = """
 UPDATE session SET session_id = ?, strategy = ?, created_at_ms = ?, used_at_ms = ?, status = ?, pinned = ?,
   thoughts = ?, purpose = ?, run_id = ?, head = ?
 WHERE key = ?
+"""
+USE_SESSION = """
+UPDATE session SET thoughts = ?, used_at_ms = ?, status = 'active'
+WHERE session_id = (SELECT session_id FROM run WHERE key = ?) AND run_id = ?
 """
 DROP_SESSION = "DELETE FROM session WHERE key = ?"
 ARCHIVE_SESSIONS = """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import StoreError
-from ..runtime.ports import Line, RunRow, SessionRow, ThoughtRow
+from ..runtime.ports import InJournal, Line, RunRow, SessionRow, ThoughtRow, Use
 from . import runs, sessions, sql
 from .checks import check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .database import Source, is_fault
@@ -59,13 +59,16 @@ class SqliteStore:
 
         await self._writer.do(work)
 
-    async def append(self, run_id: str, lines: Sequence[Line], row: RunRow | None = None) -> None:
+    async def append(
+        self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
+    ) -> None:
         """See the port. Raises NotFoundError if there is no such run."""
         check_texts(run_id)
         check_seqs(lines)
-        if row is not None:
-            check_row(row)
-        await self._writer.do(lambda tx: runs.append(tx, run_id, lines, row))
+        for one in (row, use):
+            if one is not None:
+                check_row(one)
+        await self._writer.do(lambda tx: runs.append(tx, run_id, lines, row, use))
 
     async def run(self, run_id: str) -> RunRow:
         """See the port."""
@@ -138,7 +141,7 @@ class SqliteStore:
 
     async def search_thoughts(
         self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
-    ) -> list[tuple[int, str, ThoughtRow]]:
+    ) -> list[tuple[int, str, ThoughtRow | InJournal]]:
         """See the port. Raises NotFoundError if there is no such session."""
         check_texts(query, session_id)
         size = check_limit(limit)

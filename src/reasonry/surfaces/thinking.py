@@ -149,6 +149,7 @@ def sessions_output() -> Schema:
         "matches": items,
         "thoughtHistory": items,
         "text": _STRING,
+        "notices": items,
         "nextCursor": {"type": ["string", "null"]},
     }
     return _object(properties, [])

@@ -120,16 +120,28 @@ def search_(
     cursor
         `nextCursor` of the page before.
     """
-    document = _manage(common, "search", query=query, sessionId=session, limit=limit, cursor=cursor)
+    wanted = {"query": query, "sessionId": session, "limit": limit}
+    document = _manage(common, "search", **wanted, cursor=cursor)
     if common.json:
         print_document(document)
         return 0
+    _print_matches(document)
+    while not document["matches"] and document["nextCursor"]:
+        document = _manage(common, "search", **wanted, cursor=document["nextCursor"])
+        _print_matches(document)
+    if document["nextCursor"]:
+        print_note(f"more with --cursor {document['nextCursor']}")
+    elif not document["matches"]:
+        print_note("nothing found")
+    return 0
+
+
+def _print_matches(document: dict[str, Any]) -> None:
     for match in document["matches"]:
         text = present.clipped(match.get("excerpt") or match.get("thought", ""), 100)
         print_line(f"{match['sessionId']}  thought {match['thoughtNumber']}: {text}")
-    if not document["matches"]:
-        print_note("nothing found")
-    return 0
+    for notice in document["notices"]:
+        print_note(f"session {notice['requestedSessionId']}: {notice['message']}")
 
 
 def export_(

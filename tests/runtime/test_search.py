@@ -1,0 +1,406 @@
+"""What is listed and found of the thoughts of runs: as many as are shown, and exactly these."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import pysqlite3.dbapi2 as dbapi
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Meta
+from msgspec.structs import replace
+
+from reasonry.app import App
+from reasonry.core.strategy import Strategy
+from reasonry.errors import ModelError, NotFoundError, StoreError
+from reasonry.runtime import search
+from reasonry.runtime.coach import Coach
+from reasonry.runtime.journal import fold, read
+from reasonry.runtime.policy import Performers
+from reasonry.runtime.ports import Line, RunRow, SessionRow, Use
+from reasonry.stores.sqlite import SqliteStore
+
+from ..test_every_strategy import each_driven, options, world
+from .answering import crew_of, order
+from .crashing import ALL
+from .playing import LOOP, CountingModel, Loops
+
+pytestmark = pytest.mark.anyio
+
+Found = list[tuple[str, int]]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory" if request.param == "memory" else str(tmp_path / "store.db")
+
+
+def saying(*texts: str) -> Performers:
+    """Return a model that says these things, one for each thought of LOOP."""
+    return Performers(CountingModel(reply=lambda question: texts[question.ask.facts["n"]]))
+
+
+async def a_run(app: App, *texts: str) -> str:
+    """Drive a run that thinks these thoughts; return its id."""
+    run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=len(texts))))
+    await app.engine.drive(run_id, saying(*texts))
+    return run_id
+
+
+async def a_guided(app: App, *texts: str) -> str:
+    session_id = ""
+    for number, text in enumerate(texts, 1):
+        call = {"thought": text, "thoughtNumber": number, "totalThoughts": 1, "nextThoughtNeeded": True}
+        reply = await app.sessions().think({**call, **({"sessionId": session_id} if session_id else {})})
+        session_id = reply["sessionId"]
+    return session_id
+
+
+async def begun(app: App, steps: int, *texts: str) -> str:
+    """Begin a run that its caller answers, and answer so much of it; return its id."""
+    run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=steps)))
+    shown = await Coach(app.engine).take_over(run_id, Performers(CountingModel()))
+    for text in texts:
+        answers = [{"id": one["id"], "answer": text} for one in shown["questions"]]
+        shown = await Coach(app.engine).answer(run_id, answers, Performers(CountingModel()))
+    return run_id
+
+
+async def session_of(app: App, run_id: str) -> str:
+    return (await app.store.run(run_id)).session_id
+
+
+async def listed(app: App) -> dict[str, int]:
+    rows = (await app.sessions().list({"status": "all", "limit": 500}))["sessions"]
+    return {row["sessionId"]: row["thoughtHistoryLength"] for row in rows}
+
+
+async def shown(app: App, session_id: str) -> list[dict[str, Any]]:
+    return (await app.sessions().export({"sessionId": session_id}))["thoughts"]
+
+
+async def scanned(app: App, query: str) -> set[tuple[str, int]]:
+    """Find what is searched for by looking at all that is shown."""
+    return {
+        (session_id, one["seq"])
+        for session_id in await listed(app)
+        for one in await shown(app, session_id)
+        if query.casefold() in one["thought"].casefold()
+    }
+
+
+async def searched(app: App, query: str, limit: int = 50, **given: Any) -> tuple[Found, int]:
+    """Search page by page; return what was found, and on how many pages."""
+    found, pages, after = Found(), 0, dict[str, Any]()
+    while True:
+        page = await app.sessions().search({"query": query, "limit": limit, **given, **after})
+        assert len(page["matches"]) <= limit
+        found += [(one["sessionId"], one["seq"]) for one in page["matches"]]
+        assert page["notices"] == []
+        pages += 1
+        if page["nextCursor"] is None:
+            return found, pages
+        after = {"cursor": page["nextCursor"]}
+
+
+def count_reads(app: App, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list of the runs whose journals are read from now on."""
+    reads, whole = list[str](), app.engine.read
+
+    async def counting(run_id: str) -> Any:
+        reads.append(run_id)
+        return await whole(run_id)
+
+    monkeypatch.setattr(app.engine, "read", counting)
+    return reads
+
+
+# -- the list
+
+
+async def test_the_list_counts_the_thoughts_of_a_run_at_every_point_of_its_life(place: str) -> None:
+    async with App(place, strategies=ALL) as app:
+
+        async def check(run_id: str, count: int) -> None:
+            session_id = await session_of(app, run_id)
+            assert (await listed(app))[session_id] == len(await shown(app, session_id)) == count
+
+        fresh = await app.engine.accept(order(LOOP, LOOP.options(steps=3)))
+        await check(fresh, 0)
+        active = await begun(app, 3, "a", "b")
+        await check(active, 2)
+        await app.engine.cancel(active)
+        await check(active, 2)
+        await app.engine.resume(active, saying("", "", "c"))
+        await check(active, 3)
+        forked = await app.engine.fork(active, None, 2)
+        await check(forked, 2)
+        await app.engine.drive(forked, saying("", "", "d"))
+        await check(forked, 3)
+        await check(await app.engine.fork(active, None, 3), 3)
+        broken = await app.engine.accept(order(LOOP, LOOP.options(steps=3)))
+        fault = CountingModel(
+            fault=lambda call: ModelError("no", code="model_refused") if call == 2 else None
+        )
+        result = await app.engine.drive(broken, Performers(fault))
+        assert result.status == "failed"
+        await check(broken, 1)
+
+
+async def test_counting_reads_no_journal(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with App(place, strategies=ALL) as app:
+        for _ in range(5):
+            await a_run(app, "a", "b")
+        reads = count_reads(app, monkeypatch)
+        assert list((await listed(app)).values()) == [2] * 5
+        assert reads == []
+
+
+async def test_what_is_acknowledged_is_counted_in_the_same_transaction(tmp_path: Path) -> None:
+    class Watching(SqliteStore):
+        async def append(
+            self,
+            run_id: str,
+            lines: Sequence[Line],
+            row: RunRow | None = None,
+            use: Use | None = None,
+        ) -> None:
+            await super().append(run_id, lines, row, use)
+            # What another process would find if this one died here.
+            entries, _ = read(run_id, await self.lines(run_id))
+            session = await self.session((await self.run(run_id)).session_id)
+            counts.append((session.thoughts, len(fold(entries, ALL).thoughts)))
+
+    counts, store = list[tuple[int, int]](), Watching(tmp_path / "store.db")
+    app = App(store, strategies=ALL)
+    run_id = await a_run(app, *"abcde")
+    await app.engine.fork(run_id, None, 2)
+    await store.close()
+    assert [kept for kept, _ in counts] == [told for _, told in counts]
+    assert max(counts) == (5, 5)
+
+
+async def test_a_run_at_work_uses_its_session(place: str) -> None:
+    async with App(place, strategies=ALL) as app:
+        run_id = await begun(app, 3, "a")
+        session_id = await session_of(app, run_id)
+        used = (await app.store.session(session_id)).used_at_ms
+        await app.store.expire_sessions(unused_since_ms=used + 1, delete=False)
+        assert (await app.store.session(session_id)).status == "archived"
+        await asyncio.sleep(0.002)
+        shown = await Coach(app.engine).status(run_id)
+        answers = [{"id": one["id"], "answer": "b"} for one in shown["questions"]]
+        await Coach(app.engine).answer(run_id, answers, Performers(CountingModel()))
+        row = await app.store.session(session_id)
+        assert (row.status, row.thoughts, row.used_at_ms > used) == ("active", 2, True)
+
+
+@each_driven
+async def test_every_strategys_thoughts_are_counted_and_found_by_any_piece_of_them(
+    strategy: Strategy[Any, Any],
+) -> None:
+    rng = random.Random(7)
+    async with App("memory") as app:
+        await a_guided(app, "something else", "42 and the second step")
+        for seed in range(4):
+            run_id = await app.engine.accept(order(strategy, options(strategy, seed)))
+            await app.engine.drive(run_id, crew_of(world(strategy, seed, 0.1 * (seed % 2))))
+        counts = await listed(app)
+        texts = list[str]()
+        for session_id, count in counts.items():
+            seen = [one["thought"] for one in await shown(app, session_id)]
+            assert len(seen) == count
+            texts += seen
+        for text in rng.choices([one for one in texts if one], k=10):
+            start = rng.randrange(len(text))
+            piece = text[start : start + rng.choice([1, 5, 40, 400])].swapcase()
+            found, _ = await searched(app, piece, limit=7)
+            assert len(set(found)) == len(found) > 0
+            assert set(found) == await scanned(app, piece)
+
+
+# -- the search
+
+TEXTS = st.text('aAbßSſİıé漢\0 "\\%_', max_size=6) | st.sampled_from(
+    ["straße", "STRASSE", 'he said "no"', "a\\nb\n", "漢字", "\u0130stanbul"]
+)
+LIVES = st.sampled_from(["guided", "done", "active", "fresh", "cancelled", "failed", "forked", "deleted"])
+
+
+async def live(app: App, kind: str, texts: list[str]) -> None:
+    """Let a session come about, and the run that writes it have that fate."""
+    match kind:
+        case "guided":
+            await a_guided(app, *[text.strip() or "x" for text in texts])
+        case "active":
+            await begun(app, len(texts) + 1, *texts)
+        case "fresh":
+            await app.engine.accept(order(LOOP, LOOP.options(steps=2)))
+        case "cancelled":
+            await app.engine.cancel(await begun(app, len(texts) + 1, *texts))
+        case "failed":
+            fault = CountingModel(
+                fault=lambda call: ModelError("no", code="model_refused") if call == len(texts) else None,
+                reply=lambda question: texts[question.ask.facts["n"]],
+            )
+            run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=len(texts))))
+            await app.engine.drive(run_id, Performers(fault))
+        case _:
+            run_id = await a_run(app, *texts)
+            if kind == "forked":
+                await app.engine.fork(run_id, None, max(len(texts) - 1, 0))
+            if kind == "deleted":
+                await app.sessions().delete({"sessionId": await session_of(app, run_id)})
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@settings(max_examples=25, deadline=None)
+@given(
+    lives=st.lists(st.tuples(LIVES, st.lists(TEXTS, min_size=1, max_size=3)), max_size=6),
+    queries=st.lists(TEXTS.filter(bool), min_size=1, max_size=3),
+    limit=st.integers(1, 4),
+    patience=st.sampled_from([2.0, -1.0]),
+    batch=st.sampled_from([1, 2, 50]),
+)
+def test_a_search_finds_exactly_what_is_shown_in_a_steady_order(
+    kind: str, lives: list[tuple[str, list[str]]], queries: list[str], limit: int, patience: float, batch: int
+) -> None:
+    async def attempt(folder: str) -> None:
+        async with App("memory" if kind == "memory" else f"{folder}/store.db", strategies=ALL) as app:
+            for fate, texts in lives:
+                await live(app, fate, texts)
+            for query in queries:
+                found, _ = await searched(app, query, limit)
+                assert len(set(found)) == len(found)
+                assert set(found) == await scanned(app, query)
+                assert found == (await searched(app, query, limit=500))[0]
+                for session_id in await listed(app):
+                    inside, _ = await searched(app, query, limit, sessionId=session_id)
+                    assert inside == [one for one in found if one[0] == session_id]
+
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.setattr(search, "PATIENCE_S", patience)
+        patch.setattr(search, "BATCH", batch)
+        asyncio.run(attempt(folder))
+
+
+async def test_matches_come_session_by_session_in_the_order_these_were_begun(place: str) -> None:
+    async with App(place, strategies=ALL) as app:
+        one = await a_guided(app, "apple", "pear", "APPLE")
+        two = await session_of(app, await a_run(app, "pear", "Apple"))
+        three = await a_guided(app, "an apple")
+        four = await session_of(app, await begun(app, 3, "apple", "no"))
+        wanted = [(one, 1), (one, 3), (two, 2), (three, 1), (four, 1)]
+        for limit in (1, 2, 3, 5, 50):
+            assert (await searched(app, "apple", limit))[0] == wanted
+
+
+async def test_a_search_that_takes_long_goes_on_with_its_next_page(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "PATIENCE_S", -1.0)
+    async with App(place, strategies=ALL) as app:
+        for number in range(6):
+            await begun(app, 3, f"apple {number}" if number % 2 else "pear")
+            await a_guided(app, "apple")
+        found, pages = await searched(app, "apple")
+        assert set(found) == await scanned(app, "apple")
+        assert (len(found), pages) == (9, 6)
+
+
+async def test_a_run_that_goes_on_is_found_by_what_it_thinks_then(place: str) -> None:
+    async with App(place, strategies=ALL) as app:
+        run_id = await begun(app, 3, "apple")
+        assert len((await searched(app, "apple"))[0]) == 1
+        await app.engine.cancel(run_id)
+        assert (await searched(app, "plum"))[0] == []
+        await app.engine.resume(run_id, saying("", "pear", "plum"))
+        assert len((await searched(app, "plum"))[0]) == 1
+        assert len((await searched(app, "apple"))[0]) == 1
+
+
+async def test_a_journal_that_cannot_be_read_hides_nothing_but_itself(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    async with App(str(path), strategies=ALL) as app:
+        broken = await session_of(app, await a_run(app, "apple", "apple"))
+        await a_run(app, "apple")
+    db = dbapi.connect(str(path), isolation_level=None)
+    db.execute("UPDATE line SET body = x'005b5d' WHERE place IN (SELECT min(place) + 1 FROM line)")
+    db.close()
+    async with App(str(path), strategies=ALL) as app:
+        page = await app.sessions().search({"query": "apple"})
+        assert len(page["matches"]) == 1
+        assert [(one["reason"], one["requestedSessionId"]) for one in page["notices"]] == [
+            ("unreadable", broken)
+        ]
+        assert "damaged at line 2" in page["notices"][0]["message"]
+        with pytest.raises(StoreError, match="damaged"):
+            await app.sessions().search({"query": "apple", "sessionId": broken})
+    async with App(str(path)) as app:
+        page = await app.sessions().search({"query": "apple"})
+        assert (page["matches"], len(page["notices"])) == ([], 2)
+        assert set((await listed(app)).values()) == {1, 2}
+
+
+async def test_a_run_whose_options_its_strategy_takes_no_more_is_named(tmp_path: Path) -> None:
+    class Fewer(Loops, frozen=True):
+        steps: Annotated[int, Meta(le=2)] = 2
+
+    fewer = dataclasses.replace(LOOP, options=Fewer)
+    path, narrower = str(tmp_path / "store.db"), {**ALL, LOOP.name: fewer}
+    async with App(path, strategies=ALL) as app:
+        old = await session_of(app, await a_run(app, "a", "b", "apple"))
+        await a_run(app, "apple")
+    async with App(path, strategies=narrower) as app:
+        page = await app.sessions().search({"query": "apple"})
+        assert len(page["matches"]) == 1
+        assert [one["requestedSessionId"] for one in page["notices"]] == [old]
+        assert "do not fit the strategy" in page["notices"][0]["message"]
+
+
+async def test_what_is_deleted_is_found_no_more(place: str) -> None:
+    async with App(place, strategies=ALL) as app:
+        session_id = await session_of(app, await a_run(app, "q7zxk"))
+        kept = await session_of(app, await a_run(app, "apple"))
+        gone = await a_run(app, "apple")
+        await app.sessions().delete({"sessionId": session_id})
+        await app.store.delete_run(gone)
+        assert (await searched(app, "q7zxk"))[0] == []
+        assert (await searched(app, "apple"))[0] == [(kept, 1)]
+        with pytest.raises(NotFoundError):
+            await app.sessions().search({"query": "q7zxk", "sessionId": session_id})
+
+
+# -- stores from before
+
+
+class Earlier(SqliteStore):
+    """Writes as was done before thoughts of runs were counted."""
+
+    async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
+        await super().create_run(row, lines, session and replace(session, thoughts=0))
+
+    async def append(
+        self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
+    ) -> None:
+        await super().append(run_id, lines, row)
+
+
+async def test_a_store_from_before_is_counted_and_searched_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = Earlier(path)
+    app = App(store, strategies=ALL)
+    runs = [await a_run(app, "apple", f"pear {number}") for number in range(5)]
+    await a_guided(app, "apple")
+    await store.close()
+    async with App(str(path), strategies=ALL) as app:
+        assert sorted((await listed(app)).values()) == [1, 2, 2, 2, 2, 2]
+        assert len((await searched(app, "apple"))[0]) == 6
+        assert (await searched(app, "pear 3"))[0] == [(await session_of(app, runs[3]), 2)]
