@@ -29,8 +29,11 @@ def play(request: ChatRequest) -> Any:
     example = EXAMPLES.get(frozenset(form.get("properties", {})))
     if example is None or rng.random() < 0.5:
         example = fitting(form, rng)
-    if "next_thought_needed" in example:
-        example = EXAMPLES[frozenset(example)] | {"next_thought_needed": rng.random() < 0.7}
+    if "planning" in example:
+        example = EXAMPLES[frozenset(form["properties"])]
+        if "Thought 2" not in request.prompt:
+            steps = [step | {"status": "Pending", "result": None} for step in example["planning"]]
+            example = example | {"planning": steps, "next_thought_needed": True}
     return example
 
 
