@@ -61,6 +61,32 @@ def test_the_papers_prose_form_is_read_too() -> None:
     assert len(walked.outcome.document["steps"]) == 3
 
 
+def test_prose_that_only_mentions_the_answer_is_no_answer() -> None:
+    prose = "First I note that the answer is not yet known, and the answer is what step 2 must find."
+    replies = in_order(PLAN, prose, {"steps": STEPS, "done": True, "answer": "11"}, HOLDS)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    assert "no JSON object was found" in walked.asks[2].prompt
+    assert walked.outcome.answer == "11"
+
+
+@pytest.mark.parametrize("again", ["11", 11, "11.0", "The answer is 11 balls"])
+def test_a_check_that_holds_may_repeat_the_answer(again: object) -> None:
+    replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, HOLDS | {"answer": again})
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("11", "reviewed")
+
+
+def test_a_check_that_holds_and_gives_another_answer_is_asked_for_again() -> None:
+    torn = HOLDS | {"answer": "42"}
+    walked = walk(
+        CHAIN_OF_THOUGHT,
+        TENNIS,
+        in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "41"}, torn, wrong("42"), HOLDS),
+    )
+    assert "`correct` is true, but `answer` is not the answer that was checked, '41'" in walked.asks[4].prompt
+    assert walked.outcome.answer == "42"
+
+
 def test_a_model_that_never_gets_done_is_cut_at_max_steps() -> None:
     def answer(one):
         replies = {

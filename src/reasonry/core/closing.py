@@ -19,6 +19,7 @@ from .effects import Ask, Effect
 from .events import Failed, Reply, Verified
 from .parse import Unreadable
 from .strategy import Move, Thought, fail, go, stay
+from .vote import agree, normalise
 
 
 class CheckReply(Struct, frozen=True):
@@ -168,8 +169,16 @@ def _taken(
 
 
 def read_check(state: _Closable, _: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
-    """Read a review; where a corrected answer was asked for, it has to be there."""
+    """Read a review: a corrected answer has to be there where it was asked for, and only where one is wrong."""
     reading = parse.read_form(texts[-1], CheckReply)
-    if not isinstance(reading, Unreadable) and state.closing.answer is None and not reading[0].text:
-        return Unreadable("give the corrected answer in `answer`")
+    if isinstance(reading, Unreadable):
+        return reading
+    reply, answer = reading[0], state.closing.answer
+    if answer is None:
+        return reading if reply.text else Unreadable("give the corrected answer in `answer`")
+    if reply.correct and reply.text and not agree(normalise(reply.text), normalise(answer)):
+        return Unreadable(
+            f"`correct` is true, but `answer` is not the answer that was checked, {answer[:200]!r}: set `correct` to "
+            "false if that one is wrong, or leave `answer` out"
+        )
     return reading

@@ -17,7 +17,6 @@ The table has no way back from the check, so reasoning about a failed one happen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -25,7 +24,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answer import Answer, AnswerReply
+from ..core.answer import Answer, AnswerReply, stated_answer
 from ..core.closing import CheckReply, Closing, ask_for, propose, read_check, settle
 from ..core.effects import Ask, Effect
 from ..core.parse import Unreadable
@@ -43,11 +42,9 @@ out, set done to true and give the answer alone, in the form the problem asks fo
 FORMULATE = """Now derive the answer from the steps. Give it alone, in the form the problem asks for.
 {"answer": "…"}"""
 CHECK = """Now check the answer {answer!r} against the problem: put it back in, or work it out another way.
-{{"correct": true or false, "reason": "how you checked, or what is wrong", "answer": "corrected, if it was wrong"}}"""
+{{"correct": true or false, "reason": "how you checked, or what is wrong", "answer": "corrected" or null if correct}}"""
 REPAIR = """Now go through the steps again with this objection in mind, and correct the answer.
 {"correct": true, "reason": "where the error was and what follows instead", "answer": "the corrected answer alone"}"""
-
-_ANSWER_LINE = re.compile(r"\banswer(?: is|:)\s*:?\s*(?P<answer>[^\n]+?)\.?\s*$", re.IGNORECASE)
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,9 +105,9 @@ def ask_steps(state: State) -> tuple[Effect, ...]:
 def read_steps(_: State, __: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
     """Read steps: structured, or prose that ends with the answer, as in the paper."""
     reading = parse.read_form(texts[-1], Reasoning)
-    if isinstance(reading, Unreadable) and (found := _ANSWER_LINE.search(texts[-1].strip())):
+    if isinstance(reading, Unreadable) and (answer := stated_answer(texts[-1])):
         lines = [line.strip() for line in texts[-1].splitlines() if line.strip()]
-        return Reasoning(tuple(lines), done=True, answer=found["answer"].strip()), "lines"
+        return Reasoning(tuple(lines), done=True, answer=answer), "lines"
     return reading
 
 
@@ -242,11 +239,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             ask=ask_check,
             absorb=settle,
             reply=CheckReply,
-            example={
-                "correct": True,
-                "reason": "11 less 2 cans of 3 are the 5 he began with.",
-                "answer": "11",
-            },
+            example={"correct": True, "reason": "11 less 2 cans of 3 are the 5 he began with."},
             read=read_check,
         ),
         Stage(

@@ -47,7 +47,7 @@ for.
 {"steps": ["step with its result", …], "answer": "…"}"""
 CHECK = """Now check the answer {answer!r}: against the principle and its conditions, for units and magnitude, and \
 against what was asked.
-{{"correct": true or false, "reason": "how you checked, or what is wrong", "answer": "corrected, if it was wrong"}}"""
+{{"correct": true or false, "reason": "how you checked, or what is wrong", "answer": "corrected" or null if correct}}"""
 REPAIR = """Now solve it again from the principle with this objection in mind.
 {"correct": true, "reason": "where the error was and what follows instead", "answer": "the corrected answer alone"}"""
 
@@ -282,11 +282,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             ask=ask_check,
             absorb=settle,
             reply=CheckReply,
-            example={
-                "correct": True,
-                "reason": "PV grows by 8 / 4 = 2, as T does.",
-                "answer": "It falls to a quarter.",
-            },
+            example={"correct": True, "reason": "PV grows by 8 / 4 = 2, as T does."},
             read=read_check,
         ),
         Stage(
