@@ -16,6 +16,7 @@ from .parse import Unreadable
 
 _ACTION = re.compile(r"^[ \t>*_`\-]*action(?:[ \t]*\d+)?[ \t*_`]*:[ \t*_`]*", re.IGNORECASE | re.MULTILINE)
 _CALL = re.compile(r"([\w.\-]+)[ \t]*([\[(])")
+_NO_TEXT = ("integer", "number", "boolean", "array", "object", "null")
 _AROUND = " \t\r`*_.;,"
 _BRACKETS = {"[": "]", "(": ")"}
 _FORM = "write an action as `Action: tool[input]`, one to a line, with nothing after its bracket"
@@ -89,6 +90,18 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
         listed = ", ".join(names)
         return Unreadable(f"{card.name} takes several arguments ({listed}): write them as a JSON object")
     return {names[0]: text.strip()}
+
+
+def one_text_fault(card: ToolCard) -> str | None:
+    """Return why a tool cannot be called with one text; None: it can, or its card does not say what it takes."""
+    if "properties" not in card.parameters:
+        return None
+    arguments = arguments_for(card, "text")
+    if isinstance(arguments, Unreadable):
+        return arguments.reason.partition(":")[0]
+    (name,) = arguments
+    kind = _properties(card)[name].get("type") if isinstance(_properties(card)[name], dict) else None
+    return f"{card.name} takes {name}, which is {kind}" if kind in _NO_TEXT else None
 
 
 def before_actions(text: str) -> str | None:

@@ -31,7 +31,7 @@ from ..core.events import Failed, Reply
 from ..core.evidence import evidence_text
 from ..core.parse import Unreadable
 from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go
-from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool
+from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
 
 SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
 without knowing the main question, and names what it is about instead of pointing back. You are told at the end \
@@ -72,6 +72,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"say in option tool which one answers the sub-questions: {names}")
         if self.tool is not None and card_named(self.tools, self.tool) is None:
             raise ValueError(no_such_tool(self.tools, self.tool))
+        fault = self.card and one_text_fault(self.card)
+        if fault:
+            raise ValueError(f"sub-questions are answered by a tool that takes one text; {fault}")
 
     @property
     def card(self) -> ToolCard | None:
