@@ -195,6 +195,12 @@ def test_a_model_that_never_ends_is_asked_for_its_answer_at_the_limit() -> None:
     assert "No turns are left" in walked.asks[-1].prompt
 
 
+def test_at_the_limit_too_the_papers_text_form_is_read() -> None:
+    replies = in_order(SEARCH, ToolReturned("x"), "Thought: Enough.\nAction: Finish[1,800 ft]")
+    walked = walk(REACT, "p", replies, TOOLS | {"max_steps": 1})
+    assert (walked.outcome.answer, walked.outcome.reason) == ("1,800 ft", "max_steps")
+
+
 def test_a_question_that_needs_no_tool_is_answered_in_one_call() -> None:
     walked = walk(REACT, "2 + 2?", in_order(finish(4)))
     assert walked.outcome.answer == "4"

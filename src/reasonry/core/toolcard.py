@@ -104,6 +104,16 @@ def one_text_fault(card: ToolCard) -> str | None:
     return f"{card.name} takes {name}, which is {kind}" if kind in _NO_TEXT else None
 
 
+def resolved(cards: Sequence[ToolCard], action: Written) -> Action | Unreadable:
+    """Return the call an action comes down to: the tool's own name, the arguments as it wants them."""
+    if action.fault:
+        return Unreadable(action.fault)
+    card = card_named(cards, action.tool)
+    if card is None:
+        return Unreadable(no_such_tool(cards, action.tool))
+    return Action(card.name, typed(card, action.arguments))
+
+
 def before_actions(text: str) -> str | None:
     """Return what stands before the first line that begins an action; None: there is no such line."""
     first = _ACTION.search(text)

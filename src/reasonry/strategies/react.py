@@ -33,17 +33,7 @@ from ..core.events import Failed, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.parse import Unreadable
 from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
-from ..core.toolcard import (
-    Action,
-    ToolCard,
-    Written,
-    action_lines,
-    before_actions,
-    card_named,
-    cards_text,
-    no_such_tool,
-    typed,
-)
+from ..core.toolcard import Action, ToolCard, Written, action_lines, before_actions, cards_text, resolved
 
 SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
 tools or give the answer. What your actions bring is shown to you before the next turn.
@@ -173,8 +163,8 @@ def take_turn(to: str) -> Callable[[State, tuple[Any, ...]], Move]:
 def call_tools(state: State) -> tuple[Effect, ...]:
     """o_t = environment(a_t), for the actions that can be taken; equal ones once."""
     actions = () if state.answer is not None else state.turns[-1].actions
-    calls = {_key(state, one): call for one in actions if (call := _call(state, one))}
-    return tuple(calls.values())
+    calls = {call.text: call for one in actions if isinstance(call := _resolved(state, one), Action)}
+    return tuple(CallTool(one.tool, one.arguments) for one in calls.values())
 
 
 def observe(state: State, answers: tuple[Any, ...]) -> Move:
@@ -188,10 +178,11 @@ def observe(state: State, answers: tuple[Any, ...]) -> Move:
         if places.setdefault(key, place) < place:
             observations.append(TWICE.format(place=places[key]))
             continue
-        if _call(state, action) is not None:
-            text = _observation(next(results), state.options.max_observation_chars)
+        call = _resolved(state, action)
+        if isinstance(call, Unreadable):
+            text = f"Error: {call.reason}"
         else:
-            text = f"Error: {action.fault or no_such_tool(state.options.tools, action.tool)}"
+            text = _observation(next(results), state.options.max_observation_chars)
         observations.append(text + (REPEATED.format(turn=earlier[key]) if key in earlier else ""))
     turn = replace(turn, observations=(*turn.observations, *observations))
     state = replace(state, turns=(*state.turns[:-1], turn), tool_calls=state.tool_calls + len(answers))
@@ -223,6 +214,13 @@ def decide(state: State, answers: tuple[Any, ...]) -> Move:
 def ask_answer(state: State) -> tuple[Effect, ...]:
     """Ask for the answer where the limit came first, then have it looked at."""
     return check_answer(state) if state.answer is not None else (_question(state, "answer", LAST_CALL),)
+
+
+def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[AnswerReply, str] | Unreadable:
+    """Read the answer: structured, or in the paper's form (`Action: finish[x]`)."""
+    reading = parse.read_form(texts[-1], AnswerReply)
+    answer = action_lines(state.options.tools, texts[-1])[1]
+    return (AnswerReply(answer), "lines") if isinstance(reading, Unreadable) and answer else reading
 
 
 def formulate(state: State, answers: tuple[Any, ...]) -> Move:
@@ -261,16 +259,14 @@ def _written(reply: TurnReply) -> tuple[Written, ...]:
     return (*actions, Written(f"finish[{early}]", fault=EARLY)) if early else tuple(actions)
 
 
-def _call(state: State, action: Written) -> CallTool | None:
-    """The call an action comes down to; None: there is none."""
-    card = card_named(state.options.tools, action.tool)
-    return CallTool(card.name, typed(card, action.arguments)) if card and not action.fault else None
+def _resolved(state: State, action: Written) -> Action | Unreadable:
+    return resolved(state.options.tools, action)
 
 
 def _key(state: State, action: Written) -> str:
     """Return what is the same for actions that come down to the same call."""
-    call = _call(state, action)
-    return action.text if call is None else Action(call.tool, call.arguments).text
+    call = _resolved(state, action)
+    return call.text if isinstance(call, Action) else action.text
 
 
 def _observation(result: ToolReturned | Failed, limit: int) -> str:
@@ -390,6 +386,7 @@ REACT: Strategy[State, Options] = Strategy(
             absorb=formulate,
             reply=AnswerReply,
             example={"answer": "Jane Austen"},
+            read=read_answer,
         ),
         Stage(
             "final_response",
