@@ -129,6 +129,8 @@ class App:
         if who.tools is not None and _has_option(chosen, "tools"):
             given.setdefault("tools", who.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
         read = read_options(chosen, given)
+        if who.verifier is None and getattr(read, "verify", False):
+            raise UsageError("verify needs a verifier: name one (verifier=, --verifier)", option="verify")
         order = Order(strategy=chosen, problem=problem, options=read, budget=budget, crew=crew, why=why)
         return order, who
 
@@ -235,6 +237,11 @@ class App:
         if spec is None:
             # The offline model computes, so what it finds can be proved by computing.
             return verifier_of_offline(problem) if model.name == "offline" else None
+        if not callable(getattr(spec, "verify", spec)):
+            raise UsageError(
+                f"verifier is text, a callable or an object with `verify`, got {type(spec).__name__}",
+                option="verifier",
+            )
         return spec if hasattr(spec, "verify") else CallableVerifier(spec)
 
     def _tools(self, tools: Sequence[Any]) -> Any:

@@ -138,12 +138,87 @@ async def test_a_callable_may_wait() -> None:
     assert (await CallableVerifier(Judge()).verify(Verify("p", ("x",)))).detail == "no good"
 
 
-async def test_a_verifier_that_raises_has_said_nothing() -> None:
-    def broken(problem: str, path: list[str]) -> bool:
-        raise RuntimeError("bug")
+class Leaving(BaseException):
+    """Neither an Exception nor a signal."""
 
-    ruling = await CallableVerifier(broken).verify(Verify("p", ("x",)))
-    assert (ruling.verdict, "RuntimeError: bug" in ruling.detail) == ("unknown", True)
+
+@pytest.mark.parametrize("error", [RuntimeError("bug"), SystemExit("bug"), Leaving("bug")])
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_verifier_that_raises_has_failed_and_ends_nothing(error: BaseException, waits: bool) -> None:
+    def broken(problem: str, path: list[str]) -> bool:
+        raise error
+
+    async def broken_later(problem: str, path: list[str]) -> bool:
+        raise error
+
+    ruling = await CallableVerifier(broken_later if waits else broken).verify(Verify("p", ("x",)))
+    assert (ruling.verdict, ruling.failed) == ("unknown", True)
+    assert f"{type(error).__name__}: bug" in ruling.detail
+
+
+async def test_what_is_no_verdict_is_a_failure() -> None:
+    for returned, failed in [(5, True), ({}, True), (None, False), (True, False), ("unknown", False)]:
+        verifier = CallableVerifier(lambda problem, path, returned=returned: returned)
+        assert (await verifier.verify(Verify("p", ("x",)))).failed is failed
+
+
+class Method:
+    def verdict(self, problem: str, path: list[str], final: bool) -> bool:
+        return final
+
+
+TOLD = [
+    lambda problem, path, final: final,
+    lambda problem, path, final=None: final,
+    lambda problem, path, *, final: final,
+    lambda problem, path, is_answer: is_answer,
+    lambda problem, path, strict=3, final=None: final,
+    Method().verdict,
+]
+NOT_TOLD = [
+    lambda problem, path: "two",
+    lambda problem, path, strict="two": strict,
+    lambda *given: "two" if len(given) == 2 else "three",
+    lambda problem, final: "two",
+]
+
+
+@pytest.mark.parametrize("final", [False, True])
+async def test_a_third_parameter_is_told_whether_a_candidate_is_final(final: bool) -> None:
+    claim = Verify("p", ("x",), final=final)
+    for function in TOLD:
+        verdict = (await CallableVerifier(function).verify(claim)).verdict
+        assert verdict == ("right" if final else "wrong")
+    for function in NOT_TOLD:
+        assert (await CallableVerifier(function).verify(claim)).detail == "two"
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("(problem, path, final)", True),
+        ("(problem, path, final=None)", True),
+        ("(problem, path, *, final)", True),
+        ("(problem, path, is_answer)", True),
+        ("(problem, path, strict='two')", False),
+        ("(problem, path)", False),
+    ],
+)
+async def test_a_file_s_third_parameter_is_told_too(tmp_path: Path, head: str, told: bool) -> None:
+    last = head.strip("()").split(",")[-1].partition("=")[0].strip()
+    body = f"return {last}" if told else "return 'two'"
+    (tmp_path / "check.py").write_text(f"def verify{head}:\n    {body}\n", "utf-8")
+    verifier = open_verifier(f"python:{tmp_path / 'check.py'}")
+    for final in (False, True):
+        ruling = await verifier.verify(Verify("p", ("x",), final=final))
+        assert (ruling.failed, ruling.verdict) == (False, "right" if told and final else "wrong")
+        assert (ruling.detail == "two") is not told
+
+
+def test_a_file_without_verify_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "check.py").write_text("def check(problem, path):\n    return True\n", "utf-8")
+    with pytest.raises(UsageError, match="has no function `verify"):
+        open_verifier(f"python:{tmp_path / 'check.py'}")
 
 
 @pytest.mark.parametrize(

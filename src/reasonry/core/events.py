@@ -53,6 +53,8 @@ class Verified(Struct, frozen=True, tag="verified", omit_defaults=True):
     answer: str | None = None
     """With `right`: the whole answer in closed form, where the verifier can write it down."""
     at_ms: int = 0
+    failed: bool = False
+    """With `unknown`: whether the verifier itself failed, as `detail` says."""
 
 
 class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):

@@ -167,9 +167,9 @@ class Calls:
             raise ModelError(
                 f"{model.name} did not answer within {seconds:g} s", code="provider_timeout", retryable=True
             ) from None
-        except ReasonryError:
+        except (ReasonryError, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise
-        except Exception as error:
+        except BaseException as error:
             raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
         finally:
             self.guard.settle(estimate, *spent)

@@ -13,6 +13,9 @@ from ..core.machine import Pending
 from ..errors import ReasonryError
 from .calls import Calls
 
+NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+"""What goes through; anything else, SystemExit too, is a failure of who was asked and must not end the process."""
+
 
 class Performing:
     """Performs the effects of one drive of one run.
@@ -56,7 +59,9 @@ class Performing:
             return Failed("tool_timeout", message, at_ms=self.at_ms())
         except ReasonryError as error:
             return Failed(error.code, error.message, at_ms=self.at_ms())
-        except Exception as error:
+        except NOT_FAILURES:
+            raise
+        except BaseException as error:
             message = f"{effect.tool} failed: {type(error).__name__}: {error}"
             return Failed("tool_error", message, at_ms=self.at_ms())
         return ToolReturned(value, at_ms=self.at_ms())
@@ -66,8 +71,11 @@ class Performing:
             return Verified("unknown", "no verifier was given", at_ms=self.at_ms())
         try:
             verdict = await self.who.verifier.verify(effect)
-        except Exception as error:
-            return Verified("unknown", f"{type(error).__name__}: {error}", at_ms=self.at_ms())
+        except NOT_FAILURES:
+            raise
+        except BaseException as error:
+            detail = f"the verifier failed: {type(error).__name__}: {error}"[:500]
+            return Verified("unknown", detail, at_ms=self.at_ms(), failed=True)
         return replace(verdict, at_ms=self.at_ms())
 
     @property

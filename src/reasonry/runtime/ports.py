@@ -87,7 +87,7 @@ class Verifier(Protocol):
     name: str
 
     async def verify(self, claim: Verify) -> Verified:
-        """Look at a candidate. What goes wrong inside is the verdict `unknown`, with the reason as `detail`."""
+        """Look at a candidate. What goes wrong inside is the verdict `unknown` with `failed`, and why as `detail`."""
         ...
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from ..core.budget import Usage
+from ..core.events import Verified
 from ..core.strategy import Outcome
 from .journal import Folded
 
@@ -28,6 +30,7 @@ class Result(Struct, frozen=True):
         rounds: Dependent rounds of model calls: what the run would take with unlimited concurrency.
         duration_ms: Run time.
         details: The strategy's own part: `best`, `candidates`, `tree`, `votes`, `diagnostics`, …
+        warnings: What went wrong without ending the run and may matter to what came of it.
     """
 
     answer: str | None
@@ -41,6 +44,7 @@ class Result(Struct, frozen=True):
     session_id: str
     run_id: str
     details: dict[str, Any]
+    warnings: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return the result document, JSON data; the strategy's own part stands at its top level."""
@@ -67,6 +71,7 @@ class Result(Struct, frozen=True):
             "candidates": [],
             "tree": None,
             "diagnostics": {},
+            "warnings": list(self.warnings),
             **self.details,
         }
 
@@ -89,7 +94,17 @@ def result_of(run_id: str, session_id: str, run: Folded) -> Result:
         session_id=session_id,
         run_id=run_id,
         details=_with_choice(outcome.document, run.begun.why),
+        warnings=tuple(_warnings(run)),
     )
+
+
+def _warnings(run: Folded) -> Iterator[str]:
+    verdicts = [one.event for one in run.events if isinstance(one.event, Verified)]
+    failed = [one for one in verdicts if one.failed]
+    if failed:
+        name = f" {run.crew.verifier}" if run.crew.verifier else ""
+        times = f"{len(failed)} of {len(verdicts)} times"
+        yield f"the verifier{name} gave no verdict {times}; the last: {failed[-1].detail}"
 
 
 def _with_choice(document: dict[str, Any], why: str) -> dict[str, Any]:

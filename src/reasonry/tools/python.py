@@ -86,7 +86,9 @@ class PythonTool:
         if _is_async(self.function):
             try:
                 return await self.function(**given)
-            except Exception as error:
+            except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException as error:
                 raise _failure(self.name, error) from error
         return await _in_thread(self.name, self.function, given)
 

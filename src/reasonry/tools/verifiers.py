@@ -6,10 +6,11 @@ import ast
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from symtable import symtable
+from typing import Any, Literal
 
 from ..core.arithmetic import (
     Puzzle,
@@ -142,41 +143,52 @@ class JsonSchemaVerifier:
         try:
             fault = next(iter(self._validator.iter_errors(document)), None)
         except Exception as error:
-            return Verified("unknown", f"the schema failed: {type(error).__name__}: {error}"[:500])
+            return _failed(f"the schema failed: {type(error).__name__}: {error}")
         if fault is None:
             return Verified("unknown", "it fits the schema")
         return Verified("wrong", f"at {fault.json_path}: {fault.message}"[:500])
 
 
 class CallableVerifier:
-    """Asks a Python callable `(problem, path)`.
+    """Asks a Python callable `(problem, path)`, or `(problem, path, final)`.
 
-    True is right, False wrong, None unknown; `"right"`, `"wrong"` and `"unknown"` are what they say, any other text
-    is the reason why it is wrong; a `Verified` is taken as it is. One that raises has said nothing.
+    It is asked about every candidate, steps on the way included; `final` says whether this one claims to be the
+    answer. True is a proof that it is right, so that the run ends with it; False that it is wrong, so that it is
+    dropped; None is no proof. `"right"`, `"wrong"` and `"unknown"` are what they say, any other text is the reason why
+    it is wrong; a `Verified` is taken as it is. One that raises, or returns anything else, has failed.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self.final = _final_of(function)
         self.name = f"python:{getattr(function, '__name__', type(function).__name__)}"
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate."""
         try:
+            given, named = (claim.problem, list(claim.path)), dict[str, bool]()
+            if self.final == "by name":
+                named = {"final": claim.final}
+            elif self.final == "by place":
+                given = (*given, claim.final)
             if inspect.iscoroutinefunction(self.function):
-                verdict = await self.function(claim.problem, list(claim.path))
+                verdict = await self.function(*given, **named)
             else:
-                verdict = await asyncio.to_thread(self.function, claim.problem, list(claim.path))
+                verdict = await asyncio.to_thread(self.function, *given, **named)
             if inspect.isawaitable(verdict):
                 verdict = await verdict
-        except Exception as error:
-            return Verified("unknown", f"the verifier failed: {type(error).__name__}: {error}"[:500])
+        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            return _failed(f"the verifier failed: {type(error).__name__}: {error}")
         return _verdict(verdict)
 
 
 class SandboxedVerifier:
-    """Runs `verify(problem, path)` of a Python file in a sandbox; what it returns means what a callable's does.
+    """Runs `verify(problem, path)`, or `verify(problem, path, final)`, of a Python file in a sandbox.
 
-    A verifier that raises, overruns its limits or does what the sandbox denies has said nothing.
+    What it returns means what a callable's does. One that raises, overruns its limits or does what the sandbox denies
+    has failed.
 
     Args:
         source: The text of the file.
@@ -187,6 +199,7 @@ class SandboxedVerifier:
         self, source: str, sandbox: Sandbox, name: str = "python", limits: Limits | None = None
     ) -> None:
         self.source, self.sandbox, self.name = source, sandbox, name
+        self.final = _final_in(source)
         self.limits = limits or Limits()
 
     @classmethod
@@ -194,24 +207,33 @@ class SandboxedVerifier:
         """Read the code from a file; nothing of it runs yet.
 
         Raises:
-            UsageError: The file cannot be read or is no Python.
+            UsageError: The file cannot be read, is no Python, or has no `verify`.
             SandboxError: There is no sandbox to run it in.
         """
         try:
             source = Path(path).read_text("utf-8")
-            ast.parse(source)
+            names = {
+                one.get_name() for one in symtable(source, path, "exec").get_symbols() if one.is_assigned()
+            }
         except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
             raise UsageError(f"the verifier {path!r} cannot be read: {error}", option="verifier") from None
+        if "verify" not in names:
+            raise UsageError(
+                f"the verifier {path!r} has no function `verify(problem, path)`", option="verifier"
+            )
         return cls(source, open_sandbox(), f"python:{path}")
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate."""
-        call = f"verify({_text(claim.problem)}, [{', '.join(map(_text, claim.path))}])"
+        final = {"by name": f", final={claim.final}", "by place": f", {claim.final}"}.get(
+            self.final or "", ""
+        )
+        call = f"verify({_text(claim.problem)}, [{', '.join(map(_text, claim.path))}]{final})"
         execution = await self.sandbox.run(f"{self.source}\n\n{call}", self.limits)
         if execution.status == "ok":
             return _verdict(execution.value)
         reason = (execution.error or "").strip().rpartition("\n")[2]
-        return Verified("unknown", f"the verifier failed ({execution.status}): {reason}"[:500])
+        return _failed(f"the verifier failed ({execution.status}): {reason}")
 
 
 def _text(text: str) -> str:
@@ -231,8 +253,49 @@ def _verdict(verdict: Any) -> Verified:
             return Verified(verdict)
         case str():
             return Verified("wrong", verdict[:500])
-        case _:
+        case None:
             return Verified("unknown")
+        case _:
+            return _failed(f"the verifier returned {type(verdict).__name__}, which is no verdict")
+
+
+def _failed(why: str) -> Verified:
+    return Verified("unknown", why[:500], failed=True)
+
+
+_Final = Literal["by name", "by place"] | None
+"""How a verifier wants to be told whether a candidate is final, if at all."""
+
+
+def _final_of(function: Callable[..., Any]) -> _Final:
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return None
+    placed = [
+        one for one in parameters.values() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    ]
+    return _how(parameters, [one.name for one in placed if one.default is one.empty])
+
+
+def _final_in(source: str) -> _Final:
+    try:
+        functions = [one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef)]
+    except (SyntaxError, ValueError):
+        return None
+    for one in reversed(functions):
+        if one.name == "verify":
+            placed = [each.arg for each in (*one.args.posonlyargs, *one.args.args)]
+            named = [each.arg for each in (*one.args.args, *one.args.kwonlyargs)]
+            return _how(named, placed[: len(placed) - len(one.args.defaults)])
+    return None
+
+
+def _how(named: Iterable[str], required: Sequence[str]) -> _Final:
+    """Return how to say it: to a parameter named `final`, or to a third one that has to be given."""
+    if "final" in named and "final" not in required[:2]:
+        return "by name"
+    return "by place" if len(required) > 2 else None
 
 
 def open_verifier(spec: str) -> Verifier:

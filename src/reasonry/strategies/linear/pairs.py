@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core import parse
-from ...core.answer import claim, rule
+from ...core.answer import rule
 from ...core.closing import Closing, ask_for
-from ...core.effects import Ask, Effect
+from ...core.effects import Ask, Effect, Verify
 from ...core.events import Reply
 from ...core.parse import Unreadable
 from ...core.strategy import Move, Outcome, Thought, go, stay
@@ -161,7 +161,8 @@ def keep_hypothesis(state: State, answers: tuple[Any, ...]) -> Move:
 def ask_test(state: State) -> tuple[Effect, ...]:
     """Have h looked at by the verifier; what it cannot tell, its author tests."""
     if state.options.verify and not state.looked_at:
-        return (claim(state.problem, [one.text for one in state.log[:-1]], str(state.hypothesis)),)
+        # The answer is put into its form later: a hypothesis is on the way to it.
+        return (Verify(state.problem, (*(one.text for one in state.log[:-1]), str(state.hypothesis))),)
     return (_question(state, "test", TEST),)
 
 

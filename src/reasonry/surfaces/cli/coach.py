@@ -14,7 +14,7 @@ from ...app import DEFAULT_STRATEGY, App
 from ...core.budget import Budget
 from ...errors import UsageError
 from .. import present
-from .output import print_document, print_line, print_note
+from .output import print_document, print_line, print_note, print_warnings
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 
 
@@ -125,6 +125,7 @@ def show_coached(work: Callable[[App], Awaitable[dict[str, Any]]], common: Commo
         print_note(
             f"{result['status']}: {result['termination']['reason']}  {result['termination']['detail']}"
         )
+        print_warnings(result)
         if result["answer"] is not None:
             print_line(result["answer"])
     if document["status"] == "failed":

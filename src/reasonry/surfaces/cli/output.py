@@ -65,6 +65,12 @@ def print_note(text: str) -> None:
     _write(sys.stderr, present.inert(text))
 
 
+def print_warnings(document: dict[str, Any]) -> None:
+    """Print what a result warns of, as notes."""
+    for warning in document["warnings"]:
+        print_note(f"warning: {warning}")
+
+
 def print_error(error: ReasonryError) -> None:
     """Print one clear message on standard error."""
     print_note(f"reasonry: {error.message}")

@@ -98,6 +98,8 @@ def _print_trace(trace: dict[str, Any]) -> None:
         print_line(f"  {thought['stage']}{branch}{score}: {first}")
         for line in plan:
             print_line(f"  {line}")
+    for warning in trace["warnings"]:
+        print_line(f"warning: {warning}")
     print_line(f"answer: {trace['answer']}")
 
 

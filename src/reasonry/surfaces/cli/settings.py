@@ -121,7 +121,7 @@ class Workers:
         model: openai:…, anthropic:…, google:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE, recorded:FILE or
             offline.
         judge_model: Another model that values thoughts.
-        verifier: arithmetic:TARGET, json-schema:FILE or python:FILE (its `verify(problem, path)`, in a sandbox).
+        verifier: arithmetic:TARGET, json-schema:FILE or python:FILE (its `verify(problem, path, final)`, in a sandbox).
         draft_model: Another model that proposes thoughts.
         mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
         tools: FILE.py:NAME,…: Python callables that strategies with tools may call.

@@ -14,7 +14,7 @@ from ...core.budget import Budget
 from ...errors import UsageError
 from ...runtime.result import Result
 from .. import present
-from .output import print_document, print_line, print_note
+from .output import print_document, print_line, print_note, print_warnings
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .view import watching
 
@@ -70,6 +70,7 @@ def show_result(result: Result, common: Common) -> int:
     end = result.termination
     print_note(f"{result.status}: {end.reason}" + (f", {end.detail}" if end.detail else ""))
     print_note(f"{present.spend(document)} · run {result.run_id}")
+    print_warnings(document)
     if result.status == "cancelled" or result.termination.code or end.reason in present.LIMIT_REASONS:
         print_note(f"resume with: reasonry runs resume {result.run_id}")
     if result.answer is not None:

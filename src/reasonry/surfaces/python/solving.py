@@ -42,7 +42,8 @@ async def solve(
         options: Options of the strategy, by name.
         budget: Hard limits; a run that meets one ends with the best so far.
         store: What `--store` takes, or a store; None: `REASONRY_STORE`, else the user's data folder.
-        verifier: What `--verifier` takes, or a callable `(problem, path) -> bool | None`.
+        verifier: What `--verifier` takes, or a callable `(problem, path) -> bool | str | None`, which may take `final`,
+            whether the candidate claims to be the answer, as a third parameter.
         judge_model: Values thoughts; None: the model does.
         draft_model: Proposes thoughts that are valued afterwards; None: the model does.
         tools: Python callables, or objects of the `Tool` port.

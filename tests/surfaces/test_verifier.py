@@ -1,0 +1,136 @@
+"""A verifier as its user meets it: what it says counts, and where it fails that shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry import Result, UsageError, coach, solve
+from reasonry.models.scripted import ScriptedModel
+from reasonry.strategies import STRATEGIES
+from reasonry.surfaces import cli
+
+DOCS = Path(__file__).parents[2] / "docs"
+STAGES = {stage.name: stage for stage in STRATEGIES["tree_of_thoughts"].stages}
+SCRIPT = [
+    {"stage": "approach_exploration", "reply": {"thoughts": ["Look at the calendar.", "Ask Anna."]}},
+    {"stage": "branch_evaluation", "reply": {"scores": {"t1": 0.9, "t2": 0.95}}},
+    {"stage": "branch_development", "reply": {"thoughts": ["In May she is free."]}},
+    {"stage": "solution_formulation", "reply": {"answer": "In May."}},
+]
+
+
+async def solved(verifier: Any, answer: str = "42", **given: Any) -> Result:
+    model = ScriptedModel.of({"stage": "*", "reply": {"reasoning": "", "answer": answer}})
+    options = {"samples": 1}
+    return await solve(
+        "q",
+        strategy="self_consistency",
+        model=model,
+        verifier=verifier,
+        options=options,
+        store="memory",
+        **given,
+    )
+
+
+def script(tmp_path: Path) -> str:
+    path = tmp_path / "script.jsonl"
+    path.write_text('{"stage": "*", "reply": {"answer": "42"}}\n', "utf-8")
+    return f"scripted:{path}"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("error", [ValueError("bug"), SystemExit(3)])
+async def test_a_verifier_that_never_works_is_warned_of(error: BaseException) -> None:
+    def broken(problem: str, path: list[str]) -> bool:
+        raise error
+
+    result = await solved(broken)
+    (warning,) = result.warnings
+    assert (result.status, result.answer) == ("done", "42")
+    assert "python:broken gave no verdict 1 of 1 times" in warning
+    assert type(error).__name__ in warning
+    assert result.document()["warnings"] == [warning]
+    assert (await solved(lambda problem, path: None)).document()["warnings"] == []
+
+
+def test_the_shell_says_so_at_the_end_and_when_the_run_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "check.py").write_text("def verify(problem, path):\n    return 1 / 0\n", "utf-8")
+    store = ["--store", str(tmp_path / "runs.db")]
+    given = ["--model", script(tmp_path), "--verifier", f"python:{tmp_path / 'check.py'}"]
+    chosen = ["--strategy", "self_consistency", "--option", "samples=1"]
+    assert cli.run(["solve", "q", *chosen, *given, *store]) == 0
+    _, err = capsys.readouterr()
+    assert re.search(r"^warning: the verifier python:.* 1 of 1 times.*ZeroDivisionError", err, re.MULTILINE)
+    cli.run(["runs", "list", "--json", *store])
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    cli.run(["runs", "show", run["run_id"], *store])
+    assert "warning: the verifier python:" in capsys.readouterr().out
+    cli.run(["runs", "show", run["run_id"], "--json", *store])
+    assert len(json.loads(capsys.readouterr().out)["warnings"]) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", [name for name, one in STRATEGIES.items() if one.is_driven])
+async def test_verify_without_a_verifier_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="verify needs a verifier"):
+        await solve("q", strategy=name, model=ScriptedModel.of(), options={"verify": "true"}, store="memory")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("verifier", [5, 0.5, ["arithmetic:24"], b"arithmetic:24"])
+async def test_what_cannot_verify_is_refused(verifier: Any) -> None:
+    with pytest.raises(UsageError, match="verifier is text, a callable or an object"):
+        await solved(verifier)
+    with pytest.raises(UsageError, match="verifier is text, a callable or an object"):
+        await coach("q", strategy="scratchpad", verifier=verifier, store="memory")
+
+
+@pytest.mark.anyio
+async def test_a_check_of_the_answer_alone_prunes_no_step_of_a_search() -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def is_may(problem: str, path: list[str], final: bool) -> bool | None:
+        asked.append((path[-1], final))
+        return path[-1] == "In May." if final else None
+
+    result = await searched(is_may)
+    assert (result.status, result.answer) == ("done", "In May.")
+    assert asked[-1] == ("In May.", True)
+    assert not any(final for _, final in asked[:-1])
+
+
+@pytest.mark.anyio
+async def test_the_example_of_the_documentation_leaves_a_search_alone_and_refuses_a_long_answer(
+    tmp_path: Path,
+) -> None:
+    section = (DOCS / "tools.md").read_text("utf-8").partition("## A verifier of your own")[2]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert code is not None
+    (tmp_path / "check.py").write_text(code[1], "utf-8")
+    given = f"python:{tmp_path / 'check.py'}"
+    result = await searched(given)
+    assert (result.status, result.answer, result.warnings) == ("done", "In May.", ())
+    assert result.termination.reason != "verified"
+    wrong = await searched(given, "In May. " * 11)
+    assert (wrong.status, wrong.answer) == ("failed", None)
+
+
+async def searched(verifier: Any, answer: str = "In May.") -> Result:
+    rows = [*SCRIPT[:-1], {"stage": "solution_formulation", "reply": {"answer": answer}}]
+    options = {"max_depth": 1, "branching_factor": 2, "formulate_answer": True}
+    return await solve(
+        "When is Anna free?",
+        strategy="tree_of_thoughts",
+        model=ScriptedModel.of(*rows),
+        verifier=verifier,
+        options=options,
+        store="memory",
+    )
