@@ -21,10 +21,11 @@ from reasonry.core.diagram import diagram
 from reasonry.core.effects import Verify
 from reasonry.core.events import Event, Failed, Verified
 from reasonry.core.machine import Pending, Snapshot, advance, begin, wanted
+from reasonry.core.options import read_options
 from reasonry.core.parse import Unreadable, read_form
 from reasonry.core.strategy import Strategy
 from reasonry.core.toolcard import ToolCard
-from reasonry.errors import IllegalTransitionError
+from reasonry.errors import IllegalTransitionError, UsageError
 from reasonry.strategies import STRATEGIES
 
 from .playing import World, play, stop
@@ -109,6 +110,21 @@ def test_its_document_and_its_diagram_show_every_stage_and_edge(strategy: Strate
     drawn = diagram(strategy)
     for stage, to in strategy.edges:
         assert re.search(rf"\b{stage}\b.*-->.*\b{to}\b", drawn)
+
+
+def _references(node: Any) -> list[str]:
+    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else []
+    found = [str(node["$ref"])] if isinstance(node, dict) and "$ref" in node else []
+    return found + [one for part in parts for one in _references(part)]
+
+
+@each
+def test_no_schema_it_hands_out_refers_to_what_is_not_there(strategy: Strategy[Any, Any]) -> None:
+    assert _references(json.loads(json.dumps(describe(strategy)))) == []
+    for option in describe(strategy)["options"]:
+        with pytest.raises(UsageError) as error:
+            read_options(strategy, {option["name"]: object()})
+        assert _references(json.loads(json.dumps(error.value.details))) == []
 
 
 @each_driven

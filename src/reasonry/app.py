@@ -12,7 +12,7 @@ from .core.budget import Budget
 from .core.choice import AUTO, choose_strategy
 from .core.options import read_options
 from .core.problem import check_problem
-from .core.strategy import Strategy
+from .core.strategy import Strategy, named
 from .errors import UsageError
 from .runtime.coach import CALLER, Caller, Coach
 from .runtime.documents import rows_of_run
@@ -128,6 +128,8 @@ class App:
             given.setdefault("verify", True)
         if who.tools is not None and _has_option(chosen, "tools"):
             given.setdefault("tools", who.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
+        if _has_option(chosen, "over") and (inner := named(str(given.get("over", "")), self.strategies)):
+            given["over"] = inner.name
         read = read_options(chosen, given)
         if who.verifier is None and getattr(read, "verify", False):
             raise UsageError("verify needs a verifier: name one (verifier=, --verifier)", option="verify")

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasonry import solve
 from reasonry.core.effects import Ask, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import Pending, advance, begin
 from reasonry.core.strategy import Outcome
-from reasonry.strategies import STRATEGIES
+from reasonry.models.scripted import ScriptedModel
+from reasonry.strategies import STRATEGIES, resolve
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options, State, draw
 
 from .walking import Walked, in_order, reply, walk
@@ -243,6 +245,57 @@ def test_a_path_that_is_cut_off_has_no_vote_but_its_best_is_given_where_there_is
         event = reply(sample(answer))
         step = advance(SELF_CONSISTENCY, step.snapshot, effect_id, event, strategies=STRATEGIES)
         assert (stopped().answer, stopped().document["samples_used"]) == (best, used)
+
+
+def test_paths_of_a_plan_vote_with_the_result_of_its_conclusion() -> None:
+    results = iter(["42", "41", "42.0"])
+
+    def answer(one: Pending):
+        result = next(results)
+        step = {"description": "Conclusion", "status": "Done", "result": result}
+        text = f"In words of its own, {one.id} finds that it is {result}."
+        return reply({"current_thinking": text, "planning": [step], "next_thought_needed": False})
+
+    options = {"over": "planned_thinking", "samples": 3, "stop": "full"}
+    walked = walk(SELF_CONSISTENCY, "p", answer, options)
+    assert votes(walked) == [("42", 2), ("41", 1)]
+    assert walked.outcome.answer == "42"
+
+
+def test_a_path_in_prose_that_states_its_answer_at_the_end_is_read() -> None:
+    prose = "There are 3 balls, then 2 more come.\n3 + 2 = 5. The answer is 5."
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(prose), {"samples": 3, "stop": "full"})
+    assert (votes(walked), len(walked.asks)) == ([("5", 3)], 3)
+    assert walked.thoughts[0].text == prose
+    vague = walk(SELF_CONSISTENCY, "p", lambda _: reply("The answer is not yet known."), {"samples": 1})
+    assert vague.outcome.reason == "all_samples_failed"
+
+
+@pytest.mark.parametrize(
+    "written", ["cot", "Chain-Of-Thought", " chain_of_thought", "ReAct", "planned-thinking"]
+)
+def test_the_strategy_inside_goes_by_its_aliases_too(written: str) -> None:
+    options = Options(over=written, over_options={"verify": False}, samples=1)
+    step = begin(SELF_CONSISTENCY, "p", options, strategies=STRATEGIES)
+    child = step.snapshot.pending[0].child
+    assert child is not None
+    assert child.strategy == resolve(written).name
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("over", ["cot", "CoT", "Chain-Of-Thought"])
+async def test_an_alias_of_chain_of_thought_is_one_call_too(over: str) -> None:
+    model, options = ScriptedModel.of({"stage": "*", "reply": sample("A")}), {"over": over, "samples": 1}
+    result = await solve("q", strategy="self_consistency", model=model, options=options, store="memory")
+    assert (result.answer, result.usage.calls) == ("A", 1)
+
+
+@pytest.mark.parametrize("over", ["chain_of_thought", "react"])
+def test_where_all_samples_failed_the_code_of_the_last_says_why(over: str) -> None:
+    options = {"samples": 2, "over": over}
+    down = Failed("script_exhausted", "nothing is left")
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: down, options)
+    assert (walked.outcome.reason, walked.snapshot.error) == ("all_samples_failed", "script_exhausted")
 
 
 def test_an_empty_answer_is_asked_again() -> None:

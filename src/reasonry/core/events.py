@@ -95,6 +95,10 @@ class Finished(Struct, frozen=True, tag="finished", omit_defaults=True):
     detail: str = ""
     document: dict[str, Any] = {}
     at_ms: int = 0
+    short: str | None = None
+    """The answer alone, where `answer` says more than that."""
+    code: str | None = None
+    """Of the failure that ended it."""
 
 
 class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):

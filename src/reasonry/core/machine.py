@@ -19,7 +19,7 @@ Rule 5: a stop loses nothing that came in. A stage that hears failures folds the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -44,7 +44,7 @@ from .events import (
 from .options import read_options
 from .parse import Unreadable
 from .snapshot import Pending, Snapshot, Status, Step, wanted
-from .strategy import Move, Outcome, Stage, Strategy, Thought
+from .strategy import Move, Outcome, Stage, Strategy, Thought, named
 
 __all__ = ["Pending", "Registry", "Snapshot", "Status", "Step", "advance", "begin", "wanted"]
 
@@ -155,7 +155,7 @@ class _Walk:
 
     def _open_child(self, one: Pending) -> Pending:
         assert isinstance(one.effect, RunStrategy)
-        inner = self.strategies.get(one.effect.strategy)
+        inner = named(one.effect.strategy, self.strategies)
         if inner is None:
             known = list(self.strategies)
             raise UsageError(f"There is no strategy {one.effect.strategy!r} to run inside.", choices=known)
@@ -220,9 +220,7 @@ class _Walk:
         if child.status == "active":
             return replace(one, child=child)
         outcome = child.outcome or Outcome()
-        end = Finished(
-            outcome.answer, child.status, outcome.reason, outcome.detail, outcome.document, child.at_ms
-        )
+        end = _finished(outcome, child.status, child.at_ms, child.error)
         return replace(one, child=child, settled=end)
 
     # -- folding answers in
@@ -301,7 +299,7 @@ class _Walk:
             return Failed(STOPPED, event.detail or event.reason, at_ms=event.at_ms)
         child = _Walk(self.strategies[one.child.strategy], one.child, self.strategies)
         best = child._best_so_far(event)
-        return Finished(best.answer, "cancelled", event.reason, event.detail, best.document, event.at_ms)
+        return _finished(replace(best, reason=event.reason, detail=event.detail), "cancelled", event.at_ms)
 
     def _step(self) -> Step:
         return Step(self.now, tuple(self.effects), tuple(self.edges), tuple(self.thoughts), self.read)
@@ -361,6 +359,21 @@ def _rung(reading: tuple[Any, str] | Unreadable, event: Answered) -> str:
     if isinstance(reading, Unreadable):
         return f"unreadable: {reading.reason}"
     return "native" if event.native else reading[1]
+
+
+def _finished(
+    outcome: Outcome, status: Literal["done", "failed", "cancelled"], at_ms: int, code: str | None = None
+) -> Finished:
+    return Finished(
+        outcome.answer,
+        status,
+        outcome.reason,
+        outcome.detail,
+        outcome.document,
+        at_ms,
+        short=outcome.short,
+        code=code,
+    )
 
 
 def _round(one: Pending) -> int:

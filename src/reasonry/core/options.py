@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo
 
 from ..errors import UsageError
-from .strategy import Strategy
+from .strategy import Strategy, inlined_schema
 
 
 def read_options(strategy: Strategy[Any, Any], given: Mapping[str, Any]) -> Struct:
@@ -97,5 +97,4 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _range(field: FieldInfo) -> dict[str, Any]:
-    schema = msgspec.json.schema(field.type)
-    return {key: value for key, value in schema.items() if key not in ("default", "$defs")}
+    return {key: value for key, value in inlined_schema(field.type).items() if key != "default"}

@@ -49,6 +49,8 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
     reason: str = "success"
     detail: str = ""
     document: dict[str, Any] = {}
+    short: str | None = None
+    """The answer alone, where `answer` says more than that; what votes compare."""
 
 
 class Move(Struct, frozen=True):
@@ -133,8 +135,8 @@ class Stage(Generic[S]):
         return None if self.reply is None else inlined_schema(self.reply)
 
 
-def inlined_schema(reply: type[Struct]) -> dict[str, Any]:
-    """Return the JSON schema of a Struct, with every reference resolved in place."""
+def inlined_schema(reply: Any) -> dict[str, Any]:
+    """Return the JSON schema of a type, with every reference resolved in place."""
     (schema,), parts = msgspec.json.schema_components([reply], ref_template="#/$defs/{name}")
 
     def inline(node: Any, inside: tuple[str, ...] = ()) -> Any:
@@ -243,6 +245,13 @@ class Strategy(Generic[S, O]):
                 stage=stage,
                 choices=list(legal),
             )
+
+
+def named(name: str, strategies: Mapping[str, Strategy[Any, Any]]) -> Strategy[Any, Any] | None:
+    """Return the strategy that goes by a name or alias; dashes are underscores, case does not matter."""
+    written = name.strip().lower().replace("-", "_")
+    known = (one for one in strategies.values() if written in (one.name, *one.aliases))
+    return strategies.get(name) or next(known, None)
 
 
 def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.strategy import Strategy
+from ..core.strategy import Strategy, named
 from ..errors import UsageError
 from .analysis import ANALYSIS
 from .chain_of_thought import CHAIN_OF_THOUGHT
@@ -46,10 +46,9 @@ def resolve(name: str, strategies: Mapping[str, Strategy[Any, Any]] = STRATEGIES
     Raises:
         UsageError: There is none; `choices` has the names.
     """
-    written = name.strip().lower().replace("-", "_")
-    for one in strategies.values():
-        if written in (one.name, *one.aliases):
-            return one
+    one = named(name, strategies)
+    if one is not None:
+        return one
     raise UsageError(
         f"There is no strategy {name[:60]!r}. The strategies: {', '.join(strategies)}.",
         option="strategy",

@@ -203,7 +203,9 @@ def outcome(state: State) -> Outcome:
         **closing.document,
     }
     if closing.answer is not None and (closing.proved or _is_worked_off(state)):
-        return Outcome(closing.answer, document=document)
+        end = conclusion(state.plan)
+        short = end.result if end is not None and not closing.proved else None
+        return Outcome(closing.answer, document=document, short=short or None)
     latest = state.thoughts[-1].current_thinking if state.thoughts and not closing.objections else None
     if state.room > 0:
         return Outcome(latest, document=document)

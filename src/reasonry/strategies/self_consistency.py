@@ -20,14 +20,17 @@ right ends the run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answer import Answer, AnswerReply, claim, rule
+from ..core import parse
+from ..core.answer import Answer, AnswerReply, claim, rule, stated_answer
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished
+from ..core.parse import Unreadable
 from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
 from ..core.vote import Vote, confidence, is_settled, tally, tidy
 
@@ -88,6 +91,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     """The answer proved right."""
     unfinished: str | None = None
     """The best so far of a path that was cut off; it has no vote."""
+    code: str | None = None
+    """Of the last failure."""
 
     @property
     def votes(self) -> tuple[Vote, ...]:
@@ -126,11 +131,19 @@ def draw(state: State) -> tuple[Effect, ...]:
 
 def _path(state: State, sample: int) -> Effect:
     options = state.options
-    over = options.over.replace("-", "_")
-    if over != "chain_of_thought" or options.over_options:
+    over = options.over.strip().replace("-", "_")
+    if over.lower() != "chain_of_thought" or options.over_options:
         return RunStrategy(over, state.problem, options.over_options, sample)
     facts = {"kind": "sample", "problem": state.problem}
     return Ask(f"Problem: {state.problem}", SYSTEM, facts, sample=sample, temperature=options.temperature)
+
+
+def read_sample(_: State, __: Ask, texts: Sequence[str]) -> tuple[Sample, str] | Unreadable:
+    """Read a path: structured, or prose that ends with the answer, as in the paper."""
+    reading = parse.read_form(texts[-1], Sample)
+    if isinstance(reading, Unreadable) and (answer := stated_answer(texts[-1])):
+        return Sample(reasoning=texts[-1].strip(), answer=answer), "lines"
+    return reading
 
 
 def collect(state: State, answers: tuple[Any, ...]) -> Move:
@@ -146,9 +159,8 @@ def collect(state: State, answers: tuple[Any, ...]) -> Move:
     if state.answers:
         return fail(state, "verification_failed", f"all {len(state.answers)} answers were proved wrong")
     last = state.failures[-1] if state.failures else ""
-    return fail(
-        state, "all_samples_failed", f"none of {state.drawn} samples gave an answer; the last: {last}"
-    )
+    detail = f"none of {state.drawn} samples gave an answer; the last: {last}"
+    return fail(state, "all_samples_failed", detail, state.code)
 
 
 def _was_cut(one: Any) -> bool:
@@ -159,14 +171,18 @@ def _was_cut(one: Any) -> bool:
 
 def _drawn(state: State, answers: tuple[Any, ...]) -> tuple[State, tuple[Thought, ...]]:
     texts, failures, thoughts = list(state.answers), list(state.failures), list[Thought]()
+    code = state.code
     cut = [one for one in answers if _was_cut(one)]
     answers = tuple(one for one in answers if not _was_cut(one))
     for number, one in enumerate(answers, state.drawn + 1):
         if isinstance(one, Failed):
             failures.append(one.message)
+            code = one.code
             continue
         if isinstance(one, Finished):
-            answer, reasoning = one.answer if one.status == "done" else None, ""
+            done = one.status == "done"
+            answer, reasoning = (one.short or one.answer, one.answer) if done else (None, "")
+            code = one.code or code
         else:
             answer, reasoning = str(one.value.answer), one.value.reasoning
         if answer is None or not answer.strip():
@@ -174,8 +190,10 @@ def _drawn(state: State, answers: tuple[Any, ...]) -> tuple[State, tuple[Thought
             continue
         texts.append(answer)
         thoughts.append(Thought(reasoning or answer, branch=f"path-{number}", data={"answer": answer}))
-    best = next((one.answer for one in cut if isinstance(one, Finished) and one.answer is not None), None)
-    state = replace(state, drawn=state.drawn + len(answers), unfinished=best)
+    best = next(
+        (one.short or one.answer for one in cut if isinstance(one, Finished) and one.answer is not None), None
+    )
+    state = replace(state, drawn=state.drawn + len(answers), unfinished=best, code=code)
     return replace(state, answers=tuple(texts), failures=tuple(failures)), tuple(thoughts)
 
 
@@ -267,6 +285,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             absorb=collect,
             reply=Sample,
             example={"reasoning": "16 - 3 - 4 = 9 eggs are sold at 2 dollars each.", "answer": "18"},
+            read=read_sample,
             hears_failures=True,
         ),
         Stage(
