@@ -28,6 +28,9 @@ _UNKNOWN = re.compile(r"^[a-z]\s*=\s*", re.IGNORECASE)
 _BOXED = re.compile(r"^\\boxed\{(.*)\}$", re.DOTALL)
 _FRACTION = re.compile(r"\\[dt]?frac\{(-?\d+)\}\{(\d+)\}")
 _VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
+_GROUPED = re.compile("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
+"""Spaces that are written inside a number only; a plain one may as well stand between two numbers."""
+_MINUS = re.compile("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])")
 _NUMBER = re.compile(
     r"(?P<sign>[+-]?)\s*(?P<before>[$€£¥]?)\s*"
     r"(?:(?P<whole>\d+)\s+(?P<top>\d+)/(?P<bottom>\d+)"
@@ -89,9 +92,8 @@ def tidy(answer: str) -> str:
 
 def normalise(answer: str) -> Key:
     """Strip an answer to what it says: tidied, whatever its case; numbers as fractions."""
-    text = (
-        unicodedata.normalize("NFKC", _VULGAR.sub(" ", answer)).replace("\u2044", "/").replace("\u2212", "-")
-    )
+    text = _GROUPED.sub("", _VULGAR.sub(" ", answer))
+    text = _MINUS.sub("-", unicodedata.normalize("NFKC", text).replace("\u2044", "/"))
     text = " ".join(tidy(text).casefold().split())
     match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
     value = _value(match) if match else None
@@ -169,7 +171,7 @@ def _unwrapped(text: str) -> str:
     for mark in ("**", "__", "`", '"', "'", "$"):
         if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
             text = text[len(mark) : -len(mark)]
-    if re.fullmatch(r"\(\w+\)|\w\)", text):
+    if re.fullmatch(r"\(\w+\)|\w\)|\([+-][\d.,/]+\)", text):
         text = text.strip("()")
     return text.rstrip(".,;:! \n") or text
 
