@@ -2,10 +2,12 @@
 
     uv run python bench/crash.py [--runs 10] [--kills 3] [--latency-ms 50]
 
-A search of 45 calls in 7 rounds is run by the command line over the loopback model server, killed without warning
-after a random number of requests, resumed, killed again, …, and resumed to its end. What the server counts beyond the
-calls of an undisturbed run was paid twice. In flight at a kill are the questions that the journal has no answer for.
-Beside it: what a run that keeps nothing, and starts over after each kill, pays twice.
+A search in 7 rounds is run by the command line over the loopback model server, killed without warning after a random
+number of requests, resumed, killed again, …, and resumed to its end. The server gives one sample a request, so that
+requests, calls and questions are the same thing and can be set side by side; `--samples served` lets it give several.
+What the server counts beyond the requests of an undisturbed run was paid twice. In flight at a kill are the requests
+for the questions that the journal has no answer for. Beside it: what a run that keeps nothing, and starts over after
+each kill, pays twice.
 Target: paid twice ≤ in flight, in every run, and the same answer as the undisturbed run.
 """
 
@@ -68,18 +70,21 @@ def kill_after(arguments: list[str], server: ServerProcess, requests: int) -> bo
     return process.wait() < 0
 
 
-async def standing(store: str) -> tuple[str | None, int]:
-    """Return the run of a store, and how many of its questions have no answer yet."""
+async def standing(store: str, serves_n: bool = False) -> tuple[str | None, int]:
+    """Return the run of a store, and in how many requests the questions go that have no answer yet."""
     async with App(store) as app:
         rows = await app.store.runs(limit=1)
         if not rows:
             return None, 0
         _, run, _ = await app.engine.read(rows[0].run_id)
-        return rows[0].run_id, sum(isinstance(one.effect, Ask) for one in run.wanted)
+        open_questions = [one.effect for one in run.wanted if isinstance(one.effect, Ask)]
+        # Samples of one question have the same prompt, and share a request where the server gives several.
+        prompts = {(one.system, one.prompt) for one in open_questions}
+        return rows[0].run_id, len(prompts) if serves_n else len(open_questions)
 
 
 def disturbed(
-    server: ServerProcess, store: str, chance: random.Random, kills: int, calls: int
+    server: ServerProcess, store: str, chance: random.Random, kills: int, calls: int, serves_n: bool
 ) -> dict[str, Any]:
     """Run, kill, resume, …, and return what was counted."""
     server.reset()
@@ -90,8 +95,8 @@ def disturbed(
         if kill_after(arguments, server, at):
             killed += 1
             over += server.stats()["requests"] - seen
-        run_id, open_questions = asyncio.run(standing(store))
-        in_flight += open_questions
+        run_id, open_requests = asyncio.run(standing(store, serves_n))
+        in_flight += open_requests
         if run_id is not None:
             arguments = command("runs", "resume", run_id, store=store)
     document = finish(arguments)
@@ -113,25 +118,29 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--latency-ms", type=float, default=50)
+    parser.add_argument("--samples", choices=("ignored", "served"), default="ignored")
     given = parser.parse_args()
+    serves_n = given.samples == "served"
     chance, rows = random.Random(9), []
     with (
         tempfile.TemporaryDirectory() as folder,
-        ServerProcess(brain=brain("sure"), latency_ms=given.latency_ms, keep_bodies=0) as server,
+        ServerProcess(
+            brain=brain("sure"), latency_ms=given.latency_ms, keep_bodies=0, samples=given.samples
+        ) as server,
     ):
         whole = finish(first(str(Path(folder) / "whole.db"), server.model))
         calls = server.stats()["requests"]
         for number in range(1, given.runs + 1):
             store = str(Path(folder) / f"{number}.db")
-            rows.append(disturbed(server, store, chance, given.kills, calls))
+            rows.append(disturbed(server, store, chance, given.kills, calls, serves_n))
             progress("killed and resumed", number, given.runs)
     killed, twice, in_flight, over = (
         sum(row[key] for row in rows) for key in ("killed", "twice", "in_flight", "over")
     )
-    print(f"undisturbed: {calls} calls. {given.runs} runs, {killed} kills")
-    print(f"{'paid twice':<28} {twice:6d} calls, {twice / killed:5.1f} a kill")
-    print(f"{'in flight at the kills':<28} {in_flight:6d} calls, {in_flight / killed:5.1f} a kill")
-    print(f"{'starting over pays twice':<28} {over:6d} calls, {over / killed:5.1f} a kill")
+    print(f"undisturbed: {calls} requests. {given.runs} runs, {killed} kills")
+    print(f"{'paid twice':<28} {twice:6d} requests, {twice / killed:5.1f} a kill")
+    print(f"{'in flight at the kills':<28} {in_flight:6d} requests, {in_flight / killed:5.1f} a kill")
+    print(f"{'starting over pays twice':<28} {over:6d} requests, {over / killed:5.1f} a kill")
     good = all(row["twice"] <= row["in_flight"] and row["answer"] == whole["answer"] for row in rows)
     print("target met" if good else "TARGET MISSED")
     return 0 if good else 1

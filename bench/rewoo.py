@@ -5,8 +5,9 @@
 One plan, evidence in three waves, one solve: 8 calls in 5 dependent rounds. The workers are calls to the model too, so
 that the server counts everything. Beside it, in the same run: the plain loop, one call after another, as in the paper,
 and LangGraph if the group `bench` is installed.
-Target: at most 1.1 × the critical path (rounds × latency), with a durable store. `× bare` is over rounds × what a bare
-request took in this run: it leaves out how busy the machine is.
+Target: at most 1.1 × the critical path (rounds × latency), with a durable store, by the median; it is meant for a
+machine that has nothing else to do. `best` is the fastest repetition, and `× bare` is over rounds × what a bare request
+took in this run: both leave out how busy the machine is, and where the target is missed they say whether it was that.
 """
 
 from __future__ import annotations
