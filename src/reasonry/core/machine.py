@@ -43,7 +43,7 @@ from .events import (
 )
 from .options import read_options
 from .parse import Unreadable
-from .snapshot import Pending, Snapshot, Status, Step, wanted
+from .snapshot import Pending, Snapshot, Status, Step, asked_again, wanted
 from .strategy import Move, Outcome, Stage, Strategy, Thought, named
 
 __all__ = ["Pending", "Registry", "Snapshot", "Status", "Step", "advance", "begin", "wanted"]
@@ -186,22 +186,16 @@ class _Walk:
         if not isinstance(event, Answered):
             return replace(one, settled=event)
         assert isinstance(one.effect, Ask)
-        replies = (*one.replies, event)
-        reading = _read(stage, self.now.state, one.effect, replies)
+        answered = replace(one, replies=(*one.replies, event))
+        reading = _read(stage, self.now.state, one.effect, answered.replies)
         self.read = _rung(reading, event)
         if not isinstance(reading, Unreadable):
-            return replace(one, replies=replies, settled=event)
-        if len(replies) > one.effect.retries:
-            texts = tuple(reply.text for reply in replies)
+            return replace(answered, settled=event)
+        if answered.tries > one.effect.retries:
+            texts = tuple(reply.text for reply in answered.replies)
             failure = Failed("output_invalid", reading.reason, at_ms=event.at_ms, replies=texts)
-            return replace(one, replies=replies, settled=failure)
-        again = replace(
-            one,
-            id=f"{one.id.partition('.')[0]}.{len(replies) + 1}",
-            effect=parse.ask_again(one.effect, event, reading.reason),
-            round=one.round + 1,
-            replies=replies,
-        )
+            return replace(answered, settled=failure)
+        again = asked_again(answered, reading.reason)
         self.effects.append(again)
         return again
 

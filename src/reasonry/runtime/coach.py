@@ -117,6 +117,8 @@ def _question(one: Pending) -> dict[str, Any]:
     assert isinstance(one.effect, Ask)
     ask = one.effect
     prompt = f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
+    if one.tries:
+        prompt += f"\n(This is try {one.tries + 1} of {ask.retries + 1}.)"
     return {
         "id": one.id,
         "stage": one.stage,

@@ -24,7 +24,7 @@ from ..errors import ConflictError, ReasonryError
 from . import journal
 from .drive import Drive
 from .ids import new_id
-from .journal import CALLER, Begun, Crew, Folded, Resumed, Took
+from .journal import CALLER, Begun, Crew, Entry, Folded, Resumed, Took
 from .limits import limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
@@ -91,8 +91,7 @@ class Engine:
             why=order.why,
         )
         run = Folded(begun, self.strategies)
-        for entry in copied:
-            run.apply(entry)
+        entries = _begun_with(run, copied)
         head = order.problem[: journal.HEAD_CHARS]
         session = SessionRow(
             order.session_id or new_id(),
@@ -105,7 +104,7 @@ class Engine:
             run_id=run_id,
         )
         row = RunRow(run_id, session.session_id, begun.strategy, order.crew.model, head, "active", now, now)
-        lines = journal.Chain(run_id).lines([begun, *copied])
+        lines = journal.Chain(run_id).lines([begun, *entries])
         await self.store.create_run(journal.row_after(row, run, _now_ms()), lines, session)
         return run_id
 
@@ -301,6 +300,18 @@ class Engine:
                     )
                     raise ConflictError(message, retryable=True, **error.details) from error
             await asyncio.sleep(0.02)
+
+
+def _begun_with(run: Folded, copied: Sequence[Took]) -> list[Entry]:
+    """Fold events of another run in, taking the run up again where that one was."""
+    entries: list[Entry] = []
+    for entry in copied:
+        if run.snapshot.status != "active":
+            entries.append(Resumed())
+            run.apply(entries[-1])
+        entries.append(entry)
+        run.apply(entry)
+    return entries
 
 
 def _folded_in(run: Folded, answers: Sequence[tuple[str, Event]]) -> list[Took]:

@@ -246,8 +246,11 @@ class Folded:
         if self._before_end is None:
             return
         before, last = self._before_end
-        self.snapshot = replace(without_failures(before), at_ms=self.snapshot.at_ms)
-        if not isinstance(last.event, Stopped | Failed):
+        answered = not isinstance(last.event, Stopped | Failed)
+        lifted = without_failures(before, (last.id or "") if answered else "")
+        asked = tuple(one for one in wanted(lifted) if one.id not in self.asked)
+        self.snapshot = self._note(Step(replace(lifted, at_ms=self.snapshot.at_ms), asked))
+        if answered:
             again = advance(self.strategy, self.snapshot, last.id, last.event, strategies=self.strategies)
             self.snapshot = self._note(again)
         self._before_end = self.ended = None

@@ -1,0 +1,115 @@
+"""A run that failed because a reply stayed unreadable goes on like after any failure of the world."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from reasonry.core.events import Answered, Event
+from reasonry.core.machine import Pending
+from reasonry.core.strategy import Strategy
+from reasonry.runtime import journal
+from reasonry.runtime.coach import Coach
+from reasonry.runtime.engine import Engine
+from reasonry.runtime.journal import Crew
+from reasonry.strategies import STRATEGIES
+
+from ..playing import World
+from ..test_every_strategy import each_driven, options, world
+from .answering import coach_on, crew_of, engine, order
+
+pytestmark = pytest.mark.anyio
+
+SAME = ("status", "answer", "termination", "path", "thoughts", "best", "candidates", "tree")
+
+
+class Tireless(World):
+    """Answers each try of a question alike, but for the questions that it mumbles at."""
+
+    mumbled: tuple[str, ...] = ()
+
+    def answer(self, one: Pending) -> Event:
+        first = first_try(one.id)
+        event = super().answer(replace(one, id=first))
+        return Answered("{{{[", event.at_ms) if first in self.mumbled else event
+
+
+def first_try(effect_id: str) -> str:
+    outer, slash, own = effect_id.rpartition("/")
+    return outer + slash + own.partition(".")[0]
+
+
+def mumbling(answers: World, *questions: str) -> Tireless:
+    tireless = Tireless(answers.seed, 0.0, answers.examples)
+    tireless.mumbled = questions
+    return tireless
+
+
+async def ended(engines: Engine, run_id: str) -> dict[str, Any]:
+    trace = await engines.trace(run_id)
+    return {name: trace[name] for name in SAME}
+
+
+async def failing(strategy: Strategy[Any, Any], answers: World, question: str) -> tuple[Engine, str] | None:
+    """Return a run that failed because this question was mumbled at."""
+    engines = engine()
+    run_id = await engines.accept(order(strategy, options(strategy, answers.seed)))
+    result = await engines.drive(run_id, crew_of(mumbling(answers, question), free=True))
+    entries, _ = journal.read(run_id, await engines.store.lines(run_id))
+    # A failure that its stage hears ends nothing; what comes of it later is another failure.
+    before = journal.fold(entries[:-2], STRATEGIES).snapshot
+    ended_it = question in {first_try(one.id) for one in before.pending}
+    return (engines, run_id) if result.termination.code == "output_invalid" and ended_it else None
+
+
+@pytest.mark.slow
+@each_driven
+async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it_would_have_had(
+    strategy: Strategy[Any, Any],
+) -> None:
+    taken_up = 0
+    for seed in range(2):
+        answers = world(strategy, seed, 0.0)
+        engines = engine()
+        run_id = await engines.accept(order(strategy, options(strategy, seed)))
+        await engines.drive(run_id, crew_of(mumbling(answers), free=True))
+        whole = await ended(engines, run_id)
+        for question in {first_try(one["id"]) for one in (await engines.trace(run_id))["questions"]}:
+            for coached in (False, True):
+                failed = await failing(strategy, answers, question)
+                if failed is None:
+                    continue
+                taken_up += 1
+                engines, other = failed
+                before = len((await engines.trace(other))["events"])
+                if coached:
+                    await coach_on(engines, other, mumbling(answers))
+                else:
+                    await engines.resume(other, crew_of(mumbling(answers), free=True), crew=Crew("world"))
+                assert await ended(engines, other) == whole
+                assert (await engines.replay(other))["replay"]["identical"] is True
+                events = [one["id"] for one in (await engines.trace(other))["events"]]
+                assert len(set(events)) == len(events)
+                assert any(one.startswith(f"{question}.") for one in events[before:])
+                fork = await engines.fork(other, None, len(events))
+                assert await ended(engines, fork) == whole
+    assert taken_up or strategy.name == "self_consistency"
+
+
+async def test_each_time_it_is_taken_up_a_question_has_fresh_tries() -> None:
+    strategy = STRATEGIES["scratchpad"]
+    nobody, coach = crew_of(World(0)), Coach(engine())
+    shown = await coach.start(order(strategy, strategy.options()), nobody)
+    run_id = shown["runId"]
+    for number in range(1, 10):
+        (question,) = shown["questions"]
+        assert question["id"] == ("e1" if number == 1 else f"e1.{number}")
+        tries = (number - 1) % 3 + 1
+        assert question["prompt"].endswith(f"(This is try {tries} of 3.)") == (tries > 1)
+        shown = await coach.answer(run_id, [{"id": question["id"], "answer": "typo"}], nobody)
+        assert shown["status"] == ("failed" if tries == 3 else "active")
+        if tries == 3:
+            shown = await coach.take_over(run_id, nobody)
+    assert "It cannot be used" in shown["questions"][0]["prompt"]
