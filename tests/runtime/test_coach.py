@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from reasonry.core.budget import Budget
 from reasonry.core.options import read_options
+from reasonry.core.toolcard import ToolCard
 from reasonry.errors import ConflictError, TooLargeError, UsageError
 from reasonry.runtime import engine as engine_module
 from reasonry.runtime.coach import CALLER, MAX_ANSWER_CHARS, Coach
@@ -21,6 +22,8 @@ from reasonry.stores import open_store
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES, resolve
 
+from ..playing import World
+from .answering import after_crash, crew_of
 from .playing import LOOP, CountingModel
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +73,9 @@ async def test_part_of_a_round_may_be_answered_and_status_says_what_is_left() ->
         ([{"id": 1, "answer": "a"}], UsageError),
         ([{"id": "e1"}], UsageError),
         ([{"id": "e1", "answer": "\ud800"}], UsageError),
+        ([{"id": "e1", "answer": object()}], UsageError),
+        ([{"id": "e1", "answer": b"x"}], UsageError),
+        ([{"id": "e1", "answer": {"n": float("nan")}}], UsageError),
         ([{"id": "e1", "answer": "x" * (MAX_ANSWER_CHARS + 1)}], TooLargeError),
     ],
 )
@@ -162,3 +168,22 @@ async def test_answers_to_a_run_that_a_model_drives_are_refused_at_once() -> Non
         await coached.answer(run_id, [{"id": "e1", "answer": "x"}], NOBODY)
     assert not driving.done()
     assert (await driving).status == "done"
+
+
+@pytest.mark.parametrize("go_on", ["answer", "take_over"])
+async def test_a_run_killed_during_a_tool_call_says_so_and_goes_on(go_on: str) -> None:
+    react, crew = STRATEGIES["react"], crew_of(World(0))
+    coached = coach()
+    card = ToolCard("search", "Finds things.", {"type": "object"})
+    shown = await coached.start(order(strategy=react, tools=(card,)), crew)
+    assert "note" not in shown
+    run_id = shown["runId"]
+    action = {"thought": "t", "actions": [{"tool": "search", "arguments": {"query": "x"}}]}
+    whole = await coached.answer(run_id, [{"id": "e1", "answer": action}], crew)
+    lines = await coached.engine.store.lines(run_id)
+    found = Coach(await after_crash(coached.engine.store, run_id, lines[:2]))
+    shown = await found.status(run_id)
+    assert (shown["status"], shown["questions"]) == ("active", [])
+    assert "no answers goes on" in shown["note"]
+    shown = await (found.answer(run_id, [], crew) if go_on == "answer" else found.take_over(run_id, crew))
+    assert shown == whole

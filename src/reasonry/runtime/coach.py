@@ -26,6 +26,11 @@ from .policy import Performers
 from .ports import OnText, Question
 from .result import result_of
 
+NOTHING_ASKED = (
+    "Nothing is asked now: tools or checks are at work, or whoever performed them died. In that case an answer call "
+    "with no answers goes on with them, and so does taking the run over."
+)
+
 MAX_ANSWER_CHARS = 200_000
 
 
@@ -38,8 +43,8 @@ class Coach(Struct, frozen=True):
         """Accept a run and return its first questions.
 
         Returns:
-            {`runId`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answerSchema`}], `progress`}, and `result`
-            once the run has ended.
+            {`runId`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answerSchema`}], `progress`}, `note` where an
+            active run asks nothing, and `result` once the run has ended.
         """
         return await self.answer(await self.engine.accept(order), (), who)
 
@@ -108,6 +113,8 @@ def document(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:
             "rounds": snapshot.rounds,
         },
     }
+    if snapshot.status == "active" and not shown["questions"]:
+        shown["note"] = NOTHING_ASKED
     if snapshot.status != "active":
         shown["result"] = result_of(run_id, session_id, run).document()
     return shown
@@ -132,7 +139,12 @@ def _read_answer(given: Mapping[str, Any]) -> tuple[str, str]:
     if not isinstance(effect_id, str) or "answer" not in given:
         raise UsageError('an answer is {"id": the question\'s id, "answer": text or data}', option="answers")
     answer = given["answer"]
-    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    try:
+        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"the answer to {effect_id} is neither text nor JSON data: {error}", option="answers"
+        ) from None
     if len(text) > MAX_ANSWER_CHARS:
         raise TooLargeError(
             f"the answer to {effect_id} has {len(text):,} characters; the limit is {MAX_ANSWER_CHARS:,}",

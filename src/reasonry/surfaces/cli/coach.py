@@ -121,6 +121,8 @@ def show_coached(work: Callable[[App], Awaitable[dict[str, Any]]], common: Commo
         for question in document["questions"]:
             print_line(f"--- {question['id']} ({question['stage']})")
             print_line(question["prompt"])
+        if "note" in document:
+            print_note(document["note"])
     else:
         print_note(
             f"{result['status']}: {result['termination']['reason']}  {result['termination']['detail']}"

@@ -16,6 +16,7 @@ from .tools import Caller, Document, Report, Tool
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
 _STRING = {"type": "string"}
+_ACTIONS = ["start", "answer", "status", "cancel"]
 _COUNT = {"type": "integer", "minimum": 1}
 _AMOUNT = {"type": "number", "exclusiveMinimum": 0}
 
@@ -49,7 +50,7 @@ def coach_tool(app: App) -> Tool:
             "required": ["id", "answer"],
         },
     }
-    actions = {"type": "string", "enum": ["start", "answer", "status", "cancel"]}
+    actions = {"type": "string", "enum": _ACTIONS}
     properties = {"action": actions, "runId": _STRING, "answers": answers, **_ORDER}
     return Tool(
         name="coach",
@@ -62,6 +63,7 @@ def coach_tool(app: App) -> Tool:
                 "status": _STRING,
                 "questions": {"type": "array", "items": {"type": "object"}},
                 "progress": {"type": "object"},
+                "note": _STRING,
                 "result": {"type": "object"},
             },
             ["runId", "status", "questions", "progress"],
@@ -94,6 +96,12 @@ def _object(properties: Mapping[str, Any], required: list[str]) -> Document:
 
 async def _coach(app: App, arguments: Document) -> Document:
     action = _text(arguments, "action")
+    if action not in _ACTIONS:
+        raise UsageError(
+            f"action must be one of {', '.join(_ACTIONS)}, got {action[:60]!r}",
+            field="action",
+            choices=_ACTIONS,
+        )
     if action == "start":
         strategy = _text(arguments, "strategy", DEFAULT_STRATEGY)
         budget = _budget(arguments)
@@ -106,11 +114,8 @@ async def _coach(app: App, arguments: Document) -> Document:
             return await app.coach_answer(run_id, _answers(arguments))
         case "status":
             return await app.coach().status(run_id)
-        case "cancel":
-            return await app.coach().cancel(run_id)
         case _:
-            choices = ["start", "answer", "status", "cancel"]
-            raise UsageError(f"action must be one of {', '.join(choices)}", field="action", choices=choices)
+            return await app.coach().cancel(run_id)
 
 
 async def _solve(app: App, arguments: Document, caller: Caller) -> Document:
