@@ -121,9 +121,12 @@ class App:
         if isinstance(strategy, str) and strategy.strip().lower() == AUTO:
             driven = [one.name for one in self.strategies.values() if one.is_driven]
             strategy, why = choose_strategy(problem, has_tools=bool(team.tools), strategies=driven)
-        chosen = self.strategy(strategy) if isinstance(strategy, str) else self._known(strategy)
+        chosen = self.strategy(strategy) if isinstance(strategy, str) else self.known(strategy)
+        if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"options must be a mapping, got {type(options).__name__}", option="options")
         given = dict(options)
-        who, crew = self.performers(self._with_resources(team, chosen), problem)
+        team = self._with_resources(team, chosen)
+        who, crew = self.performers(team, problem)
         if who.verifier is not None and _has_option(chosen, "verify"):
             given.setdefault("verify", True)
         if who.tools is not None and _has_option(chosen, "tools"):
@@ -133,8 +136,8 @@ class App:
         read = read_options(chosen, given)
         if who.verifier is None and getattr(read, "verify", False):
             raise UsageError("verify needs a verifier: name one (verifier=, --verifier)", option="verify")
-        order = Order(strategy=chosen, problem=problem, options=read, budget=budget, crew=crew, why=why)
-        return order, who
+        _check_named([card.name for card in getattr(read, "tools", None) or ()], team)
+        return Order(strategy=chosen, problem=problem, options=read, budget=budget, crew=crew, why=why), who
 
     def strategy(self, name: str) -> Strategy[Any, Any]:
         """Return the strategy that goes by a name or alias.
@@ -144,8 +147,11 @@ class App:
         """
         return self.strategies.get(name) or resolve(name, self.strategies)
 
-    def _known(self, strategy: Strategy[Any, Any]) -> Strategy[Any, Any]:
+    def known(self, strategy: Strategy[Any, Any]) -> Strategy[Any, Any]:
         """Add a strategy that a program brings along, so that its runs can be read again."""
+        if not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
+            message = f"strategy must be a name or a Strategy, got {type(strategy).__name__}"
+            raise UsageError(message, option="strategy")
         if self.strategies.get(strategy.name) is not strategy:
             self.strategies = {**self.strategies, strategy.name: strategy}
             self.engine.strategies = self.strategies
@@ -181,6 +187,8 @@ class App:
             UsageError: A server is not named rightly.
             ToolError: One does not answer.
         """
+        if not isinstance(team.tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"tools must be a list, got {type(team.tools).__name__}", option="tools")
         if not team.mcp:
             return team
         from .tools.mcp_client import mcp_tools
@@ -305,10 +313,12 @@ class App:
     @staticmethod
     def _crew_again(team: Team, run: Folded) -> Team:
         """Return the crew a run had, with what is named anew."""
+        from .tools.verifiers import reopen_verifier
+
         return Team(
             model=team.model or run.crew.model,
             judge_model=team.judge_model or run.crew.judge_model,
-            verifier=team.verifier or run.crew.verifier,
+            verifier=team.verifier or reopen_verifier(run.crew.verifier),
             draft_model=team.draft_model or run.crew.draft_model,
             tools=team.tools,
             context=team.context,
@@ -365,8 +375,12 @@ def _name(one: Model | Verifier | None) -> str | None:
 
 
 def _check_tools(run: Folded, team: Team) -> None:
+    _check_named([card["name"] for card in run.begun.options.get("tools") or ()], team)
+
+
+def _check_named(names: Sequence[str], team: Team) -> None:
     given = {getattr(tool, "name", getattr(tool, "__name__", "")) for tool in team.tools}
-    missing = [card["name"] for card in run.begun.options.get("tools") or () if card["name"] not in given]
+    missing = [name for name in names if name not in given]
     if missing:
         raise UsageError(
             f"the run works with the tools {', '.join(missing)}; name them again (tools, mcp, context)",

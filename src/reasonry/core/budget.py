@@ -12,8 +12,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
+
+from ..errors import UsageError
 
 HEADROOM = 2.0
 """How many times its estimate a call in flight may turn out to take."""
@@ -68,6 +71,20 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     seconds: Amount | None = None
     thoughts: Count | None = None
     nodes: Count | None = None
+
+
+def check_budget(budget: object) -> None:
+    """Let a budget pass whose limits are what they should be.
+
+    Raises:
+        UsageError: It is no `Budget`, or a limit is not a number above 0.
+    """
+    if not isinstance(budget, Budget):
+        raise UsageError(f"budget must be a Budget, got {type(budget).__name__}", option="budget")
+    try:
+        msgspec.convert(msgspec.structs.asdict(budget), Budget)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the budget cannot be kept: {error}", option="budget") from None
 
 
 class Refusal(Struct, frozen=True):

@@ -7,13 +7,15 @@ from ..errors import TooLargeError, UsageError
 MAX_PROBLEM_CHARS = 100_000
 
 
-def check_problem(problem: str) -> None:
+def check_problem(problem: object) -> None:
     """Let a problem pass that can be stored, shown and sent.
 
     Raises:
-        UsageError: It is empty, or holds NUL or half a character.
+        UsageError: It is no text, is empty, or holds NUL or half a character.
         TooLargeError: It is over the limit.
     """
+    if not isinstance(problem, str):
+        raise UsageError(f"the problem must be text, got {type(problem).__name__}")
     if not problem.strip():
         raise UsageError("the problem is empty; say what is to be solved")
     if len(problem) > MAX_PROBLEM_CHARS:

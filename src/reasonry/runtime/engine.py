@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.budget import Budget
+from ..core.budget import Budget, check_budget
 from ..core.events import Event, Stopped
 from ..core.machine import Registry
 from ..core.strategy import Strategy
@@ -78,7 +78,11 @@ class Engine:
 
         Returns:
             The run's id.
+
+        Raises:
+            UsageError: The budget is none.
         """
+        check_budget(order.budget)
         run_id, now = new_id(), _now_ms()
         begun = Begun(
             order.strategy.name,
@@ -168,6 +172,7 @@ class Engine:
         Returns:
             Whether there is anything to go on with: a run that came to its own end stays ended.
         """
+        check_budget(budget or Budget())
         async with self._driving(run_id) as (row, run, chain):
             if run.snapshot.status == "active" and not (budget or crew):
                 return True

@@ -159,6 +159,8 @@ class CallableVerifier:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise UsageError(f"{function!r:.80} is neither a verifier nor a callable", option="verifier")
         self.function = function
         self.final = _final_of(function)
         self.name = f"python:{getattr(function, '__name__', type(function).__name__)}"
@@ -296,6 +298,21 @@ def _how(named: Iterable[str], required: Sequence[str]) -> _Final:
     if "final" in named and "final" not in required[:2]:
         return "by name"
     return "by place" if len(required) > 2 else None
+
+
+def reopen_verifier(name: str | None) -> Verifier | None:
+    """Return the verifier a run was begun with, if its name is enough for that.
+
+    Raises:
+        UsageError: It is not: the verifier was an object of a program.
+    """
+    try:
+        return open_verifier(name) if name else None
+    except UsageError as error:
+        message = (
+            f"the run's verifier {name} cannot be opened by its name here; pass it again: {error.message}"
+        )
+        raise UsageError(message, option="verifier") from None
 
 
 def open_verifier(spec: str) -> Verifier:

@@ -69,7 +69,8 @@ async def solve(
     )
     async with App(store, policy or Policy()) as app:
         team = await app.equipped(named)
-        order, who = app.order(problem, strategy, options or {}, budget or Budget(), team)
+        given = {} if options is None else options
+        order, who = app.order(problem, strategy, given, Budget() if budget is None else budget, team)
         return await app.solve(order, who, observer)
 
 
@@ -125,7 +126,7 @@ async def coach(
     problem: str | None = None,
     *,
     run_id: str | None = None,
-    strategy: str | Strategy[Any, Any] = DEFAULT_STRATEGY,
+    strategy: str | Strategy[Any, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     budget: Budget | None = None,
     store: str | Store | None = None,
@@ -137,7 +138,8 @@ async def coach(
 ) -> Coaching:
     """Start a run whose questions you answer, or with `run_id` take one up again.
 
-    A run that is taken up again needs the tools it began with; the arguments are those of `solve`.
+    The arguments are those of `solve`. A run that is taken up again keeps its strategy and options; it needs the tools
+    it began with, the verifier if that was an object, and the strategy if it is one of your own.
 
     Raises:
         UsageError: Something about the call is wrong; nothing was written.
@@ -145,13 +147,22 @@ async def coach(
     """
     if (problem is None) == (run_id is None):
         raise UsageError("give a problem to start a run, or the run_id of one to go on with")
+    if run_id is not None and (options is not None or isinstance(strategy, str)):
+        raise UsageError("a run that is taken up again keeps its strategy and options; leave them out")
     app = App(store)
     named = Team(verifier=verifier, tools=tools, mcp=tuple(mcp), context=tuple(context), sandbox=sandbox)
     try:
         team = await app.equipped(named)
-        if run_id is None:
-            document = await app.coach_start(problem or "", strategy, options or {}, budget or Budget(), team)
+        if problem is not None:
+            chosen = DEFAULT_STRATEGY if strategy is None else strategy
+            given = {} if options is None else options
+            document = await app.coach_start(
+                problem, chosen, given, Budget() if budget is None else budget, team
+            )
         else:
+            assert run_id is not None, "one of the two is given"
+            if isinstance(strategy, Strategy):
+                app.known(strategy)
             document = await app.coach_take_over(run_id, team, budget)
     except BaseException:
         await app.close()

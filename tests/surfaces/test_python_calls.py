@@ -1,0 +1,73 @@
+"""`solve` and `coach` refuse what is of a wrong type; a run is taken up with what is its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry import STRATEGIES, Budget, UsageError, coach, solve
+from reasonry.app import App
+
+pytestmark = pytest.mark.anyio
+
+WRONG: list[dict[str, Any]] = [
+    {"budget": 5},
+    {"budget": "x"},
+    {"budget": 0},
+    {"budget": {"calls": 2}},
+    {"budget": Budget(calls="2")},  # pyright: ignore[reportArgumentType]
+    {"budget": Budget(calls=0)},
+    {"budget": Budget(seconds=-1.0)},
+    {"budget": Budget(usd=float("nan"))},
+    {"problem": 5},
+    {"strategy": 5},
+    {"strategy": ["react"]},
+    {"options": [1]},
+    {"options": "x"},
+    {"tools": 5},
+    {"tools": [5]},
+    {"verifier": 5},
+    {"strategy": "react", "options": {"tools": [{"name": "t"}]}},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+@pytest.mark.parametrize("call", [coach, solve], ids=["coach", "solve"])
+async def test_what_is_of_a_wrong_type_is_refused_and_nothing_written(
+    call: Any, wrong: dict[str, Any], tmp_path: Path
+) -> None:
+    store = str(tmp_path / "s.db")
+    given = {"problem": "x", "strategy": "scratchpad", **wrong}
+    model = {} if call is coach else {"model": "offline"}
+    with pytest.raises(UsageError):
+        await call(given.pop("problem"), store=store, **model, **given)
+    async with App(store) as app:
+        assert await app.store.runs() == []
+
+
+async def test_a_wrong_budget_leaves_a_run_that_is_taken_up_as_it_was(tmp_path: Path) -> None:
+    store = str(tmp_path / "s.db")
+    async with await coach("x", strategy="scratchpad", store=store) as coaching:
+        document = coaching.document
+    with pytest.raises(UsageError, match="Budget"):
+        await coach(run_id=document["runId"], budget=5, store=store)  # pyright: ignore
+    async with await coach(run_id=document["runId"], store=store) as coaching:
+        assert coaching.document == document
+
+
+async def test_a_run_is_taken_up_with_its_own_strategy_and_verifier(tmp_path: Path) -> None:
+    store, own = str(tmp_path / "s.db"), replace(STRATEGIES["scratchpad"], name="my_own", aliases=())
+    given: dict[str, Any] = {"store": store, "verifier": lambda problem, path: True}
+    async with await coach("x", strategy=own, **given) as coaching:
+        document = coaching.document
+    run_id = document["runId"]
+    async with await coach(run_id=run_id, strategy=own, **given) as coaching:
+        assert coaching.document == document
+    with pytest.raises(UsageError, match="pass it again"):
+        await coach(run_id=run_id, strategy=own, store=store)
+    for kept in ({"strategy": "react"}, {"options": {"max_steps": 2}}):
+        with pytest.raises(UsageError, match="keeps its strategy and options"):
+            await coach(run_id=run_id, **kept, **given)  # pyright: ignore
