@@ -19,7 +19,7 @@ from .runtime.documents import rows_of_run
 from .runtime.engine import Engine, Order
 from .runtime.journal import Crew, Folded
 from .runtime.observe import Observer
-from .runtime.policy import Performers, Policy
+from .runtime.policy import Performers, Policy, rewind
 from .runtime.ports import Model, Store, Verifier
 from .runtime.result import Result
 from .runtime.session_settings import SessionSettings
@@ -344,7 +344,7 @@ class App:
         again = self._with_resources(self._crew_again(team or Team(), run), run.strategy)
         _check_tools(run, again)
         who, crew = self.performers(again, run.begun.problem)
-        _rewind(who, run, run.crew)
+        rewind(who, run, run.crew)
         changed = None if crew == run.crew else crew
         return await self.engine.resume(run_id, who, observer, budget=budget, crew=changed)
 
@@ -366,7 +366,7 @@ class App:
         order, who = self.order(run.begun.problem, run.strategy, merged, budget or run.budget, full)
         forked = await self.engine.fork(run_id, order, at)
         _, copied, _ = await self.engine.read(forked)
-        _rewind(who, copied, run.crew)
+        rewind(who, copied, run.crew)
         return await self.engine.drive(forked, who, observer)
 
 
@@ -390,16 +390,6 @@ def _check_named(names: Sequence[str], team: Team) -> None:
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:
     return name in getattr(strategy.options, "__struct_fields__", ())
-
-
-def _rewind(who: Performers, run: Folded, known: Crew) -> None:
-    """Tell models that keep their place in a file which questions of the run they have answered."""
-    names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model}
-    for model in {id(one): one for one in map(who.answering, names)}.values():
-        rewind = getattr(model, "rewind", None)
-        asked = [by for by in names if who.answering(by) is model]
-        if rewind is not None and model.name in [names[by] or known.model for by in asked]:
-            rewind(run.asked_stages(asked))
 
 
 def replace_model(team: Team) -> Team:

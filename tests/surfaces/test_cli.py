@@ -122,7 +122,7 @@ def test_runs_are_listed_shown_replayed_and_forked(shell: Shell) -> None:
     assert shown["path"][0][0] == "problem_reception"
     assert shown["path"][-1][1] == "final_response"
     assert [one["id"] for one in shown["questions"]]
-    assert set(shown["questions"][0]) == {"id", "stage", "prompt", "reply"}
+    assert set(shown["questions"][0]) == {"id", "stage", "prompt", "reply", "read", "tried"}
     replayed = shell.json("runs", "replay", run_id)
     assert replayed["replay"]["identical"] is True
     assert replayed["answer"] == solved["answer"]

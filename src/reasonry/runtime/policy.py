@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from ..core.effects import Ask
 from ..errors import UsageError
+from .journal import Crew, Folded
 from .ports import Model, Verifier
 from .rate import RateLimits
 
@@ -76,3 +77,13 @@ class Performers(Struct, frozen=True):
     def answering(self, by: str) -> Model:
         """Return the model that answers what is asked `by` the writer, the judge or the drafter."""
         return {"judge": self.judge, "drafter": self.draft}.get(by) or self.model
+
+
+def rewind(who: Performers, run: Folded, known: Crew) -> None:
+    """Tell models that keep their place in a file which questions of the run they have answered."""
+    names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model}
+    for model in {id(one): one for one in map(who.answering, names)}.values():
+        rewind = getattr(model, "rewind", None)
+        asked = [by for by in names if who.answering(by) is model]
+        if rewind is not None and model.name in [names[by] or known.model for by in asked]:
+            rewind(run.asked_stages(asked))
