@@ -19,30 +19,18 @@ Rule 5: a stop loses nothing that came in. A stage that hears failures folds the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import ConflictError, InvalidStrategyError, UsageError
-from . import parse
-from .budget import NOTHING
-from .effects import Ask, CallTool, Effect, RunStrategy, Verify
-from .events import (
-    STOPPED,
-    Answered,
-    Delivered,
-    Event,
-    Failed,
-    Finished,
-    Reply,
-    Stopped,
-    ToolReturned,
-    Verified,
-)
+from .effects import Ask, Effect, RunStrategy
+from .events import STOPPED, Answered, Delivered, Event, Failed, Stopped
 from .options import read_options
 from .parse import Unreadable
+from .settling import check_kind, delivered, finished, inside, later, read_reply, round_of, rung
 from .snapshot import Pending, Snapshot, Status, Step, asked_again, wanted
 from .strategy import Move, Outcome, Stage, Strategy, Thought, named
 
@@ -161,7 +149,7 @@ class _Walk:
             raise UsageError(f"There is no strategy {one.effect.strategy!r} to run inside.", choices=known)
         options = read_options(inner, one.effect.options)
         step = begin(inner, one.effect.problem, options, strategies=self.strategies)
-        return self._with_child(one, _later(step, self.now.rounds))
+        return self._with_child(one, later(step, self.now.rounds))
 
     # -- settling effects
 
@@ -182,13 +170,13 @@ class _Walk:
         return self.enter() if self._absorb(stage) else self._step()
 
     def _settle_own(self, stage: Stage[Any], one: Pending, event: Event) -> Pending:
-        _check_kind(one, event)
+        check_kind(one, event)
         if not isinstance(event, Answered):
             return replace(one, settled=event)
         assert isinstance(one.effect, Ask)
         answered = replace(one, replies=(*one.replies, event))
-        reading = _read(stage, self.now.state, one.effect, answered.replies)
-        self.read = _rung(reading, event)
+        reading = read_reply(stage, self.now.state, one.effect, answered.replies)
+        self.read = rung(reading, event)
         if not isinstance(reading, Unreadable):
             return replace(answered, settled=event)
         if answered.tries > one.effect.retries:
@@ -210,18 +198,18 @@ class _Walk:
 
     def _with_child(self, one: Pending, step: Step) -> Pending:
         child = step.snapshot
-        self.thoughts += [_inside(one.id, each) for each in step.thoughts]
+        self.thoughts += [inside(one.id, each) for each in step.thoughts]
         if child.status == "active":
             return replace(one, child=child)
         outcome = child.outcome or Outcome()
-        end = _finished(outcome, child.status, child.at_ms, child.error)
+        end = finished(outcome, child.status, child.at_ms, child.error)
         return replace(one, child=child, settled=end)
 
     # -- folding answers in
 
     def _absorb(self, stage: Stage[Any]) -> bool:
-        answers = tuple(_delivered(stage, self.now.state, one) for one in self.now.pending)
-        rounds = max((_round(one) for one in self.now.pending), default=self.now.rounds)
+        answers = tuple(delivered(stage, self.now.state, one) for one in self.now.pending)
+        rounds = max((round_of(one) for one in self.now.pending), default=self.now.rounds)
         self.now = replace(self.now, rounds=max(self.now.rounds, rounds))
         failure = next((answer for answer in answers if isinstance(answer, Failed)), None)
         if failure is not None and not stage.hears_failures:
@@ -262,7 +250,7 @@ class _Walk:
     def stop(self, event: Stopped) -> Step:
         """End the run from outside: at a limit with the best so far as the answer, on cancelling without one."""
         cancelled = event.reason == "cancelled"
-        rounds = max((_round(one) for one in self.now.pending if one.settled or one.replies), default=0)
+        rounds = max((round_of(one) for one in self.now.pending if one.settled or one.replies), default=0)
         outcome = replace(self._best_so_far(event), reason=event.reason, detail=event.detail)
         status: Status = "cancelled" if cancelled else "failed" if outcome.answer is None else "done"
         self.now = replace(
@@ -288,111 +276,12 @@ class _Walk:
 
     def _so_far(self, stage: Stage[Any], one: Pending, event: Stopped) -> Delivered:
         if one.settled is not None:
-            return _delivered(stage, self.now.state, one)
+            return delivered(stage, self.now.state, one)
         if one.child is None:
             return Failed(STOPPED, event.detail or event.reason, at_ms=event.at_ms)
         child = _Walk(self.strategies[one.child.strategy], one.child, self.strategies)
         best = child._best_so_far(event)
-        return _finished(replace(best, reason=event.reason, detail=event.detail), "cancelled", event.at_ms)
+        return finished(replace(best, reason=event.reason, detail=event.detail), "cancelled", event.at_ms)
 
     def _step(self) -> Step:
         return Step(self.now, tuple(self.effects), tuple(self.edges), tuple(self.thoughts), self.read)
-
-
-_KINDS: dict[type, tuple[type, ...]] = {
-    Ask: (Answered, Failed),
-    CallTool: (ToolReturned, Failed),
-    Verify: (Verified, Failed),
-    RunStrategy: (),
-}
-
-
-def _check_kind(one: Pending, event: Event) -> None:
-    kinds = _KINDS[type(one.effect)]
-    if not isinstance(event, kinds):
-        raise ConflictError(
-            f"effect {one.id!r} cannot be settled by {type(event).__name__}",
-            effect=one.id,
-            choices=[kind.__name__ for kind in kinds],
-        )
-
-
-def _read(
-    stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]
-) -> tuple[Any, str] | Unreadable:
-    latest = replies[-1]
-    if latest.refused:
-        return Unreadable("the answer was declined; answer the question as asked")
-    if latest.truncated and not parse.is_whole(latest.text):
-        return Unreadable("the reply was cut off before its end; answer more briefly")
-    if not latest.text.strip():
-        return Unreadable("the reply was empty")
-    if stage.read is not None:
-        return stage.read(state, effect, [reply.text for reply in replies])
-    if stage.reply is not None:
-        return parse.read_form(latest.text, stage.reply)
-    return latest.text, "text"
-
-
-def _delivered(stage: Stage[Any], state: Any, one: Pending) -> Delivered:
-    event = one.settled
-    spent = sum((reply.usage for reply in one.replies), NOTHING)
-    if not isinstance(event, Answered):
-        assert event is not None, "a stage is folded when all its effects are settled"
-        assert not isinstance(event, Stopped), "a stop ends the run and settles nothing"
-        return (
-            replace(event, usage=event.usage + spent) if isinstance(event, Failed) and one.replies else event
-        )
-    assert isinstance(one.effect, Ask)
-    reading = _read(stage, state, one.effect, one.replies)
-    assert not isinstance(reading, Unreadable), "a settled answer has been read before"
-    return Reply(reading[0], event.text, _rung(reading, event), len(one.replies), event.at_ms, spent)
-
-
-def _rung(reading: tuple[Any, str] | Unreadable, event: Answered) -> str:
-    if isinstance(reading, Unreadable):
-        return f"unreadable: {reading.reason}"
-    return "native" if event.native else reading[1]
-
-
-def _finished(
-    outcome: Outcome, status: Literal["done", "failed", "cancelled"], at_ms: int, code: str | None = None
-) -> Finished:
-    return Finished(
-        outcome.answer,
-        status,
-        outcome.reason,
-        outcome.detail,
-        outcome.document,
-        at_ms,
-        short=outcome.short,
-        code=code,
-    )
-
-
-def _round(one: Pending) -> int:
-    if one.child is not None:
-        return max([one.child.rounds, *(_round(each) for each in one.child.pending)])
-    asks = isinstance(one.effect, Ask)
-    return one.round if asks else one.round - 1
-
-
-def _later(step: Step, rounds: int) -> Step:
-    """Shift the rounds of a run that starts inside another, after that one's first `rounds` rounds."""
-    return replace(step, snapshot=_shifted(step.snapshot, rounds))
-
-
-def _shifted(run: Snapshot, rounds: int) -> Snapshot:
-    pending = tuple(
-        replace(one, round=one.round + rounds, child=one.child and _shifted(one.child, rounds))
-        for one in run.pending
-    )
-    return replace(run, rounds=run.rounds + rounds, pending=pending)
-
-
-def _inside(effect_id: str, thought: Thought) -> Thought:
-    """Put a thought of the run inside an effect on that effect's own branch, which leaves the main line."""
-    if thought.branch is None:
-        return replace(thought, branch=effect_id)
-    leaves = effect_id if thought.leaves is None else f"{effect_id}/{thought.leaves}"
-    return replace(thought, branch=f"{effect_id}/{thought.branch}", leaves=leaves)
