@@ -4,7 +4,7 @@ from reasonry.core.effects import Verify
 from reasonry.core.events import Verified
 from reasonry.strategies.scratchpad import SCRATCHPAD
 
-from .walking import in_order, reply, walk
+from .walking import in_order, reply, stopped_after, walk
 
 # The paper's first example (figure 2): addition with a carry, digit by digit.
 ADDITION = "29 + 57"
@@ -94,3 +94,10 @@ def test_an_answer_proved_wrong_is_read_off_again_and_then_given_up() -> None:
     )
     assert (lost.snapshot.status, lost.outcome.reason) == ("failed", "verification_failed")
     assert lost.outcome.answer is None
+
+
+def test_a_limit_gives_the_variables_as_they_stand_and_nothing_where_there_are_none() -> None:
+    assert stopped_after(SCRATCHPAD, ADDITION).answer is None
+    assert stopped_after(SCRATCHPAD, ADDITION, START, LINES[0]).answer == 'rest = "2 + 5", sum = "6", C = 1'
+    empty = {**LINES[0], "stateVariables": {}}
+    assert stopped_after(SCRATCHPAD, ADDITION, {**START, "stateVariables": {}}, empty).answer is None

@@ -9,7 +9,7 @@ from reasonry.core.toolcard import ToolCard
 from reasonry.errors import UsageError
 from reasonry.strategies.self_ask import SELF_ASK
 
-from .walking import in_order, reply, walk
+from .walking import in_order, reply, stopped_after, walk
 
 # The paper's example (figure 3).
 QUESTION = "Who lived longer, Theodor Haecker or Harry Vaughan Watkins?"
@@ -140,3 +140,9 @@ def test_each_prompt_begins_with_what_the_one_before_had_settled() -> None:
     assert len({one.system for one in walked.asks}) == 1
     for before, after in zip(walked.asks, walked.asks[1:], strict=False):
         assert after.prompt.startswith(before.prompt.rpartition("\n\n")[0])
+
+
+def test_a_limit_gives_what_followed_from_the_last_sub_answer() -> None:
+    assert stopped_after(SELF_ASK, QUESTION, FIRST).answer is None
+    assert stopped_after(SELF_ASK, QUESTION, FIRST, age(0)).answer == "It rests on both ages."
+    assert stopped_after(SELF_ASK, QUESTION, FIRST, age(0), SECOND).answer == "One age is missing."

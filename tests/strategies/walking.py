@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from reasonry.core.effects import Ask
-from reasonry.core.events import Answered, Event
+from reasonry.core.events import Answered, Event, Stopped
 from reasonry.core.machine import Pending, Snapshot, advance, begin, wanted
 from reasonry.core.strategy import Outcome, Strategy, Thought
 from reasonry.strategies import STRATEGIES
@@ -69,3 +69,14 @@ def in_order(*events: Any) -> Callable[[Pending], Event]:
         return event if isinstance(event, msgspec.Struct) else reply(event)
 
     return answer
+
+
+def stopped_after(strategy: Strategy[Any, Any], problem: str, *replies: Any) -> Outcome:
+    """Return what a run gives that is stopped at a limit after these replies, each to the one question asked."""
+    snapshot = begin(strategy, problem).snapshot
+    for one in replies:
+        (asked,) = wanted(snapshot)
+        snapshot = advance(strategy, snapshot, asked.id, Answered(json.dumps(one))).snapshot
+    outcome = advance(strategy, snapshot, None, Stopped("max_calls")).snapshot.outcome
+    assert outcome is not None
+    return outcome

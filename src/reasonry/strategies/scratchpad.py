@@ -143,7 +143,7 @@ def outcome(state: State) -> Outcome:
     closing = state.closing
     document = {"steps": state.steps, "state_variables": state.variables, **closing.document}
     answer = closing.answer
-    if answer is None and state.steps and not closing.objections:
+    if answer is None and state.steps and state.variables and not closing.objections:
         answer = _shown(state.variables)
     if state.steps >= state.options.max_steps and not (state.finished or closing.proved):
         return Outcome(answer, "max_steps", f"the computation was cut after {state.steps} steps", document)
