@@ -485,6 +485,21 @@ def test_a_coached_run_is_answered_from_the_shell(shell: Shell) -> None:
     assert shell.run("coach", "status", "no-such").returncode == 3
 
 
+def test_a_coached_run_takes_no_options_of_models_and_reads_standard_input(shell: Shell) -> None:
+    shown = shell.json("coach", "start", "-", "--strategy", "scratchpad", text="What is 17 + 25?\n")
+    assert "17 + 25" in shown["questions"][0]["prompt"]
+    run_id = shown["runId"]
+    for idle in ("--model", "--judge-model", "--draft-model", "--record", "--max-requests-per-minute"):
+        for command in (
+            ["coach", "start", "x"],
+            ["coach", "answer", run_id],
+            ["runs", "resume", run_id, "--coach"],
+        ):
+            refused = shell.run(*command, idle, "9", text='{"answers": []}')
+            assert (refused.returncode, idle in refused.stderr) == (2, True)
+    assert len(shell.json("runs", "list")["runs"]) == 1
+
+
 TABLE = """
 name = "code_review"
 [[stages]]

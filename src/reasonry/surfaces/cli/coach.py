@@ -16,6 +16,7 @@ from ...errors import UsageError
 from .. import present
 from .output import print_document, print_line, print_note, print_warnings
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
+from .solve import read_problem
 
 
 def start_(
@@ -33,18 +34,20 @@ def start_(
     Parameters
     ----------
     problem
-        What is to be solved.
+        What is to be solved; `-` reads it from standard input.
     strategy
         The way of thinking; `reasonry strategies` lists them.
     option
         An option of the strategy, as NAME=VALUE; may be repeated.
     """
+    workers.refuse_models()
+    text = read_problem(problem)
 
     async def work(app: App) -> dict[str, Any]:
         team = await app.equipped(workers.team())
-        return await app.coach_start(problem, strategy, pairs(option), limits.budget() or Budget(), team)
+        return await app.coach_start(text, strategy, pairs(option), limits.budget() or Budget(), team)
 
-    return show_coached(work, common)
+    return show_coached(work, common, workers)
 
 
 def answer_(
@@ -64,12 +67,13 @@ def answer_(
     answers
         The file with the answers; without it, standard input.
     """
+    workers.refuse_models()
     given = _read_answers(answers)
 
     async def work(app: App) -> dict[str, Any]:
         return await app.coach_answer(run_id, given, await app.equipped(workers.team()))
 
-    return show_coached(work, common)
+    return show_coached(work, common, workers)
 
 
 def status_(run_id: str, /, *, common: Common = Common()) -> int:
@@ -110,9 +114,11 @@ def _read_answers(path: Path | None) -> list[Any]:
     return answers
 
 
-def show_coached(work: Callable[[App], Awaitable[dict[str, Any]]], common: Common) -> int:
+def show_coached(
+    work: Callable[[App], Awaitable[dict[str, Any]]], common: Common, workers: Workers = Workers()
+) -> int:
     """Do something with a coached run and show where it stands."""
-    document = run_async(with_app(common.app(), work))
+    document = run_async(with_app(common.app(workers.policy()), work))
     result = document.get("result")
     if common.json:
         print_document(document)

@@ -121,9 +121,10 @@ def resume_(
     coach
         Answer its questions yourself from here on, with `coach answer`.
     """
-    app = common.app(workers.policy())
     if coach:
-        return show_coached(lambda app: _take_over(app, run_id, workers, limits), common)
+        workers.refuse_models()
+        return show_coached(lambda app: _take_over(app, run_id, workers, limits), common, workers)
+    app = common.app(workers.policy())
 
     async def work(app: App) -> Result:
         _, run, _ = await app.engine.read(run_id)

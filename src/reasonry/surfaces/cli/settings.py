@@ -27,6 +27,17 @@ T = TypeVar("T")
 
 POLICY = Policy()
 
+OF_MODELS = (
+    "model",
+    "judge_model",
+    "draft_model",
+    "record",
+    "call_timeout",
+    "max_requests_per_minute",
+    "max_tokens_per_minute",
+)
+"""The workers' options that mean nothing where no model works."""
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +178,18 @@ class Workers:
             sandbox=self.sandbox,
             record=self.record,
         )
+
+    def refuse_models(self) -> None:
+        """Refuse what belongs to models, where the caller answers the questions.
+
+        Raises:
+            UsageError: An option is set that would do nothing.
+        """
+        idle = [name for name in OF_MODELS if getattr(self, name) != getattr(Workers, name)]
+        if idle:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
+            message = f"{names} would do nothing: this run's questions are answered by its caller"
+            raise UsageError(message, option=idle[0])
 
     def policy(self) -> Policy:
         """Return the policy these options name."""

@@ -40,7 +40,7 @@ def solve(
     option
         An option of the strategy, as NAME=VALUE; may be repeated.
     """
-    text = _read_problem(problem)
+    text = read_problem(problem)
     app = common.app(workers.policy())
 
     async def work(app: App) -> Result:
@@ -78,7 +78,8 @@ def show_result(result: Result, common: Common) -> int:
     return present.exit_code_of(result)
 
 
-def _read_problem(problem: str) -> str:
+def read_problem(problem: str) -> str:
+    """Return the problem; `-` reads it from standard input."""
     if problem != "-":
         return problem
     data = sys.stdin.buffer.read()
