@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -109,12 +110,7 @@ class OpenAICompatibleModel:
 
     async def _ask_many(self, question: Question, samples: int) -> list[Answered]:
         body = request_body(self.model, question.ask, question.stage, self._dialect, False, samples)
-        address = f"{self.url}/chat/completions"
-        async with self._leased().exchange(
-            "POST", address, self._headers, msgspec.json.encode(body)
-        ) as response:
-            if response.status != 200:
-                raise await self._refused(response, body)
+        async with self._posted(body) as response:
             if response.content_type == "text/event-stream":
                 self._dialect.samples = False
                 message = f"{self.name} streams without being asked to; it is asked for one answer at a time"
@@ -129,13 +125,8 @@ class OpenAICompatibleModel:
         body = request_body(
             self.model, question.ask, question.stage, self._dialect, stream=on_text is not None
         )
-        address = f"{self.url}/chat/completions"
         gathered = Gathered()
-        async with self._leased().exchange(
-            "POST", address, self._headers, msgspec.json.encode(body)
-        ) as response:
-            if response.status != 200:
-                raise await self._refused(response, body)
+        async with self._posted(body) as response:
             if response.content_type == "text/event-stream":
                 await self._listen(response, gathered, on_text)
             else:
@@ -143,6 +134,14 @@ class OpenAICompatibleModel:
                 if on_text is not None and added:
                     on_text(added)
         return gathered.answered(self.name, body, self._price, self.name)
+
+    @asynccontextmanager
+    async def _posted(self, body: dict[str, Any]) -> AsyncGenerator[Response]:
+        address, raw = f"{self.url}/chat/completions", msgspec.json.encode(body)
+        async with self._leased().exchange("POST", address, self._headers, raw) as response:
+            if response.status != 200:
+                raise await self._refused(response, body)
+            yield response
 
     async def _document(self, response: Response) -> bytes:
         raw = await response.read()
