@@ -13,7 +13,6 @@ import msgspec
 
 from ..core.plan import PlanStep, format_plan, numbered
 from ..errors import ReasonryError
-from ..runtime.result import Result
 
 EXIT_CODES: dict[str, int] = {
     "invalid_request": 2,
@@ -66,15 +65,15 @@ def exit_code(code: str) -> int:
     return EXIT_CODES.get(code, 1)
 
 
-def exit_code_of(result: Result) -> int:
-    """Return the exit code of a run: 0 only when it is done."""
-    if result.status == "done":
+def exit_code_of(result: Mapping[str, Any]) -> int:
+    """Return the exit code of a run, from its result document: 0 only when it is done."""
+    if result["status"] == "done":
         return 0
-    if result.status == "cancelled":
+    if result["status"] == "cancelled":
         return EXIT_CODES["cancelled"]
-    if result.termination.reason in LIMIT_REASONS:
+    if result["termination"]["reason"] in LIMIT_REASONS:
         return EXIT_CODES["budget_exceeded"]
-    return exit_code(result.termination.code or "")
+    return exit_code(result["termination"].get("code", ""))
 
 
 def error_document(error: ReasonryError) -> dict[str, Any]:

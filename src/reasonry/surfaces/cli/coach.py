@@ -15,7 +15,7 @@ from ...core.budget import Budget
 from ...errors import UsageError
 from .. import present
 from .output import print_document, print_line, print_note, print_warnings
-from .settings import Common, Limits, Workers, pairs, run_async, with_app
+from .settings import Common, Equipment, Limits, pairs, run_async, with_app
 from .solve import read_problem
 
 
@@ -25,7 +25,7 @@ def start_(
     *,
     strategy: str = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    workers: Workers = Workers(),
+    equipment: Equipment = Equipment(),
     limits: Limits = Limits(),
     common: Common = Common(),
 ) -> int:
@@ -40,14 +40,13 @@ def start_(
     option
         An option of the strategy, as NAME=VALUE; may be repeated.
     """
-    workers.refuse_models()
     text = read_problem(problem)
 
     async def work(app: App) -> dict[str, Any]:
-        team = await app.equipped(workers.team())
+        team = await app.equipped(equipment.team())
         return await app.coach_start(text, strategy, pairs(option), limits.budget() or Budget(), team)
 
-    return show_coached(work, common, workers)
+    return show_coached(work, common, equipment)
 
 
 def answer_(
@@ -55,7 +54,7 @@ def answer_(
     /,
     *,
     answers: Path | None = None,
-    workers: Workers = Workers(),
+    equipment: Equipment = Equipment(),
     common: Common = Common(),
 ) -> int:
     """Answer questions of a run: {"answers": [{"id": …, "answer": …}]}.
@@ -67,13 +66,12 @@ def answer_(
     answers
         The file with the answers; without it, standard input.
     """
-    workers.refuse_models()
     given = _read_answers(answers)
 
     async def work(app: App) -> dict[str, Any]:
-        return await app.coach_answer(run_id, given, await app.equipped(workers.team()))
+        return await app.coach_answer(run_id, given, await app.equipped(equipment.team()))
 
-    return show_coached(work, common, workers)
+    return show_coached(work, common, equipment)
 
 
 def status_(run_id: str, /, *, common: Common = Common()) -> int:
@@ -84,7 +82,8 @@ def status_(run_id: str, /, *, common: Common = Common()) -> int:
     run_id
         As `coach start` gave it.
     """
-    return show_coached(lambda app: app.coach().status(run_id), common)
+    show_coached(lambda app: app.coach().status(run_id), common)
+    return 0
 
 
 def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
@@ -95,7 +94,8 @@ def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
     run_id
         As `coach start` gave it.
     """
-    return show_coached(lambda app: app.coach().cancel(run_id), common)
+    show_coached(lambda app: app.coach().cancel(run_id), common)
+    return 0
 
 
 def _read_answers(path: Path | None) -> list[Any]:
@@ -115,10 +115,10 @@ def _read_answers(path: Path | None) -> list[Any]:
 
 
 def show_coached(
-    work: Callable[[App], Awaitable[dict[str, Any]]], common: Common, workers: Workers = Workers()
+    work: Callable[[App], Awaitable[dict[str, Any]]], common: Common, equipment: Equipment = Equipment()
 ) -> int:
     """Do something with a coached run and show where it stands."""
-    document = run_async(with_app(common.app(workers.policy()), work))
+    document = run_async(with_app(common.app(equipment.policy()), work))
     result = document.get("result")
     if common.json:
         print_document(document)
@@ -136,6 +136,4 @@ def show_coached(
         print_warnings(result)
         if result["answer"] is not None:
             print_line(result["answer"])
-    if document["status"] == "failed":
-        return present.exit_code((result or {}).get("termination", {}).get("code", ""))
-    return 0
+    return 0 if result is None else present.exit_code_of(result)

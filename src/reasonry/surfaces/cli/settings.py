@@ -8,10 +8,11 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
+from msgspec import structs
 
 from ...app import App, Team
 from ...core.budget import Budget
@@ -26,17 +27,6 @@ from ...strategies import STRATEGIES
 T = TypeVar("T")
 
 POLICY = Policy()
-
-OF_MODELS = (
-    "model",
-    "judge_model",
-    "draft_model",
-    "record",
-    "call_timeout",
-    "max_requests_per_minute",
-    "max_tokens_per_minute",
-)
-"""The workers' options that mean nothing where no model works."""
 
 
 @Parameter(name="*")
@@ -125,23 +115,55 @@ class Limits:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Workers:
-    """Who works on a run.
+class Equipment:
+    """What works on a run besides whoever answers its questions.
+
+    Args:
+        verifier: arithmetic:TARGET, json-schema:FILE or python:FILE (its `verify(problem, path, final)`, in a sandbox).
+        mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
+        tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
+        context: A file (text, Markdown, PDF) that the run may search; may be repeated.
+        sandbox: Where code that a model writes is run: monty or bubblewrap.
+        max_concurrency: Calls of one run performed at once.
+        tool_timeout: Seconds until a tool counts as failed.
+    """
+
+    verifier: str | None = None
+    tools: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    sandbox: str | None = None
+    max_concurrency: int = POLICY.max_concurrency
+    tool_timeout: float = POLICY.tool_timeout_s
+
+    def team(self) -> Team:
+        """Return the team these options name."""
+        return Team(
+            verifier=self.verifier,
+            tools=_load_tools(self.tools),
+            mcp=self.mcp,
+            context=self.context,
+            sandbox=self.sandbox,
+        )
+
+    def policy(self) -> Policy:
+        """Return the policy these options name."""
+        check_above_0({"max_concurrency": self.max_concurrency, "tool_timeout": self.tool_timeout})
+        return Policy(max_concurrency=self.max_concurrency, tool_timeout_s=self.tool_timeout)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Workers(Equipment):
+    """Who and what works on a run.
 
     Args:
         model: openai:…, anthropic:…, google:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE, recorded:FILE or
             offline.
         judge_model: Another model that values thoughts.
-        verifier: arithmetic:TARGET, json-schema:FILE or python:FILE (its `verify(problem, path, final)`, in a sandbox).
         draft_model: Another model that proposes thoughts.
-        mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
-        tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
-        context: A file (text, Markdown, PDF) that the run may search; may be repeated.
-        sandbox: Where code that a model writes is run: monty or bubblewrap.
         record: A file that keeps the model's answers; play it again with --model recorded:FILE.
-        max_concurrency: Calls of one run performed at once.
         call_timeout: Seconds until a call to a model counts as lost.
-        tool_timeout: Seconds until a tool counts as failed.
         cache_warmup: Send the first call of a fan-out alone, so that the others find its prefix in the provider's
             cache. Default: for providers with prompt caches.
         max_requests_per_minute: Calls to a provider in any minute, over all runs of this command: a number, or
@@ -151,32 +173,29 @@ class Workers:
 
     model: str | None = None
     judge_model: str | None = None
-    verifier: str | None = None
-    tools: tuple[str, ...] = ()
     draft_model: str | None = None
-    mcp: tuple[str, ...] = ()
-    context: tuple[str, ...] = ()
-    sandbox: str | None = None
     record: str | None = None
-    max_concurrency: int = POLICY.max_concurrency
     call_timeout: float = POLICY.call_timeout_s
-    tool_timeout: float = POLICY.tool_timeout_s
     cache_warmup: bool | None = None
     max_requests_per_minute: tuple[str, ...] = ()
     max_tokens_per_minute: tuple[str, ...] = ()
 
     def team(self) -> Team:
         """Return the team these options name."""
-        return Team(
+        return replace(
+            super().team(),
             model=self.model,
             judge_model=self.judge_model,
-            verifier=self.verifier,
-            tools=_load_tools(self.tools),
             draft_model=self.draft_model,
-            mcp=self.mcp,
-            context=self.context,
-            sandbox=self.sandbox,
             record=self.record,
+        )
+
+    def policy(self) -> Policy:
+        """Return the policy these options name."""
+        check_above_0({"call_timeout": self.call_timeout})
+        rates = RateLimits(self._rates("max_requests_per_minute"), self._rates("max_tokens_per_minute"))
+        return structs.replace(
+            super().policy(), call_timeout_s=self.call_timeout, cache_warmup=self.cache_warmup, rates=rates
         )
 
     def refuse_models(self) -> None:
@@ -185,25 +204,11 @@ class Workers:
         Raises:
             UsageError: An option is set that would do nothing.
         """
-        idle = [name for name in OF_MODELS if getattr(self, name) != getattr(Workers, name)]
+        idle = [name for name in Workers.__annotations__ if getattr(self, name) != getattr(Workers, name)]
         if idle:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
             message = f"{names} would do nothing: this run's questions are answered by its caller"
             raise UsageError(message, option=idle[0])
-
-    def policy(self) -> Policy:
-        """Return the policy these options name."""
-        check_above_0(
-            {name: getattr(self, name) for name in ("max_concurrency", "call_timeout", "tool_timeout")}
-        )
-        rates = RateLimits(self._rates("max_requests_per_minute"), self._rates("max_tokens_per_minute"))
-        return Policy(
-            max_concurrency=self.max_concurrency,
-            call_timeout_s=self.call_timeout,
-            tool_timeout_s=self.tool_timeout,
-            cache_warmup=self.cache_warmup,
-            rates=rates,
-        )
 
     def _rates(self, option: str) -> dict[str, int]:
         rates: dict[str, int] = {}

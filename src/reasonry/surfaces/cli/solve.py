@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from ...app import DEFAULT_STRATEGY, App
 from ...core.budget import Budget
 from ...errors import UsageError
+from ...runtime.journal import CALLER
 from ...runtime.result import Result
 from .. import present
 from .output import print_document, print_line, print_note, print_warnings
@@ -66,16 +67,17 @@ def show_result(result: Result, common: Common) -> int:
     document = result.document()
     if common.json:
         print_document(document)
-        return present.exit_code_of(result)
+        return present.exit_code_of(document)
     end = result.termination
     print_note(f"{result.status}: {end.reason}" + (f", {end.detail}" if end.detail else ""))
     print_note(f"{present.spend(document)} · run {result.run_id}")
     print_warnings(document)
     if result.status == "cancelled" or result.termination.code or end.reason in present.LIMIT_REASONS:
-        print_note(f"resume with: reasonry runs resume {result.run_id}")
+        coached = " --coach" if result.model == CALLER else ""
+        print_note(f"resume with: reasonry runs resume {result.run_id}{coached}")
     if result.answer is not None:
         print_line(result.answer)
-    return present.exit_code_of(result)
+    return present.exit_code_of(document)
 
 
 def read_problem(problem: str) -> str:
