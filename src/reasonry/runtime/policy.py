@@ -37,7 +37,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     call_timeout_s: float = 120.0
     tool_timeout_s: float = 30.0
     backoff_s: float = 0.5
-    max_backoff_s: float = 20.0
+    max_backoff_s: float = 60.0
     cache_warmup: bool | None = None
     rates: RateLimits = field(default_factory=RateLimits)
 
