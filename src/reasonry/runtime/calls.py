@@ -23,7 +23,7 @@ from .batch import Batch, takes_samples
 from .guard import BudgetGuard
 from .observe import Observer
 from .policy import Performers, Policy
-from .ports import Model, Question, provider_of
+from .ports import NOT_FAILURES, Model, Question, provider_of
 from .rate import Sent
 from .telemetry import span
 
@@ -167,7 +167,7 @@ class Calls:
             raise ModelError(
                 f"{model.name} did not answer within {seconds:g} s", code="provider_timeout", retryable=True
             ) from None
-        except (ReasonryError, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        except (ReasonryError, *NOT_FAILURES):
             raise
         except BaseException as error:
             raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error

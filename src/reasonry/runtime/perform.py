@@ -12,9 +12,7 @@ from ..core.events import Event, Failed, ToolReturned, Verified
 from ..core.machine import Pending
 from ..errors import ReasonryError
 from .calls import Calls
-
-NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
-"""What goes through; anything else, SystemExit too, is a failure of who was asked and must not end the process."""
+from .ports import NOT_FAILURES
 
 
 class Performing:

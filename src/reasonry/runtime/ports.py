@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol
@@ -10,6 +11,9 @@ from msgspec import Struct
 
 from ..core.effects import Ask, Verify
 from ..core.events import Answered, Verified
+
+NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+"""What goes through; anything else, SystemExit too, is a failure of who was asked and must not end the process."""
 
 OnText = Callable[[str], None]
 """Called with each piece of text as it streams in."""

@@ -15,6 +15,7 @@ import msgspec
 
 from ..core.strategy import inlined_schema
 from ..errors import ToolError, UsageError
+from ..runtime.ports import NOT_FAILURES
 from .results import MAX_RESULT_BYTES, bounded
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
@@ -86,7 +87,7 @@ class PythonTool:
         if _is_async(self.function):
             try:
                 return await self.function(**given)
-            except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            except NOT_FAILURES:
                 raise
             except BaseException as error:
                 raise _failure(self.name, error) from error

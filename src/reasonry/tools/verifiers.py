@@ -29,7 +29,7 @@ from ..core.effects import Verify
 from ..core.events import Verified
 from ..core.parse import without_surrogates
 from ..errors import UsageError
-from ..runtime.ports import Verifier
+from ..runtime.ports import NOT_FAILURES, Verifier
 from .execution import Limits, Sandbox
 from .sandbox import open_sandbox
 
@@ -159,8 +159,6 @@ class CallableVerifier:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        if not callable(function):
-            raise UsageError(f"{function!r:.80} is neither a verifier nor a callable", option="verifier")
         self.function = function
         self.final = _final_of(function)
         self.name = f"python:{getattr(function, '__name__', type(function).__name__)}"
@@ -179,7 +177,7 @@ class CallableVerifier:
                 verdict = await asyncio.to_thread(self.function, *given, **named)
             if inspect.isawaitable(verdict):
                 verdict = await verdict
-        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        except NOT_FAILURES:
             raise
         except BaseException as error:
             return _failed(f"the verifier failed: {type(error).__name__}: {error}")
