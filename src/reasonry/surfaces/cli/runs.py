@@ -167,8 +167,8 @@ def fork_(
     async def work(app: App) -> Result:
         budget: Budget | None = limits.budget()
         team = await app.equipped(workers.team())
-        _, run, _ = await app.engine.read(run_id)
-        with watching(common.json, workers.model or run.crew.model, "", budget) as watch:
+        model = workers.model or (await app.store.run(run_id)).model
+        with watching(common.json, model, "", budget) as watch:
             return await app.fork(run_id, at, team, pairs(option), budget, watch)
 
     return show_result(run_async(with_app(app, work)), common)
