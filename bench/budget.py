@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from brains import brain, question
 from crash import kill_after, standing
+from shell import command
 from wire import Wire, progress
 
 from reasonry.core.vote import tally
@@ -52,20 +53,6 @@ class Row(NamedTuple):
     ended: Ended
 
 
-def command(*arguments: str, store: str) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "reasonry",
-        *arguments,
-        "--store",
-        store,
-        "--max-concurrency",
-        "30",
-        "--json",
-    ]
-
-
 def ordered(server: ServerProcess, store: str, *limit: str, stop: str = "full") -> list[str]:
     options = ("--option", f"samples={WANTED}", "--option", f"stop={stop}")
     return command(
@@ -78,6 +65,7 @@ def ordered(server: ServerProcess, store: str, *limit: str, stop: str = "full") 
         *options,
         *limit,
         store=store,
+        at_once=WANTED,
     )
 
 
@@ -107,7 +95,7 @@ def resumed(server: ServerProcess, store: str) -> Ended:
     kill_after(arguments, server, ALLOWED // 2)
     run_id, _ = asyncio.run(standing(store))
     assert run_id is not None
-    return finished(command("runs", "resume", run_id, store=store))
+    return finished(command("runs", "resume", run_id, store=store, at_once=WANTED))
 
 
 def measured(folder: Path, latency_ms: float) -> list[Row]:

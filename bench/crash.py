@@ -26,6 +26,7 @@ from typing import Any
 
 from brains import brain
 from game24 import OPTIONS
+from shell import command
 from wire import progress
 
 from reasonry.app import App
@@ -33,26 +34,21 @@ from reasonry.core.effects import Ask
 from reasonry.testing import ServerProcess
 
 PROBLEM = "Use 3, 3, 8 and 8 to make 24"
-
-
-def command(*arguments: str, store: str) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "reasonry",
-        *arguments,
-        "--store",
-        store,
-        "--max-concurrency",
-        "32",
-        "--json",
-    ]
+AT_ONCE = 32
 
 
 def first(store: str, model: str) -> list[str]:
     options = [one for name, value in OPTIONS.items() for one in ("--option", f"{name}={value}")]
     return command(
-        "solve", PROBLEM, "--strategy", "tree_of_thoughts", "--model", model, *options, store=store
+        "solve",
+        PROBLEM,
+        "--strategy",
+        "tree_of_thoughts",
+        "--model",
+        model,
+        *options,
+        store=store,
+        at_once=AT_ONCE,
     )
 
 
@@ -98,7 +94,7 @@ def disturbed(
         run_id, open_requests = asyncio.run(standing(store, serves_n))
         in_flight += open_requests
         if run_id is not None:
-            arguments = command("runs", "resume", run_id, store=store)
+            arguments = command("runs", "resume", run_id, store=store, at_once=AT_ONCE)
     document = finish(arguments)
     assert document["status"] == "done", document
     paid = server.stats()["requests"]

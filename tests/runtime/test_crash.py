@@ -6,11 +6,9 @@ The calls go over real HTTP to a server in a process of its own, which counts th
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -33,26 +31,9 @@ Prompts = Counter[str]
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
-
-
-@pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
     with ServerProcess(brain="game24") as server:
         yield server
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where there is one: what a killed process leaves behind is the same, only sooner."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with TemporaryDirectory(dir=memory) as name:
-        yield Path(name)
 
 
 def asked_at(server: ServerProcess, serves_n: bool) -> Prompts:

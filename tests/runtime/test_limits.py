@@ -88,12 +88,6 @@ async def test_seconds_cut_calls_in_flight_over_http() -> None:
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
-
-
-@pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
     with ServerProcess(samples="ignored") as server:
         yield server
