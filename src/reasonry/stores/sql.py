@@ -123,9 +123,9 @@ SESSION_COLUMNS = (
 )
 SESSION = f"SELECT key, {SESSION_COLUMNS} FROM session WHERE session_id = ?"
 SESSION_IDS = "SELECT session_id, run_id FROM session WHERE key = ?"
-SESSIONS_OF_RUNS = """
-SELECT key << 24 | 16777215, NULL FROM session
-WHERE key BETWEEN ? >> 24 AND ? >> 24 AND run_id IS NOT NULL ORDER BY key
+SESSIONS_OF_RUNS = f"""
+SELECT key << {PLACE_BITS} | {MAX_SEQ}, NULL FROM session
+WHERE key BETWEEN ? >> {PLACE_BITS} AND ? >> {PLACE_BITS} AND run_id IS NOT NULL ORDER BY key
 """
 SESSIONS = f"""
 SELECT {SESSION_COLUMNS} FROM session
