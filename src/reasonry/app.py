@@ -145,7 +145,7 @@ class App:
         Raises:
             UsageError: There is none; `choices` has the names.
         """
-        return self.strategies.get(name) or resolve(name, self.strategies)
+        return resolve(name, self.strategies)
 
     def known(self, strategy: Strategy[Any, Any]) -> Strategy[Any, Any]:
         """Add a strategy that a program brings along, so that its runs can be read again."""
