@@ -44,7 +44,7 @@ async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: in
 
 @pytest.mark.anyio
 async def test_of_thirty_calls_wanted_at_once_ten_are_sent_and_answered() -> None:
-    with ModelServer(latency_ms=20) as server:
+    with ModelServer(latency_ms=500) as server:
         result = await solved(server, Budget(calls=10))
         stats = server.stats()
     assert (stats["requests"], stats["answered"], result.usage.calls) == (10, 10, 10)
