@@ -37,8 +37,8 @@ from brains import brain
 from wire import Wire, progress
 
 from reasonry.app import App, Team
-from reasonry.core.arithmetic import Puzzle, check, solve_numbers
 from reasonry.core.budget import Budget
+from reasonry.puzzles import Puzzle, check, solve_numbers
 from reasonry.runtime.policy import Policy
 from reasonry.testing import ServerProcess
 

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from reasonry.core.arithmetic import Puzzle, check, follow, read_puzzle
-from reasonry.core.arithmetic import solve as known
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event
 from reasonry.core.machine import advance, begin, wanted
 from reasonry.core.strategy import Outcome
 from reasonry.errors import ModelError
 from reasonry.models.offline import OfflineModel
+from reasonry.puzzles import Puzzle, check, follow, read_puzzle
+from reasonry.puzzles import solve as known
 from reasonry.runtime.ports import Question
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.verifiers import verifier_of_offline

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.core.arithmetic import Puzzle, check, follow, solve, solve_numbers
+from reasonry.puzzles import Puzzle, check, follow, solve, solve_numbers
 from reasonry.testing import ChatRequest, Player
 from reasonry.testing.game24 import puzzle_in
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from msgspec import Struct
 
 from ..errors import UsageError
-from .arithmetic import read_puzzle
+from ..puzzles import read_puzzle
 
 AUTO = "auto"
 """What a user writes in place of a strategy's name."""

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..errors import UsageError
-from .arithmetic import Puzzle, check, follow, read_puzzle
+from ..puzzles import Puzzle, check, follow, read_puzzle
 from .vote import agree, normalise, tidy
 
 JUDGES = ("exact", "numeric", "arithmetic:TARGET", "model")

@@ -14,7 +14,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ..core.arithmetic import (
+from ..core.budget import Usage
+from ..core.effects import Ask
+from ..core.events import Answered
+from ..errors import ModelError
+from ..puzzles import (
     Move,
     Puzzle,
     Standing,
@@ -27,10 +31,6 @@ from ..core.arithmetic import (
     solve,
     solve_numbers,
 )
-from ..core.budget import Usage
-from ..core.effects import Ask
-from ..core.events import Answered
-from ..errors import ModelError
 from ..runtime.ports import OnText, Question
 
 SLOW_NUMBERS = 5

@@ -12,7 +12,11 @@ from pathlib import Path
 from symtable import symtable
 from typing import Any, Literal
 
-from ..core.arithmetic import (
+from ..core.effects import Verify
+from ..core.events import Verified
+from ..core.parse import without_surrogates
+from ..errors import UsageError
+from ..puzzles import (
     Puzzle,
     Standing,
     checked,
@@ -25,10 +29,6 @@ from ..core.arithmetic import (
     solve,
     solve_numbers,
 )
-from ..core.effects import Verify
-from ..core.events import Verified
-from ..core.parse import without_surrogates
-from ..errors import UsageError
 from ..runtime.ports import NOT_FAILURES, Verifier
 from .execution import Limits, Sandbox
 from .sandbox import open_sandbox

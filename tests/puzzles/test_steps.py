@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.arithmetic import Move, Puzzle, close, expressions, follow, legal_moves, read_moves, shown
+from reasonry.puzzles import Move, Puzzle, close, expressions, follow, legal_moves, read_moves, shown
 
 
 def puzzle(*numbers: int, target: int = 24) -> Puzzle:

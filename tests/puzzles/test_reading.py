@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.arithmetic import Puzzle, read_numbers, read_puzzle
+from reasonry.puzzles import Puzzle, read_numbers, read_puzzle
 
 FOUR = [
     "Use 4, 9, 10 and 13 to make 24",

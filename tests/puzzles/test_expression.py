@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.arithmetic import Puzzle, check, evaluate
+from reasonry.puzzles import Puzzle, check, evaluate
 
 FOUR = Puzzle(tuple(map(Fraction, (4, 9, 10, 13))), Fraction(24))
 

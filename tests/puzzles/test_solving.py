@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.core.arithmetic import Puzzle, check, follow, moves_of, solve
-from reasonry.core.arithmetic.solving import values
+from reasonry.puzzles import Puzzle, check, follow, moves_of, solve
+from reasonry.puzzles.solving import values
 
 
 def puzzle(numbers: list[int], target: int | Fraction) -> Puzzle:
