@@ -5,13 +5,13 @@ The one place where an error's code meets what a surface makes of it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from ..core.plan import PlanStep, format_plan, numbered
+from ..core.text import inert
 from ..errors import ReasonryError
 
 EXIT_CODES: dict[str, int] = {
@@ -55,10 +55,6 @@ LIMIT_REASONS = {
     "cost_limit",
 }
 
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\U000e0000-\U000e007f]"
-)
-
 
 def exit_code(code: str) -> int:
     """Return the exit code of an error code."""
@@ -79,11 +75,6 @@ def exit_code_of(result: Mapping[str, Any]) -> int:
 def error_document(error: ReasonryError) -> dict[str, Any]:
     """Return an error as the one document a surface answers with."""
     return {"error": error.document()}
-
-
-def inert(text: str) -> str:
-    """Return text that does nothing to a terminal: control, bidi and invisible characters are shown, not sent."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def clipped(text: str, width: int) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
+from ...core.text import inert
 from ...errors import ReasonryError, UsageError
 from .. import present
 from .output import print_document, print_error
@@ -103,7 +104,7 @@ def run(arguments: list[str]) -> int:
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        return _failed(UsageError(present.inert(str(error)).strip()), as_json)
+        return _failed(UsageError(inert(str(error)).strip()), as_json)
     except ReasonryError as error:
         return _failed(error, as_json)
     except (KeyboardInterrupt, BrokenPipeError):

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 from cyclopts import Parameter
 
-from ...app import App, Team
+from ...app import App
+from ...compare.comparison import Comparison, Report, Terms, check_strategies
+from ...compare.judging import Item, read_dataset
+from ...compare.standings import Standing, Trial
 from ...core.budget import Budget
-from ...core.choice import AUTO
-from ...core.compare import Standing, Trial
-from ...core.judging import Item, read_dataset
 from ...errors import UsageError
-from ...runtime.comparison import Comparison, Crewed, Ordered, Report, Terms, document
-from ...runtime.engine import Order
-from ...runtime.observe import Observer, Unwatched
-from ...runtime.policy import Performers
-from ...runtime.result import Result
+from ...runtime.observe import Unwatched
 from .. import present
 from .output import check_writable, print_document, print_line, print_note, write_text
 from .settings import Common, Limits, Workers, check_above_0, pairs, run_async, with_app
 
 MAX_DATASET_BYTES = 50_000_000
-
-JUDGING = "self_consistency"
-"""With one sample it is one question with one short answer: all a verdict needs."""
 
 
 def compare(
@@ -84,18 +73,22 @@ def compare(
     items = _read(dataset)[:limit]
     if html is not None:
         check_writable(html)
-    terms = Terms(
-        judge=judge.strip(), parallel=parallel, series=series, retry_failed=retry_failed, total_usd=total_usd
-    )
 
     async def work(app: App) -> tuple[Report, dict[str, Any], bool]:
-        names = _names(strategies, app)
-        options = _options(option, names)
-        team = _team(app, await app.equipped(workers.team()), items)
+        names = check_strategies(strategies.split(","), app)
+        terms = Terms(
+            options=_options(option, names),
+            budget=limits.budget() or Budget(),
+            judge=judge.strip(),
+            parallel=parallel,
+            series=series,
+            retry_failed=retry_failed,
+            total_usd=total_usd,
+        )
+        team = await app.equipped(workers.team())
         note = print_note if sys.stderr.isatty() or not common.json else _silent
-        crewed = _crewed(app, team, options, limits.budget() or Budget(), Pauses(note))
-        comparison = Comparison(app.engine, items, names, crewed, terms, _teller(note))
-        facts = _facts(comparison, dataset, len(items), terms)
+        comparison = Comparison(app, items, names, team, terms, _teller(note), Pauses(note))
+        facts = {"dataset": str(dataset), "problems": len(items), **comparison.facts()}
         why = f" ({app.model_why})" if app.model_why else ""
         note(f"{len(items)} problems × {len(names)} strategies · model {facts['model']}{why} · judge {judge}")
         try:
@@ -105,24 +98,6 @@ def compare(
 
     report, facts, interrupted = run_async(with_app(common.app(workers.policy()), work))
     return _show(report, facts, interrupted, html, common)
-
-
-def _names(written: str, app: App) -> list[str]:
-    given = [one.strip() for one in written.split(",") if one.strip()]
-    names = [AUTO if one.lower() == AUTO else app.strategy(one).name for one in given]
-    if not names:
-        raise UsageError(
-            "--strategies takes names with commas between them",
-            option="strategies",
-            choices=[*app.strategies, AUTO],
-        )
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"--strategies names {twice} twice", option="strategies")
-    idle = next((name for name in names if name != AUTO and not app.strategy(name).is_driven), None)
-    if idle is not None:
-        raise UsageError(f"{idle} cannot be run by a model", option="strategies")
-    return names
 
 
 def _options(given: tuple[str, ...], names: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -155,14 +130,6 @@ def _read(path: Path) -> list[Item]:
     return read_dataset(text, str(path))
 
 
-def _team(app: App, team: Team, items: Sequence[Item]) -> Team:
-    """Settle once, for all runs, what the environment would otherwise settle for each; one file takes the recording."""
-    if team.model is not None and team.record is None:
-        return team
-    who, _ = app.performers(team, items[0].problem)
-    return replace(team, model=who.model, record=None)
-
-
 class Pauses(Unwatched):
     """Says why nothing moves."""
 
@@ -173,42 +140,6 @@ class Pauses(Unwatched):
         """See `Observer`."""
         if delay_s >= 1:
             self.note(f"{reason}; on in {delay_s:.0f} s")
-
-
-def _crewed(
-    app: App, team: Team, options: Mapping[str, Mapping[str, str]], budget: Budget, watch: Observer
-) -> Crewed:
-    def order(problem: str, strategy: str) -> Ordered:
-        return app.order(problem, strategy, options.get(strategy, {}), budget, team)
-
-    def judging(question: str) -> Ordered:
-        bare = Team(model=team.judge_model or team.model)
-        return app.order(question, JUDGING, {"samples": 1, "temperature": 0.0}, Budget(), bare)
-
-    def solve(order: Order, who: Performers) -> Any:
-        return app.solve(order, who, watch)
-
-    async def resume(run_id: str) -> Result:
-        return await app.resume(run_id, team, observer=watch)
-
-    return Crewed(order=order, judging=judging, solve=solve, resume=resume)
-
-
-def _facts(comparison: Comparison, dataset: Path, problems: int, terms: Terms) -> dict[str, Any]:
-    order = comparison.jobs[0].order
-    return {
-        "dataset": str(dataset),
-        "problems": problems,
-        "judge": terms.judge,
-        "series": terms.series,
-        "model": order.crew.model,
-        "judge_model": order.crew.judge_model,
-        "verifier": order.crew.verifier,
-        "budget": msgspec.to_builtins(order.budget),
-        "options": {job.strategy: msgspec.to_builtins(job.order.options) for job in comparison.jobs},
-        "reasonry": metadata.version("reasonry"),
-        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
 
 
 _VERDICTS = {True: "right", False: "wrong", None: "not judged"}
@@ -230,11 +161,11 @@ def _teller(note: Callable[[str], None]) -> Callable[[Trial, int, int], None]:
 def _show(
     report: Report, facts: Mapping[str, Any], interrupted: bool, html: Path | None, common: Common
 ) -> int:
-    whole = document(report, facts)
+    whole = report.document(facts)
     if not common.json:
         _print_table(report)
     if html is not None:
-        from .report import page
+        from ...compare.report import page
 
         write_text(html, page(whole))
     if common.json:

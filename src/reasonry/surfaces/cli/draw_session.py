@@ -9,6 +9,7 @@ from rich.console import Console, Group
 from rich.padding import Padding
 from rich.text import Text
 
+from ...core.text import inert
 from .. import present
 
 Document = dict[str, Any]
@@ -19,7 +20,7 @@ def draw(session: Document) -> None:
     console = Console(file=sys.stdout, highlight=False, soft_wrap=False)
     thoughts: list[Document] = session["thoughts"]
     head = f"{session['sessionId']}  {session['strategy']}  {len(thoughts)} thoughts"
-    console.print(Text(present.inert(head), style="bold"))
+    console.print(Text(inert(head), style="bold"))
     if session.get("purpose"):
         console.print(Text(present.clipped(session["purpose"], console.width), style="dim"))
     console.print(Group(*_line(thoughts, None, 0, set())))
@@ -71,4 +72,4 @@ def _thought(thought: Document) -> Text:
         text.append(f"↺ revises {thought['revisesThought']} ", style="yellow")
     if thought.get("mergeBranch"):
         text.append(f"⇠ takes in {present.clipped(thought['mergeBranch'], 30)} ", style="magenta")
-    return text.append(present.inert(thought["thought"]), style="default")
+    return text.append(inert(thought["thought"]), style="default")

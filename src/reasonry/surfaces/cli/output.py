@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ...core.text import inert
 from ...errors import ReasonryError, UsageError
-from .. import present
 
 
 def print_document(document: Any) -> None:
@@ -22,7 +22,7 @@ def print_document(document: Any) -> None:
 
 def print_line(text: str = "") -> None:
     """Print one line on standard output, inert."""
-    _write(sys.stdout, present.inert(text))
+    _write(sys.stdout, inert(text))
 
 
 def write_text(path: Path, content: Any) -> None:
@@ -62,7 +62,7 @@ def _unwritable(path: Path, error: OSError) -> UsageError:
 
 def print_note(text: str) -> None:
     """Print a line for people on standard error, inert."""
-    _write(sys.stderr, present.inert(text))
+    _write(sys.stderr, inert(text))
 
 
 def print_warnings(document: dict[str, Any]) -> None:

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
+from typing import Any
 
 from msgspec import Struct
 
-from .. import present
+from ..core.text import inert
 
 COLOURS = 8
 """How many colours the page has; names beyond that begin anew."""
-
-
-class Point(Struct, frozen=True):
-    """A strategy in the plane: what it costs, how accurate it is, how surely.
-
-    Args:
-        any_of: Accuracy if anything found counts.
-    """
-
-    label: str
-    cost: float
-    accuracy: float
-    low: float
-    high: float
-    any_of: float | None = None
-    front: bool = False
 
 
 class Bar(Struct, frozen=True):
@@ -52,7 +37,7 @@ def tag(name: str, *children: str, **attributes: str | float) -> str:
 
 def text(content: str) -> str:
     """Return text as markup that does nothing."""
-    return escape(present.inert(content))
+    return escape(inert(content))
 
 
 def _shown(value: str | float) -> str:
@@ -81,16 +66,18 @@ WIDTH, HEIGHT = 680.0, 380.0
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 160.0, 16.0, 48.0
 
 
-def front(points: Sequence[Point], axis: str) -> str:
-    """Return accuracy over cost, each point with its interval, those on the front joined.
+def front(rows: Sequence[Mapping[str, Any]], cost: str, axis: str) -> str:
+    """Return accuracy over cost, each strategy with its interval, those on the front joined.
 
     Args:
-        axis: What the cost is.
+        rows: Standings, as a comparison's document has them.
+        cost: The column of the cost; `front_by_…` says who is on its front.
+        axis: What the cost is called.
     """
-    step, most = _scale(max((point.cost for point in points), default=0.0))
+    step, most = _scale(max((row[cost] for row in rows), default=0.0))
 
-    def x(cost: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * cost / most
+    def x(value: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * value / most
 
     def y(share: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
@@ -100,32 +87,32 @@ def front(points: Sequence[Point], axis: str) -> str:
     ticks = [step * at for at in range(round(most / step) + 1)]
     parts += [label(f"{tick:g}", x(tick), HEIGHT - BOTTOM + 18, "middle", "tick") for tick in ticks]
     parts.append(label(axis, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "middle", "axis"))
-    best = sorted((point for point in points if point.front), key=lambda point: point.cost)
-    path = " ".join(f"{x(point.cost):.1f},{y(point.accuracy):.1f}" for point in best)
+    best = sorted((row for row in rows if row[f"front_by_{cost}"]), key=lambda row: row[cost])
+    path = " ".join(f"{x(row[cost]):.1f},{y(row['accuracy']):.1f}" for row in best)
     parts.append(tag("polyline", points=path, class_="front"))
-    for at, point in enumerate(points):
-        parts += _marks(at, point, x(point.cost), y)
-    parts += _legend(points)
+    for at, row in enumerate(rows):
+        parts += _marks(at, row, x(row[cost]), y)
+    parts += _legend(rows)
     return drawing(WIDTH, HEIGHT, f"Accuracy over {axis}", *parts)
 
 
-def _marks(at: int, point: Point, x: float, y: Callable[[float], float]) -> list[str]:
+def _marks(at: int, row: Mapping[str, Any], x: float, y: Callable[[float], float]) -> list[str]:
     colour = f"c{at % COLOURS}"
-    low, high, middle = (y(share) for share in (point.low, point.high, point.accuracy))
+    low, high, middle = (y(row[share]) for share in ("low", "high", "accuracy"))
     marks = [line(x, low, x, high, f"interval {colour}")]
-    if point.any_of is not None and point.any_of != point.accuracy:
-        marks.append(tag("circle", cx=x, cy=y(point.any_of), r=5.0, class_=f"hollow {colour}"))
+    if row["any_accuracy"] not in (None, row["accuracy"]):
+        marks.append(tag("circle", cx=x, cy=y(row["any_accuracy"]), r=5.0, class_=f"hollow {colour}"))
     return [*marks, tag("circle", cx=x, cy=middle, r=6.0, class_=f"dot {colour}")]
 
 
-def _legend(points: Sequence[Point]) -> list[str]:
+def _legend(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names in the margin, the most accurate first; beside the points they would lie on others."""
     parts: list[str] = []
-    ranked = sorted(enumerate(points), key=lambda one: -one[1].accuracy)
-    for row, (at, point) in enumerate(ranked):
-        x, y = WIDTH - RIGHT + 20, TOP + 10 + row * 20
+    ranked = sorted(enumerate(rows), key=lambda one: -one[1]["accuracy"])
+    for place, (at, row) in enumerate(ranked):
+        x, y = WIDTH - RIGHT + 20, TOP + 10 + place * 20
         parts.append(tag("circle", cx=x, cy=y - 4, r=5.0, class_=f"dot c{at % COLOURS}"))
-        parts.append(label(point.label, x + 11, y, class_="name"))
+        parts.append(label(row["strategy"], x + 11, y, class_="name"))
     return parts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .plots import Bar, Point, bars, front, tag, text
+from .plots import Bar, bars, front, tag, text
 
 MAX_ROWS = 5_000
 """Problems listed one by one; the JSON document has them all."""
@@ -97,9 +97,8 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
         "tokens",
         "$",
         "seconds",
-        "front",
     )
-    return tag("table", tag("tr", *(tag("th", name) for name in names)), *map(_row, rows))
+    return tag("table", tag("tr", *(tag("th", name) for name in (*names, "front"))), *map(_row, rows))
 
 
 def _row(row: Mapping[str, Any]) -> str:
@@ -129,24 +128,10 @@ def _dollars(value: float | None) -> str:
 
 
 def _fronts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    axes = [("calls", "front_by_calls", "calls a run")]
+    axes = {"calls": "calls a run"}
     if rows and all(row["front_by_usd"] is not None for row in rows) and any(row["usd"] for row in rows):
-        axes.insert(0, ("usd", "front_by_usd", "US dollars a run"))
-    plots: list[str] = []
-    for cost, on_front, axis in axes:
-        points = [
-            Point(
-                row["strategy"],
-                row[cost],
-                row["accuracy"],
-                row["low"],
-                row["high"],
-                row["any_accuracy"],
-                row[on_front],
-            )
-            for row in rows
-        ]
-        plots.append(_figure(f"Accuracy over {axis}", front(points, axis)))
+        axes = {"usd": "US dollars a run", **axes}
+    plots = [_figure(f"Accuracy over {axis}", front(rows, cost, axis)) for cost, axis in axes.items()]
     accuracy = [Bar(row["strategy"], row["accuracy"], f"{row['right']}/{row['runs']}") for row in rows]
     anything = [Bar(row["strategy"], row["any_accuracy"] or 0.0, _share(row["any_accuracy"])) for row in rows]
     plots.append(_figure("Right: the answer given (top-1)", bars("Right answers", accuracy)))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.judging import (
+from reasonry.compare.judging import (
     Candidate,
     Item,
     candidates_of,

@@ -11,23 +11,28 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib import metadata
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from ..core.budget import NOTHING, Usage
-from ..core.compare import Standing, Trial, standings
+from ..app import App, Team
+from ..core.budget import NOTHING, Budget, Usage
+from ..core.choice import AUTO
 from ..core.events import Failed
-from ..core.judging import Candidate, Item, Judge, candidates_of, check_items, read_judge
 from ..core.vote import normalise
 from ..errors import NotFoundError, ReasonryError, UsageError
-from .engine import Engine, Order
-from .policy import Performers
-from .result import Result
+from ..runtime.engine import Order
+from ..runtime.observe import Observer, Unwatched
+from ..runtime.policy import Performers
+from ..runtime.result import Result
+from .judging import Candidate, Item, Judge, candidates_of, check_items, read_judge
+from .standings import Standing, Trial, standings
 
 JUDGED_CHARS = 4_000
 """How much of an answer the judge `model` is shown."""
@@ -38,30 +43,16 @@ VERDICT = """Problem: {problem}
 
 Is the answer given right?{hint} Answer with one word: yes or no."""
 
-Ordered = tuple[Order, Performers]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Crewed:
-    """How a comparison has its runs ordered and performed.
-
-    Args:
-        order: (problem, strategy) → what to run, and by whom; raises UsageError.
-        judging: (question) → the run that answers it; for the judge `model`.
-        solve: Accepts a run and drives it to its end.
-        resume: Goes on with a run.
-    """
-
-    order: Callable[[str, str], Ordered]
-    judging: Callable[[str], Ordered]
-    solve: Callable[[Order, Performers], Awaitable[Result]]
-    resume: Callable[[str], Awaitable[Result]]
+VERDICT_STRATEGY, VERDICT_OPTIONS = "self_consistency", {"samples": 1, "temperature": 0.0}
+"""With one sample it is one question with one short answer: all a verdict needs."""
 
 
 class Terms(Struct, frozen=True, kw_only=True):
     """How a comparison goes.
 
     Args:
+        options: Of each strategy, by its name.
+        budget: Of each run.
         judge: As a user writes it after `--judge`.
         parallel: Runs at once.
         series: Another name runs everything anew beside what is there.
@@ -69,6 +60,8 @@ class Terms(Struct, frozen=True, kw_only=True):
         total_usd: No run is begun once this call has spent so much.
     """
 
+    options: Mapping[str, Mapping[str, Any]] = {}
+    budget: Budget = Budget()
     judge: str = "exact"
     parallel: int = 4
     series: str = ""
@@ -96,15 +89,37 @@ class Report(Struct, frozen=True, kw_only=True):
         """Whether every strategy has been run on every problem."""
         return len(self.trials) == self.wanted
 
+    def document(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the report as one JSON document.
+
+        Args:
+            facts: What was compared; see `Comparison.facts`.
+        """
+        return {
+            **facts,
+            "complete": self.complete,
+            "runs": {"wanted": self.wanted, "there": len(self.trials), "reused": self.reused},
+            "spent": msgspec.to_builtins(self.spent),
+            "strategies": [msgspec.to_builtins(one) for one in self.standings],
+            "trials": [msgspec.to_builtins(one) for one in self.trials],
+        }
+
+
+class Wanted(Struct, frozen=True):
+    """One run that is wanted of a team; its session's id is the key."""
+
+    order: Order
+    who: Performers
+    team: Team
+    key: str
+
 
 class Job(Struct, frozen=True):
     """One strategy on one problem."""
 
     item: Item
     strategy: str
-    order: Order
-    who: Performers
-    key: str
+    run: Wanted
 
 
 class Verdict(Struct, frozen=True):
@@ -115,11 +130,35 @@ class Verdict(Struct, frozen=True):
     code: str | None
 
 
+def check_strategies(names: Iterable[str], app: App) -> list[str]:
+    """Return the names of strategies to compare, each as the registry writes it; `auto` is one.
+
+    Raises:
+        UsageError: There is none, one is unknown or stands twice, or a model cannot run it.
+    """
+    written = [name.strip() for name in names if name.strip()]
+    if not written:
+        raise UsageError(
+            "--strategies takes names with commas between them",
+            option="strategies",
+            choices=[*app.strategies, AUTO],
+        )
+    checked: list[str] = []
+    for name in written:
+        strategy = None if name.lower() == AUTO else app.strategy(name)
+        checked.append(AUTO if strategy is None else strategy.name)
+        if checked[-1] in checked[:-1]:
+            raise UsageError(f"--strategies names {checked[-1]} twice", option="strategies")
+        if strategy is not None and not strategy.is_driven:
+            raise UsageError(f"{strategy.name} cannot be run by a model", option="strategies")
+    return checked
+
+
 class Comparison:
-    """One comparison over one store.
+    """One comparison over the store of an app.
 
     Args:
-        strategies: As a user names them, `auto` included.
+        strategies: Names as `check_strategies` returns them.
         told: Called after every run, with how many are there and how many are wanted.
 
     Raises:
@@ -128,17 +167,20 @@ class Comparison:
 
     def __init__(
         self,
-        engine: Engine,
+        app: App,
         items: Sequence[Item],
         strategies: Sequence[str],
-        crewed: Crewed,
+        team: Team,
         terms: Terms,
         told: Callable[[Trial, int, int], None] = lambda trial, done, wanted: None,
+        observer: Observer | None = None,
     ) -> None:
-        self.engine, self.crewed, self.terms, self.told = engine, crewed, terms, told
+        self.app, self.engine, self.terms, self.told = app, app.engine, terms, told
+        self.observer = observer or Unwatched()
         self.strategies = list(strategies)
         self.judge: Judge | None = read_judge(terms.judge)
         check_items(items, terms.judge)
+        self.team = _settled(app, team, items[0].problem)
         self.jobs = self._jobs(items)
         self.trials: dict[tuple[str, str], Trial] = {}
         self.reused = 0
@@ -147,7 +189,7 @@ class Comparison:
         self._open: dict[str, Usage] = {}
         """The sessions of what is being run, and what each had spent before."""
         self._slots = asyncio.Semaphore(terms.parallel)
-        self._locks: dict[str, asyncio.Lock] = {job.key: asyncio.Lock() for job in self.jobs}
+        self._locks: dict[str, asyncio.Lock] = {job.run.key: asyncio.Lock() for job in self.jobs}
 
     def _jobs(self, items: Sequence[Item]) -> list[Job]:
         jobs: list[Job] = []
@@ -156,11 +198,12 @@ class Comparison:
             same = seen[item.problem]
             seen[item.problem] += 1
             for strategy in self.strategies:
+                options = self.terms.options.get(strategy, {})
                 try:
-                    order, who = self.crewed.order(item.problem, strategy)
+                    order, who = self.app.order(item.problem, strategy, options, self.terms.budget, self.team)
                 except UsageError as error:
                     raise UsageError(f"problem {item.id}: {error.message}", **error.details) from error
-                jobs.append(Job(item, strategy, order, who, self._key(order, same)))
+                jobs.append(Job(item, strategy, Wanted(order, who, self.team, self._key(order, same))))
         return jobs
 
     def _key(self, order: Order, same: int = 0) -> str:
@@ -169,16 +212,24 @@ class Comparison:
         Args:
             same: How many equal problems stand before it in the data set.
         """
-        asked = (
-            order.strategy.name,
-            order.problem,
-            order.options,
-            order.budget,
-            order.crew,
-            same,
-            self.terms.series,
-        )
-        return f"compare-{hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:32]}"
+        asked = (order.strategy.name, order.problem, order.options, order.budget, order.crew, same)
+        digest = hashlib.sha256(msgspec.json.encode((*asked, self.terms.series)))
+        return f"compare-{digest.hexdigest()[:32]}"
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is compared, for the report's document."""
+        order = self.jobs[0].run.order
+        return {
+            "judge": self.terms.judge,
+            "series": self.terms.series,
+            "model": order.crew.model,
+            "judge_model": order.crew.judge_model,
+            "verifier": order.crew.verifier,
+            "budget": msgspec.to_builtins(order.budget),
+            "options": {job.strategy: msgspec.to_builtins(job.run.order.options) for job in self.jobs},
+            "reasonry": metadata.version("reasonry"),
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
 
     async def run(self) -> Report:
         """Run what is missing.
@@ -213,8 +264,8 @@ class Comparison:
     # -- one run
 
     async def _do(self, job: Job) -> None:
-        async with self._slots, self._locks[job.key]:
-            result = await self._result(job.order, job.who, job.key, count=True)
+        async with self._slots, self._locks[job.run.key]:
+            result = await self._result(job.run, count=True)
             if result is None:
                 return
             verdict = await self._judged(job, result)
@@ -224,9 +275,9 @@ class Comparison:
         self.trials[trial.item, trial.strategy] = trial
         self.told(trial, len(self.trials), len(self.jobs))
 
-    async def _result(self, order: Order, who: Performers, key: str, *, count: bool = False) -> Result | None:
-        """Return what came of an order, from the store if it is there; None where nothing may be spent any more."""
-        run_id, session_id = await self._find(key)
+    async def _result(self, run: Wanted, *, count: bool = False) -> Result | None:
+        """Return what came of a run, from the store if it is there; None where nothing may be spent any more."""
+        run_id, session_id = await self._find(run.key)
         before = NOTHING
         if run_id is not None:
             result = await self.engine.result(run_id)
@@ -239,11 +290,13 @@ class Comparison:
         self._open[session_id] = before
         try:
             if run_id is not None:
-                result = await self.crewed.resume(run_id)
+                result = await self.app.resume(run_id, run.team, observer=self.observer)
             else:
-                result = await self.crewed.solve(msgspec.structs.replace(order, session_id=session_id), who)
+                order = msgspec.structs.replace(run.order, session_id=session_id)
+                result = await self.app.solve(order, run.who, self.observer)
         except BaseException:
             taken = await self._taken(session_id)
+            # Not one statement: what others add during the await would be lost.
             self.spent += taken
             raise
         else:
@@ -322,15 +375,23 @@ class Comparison:
             hint=" It may be worded otherwise." if item.expected is not None else "",
             answer=candidate.answer[:JUDGED_CHARS],
         )
-        order, who = self.crewed.judging(question)
-        key = self._key(order)
-        async with self._locks.setdefault(key, asyncio.Lock()):
-            judging = await self._result(order, who, key)
+        judge = Team(model=self.team.judge_model or self.team.model)
+        order, who = self.app.order(question, VERDICT_STRATEGY, VERDICT_OPTIONS, Budget(), judge)
+        run = Wanted(order, who, judge, self._key(order))
+        async with self._locks.setdefault(run.key, asyncio.Lock()):
+            judging = await self._result(run)
         if judging is None:
             return None
-        said = normalise(judging.answer or "").text
-        right = {"yes": True, "no": False}.get(said)
+        right = {"yes": True, "no": False}.get(normalise(judging.answer or "").text)
         return Verdict(right, None, await self._failure(judging.run_id))
+
+
+def _settled(app: App, team: Team, problem: str) -> Team:
+    """Settle once, for all runs, what the environment would otherwise settle for each; one file takes the recording."""
+    if team.model is not None and team.record is None:
+        return team
+    who, _ = app.performers(team, problem)
+    return replace(team, model=who.model, record=None)
 
 
 def _difference(after: Usage, before: Usage) -> Usage:
@@ -352,29 +413,11 @@ def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
         status=result.status,
         reason=result.termination.reason,
         answer=result.answer,
-        right=verdict.right,
-        any_right=verdict.any_right,
         calls=usage.calls,
         rounds=result.rounds,
         tokens=usage.tokens,
         usd=usage.usd if usage.calls else 0.0,
         seconds=result.duration_ms / 1000,
-        ran=job.order.strategy.name,
-        code=verdict.code,
+        ran=job.run.order.strategy.name,
+        **msgspec.structs.asdict(verdict),
     )
-
-
-def document(report: Report, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report as one JSON document.
-
-    Args:
-        facts: What was compared: data set, model, judge, ….
-    """
-    return {
-        **facts,
-        "complete": report.complete,
-        "runs": {"wanted": report.wanted, "there": len(report.trials), "reused": report.reused},
-        "spent": msgspec.to_builtins(report.spent),
-        "strategies": [msgspec.to_builtins(one) for one in report.standings],
-        "trials": [msgspec.to_builtins(one) for one in report.trials],
-    }

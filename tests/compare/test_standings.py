@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.compare import Trial, pareto_front, standings, wilson
+from reasonry.compare.standings import Trial, pareto_front, standings, wilson
 
 
 def trial(strategy: str, right: bool | None, **settings: Any) -> Trial:
