@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol
 
@@ -350,6 +350,19 @@ class SessionStore(Protocol):
         ...
 
 
+class Finding(Struct, frozen=True, omit_defaults=True):
+    """What a check of a store found of its file as a whole, or of one run or session."""
+
+    kind: Literal["file", "run", "session"]
+    id: str
+    state: Literal["whole", "damaged", "unchecked"] = "whole"
+    """`unchecked`: a version that kept no digests wrote it; nothing is known against it."""
+    entries: int = 0
+    """How many lines or thoughts were looked at; of the file, how many runs and sessions there are to look at."""
+    message: str = ""
+    """What is damaged or unchecked, and where."""
+
+
 class Store(RunStore, SessionStore, Protocol):
     """One place for runs and sessions.
 
@@ -360,3 +373,10 @@ class Store(RunStore, SessionStore, Protocol):
 
     name: str
     durable: bool
+
+    def verify(self) -> AsyncGenerator[Finding]:
+        """Look at everything that is kept, changing nothing; first the file, then each run and session.
+
+        Each is looked at in a moment of its own, so that others can go on writing.
+        """
+        ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..errors import StoreError
-from ..runtime.ports import InJournal, Line, RunRow, SessionChange, SessionRow, ThoughtRow, Use
+from ..runtime.ports import Finding, InJournal, Line, RunRow, SessionChange, SessionRow, ThoughtRow, Use
 from .checks import check_change, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .locks import Right, driven
 from .runs import no_run, run_exists, taken
@@ -260,6 +260,11 @@ class MemoryStore:
         with self._open():
             self._session(session_id)
             del self._sessions[session_id]
+
+    async def verify(self) -> AsyncGenerator[Finding]:
+        """See the port; memory has no file that could be damaged."""
+        with self._open():
+            yield Finding("file", self.name)
 
     async def close(self) -> None:
         """See the port."""

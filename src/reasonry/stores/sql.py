@@ -104,6 +104,8 @@ SELECT {RUN_COLUMNS} FROM run
 WHERE key < ? AND (? IS NULL OR status = ?)
 ORDER BY key DESC LIMIT ?
 """
+RUN_NAMES = "SELECT key, run_id FROM run WHERE key > ? ORDER BY key LIMIT ?"
+COUNT_RUNS = "SELECT count(*) FROM run"
 ADD_RUN = f"""
 INSERT INTO run ({RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (run_id) DO NOTHING
@@ -122,6 +124,8 @@ SESSION_COLUMNS = (
     "session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head"
 )
 SESSION = f"SELECT key, {SESSION_COLUMNS} FROM session WHERE session_id = ?"
+SESSION_NAMES = "SELECT key, session_id FROM session WHERE key > ? ORDER BY key LIMIT ?"
+COUNT_SESSIONS = "SELECT count(*) FROM session"
 SESSION_IDS = "SELECT session_id, run_id FROM session WHERE key = ?"
 SESSIONS_OF_RUNS = f"""
 SELECT key << {PLACE_BITS} | {MAX_SEQ}, NULL FROM session

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import StoreError
-from ..runtime.ports import InJournal, Line, RunRow, SessionRow, ThoughtRow, Use
+from ..runtime.ports import Finding, InJournal, Line, RunRow, SessionRow, ThoughtRow, Use
 from . import runs, sessions, sql
 from .checks import check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .database import Source, is_fault
 from .locks import LockFolder, Right
 from .sessions import Decide
+from .verification import verify
 from .writer import Writer
 
 T = TypeVar("T")
@@ -166,6 +167,10 @@ class SqliteStore:
         check_texts(session_id)
         await self._writer.do(lambda tx: sessions.delete_session(tx, session_id))
         await self._forget()
+
+    def verify(self) -> AsyncGenerator[Finding]:
+        """See the port."""
+        return verify(self.name, self._readers.do)
 
     async def close(self) -> None:
         """See the port."""

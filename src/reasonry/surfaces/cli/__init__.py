@@ -68,6 +68,14 @@ _group(
     },
 )
 _group(
+    "store",
+    "store",
+    "Look after the store.",
+    {
+        "verify": "Check everything that is stored, and say what is whole.",
+    },
+)
+_group(
     "coach",
     "coach",
     "Run a strategy whose questions you answer.",
