@@ -2,8 +2,9 @@
 
     python bench/transport.py [--repeat 5]
 
-Prints, for this package's client, the plain HTTP clients and the OpenAI SDK in one run: wall-clock as a multiple of
+Prints, for this package's models, the plain HTTP clients and the OpenAI SDK in one run: wall-clock as a multiple of
 rounds × latency (1.00 is perfect), and processor time a call. The server runs in a process of its own.
+Target: an OpenAI-compatible model takes at most 1.2 × rounds × latency.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -26,6 +28,7 @@ from reasonry.testing import ServerProcess
 
 ROUNDS = (35, 35, 16)
 LATENCY_MS = 50
+TARGET = 1.2
 PROMPT = "Propose the next step towards 24, using two of the numbers that are left. " * 12
 
 Call = Callable[[int], Awaitable[Any]]
@@ -112,7 +115,8 @@ async def measure(call: Call, repeat: int) -> tuple[float, float, float]:
     return statistics.median(multiples), min(multiples), cpu_ms
 
 
-async def main(repeat: int) -> None:
+async def main(repeat: int) -> int:
+    medians: dict[str, float] = {}
     with ServerProcess(latency_ms=LATENCY_MS) as server:
         url = server.url
         candidates: dict[str, Callable[[], Any]] = {
@@ -121,13 +125,16 @@ async def main(repeat: int) -> None:
             "aiohttp": lambda: over_aiohttp(url),
             "httpx2": lambda: over_httpx2(url),
             "openai SDK": lambda: over_openai(url),
-            "pydantic-ai over reasonry's client": lambda: over_model(pydantic_ai_model(url)),
+            "reasonry over pydantic-ai": lambda: over_model(pydantic_ai_model(url)),
         }
         print(f"{'client':36} {'median':>8} {'best':>8} {'cpu ms/call':>12}")
         for name, candidate in candidates.items():
             async with candidate() as call:
-                median, best, cpu_ms = await measure(call, repeat)
-            print(f"{name:36} {median:8.3f} {best:8.3f} {cpu_ms:12.2f}")
+                medians[name], best, cpu_ms = await measure(call, repeat)
+            print(f"{name:36} {medians[name]:8.3f} {best:8.3f} {cpu_ms:12.2f}")
+    good = medians["reasonry"] <= TARGET
+    print("target met" if good else "TARGET MISSED")
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
@@ -135,4 +142,4 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeat", type=int, default=5)
-    asyncio.run(main(parser.parse_args().repeat))
+    sys.exit(asyncio.run(main(parser.parse_args().repeat)))

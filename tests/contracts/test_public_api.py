@@ -46,6 +46,7 @@ HEAVY = [
     "dbos",
     "fastapi",
     "sqlalchemy",
+    "aiohttp",
     "httpx2",
     "rich.live",
 ]

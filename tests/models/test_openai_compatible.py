@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.errors import ModelError, UsageError
-from reasonry.models.http_client import lease, release
 from reasonry.models.openai_compatible import OpenAICompatibleModel, checked_url
 from reasonry.models.openai_wire import Dialect, Gathered, request_body, retry_after, usage_of
 from reasonry.testing import Fault, ModelServer
@@ -22,19 +21,19 @@ from .asking import FORM, KEY, model_over, question
 
 
 @pytest.mark.anyio
-async def test_connections_are_kept_shared_and_given_back() -> None:
+async def test_connections_are_kept_and_given_back() -> None:
     with ModelServer() as server:
-        one = OpenAICompatibleModel(server.url, "a")
-        two = OpenAICompatibleModel(server.url, "b")
-        for model in (one, two, one, two):
+        model = OpenAICompatibleModel(server.url, "a")
+        for _ in range(3):
             await model.answer(question())
+            await model.answer(question(), lambda text: None)
         assert server.connections == 1
-        await one.close()
-        await one.close()
-        assert (await two.answer(question())).text
-        await two.close()
+        await model.close()
+        await model.close()
         while server.connections:
             await asyncio.sleep(0.005)
+        assert (await model.answer(question())).text
+        await model.close()
 
 
 @pytest.mark.anyio
@@ -61,15 +60,6 @@ def test_one_model_serves_loop_after_loop() -> None:
 
         assert asyncio.run(once(True)) == asyncio.run(once(True))
         gc.collect()
-
-
-@pytest.mark.anyio
-async def test_the_last_to_leave_closes_the_client() -> None:
-    one, two = lease(), lease()
-    assert one is two
-    await release(one)
-    await release(two)
-    assert one.users == 0
 
 
 @pytest.mark.anyio

@@ -1,4 +1,4 @@
-"""Models behind an OpenAI-compatible endpoint, over this package's own HTTP client."""
+"""Models behind an OpenAI-compatible endpoint, over aiohttp."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 from ..core.events import Answered
 from ..errors import ModelError, UsageError
 from ..runtime.ports import OnText, Question
-from .http_client import MAX_REPLY_BYTES, HttpClient, Response, lease, release
+from .http_session import HttpResponse, HttpSession
 from .openai_wire import (
     Dialect,
     Gathered,
@@ -75,8 +75,7 @@ class OpenAICompatibleModel:
             samples=takes_n,
         )
         self._price = price_list(self.url, model)
-        self._client: HttpClient | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._http = HttpSession(self.url)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer one question; streams if someone wants to see the text come in.
@@ -136,14 +135,14 @@ class OpenAICompatibleModel:
         return gathered.answered(self.name, body, self._price, self.name)
 
     @asynccontextmanager
-    async def _posted(self, body: dict[str, Any]) -> AsyncGenerator[Response]:
+    async def _posted(self, body: dict[str, Any]) -> AsyncGenerator[HttpResponse]:
         address, raw = f"{self.url}/chat/completions", msgspec.json.encode(body)
-        async with self._leased().exchange("POST", address, self._headers, raw) as response:
+        async with self._http.post(address, self._headers, raw) as response:
             if response.status != 200:
                 raise await self._refused(response, body)
             yield response
 
-    async def _document(self, response: Response) -> bytes:
+    async def _document(self, response: HttpResponse) -> bytes:
         raw = await response.read()
         if raw.lstrip()[:1] == b"<":
             message = (
@@ -152,7 +151,7 @@ class OpenAICompatibleModel:
             raise ModelError(message, retryable=True)
         return raw
 
-    async def _listen(self, response: Response, gathered: Gathered, on_text: OnText | None) -> None:
+    async def _listen(self, response: HttpResponse, gathered: Gathered, on_text: OnText | None) -> None:
         async for data in _events(response):
             if data == b"[DONE]":
                 gathered.finish = gathered.finish or "stop"
@@ -163,9 +162,9 @@ class OpenAICompatibleModel:
         if gathered.finish is None:
             raise ModelError(f"{self.name} broke off in the middle of its reply", retryable=True)
 
-    async def _refused(self, response: Response, body: dict[str, Any]) -> ModelError:
+    async def _refused(self, response: HttpResponse, body: dict[str, Any]) -> ModelError:
         raw = await response.read(MAX_ERROR_BYTES)
-        headers = dict(response.headers)
+        headers = response.headers
         if response.status in (400, 415, 422, 501) and self._dialect.concede(body, _complaint(raw)):
             message = f"{self.name} does not take all that was sent; it is asked again without"
             return ModelError(
@@ -176,27 +175,19 @@ class OpenAICompatibleModel:
             error.retry_after_s = retry_after(headers, time.time())
         return error
 
-    def _leased(self) -> HttpClient:
-        loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._client, self._loop = lease(), loop
-        return self._client
-
     async def close(self) -> None:
         """Give the connections back."""
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await release(client)
+        await self._http.close()
 
 
 def _is_of(host: str, domains: Iterable[str]) -> bool:
     return any(host == domain or host.endswith(f".{domain}") for domain in domains)
 
 
-async def _events(response: Response) -> AsyncIterator[bytes]:
+async def _events(response: HttpResponse) -> AsyncIterator[bytes]:
     """Yield the data of server-sent events, one by one."""
     rest = b""
-    async for piece in response.pieces(MAX_REPLY_BYTES):
+    async for piece in response.pieces():
         *lines, rest = re.split(rb"\r\n|\n|\r(?!\Z)", rest + piece)
         for line in lines:
             if line.startswith(b"data:"):

@@ -1,6 +1,6 @@
 """Models of the providers that pydantic-ai knows, through its `direct` functions and `Model` classes alone.
 
-Their SDKs send each request once (no retries of their own) and over this package's HTTP client.
+Their SDKs send each request once (no retries of their own), over httpx2, and follow no redirect.
 """
 
 from __future__ import annotations
@@ -66,13 +66,10 @@ class ProviderModel:
             raise ModelError(message, code="provider_timeout", retryable=True) from None
 
     async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
-        from .sdk_transport import all_closed
-
         ask, native = question.ask, self._native and question.ask.form is not None
         request = _request(ask), self._settings(ask), _parameters(ask, question.stage, native)
         try:
-            async with all_closed():
-                response = await self._stream(request, on_text) if on_text else await self._send(request)
+            response = await self._stream(request, on_text) if on_text else await self._send(request)
         except ModelError:
             raise
         except Exception as error:

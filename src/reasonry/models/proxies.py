@@ -20,6 +20,21 @@ class Proxy(Struct, frozen=True):
     port: int
     authorization: str = ""
 
+    @property
+    def shown(self) -> str:
+        """Host and port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Its URL, without a password."""
+        return f"http://{self.shown}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What it alone is told."""
+        return {"Proxy-Authorization": self.authorization} if self.authorization else {}
+
 
 def proxy_for(host: str, tls: bool) -> Proxy | None:
     """Return the proxy that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY` name; None for the loopback.

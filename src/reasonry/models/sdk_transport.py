@@ -1,94 +1,81 @@
-"""Puts this package's HTTP client under the provider SDKs: one pool of connections, one set of bounds."""
+"""What the provider SDKs send through: httpx2's own transport, with the bounds and rules of `http_session`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 
 from ..errors import ModelError
-from .http_client import HttpClient, Response, lease, release
+from .http_session import CONNECT_TIMEOUT_S, IDLE_S, MAX_REPLY_BYTES, broken, tls_context
+from .proxies import Proxy, proxy_for
 
-_OURS = ("host", "content-length", "accept-encoding", "connection", "transfer-encoding")
+_KEPT = httpx2.Limits(keepalive_expiry=IDLE_S)
 
 
-class _Body(httpx2.AsyncByteStream):
-    def __init__(self, exchange: AbstractAsyncContextManager[Any], response: Response) -> None:
-        self._exchange = exchange
-        # SDKs begin to read a second time, to drain what the first time left; it is still one body.
-        self._pieces = response.pieces()
-        self._open = True
+class _BoundedBody(httpx2.AsyncByteStream):
+    def __init__(self, inner: Any, server: str) -> None:
+        self._inner, self._server, self._left = inner, server, MAX_REPLY_BYTES
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for piece in self._pieces:
-                yield piece
-        except Exception as error:
-            self._open = False
-            await self._exchange.__aexit__(type(error), error, error.__traceback__)
-            raise
+        async for piece in self._inner:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise broken(self._server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
+            yield piece
 
     async def aclose(self) -> None:
-        if self._open:
-            self._open = False
-            await self._exchange.__aexit__(None, None, None)
-
-
-_open_bodies: ContextVar[list[_Body]] = ContextVar("reasonry_open_bodies")
-
-
-@asynccontextmanager
-async def all_closed() -> AsyncGenerator[None]:
-    """Close, on leaving, what responses SDKs have left open inside: some forget to where a reply is no good."""
-    bodies: list[_Body] = []
-    token = _open_bodies.set(bodies)
-    try:
-        yield
-    finally:
-        _open_bodies.reset(token)
-        for body in bodies:
-            await body.aclose()
+        await self._inner.aclose()
 
 
 class SdkTransport(httpx2.AsyncBaseTransport):
     """Carries an SDK's requests, whichever loop they come from."""
 
     def __init__(self) -> None:
-        self._client: HttpClient | None = None
+        self._pools: dict[Proxy | None, httpx2.AsyncHTTPTransport] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request.
 
         Raises:
-            ModelError: As `HttpClient.exchange` does; SDKs wrap it in errors of their own.
+            ModelError: The response is one that is not read; SDKs wrap it in errors of their own.
         """
-        content = await request.aread()
-        headers = {name: value for name, value in request.headers.items() if name.lower() not in _OURS}
-        exchange = self._leased().exchange(request.method, str(request.url), headers, content)
-        response = await exchange.__aenter__()
-        if 300 <= response.status < 400:
-            await exchange.__aexit__(None, None, None)
-            raise ModelError(
-                f"{request.url.host} answered with a redirect, which is not followed; set the base URL"
-            )
-        shown = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
-        body = _Body(exchange, response)
-        _open_bodies.get([]).append(body)
-        return httpx2.Response(response.status, headers=shown, stream=body, request=request)
+        server = request.url.netloc.decode("ascii")
+        request.headers["Accept-Encoding"] = "identity"
+        request.extensions["timeout"] = {"connect": CONNECT_TIMEOUT_S}
+        response = await self._pool_for(request.url).handle_async_request(request)
+        refusal = _refusal(response, server)
+        if refusal is not None:
+            await response.aclose()
+            raise refusal
+        response.stream = _BoundedBody(response.stream, server)
+        return response
 
-    def _leased(self) -> HttpClient:
+    def _pool_for(self, url: httpx2.URL) -> httpx2.AsyncHTTPTransport:
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._client, self._loop = lease(), loop
-        return self._client
+        if self._loop is not loop:
+            # The connections of a loop that has ended are of no use in another one.
+            self._pools, self._loop = {}, loop
+        proxy = proxy_for(url.host, url.scheme == "https")
+        if proxy not in self._pools:
+            through = None if proxy is None else httpx2.Proxy(proxy.url, headers=proxy.headers)
+            self._pools[proxy] = httpx2.AsyncHTTPTransport(verify=tls_context(), limits=_KEPT, proxy=through)
+        return self._pools[proxy]
 
     async def aclose(self) -> None:
-        """Give the connections back."""
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await release(client)
+        """Close the connections; the next request opens new ones."""
+        pools, self._pools = self._pools, {}
+        if self._loop is asyncio.get_running_loop():
+            for pool in pools.values():
+                await pool.aclose()
+
+
+def _refusal(response: httpx2.Response, server: str) -> ModelError | None:
+    if 300 <= response.status_code < 400:
+        return ModelError(f"{server} answered with a redirect, which is not followed; set the base URL")
+    if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        return broken(server, "packed its reply, which was not asked for")
+    return None

@@ -108,7 +108,7 @@ def test_nothing_heavy_is_loaded_for_the_daily_frames() -> None:
         "import sys, os, atexit\n"
         "from reasonry.surfaces.mcp import main\n"
         "main('memory')\n"
-        "heavy = {'mcp', 'mcp_types', 'pydantic', 'httpx', 'httpx2', 'rich', 'starlette', 'anyio'}\n"
+        "heavy = {'aiohttp', 'mcp', 'mcp_types', 'pydantic', 'httpx', 'httpx2', 'rich', 'starlette', 'anyio'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
     )
     lines = b"\n".join(

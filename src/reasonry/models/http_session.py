@@ -1,0 +1,188 @@
+"""HTTP for OpenAI-compatible endpoints, over aiohttp: kept connections, and hard bounds on what comes back.
+
+Rule 1: nothing follows a redirect, keeps a cookie, or reads credentials from anywhere.
+Rule 2: a request is sent once. Whatever goes wrong is a ModelError that says whether to try again.
+Rule 3: a connection is used again only after its response was read to the end; else it is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ..errors import ModelError
+from .proxies import Proxy, proxy_for
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+CONNECT_TIMEOUT_S = 10.0
+MAX_REPLY_BYTES = 16_000_000
+IDLE_S = 30.0
+_HEADER_LIMIT = 65_536
+_LARGE_BODY_BYTES = 1_000_000
+_LARGE_PIECE_BYTES = 65_536
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """Return how certificates are checked: by the system's store, or what `SSL_CERT_FILE` or `SSL_CERT_DIR` names."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
+
+
+class HttpResponse:
+    """A response whose head was read.
+
+    Attributes:
+        headers: With lower-case names.
+    """
+
+    def __init__(self, response: ClientResponse, server: str) -> None:
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self.content_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._response, self._server = response, server
+
+    async def read(self, limit: int = MAX_REPLY_BYTES) -> bytes:
+        """Return the whole body.
+
+        Raises:
+            ModelError: It is longer than `limit` bytes.
+        """
+        return b"".join([piece async for piece in self.pieces(limit)])
+
+    async def pieces(self, limit: int = MAX_REPLY_BYTES) -> AsyncIterator[bytes]:
+        """Yield the body as it comes in, unpacked.
+
+        Raises:
+            ModelError: It is longer than `limit` bytes.
+        """
+        length = self._response.content_length
+        if length is not None and length > limit:
+            raise broken(self._server, f"sent a reply of {length:,} bytes; the limit is {limit:,}")
+        total = 0
+        while piece := await self._response.content.readany():
+            total += len(piece)
+            if total > limit:
+                raise broken(self._server, f"sent a reply of more than {limit:,} bytes")
+            yield piece
+            if len(piece) > _LARGE_PIECE_BYTES:
+                # A server that floods us is read no faster than the rest of the process allows.
+                await asyncio.sleep(0)
+
+
+class HttpSession:
+    """The connections to one server, from whichever event loop they are asked for."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._tls = parts.scheme == "https"
+        self._host = parts.hostname or ""
+        self._server = parts.netloc
+        self._opened: AsyncGenerator[ClientSession] | None = None
+        self._session: ClientSession | None = None
+        self._proxy: Proxy | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @asynccontextmanager
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[HttpResponse]:
+        """Send a request and yield the response.
+
+        Raises:
+            ModelError: `provider_timeout` if no connection comes about in time, else `provider_error`.
+        """
+        from aiohttp import ClientError
+
+        session, proxy = await self._of_this_loop()
+        data = body if len(body) <= _LARGE_BODY_BYTES else io.BytesIO(body)
+        options: dict[str, Any] = {"headers": headers}
+        if self._tls:
+            options["ssl"] = tls_context()
+        if proxy is not None:
+            options["proxy"] = proxy.url
+            told = "proxy_headers" if self._tls else "headers"
+            options[told] = {**options.get(told, {}), **proxy.headers}
+        try:
+            async with session.post(url, data=data, allow_redirects=False, **options) as response:
+                yield HttpResponse(response, self._server)
+        except (ClientError, UnicodeError) as error:
+            raise self._failure(error, proxy) from None
+
+    async def _of_this_loop(self) -> tuple[ClientSession, Proxy | None]:
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._loop is not loop or self._session.closed:
+            self._proxy = proxy_for(self._host, self._tls)
+            self._opened, self._loop = _sessions(), loop
+            self._session = await anext(self._opened)
+        return self._session, self._proxy
+
+    def _failure(self, error: Exception, proxy: Proxy | None) -> ModelError:
+        import aiohttp
+
+        match error:
+            case aiohttp.ConnectionTimeoutError():
+                message = f"{self._server} did not take a connection within {CONNECT_TIMEOUT_S:g} s"
+                return ModelError(message, code="provider_timeout", retryable=True)
+            case aiohttp.ClientHttpProxyError() if proxy is not None:
+                message = f"the proxy {proxy.shown} did not connect to {self._server} ({error.status})"
+                return ModelError(message, retryable=False)
+            case aiohttp.ClientProxyConnectionError() if proxy is not None:
+                return ModelError(
+                    f"no connection to the proxy {proxy.shown}; check HTTPS_PROXY", retryable=True
+                )
+            case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
+                return ModelError(f"no secure connection to {self._server}: {_tls_reason(error)}")
+            case aiohttp.ClientConnectorError():
+                reason = error.os_error.strerror or "the address cannot be used"
+                message = (
+                    f"no connection to {self._server}: {reason}; check the URL, and that the server runs"
+                )
+                return ModelError(message, retryable=True)
+            case aiohttp.InvalidURL() | UnicodeError():
+                return ModelError(
+                    f"no connection to {self._server}: the address cannot be used; check the URL"
+                )
+            case aiohttp.ClientResponseError():
+                return broken(self._server, "sent something that is not HTTP")
+            case _:
+                return broken(self._server, "closed the connection in the middle of a call")
+
+    async def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        opened, self._opened, self._session = self._opened, None, None
+        if opened is not None and self._loop is asyncio.get_running_loop():
+            await opened.aclose()
+
+
+async def _sessions() -> AsyncGenerator[ClientSession]:
+    """Yield one session. Being a generator, it is closed with its loop, even if nobody closes it before."""
+    import aiohttp
+
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_S),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity", "User-Agent": "reasonry"},
+        timeout=aiohttp.ClientTimeout(connect=CONNECT_TIMEOUT_S),
+        max_line_size=_HEADER_LIMIT,
+        max_field_size=_HEADER_LIMIT,
+    ) as session:
+        yield session
+
+
+def _tls_reason(error: Any) -> str:
+    with suppress(AttributeError):
+        return error.certificate_error.reason or "TLS failed"
+    return getattr(error.os_error, "reason", None) or "TLS failed"
+
+
+def broken(server: str, what: str) -> ModelError:
+    """Return the error of a server that does not keep to the protocol, or to our limits."""
+    return ModelError(f"{server} {what}", retryable=True)
