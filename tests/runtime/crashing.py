@@ -163,7 +163,7 @@ def load() -> None:
         import_module(f"reasonry.{name}")
     for name in ("tools.knowledge", "tools.logic_kernel", "tools.mcp_client", "tools.sandbox_monty"):
         import_module(f"reasonry.{name}")
-    for name in ("mcp", "mcp.client.streamable_http", "pysqlite3.dbapi2"):
+    for name in ("mcp", "mcp.client.streamable_http", "apsw"):
         import_module(name)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-import pysqlite3.dbapi2 as dbapi
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -331,7 +331,7 @@ async def test_a_journal_that_cannot_be_read_hides_nothing_but_itself(tmp_path: 
     async with App(str(path), strategies=ALL) as app:
         broken = await session_of(app, await a_run(app, "apple", "apple"))
         await a_run(app, "apple")
-    db = dbapi.connect(str(path), isolation_level=None)
+    db = apsw.Connection(str(path))
     db.execute("UPDATE line SET body = x'005b5d' WHERE place IN (SELECT min(place) + 1 FROM line)")
     db.close()
     async with App(str(path), strategies=ALL) as app:

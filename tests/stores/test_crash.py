@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-import pysqlite3.dbapi2 as dbapi
+import apsw
 import pytest
 
 from reasonry.stores.sqlite import SqliteStore
@@ -58,7 +58,7 @@ async def check(path: Path, told: Acknowledged) -> None:
             assert all(one.body == f"{name} {one.seq} ".encode() * (one.seq % 50) for one in lines[1:])
     await think(store, "after", "still writable")
     await store.close()
-    db = dbapi.connect(str(path))
+    db = apsw.Connection(str(path))
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     db.close()
 

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pysqlite3.dbapi2 as dbapi
+import apsw
 import pytest
 
 from reasonry.errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
@@ -55,8 +55,8 @@ async def filled(path: Path) -> None:
 
 
 @contextmanager
-def raw(path: Path) -> Iterator[dbapi.Connection]:
-    db = dbapi.connect(str(path), isolation_level=None)
+def raw(path: Path) -> Iterator[apsw.Connection]:
+    db = apsw.Connection(str(path))
     try:
         yield db
     finally:
@@ -115,7 +115,7 @@ class TestTheFile:
             "secure_delete": (1,),
             "foreign_keys": (1,),
         }
-        assert dbapi.sqlite_version_info >= (3, 51, 3)
+        assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
 
     async def test_a_thousand_lines_of_200_bytes_take_less_than_0_3_mb(
         self, store: SqliteStore, path: Path
@@ -132,7 +132,7 @@ class TestTheFile:
     async def test_importing_the_stores_loads_no_sqlite(self) -> None:
         code = (
             "import sys, reasonry.stores as s; s.open_store('memory'); s.open_store('/nowhere/x'); "
-            "sys.exit(any(m in sys.modules for m in ('pysqlite3', 'sqlite3', 'platformdirs', 'filelock')))"
+            "sys.exit(any(m in sys.modules for m in ('apsw', 'sqlite3', 'platformdirs', 'filelock')))"
         )
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -534,7 +534,7 @@ class TestTrouble:
             return opened(source, verify=verify)
 
         def fail(tx: object) -> None:
-            raise dbapi.OperationalError("disk I/O error")
+            raise apsw.IOError("disk I/O error")
 
         monkeypatch.setattr(Source, "writer", watched)
         writer = Writer(Source(path))
@@ -587,7 +587,7 @@ class TestGroupCommit:
         first = asyncio.create_task(writer.do(lambda tx: release.wait()))
         await asyncio.sleep(0.01)
         waiting = [
-            asyncio.create_task(writer.do(lambda tx: tx.execute("INSERT INTO note VALUES (1)").rowcount))
+            asyncio.create_task(writer.do(lambda tx: tx.change("INSERT INTO note VALUES (1)")))
             for _ in range(100)
         ]
         await asyncio.sleep(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pysqlite3.dbapi2 as dbapi
+import apsw
 import pytest
 
 from .test_cli import PUZZLE, Shell
@@ -19,8 +19,9 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def spoil(shell: Shell, statement: str) -> None:
-    with dbapi.connect(shell.environ["REASONRY_STORE"]) as db:
-        assert db.execute(statement).rowcount > 0
+    db = apsw.Connection(shell.environ["REASONRY_STORE"])
+    db.execute(statement)
+    assert db.changes() > 0
     db.close()
 
 

@@ -1,7 +1,7 @@
 """Opening a store as a SQLite database, and reading SQLite's faults.
 
-The SQLite is the one that comes with `pysqlite3`: the interpreter's own may be of a version in which several
-processes on one file can damage it (3.7.0 to 3.51.2).
+The SQLite is the one that comes with `apsw`: the interpreter's own may be of a version in which several processes
+on one file can damage it (3.7.0 to 3.51.2).
 """
 
 from __future__ import annotations
@@ -20,29 +20,30 @@ from .files import Identity, create, identity, in_use, look, refused
 
 
 class _Fault(NamedTuple):
-    words: tuple[str, ...]
     code: str
     advice: str
 
 
-_DISK = "disk I/O"
-_FAULTS = (
-    _Fault(("locked", "busy"), "store_busy", "another process holds it; try again"),
-    _Fault(("is full",), "store_full", "the disk or the quota is full; free some space, then try again"),
-    _Fault(("too big",), "store_full", "a text is larger than any store can hold"),
-    _Fault(
-        ("malformed", "not a database", "no such table", "no such column", "decode", "corrupt"),
-        "store_corrupt",
-        "its file is damaged; restore it from a backup",
-    ),
-    _Fault(("readonly", "read-only"), "store_unavailable", "it is read-only; make it writable"),
-    _Fault(
-        ("unable to open",),
-        "store_unavailable",
-        "its file cannot be opened; look at the rights to it",
-    ),
-    _Fault((_DISK,), "store_unavailable", "the disk failed to read or write; look at the disk"),
-)
+_BUSY = _Fault("store_busy", "another process holds it; try again")
+_DAMAGED = _Fault("store_corrupt", "its file is damaged; restore it from a backup")
+_DISK = _Fault("store_unavailable", "the disk failed to read or write; look at the disk")
+_FAULTS = {
+    "BusyError": _BUSY,
+    "LockedError": _BUSY,
+    "ProtocolError": _BUSY,
+    "FullError": _Fault("store_full", "the disk or the quota is full; free some space, then try again"),
+    "TooBigError": _Fault("store_full", "a text is larger than any store can hold"),
+    "CorruptError": _DAMAGED,
+    "NotADBError": _DAMAGED,
+    # A damaged file may also hold what is no text, even in what SQLite wants to say about it.
+    "UnicodeDecodeError": _DAMAGED,
+    "ReadOnlyError": _Fault("store_unavailable", "it is read-only; make it writable"),
+    "CantOpenError": _Fault("store_unavailable", "its file cannot be opened; look at the rights to it"),
+    "IOError": _DISK,
+}
+"""By the class of what `apsw` raises."""
+
+_MISSING = ("no such table", "no such column")
 
 
 _opening = threading.Lock()
@@ -51,35 +52,32 @@ _opening = threading.Lock()
 _SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
 
 
-def dbapi() -> Any:
-    """Return the SQLite module, imported when first needed."""
-    import pysqlite3.dbapi2 as module
-
-    return module
-
-
 def is_fault(error: BaseException) -> bool:
     """Whether an exception comes from the database itself."""
-    module: Any = sys.modules.get("pysqlite3.dbapi2")
-    # A damaged file may also hold what is no text, even in what SQLite wants to say about it.
-    return isinstance(error, UnicodeDecodeError) or (module is not None and isinstance(error, module.Error))
+    # The module is imported when a file is first opened; before that nothing can come from it.
+    apsw: Any = sys.modules.get("apsw")
+    return isinstance(error, UnicodeDecodeError) or (apsw is not None and isinstance(error, apsw.Error))
 
 
 def is_suspicious(error: BaseException) -> bool:
     """Whether, after this fault, nobody knows what is on the disk until it is looked at."""
-    text = str(error)
-    known = any(word in text for fault in _FAULTS for word in fault.words)
-    return is_fault(error) and (_DISK in text or not known)
+    return is_fault(error) and _meaning(error) in (_DISK, None)
 
 
 def read_fault(error: Exception, path: Path) -> StoreError:
     """Say what a fault of the database means to whoever uses the store."""
-    text = str(error)
-    for words, code, advice in _FAULTS:
-        if any(word in text for word in words):
-            message = f"the store {path} could not be used: {advice} ({text})"
-            return StoreError(message, code=code, retryable=code == "store_busy", path=str(path))
-    return StoreError(f"the store {path} could not be used ({text})", path=str(path))
+    meaning = _meaning(error)
+    if meaning is None:
+        return StoreError(f"the store {path} could not be used ({error})", path=str(path))
+    code, advice = meaning
+    message = f"the store {path} could not be used: {advice} ({error})"
+    return StoreError(message, code=code, retryable=code == "store_busy", path=str(path))
+
+
+def _meaning(error: BaseException) -> _Fault | None:
+    if str(error).startswith(_MISSING):
+        return _DAMAGED
+    return _FAULTS.get(type(error).__name__)
 
 
 _NAP_S = 0.001
@@ -219,19 +217,16 @@ class Source:
 
 def connect(path: Path, patience_s: float) -> sql.Database:
     """Open an existing file."""
+    import apsw
+
     try:
         uri = path.absolute().as_uri()
     except ValueError as error:
         raise UsageError(f"{str(path)!r} is no path") from error
-    db = dbapi().connect(f"{uri}?mode=rw", uri=True, isolation_level=None, check_same_thread=False)
+    db = apsw.Connection(uri, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
     try:
         db.set_busy_handler(Patience(patience_s))
-        for setting in (
-            "synchronous = FULL",
-            "foreign_keys = ON",
-            "secure_delete = ON",
-            "trusted_schema = OFF",
-        ):
+        for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
     except BaseException:
         db.close()

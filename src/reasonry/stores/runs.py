@@ -45,13 +45,13 @@ def _key(tx: Tx, run_id: str) -> int:
 def _write(tx: Tx, key: int, run_id: str, lines: Sequence[Line]) -> None:
     for line in lines:
         values = (place(key, line.seq), pack(line.body), line.digest)
-        if tx.execute(sql.ADD_LINE, values).rowcount != 1:
+        if tx.change(sql.ADD_LINE, values) != 1:
             raise taken(run_id, line.seq)
 
 
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line]) -> None:
     """Add a run and its first lines."""
-    if tx.execute(sql.ADD_RUN, astuple(row)).rowcount != 1:
+    if tx.change(sql.ADD_RUN, astuple(row)) != 1:
         raise run_exists(row.run_id)
     _write(tx, _key(tx, row.run_id), row.run_id, lines)
 

@@ -105,14 +105,14 @@ def _put(tx: Tx, key: int | None, row: SessionRow) -> int:
     if key is not None:
         tx.execute(sql.SET_SESSION, (*astuple(row), key))
         return key
-    if tx.execute(sql.ADD_SESSION, astuple(row)).rowcount != 1:
+    if tx.change(sql.ADD_SESSION, astuple(row)) != 1:
         raise session_exists(row.session_id)
     return _key(tx, row.session_id)
 
 
 def _add(tx: Tx, key: int, session_id: str, thought: ThoughtRow) -> None:
     values = (place(key, thought.seq), thought.number, thought.text, thought.branch, thought.body)
-    if tx.execute(sql.ADD_THOUGHT, values).rowcount != 1:
+    if tx.change(sql.ADD_THOUGHT, values) != 1:
         raise thought_exists(session_id, thought.seq)
 
 
@@ -195,7 +195,7 @@ def expire(tx: Tx, unused_since_ms: int, delete: bool) -> int:
     """Archive, or delete, the active sessions that were not used since."""
     if delete:
         return _drop_unused(tx, "active", unused_since_ms)
-    return tx.execute(sql.ARCHIVE_SESSIONS, (unused_since_ms,)).rowcount
+    return tx.change(sql.ARCHIVE_SESSIONS, (unused_since_ms,))
 
 
 def purge(tx: Tx, unused_since_ms: int) -> int:
@@ -204,7 +204,7 @@ def purge(tx: Tx, unused_since_ms: int) -> int:
 
 
 def _drop_unused(tx: Tx, status: str, unused_since_ms: int) -> int:
-    keys = tx.execute(sql.UNUSED_SESSIONS, (status, unused_since_ms)).fetchall()
+    keys = list(tx.execute(sql.UNUSED_SESSIONS, (status, unused_since_ms)))
     for (key,) in keys:
         _drop(tx, key)
     return len(keys)

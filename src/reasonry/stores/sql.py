@@ -6,56 +6,15 @@ bytes besides its body, those of one run lie side by side, and appending touches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from apsw import Connection as Database
 
 PLACE_BITS = 24
 MAX_SEQ = (1 << PLACE_BITS) - 1
 """Most lines of a run, and thoughts of a session."""
-
-
-class Cursor(Protocol):
-    """What a statement gives back; as in PEP 249."""
-
-    @property
-    def rowcount(self) -> int:
-        """How many rows it changed."""
-        ...
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the next row."""
-        ...
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all rows that are left."""
-        ...
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
-
-
-class Database(Protocol):
-    """The part of a DB-API connection that the stores use."""
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
-        ...
-
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Cursor:
-        """Run a statement."""
-        ...
-
-    def executemany(self, statement: str, values: Sequence[Sequence[Any]], /) -> Cursor:
-        """Run a statement once for each of `values`."""
-        ...
-
-    def set_busy_handler(self, handler: Callable[[int], bool], /) -> None:
-        """Let `handler`, given how often it was asked before, say whether to wait on for a lock."""
-        ...
-
-    def close(self) -> None:
-        """Give the file back."""
-        ...
 
 
 class Tx:
@@ -65,12 +24,18 @@ class Tx:
         forgot: Set by a job that deleted something whose bytes have to go as well.
     """
 
-    __slots__ = ("execute", "executemany", "forgot")
+    __slots__ = ("_changes", "execute", "executemany", "forgot")
 
     def __init__(self, db: Database) -> None:
         self.execute = db.execute
         self.executemany = db.executemany
         self.forgot = False
+        self._changes = db.changes
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; return how many rows it added, changed or removed."""
+        self.execute(statement, values)
+        return self._changes()
 
 
 def place(key: int, seq: int) -> int:

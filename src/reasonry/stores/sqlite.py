@@ -194,7 +194,7 @@ class _Readers:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._idle = list[sql.Database]()
+        self._idle: list[sql.Database] = []
         self._pool: ThreadPoolExecutor | None = None
         self._start = threading.Lock()
         self._closed = False

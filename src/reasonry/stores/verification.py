@@ -38,7 +38,8 @@ async def verify(name: str, read: Read) -> AsyncGenerator[Finding]:
 
 
 def _file(tx: Tx, name: str) -> Finding:
-    entries = sum(tx.execute(count).fetchall()[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
+    counts = (sql.COUNT_RUNS, sql.COUNT_SESSIONS)
+    entries = sum(count for statement in counts for (count,) in tx.execute(statement))
     faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
     if faults == ["ok"]:
         return Finding("file", name, entries=entries)

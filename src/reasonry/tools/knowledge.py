@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import msgspec
 from msgspec import Struct
@@ -60,12 +60,12 @@ class Library:
     """
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
-        import pysqlite3
+        import apsw
 
         self.pieces = list(pieces)
         self.sources = list(dict.fromkeys(piece.source for piece in pieces))
         self._lock = threading.Lock()
-        self._database: Any = cast(Any, pysqlite3).connect(":memory:", check_same_thread=False)
+        self._database = apsw.Connection(":memory:")
         self._database.execute(
             "CREATE VIRTUAL TABLE passage USING fts5(text, tokenize='porter unicode61 remove_diacritics 2')"
         )
@@ -99,8 +99,8 @@ class Library:
             rows = self._database.execute(
                 "SELECT rowid, bm25(passage) FROM passage WHERE passage MATCH ? ORDER BY bm25(passage), rowid LIMIT ?",
                 (wanted, k),
-            ).fetchall()
-        return [self._passage(number, -score) for number, score in rows]
+            )
+            return [self._passage(number, -score) for number, score in rows]
 
     def close(self) -> None:
         """Forget everything."""
