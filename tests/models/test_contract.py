@@ -48,6 +48,10 @@ FAILURES: dict[str, tuple[str, bool]] = {
     "gzip_bomb": ("provider_error", True),
     "bad_events": ("provider_error", True),
     "broken_stream": ("provider_error", True),
+    "endless_line": ("provider_error", True),
+    "endless_comments": ("provider_error", True),
+    "endless_events": ("provider_error", True),
+    "drip": ("provider_timeout", True),
 }
 """Fault → code of the error, and whether another try may help."""
 
@@ -59,7 +63,7 @@ async def test_a_broken_call_is_a_model_error_with_the_right_code(
     server: ModelServer, kind: str, watched: str, transport: str
 ) -> None:
     server.reset(faults=[Fault(kind=kind, retry_after="7")], api_key=None)  # pyright: ignore[reportArgumentType]
-    slow = kind in ("hang", "trickle")
+    slow = kind in ("hang", "trickle", "drip")
     async with model_over(server, transport) as model:
         with pytest.raises(ModelError) as caught:
             await model.answer(question(form=FORM, timeout_s=0.3 if slow else 20), WATCHERS[watched])

@@ -27,7 +27,7 @@ MAX_REPLY_BYTES = 16_000_000
 IDLE_S = 30.0
 _HEADER_LIMIT = 65_536
 _LARGE_BODY_BYTES = 1_000_000
-_LARGE_PIECE_BYTES = 65_536
+_BUFFER_BYTES = 65_536
 
 
 @cache
@@ -43,13 +43,15 @@ class HttpResponse:
 
     Attributes:
         headers: With lower-case names.
+        server: Host and port, for errors.
     """
 
     def __init__(self, response: ClientResponse, server: str) -> None:
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self.content_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        self._response, self._server = response, server
+        self.server = server
+        self._response = response
 
     async def read(self, limit: int = MAX_REPLY_BYTES) -> bytes:
         """Return the whole body.
@@ -67,14 +69,14 @@ class HttpResponse:
         """
         length = self._response.content_length
         if length is not None and length > limit:
-            raise broken(self._server, f"sent a reply of {length:,} bytes; the limit is {limit:,}")
+            raise broken(self.server, f"sent a reply of {length:,} bytes; the limit is {limit:,}")
         total = 0
         while piece := await self._response.content.readany():
             total += len(piece)
             if total > limit:
-                raise broken(self._server, f"sent a reply of more than {limit:,} bytes")
+                raise broken(self.server, f"sent a reply of more than {limit:,} bytes")
             yield piece
-            if len(piece) > _LARGE_PIECE_BYTES:
+            if len(piece) >= _BUFFER_BYTES:
                 # A server that floods us is read no faster than the rest of the process allows.
                 await asyncio.sleep(0)
 
@@ -171,6 +173,7 @@ async def _sessions() -> AsyncGenerator[ClientSession]:
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Accept-Encoding": "identity", "User-Agent": "reasonry"},
         timeout=aiohttp.ClientTimeout(connect=CONNECT_TIMEOUT_S),
+        read_bufsize=_BUFFER_BYTES,
         max_line_size=_HEADER_LIMIT,
         max_field_size=_HEADER_LIMIT,
     ) as session:

@@ -15,6 +15,7 @@ import msgspec
 from ..core.events import Answered
 from ..errors import ModelError, UsageError
 from ..runtime.ports import OnText, Question
+from .event_stream import EventLines
 from .http_session import HttpResponse, HttpSession
 from .openai_wire import (
     Dialect,
@@ -186,12 +187,10 @@ def _is_of(host: str, domains: Iterable[str]) -> bool:
 
 async def _events(response: HttpResponse) -> AsyncIterator[bytes]:
     """Yield the data of server-sent events, one by one."""
-    rest = b""
+    lines = EventLines(response.server)
     async for piece in response.pieces():
-        *lines, rest = re.split(rb"\r\n|\n|\r(?!\Z)", rest + piece)
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield line[5:].strip()
+        for data in lines.data(piece):
+            yield data
 
 
 def _complaint(raw: bytes) -> str:

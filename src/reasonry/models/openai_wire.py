@@ -174,7 +174,7 @@ class Gathered:
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self.refusal = ""
+        self.refusals: list[str] = []
         self.finish: str | None = None
         self.usage: Any = None
 
@@ -193,7 +193,7 @@ class Gathered:
         message = first.message or first.delta or _Message()
         text = _text(message.content)
         self.pieces.append(text)
-        self.refusal += _text(message.refusal)
+        self.refusals.append(_text(message.refusal))
         self.finish = first.finish_reason if isinstance(first.finish_reason, str) else self.finish
         return text
 
@@ -203,13 +203,13 @@ class Gathered:
         Raises:
             ModelError: The reply ended before it said anything, not even why.
         """
-        text = "".join(self.pieces)
-        if not self.pieces or (self.finish is None and not text and not self.refusal):
+        text, refusal = "".join(self.pieces), "".join(self.refusals)
+        if not self.pieces or (self.finish is None and not text and not refusal):
             raise ModelError(f"{shown} sent a reply without a choice in it", retryable=True)
-        refused = bool(self.refusal) or self.finish == "content_filter"
+        refused = bool(refusal) or self.finish == "content_filter"
         held = sent.get("response_format", {}).get("type") == "json_schema"
         return Answered(
-            text or self.refusal,
+            text or refusal,
             usage=usage_of(self.usage, price),
             model=name,
             native=held and not refused and _is_json(text),

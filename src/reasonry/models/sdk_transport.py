@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 
 from ..errors import ModelError
+from .event_stream import EventLines
 from .http_session import CONNECT_TIMEOUT_S, IDLE_S, MAX_REPLY_BYTES, broken, tls_context
 from .proxies import Proxy, proxy_for
 
@@ -16,14 +17,17 @@ _KEPT = httpx2.Limits(keepalive_expiry=IDLE_S)
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    def __init__(self, inner: Any, server: str) -> None:
-        self._inner, self._server, self._left = inner, server, MAX_REPLY_BYTES
+    def __init__(self, inner: Any, server: str, lines: EventLines | None) -> None:
+        self._inner, self._server, self._lines = inner, server, lines
+        self._left = MAX_REPLY_BYTES
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._inner:
             self._left -= len(piece)
             if self._left < 0:
                 raise broken(self._server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
+            if self._lines is not None:
+                self._lines.feed(piece)
             yield piece
 
     async def aclose(self) -> None:
@@ -51,7 +55,9 @@ class SdkTransport(httpx2.AsyncBaseTransport):
         if refusal is not None:
             await response.aclose()
             raise refusal
-        response.stream = _BoundedBody(response.stream, server)
+        streams = response.headers.get("content-type", "").startswith("text/event-stream")
+        lines = EventLines(server) if streams else None
+        response.stream = _BoundedBody(response.stream, server, lines)
         return response
 
     def _pool_for(self, url: httpx2.URL) -> httpx2.AsyncHTTPTransport:

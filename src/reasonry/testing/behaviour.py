@@ -30,6 +30,10 @@ FaultKind = Literal[
     "gzip_bomb",
     "bad_events",
     "broken_stream",
+    "endless_line",
+    "endless_comments",
+    "endless_events",
+    "drip",
     "absurd_usage",
     "no_usage",
     "fenced",
@@ -39,7 +43,7 @@ FaultKind = Literal[
     "refusal",
     "content_filter",
 ]
-"""What can go wrong. Up to `broken_stream` it is the transport that fails, after that what the reply says."""
+"""What can go wrong. Up to `drip` it is the transport that fails, after that what the reply says."""
 
 FAULT_KINDS: tuple[str, ...] = get_args(FaultKind)
 

@@ -19,7 +19,7 @@ from .speech import Speech, Told
 
 _NO_SCHEMA = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
 _ONE_SAMPLE = "Invalid value: 'n' must be at most 1 with this model."
-_NEVER_ENDING = ("hang", "trickle")
+_NEVER_ENDING = ("hang", "trickle", "drip")
 
 
 async def complete(

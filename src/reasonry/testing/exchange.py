@@ -105,8 +105,12 @@ class Exchange(asyncio.Protocol):
 
     def write_event(self, data: bytes, name: str = "") -> None:
         """Write one event."""
-        event = (f"event: {name}\n".encode() if name else b"") + b"data: " + data + b"\n\n"
-        self.write(b"%x\r\n%s\r\n" % (len(event), event))
+        self.write_chunk((f"event: {name}\n".encode() if name else b"") + b"data: " + data + b"\n\n")
+
+    def write_chunk(self, data: bytes) -> None:
+        """Write a piece of a response of server-sent events."""
+        if data:
+            self.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def end_events(self) -> None:
         """End the response and keep the connection."""

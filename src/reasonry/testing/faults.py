@@ -19,6 +19,7 @@ from .exchange import Exchange, head
 HUGE_BYTES = 1_000_000_000
 BOMB_BYTES = 200_000_000
 _BLOCK = b" " * 1_000_000
+DRIP_S = 0.02
 
 
 class FaultPlan:
@@ -104,11 +105,34 @@ async def _wrong_charset(exchange: Exchange, fault: Fault, whole: bytes) -> None
 
 async def _huge(exchange: Exchange, fault: Fault, whole: bytes) -> None:
     exchange.write(head(200, "application/json", {"Transfer-Encoding": "chunked"}))
-    for _ in range(HUGE_BYTES // len(_BLOCK)):
-        exchange.write(b"%x\r\n%s\r\n" % (len(_BLOCK), _BLOCK))
+    await _flood(exchange, _BLOCK)
+
+
+async def _flood(exchange: Exchange, block: bytes) -> None:
+    for _ in range(HUGE_BYTES // len(block)):
+        exchange.write_chunk(block)
         if not await exchange.drained():
             return
     exchange.end_events()
+
+
+def _endless(begun: bytes, again: bytes) -> Perform:
+    """Begin a stream of events and go on with the same bytes until the client has gone."""
+    block = again * (len(_BLOCK) // 10 // len(again))
+
+    async def perform(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+        exchange.start_events()
+        exchange.write_chunk(begun)
+        await _flood(exchange, block)
+
+    return perform
+
+
+async def _drip(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.start_events()
+    while await exchange.drained():
+        exchange.write_chunk(b": still here\n\n")
+        await asyncio.sleep(DRIP_S)
 
 
 async def _gzip(exchange: Exchange, fault: Fault, whole: bytes) -> None:
@@ -160,6 +184,10 @@ TRANSPORT: dict[str, Perform] = {
     "gzip_bomb": _gzip_bomb,
     "bad_events": _bad_events,
     "broken_stream": _broken_stream,
+    "endless_line": _endless(b"data: ", b"x"),
+    "endless_comments": _endless(b"", b": still here\n"),
+    "endless_events": _endless(b"", b"data:\n\n"),
+    "drip": _drip,
 }
 """The faults in which no proper completion is sent."""
 
