@@ -15,7 +15,7 @@ from msgspec import Struct
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import advance, begin
-from reasonry.core.strategy import Outcome, Stage, Strategy, go, stay
+from reasonry.core.strategy import Body, Outcome, Stage, Strategy, go, request, stay
 
 STEPS, ROUNDS = 1_000, 15
 
@@ -24,7 +24,8 @@ class Count(Struct, frozen=True):
     done: int = 0
 
 
-def _absorb(state: Count, replies: tuple[object, ...]):
+def think(state: Count) -> Body:
+    yield request(state, Ask("next?"))
     now = Count(state.done + 1)
     return go(now, "end") if now.done == STEPS else stay(now)
 
@@ -38,7 +39,7 @@ LOOP: Strategy[Count, Struct] = Strategy(
     begin=lambda problem, options: Count(),
     outcome=lambda state: Outcome(str(state.done)),
     stages=(
-        Stage("think", to=("end",), ask=lambda state: [Ask("next?")], absorb=_absorb),
+        Stage("think", to=("end",), body=think),
         Stage("end"),
     ),
 )

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from reasonry.core.closing import CheckReply, Closing, propose, reviewed, ruled
+from reasonry.core.answering import CheckReply
+from reasonry.core.closing import Closing, propose, reviewed, ruled
 from reasonry.core.events import Failed, Verified
 
 

@@ -1,4 +1,4 @@
-"""The codec: snapshots and events to JSON bytes and back, with the version of their schema."""
+"""The codec: snapshots to JSON bytes and back, with the version of their schema."""
 
 from __future__ import annotations
 
@@ -9,40 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.core.budget import Usage
-from reasonry.core.codec import SCHEMA, dump_event, dump_snapshot, load_event, load_snapshot
-from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned, Verified
+from reasonry.core.codec import SCHEMA, dump_snapshot, load_snapshot
 from reasonry.core.machine import begin
 from reasonry.errors import StoreError
 from reasonry.strategies import STRATEGIES, resolve
 from reasonry.strategies.tree_of_thoughts import State
 
 from ..playing import World, play
-
-text = st.text(st.characters(exclude_categories=["Cs"]))
-events: st.SearchStrategy[Event] = st.one_of(
-    st.builds(
-        Answered,
-        text,
-        st.integers(0),
-        st.builds(Usage, st.integers(0, 9)),
-        text,
-        st.booleans(),
-        st.booleans(),
-    ),
-    st.builds(ToolReturned, st.none() | st.booleans() | text | st.lists(text)),
-    st.builds(Verified, st.sampled_from(["right", "wrong", "unknown"]), text, st.none() | text),
-    st.builds(Failed, text, text, replies=st.lists(text).map(tuple)),
-    st.builds(Stopped, text, text),
-)
-
-
-@given(events)
-def test_an_event_survives_json(event: Event) -> None:
-    data = dump_event(event)
-    assert json.loads(data)["schema"] == SCHEMA
-    assert load_event(data) == event
-    assert dump_event(load_event(data)) == data
 
 
 @settings(max_examples=20, deadline=None)
@@ -75,14 +48,10 @@ def data(**changes: Any) -> bytes:
 
 
 def test_what_a_newer_version_wrote_is_refused_as_newer() -> None:
-    for load in (
-        lambda: load_snapshot(data(schema=SCHEMA + 1), STRATEGIES),
-        lambda: load_event(data(schema=99)),
-    ):
-        with pytest.raises(StoreError) as error:
-            load()
-        assert error.value.code == "store_newer"
-        assert "update" in error.value.message
+    with pytest.raises(StoreError) as error:
+        load_snapshot(data(schema=SCHEMA + 1), STRATEGIES)
+    assert error.value.code == "store_newer"
+    assert "update" in error.value.message
 
 
 @pytest.mark.parametrize(
@@ -111,10 +80,4 @@ def test_what_a_newer_version_wrote_is_refused_as_newer() -> None:
 def test_what_is_no_snapshot_is_refused_as_corrupt(broken: bytes) -> None:
     with pytest.raises(StoreError) as error:
         load_snapshot(broken, STRATEGIES)
-    assert error.value.code == "store_corrupt"
-
-
-def test_an_effect_is_no_event() -> None:
-    with pytest.raises(StoreError) as error:
-        load_event(b'{"schema": 1, "body": {"type": "ask", "prompt": "?"}}')
     assert error.value.code == "store_corrupt"

@@ -41,9 +41,9 @@ def test_a_stage_that_stands_twice_is_refused() -> None:
         Strategy("small", "", "", "", (Stage("a", ("b",)), Stage("a", ("b",)), Stage("b")))
 
 
-def test_a_driven_strategy_needs_an_absorb_at_every_stage_but_the_last() -> None:
-    with pytest.raises(InvalidStrategyError, match="'a' has no `absorb`"):
-        table({"a": ("b",), "b": ()}, begin=lambda problem, options: {})
+def test_a_driven_strategy_needs_a_body_where_there_is_a_choice() -> None:
+    with pytest.raises(InvalidStrategyError, match="'a' has several ways out and no `body`"):
+        table({"a": ("b", "c"), "b": ("c",), "c": ()}, state=dict)
 
 
 def test_edges_stand_in_table_order_and_moves_are_checked_against_them() -> None:

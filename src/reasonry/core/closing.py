@@ -8,33 +8,18 @@ doubted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from . import parse
-from .answer import Answer, AnswerReply, claim, rule
+from .answering import AnswerReply, CheckReply, claim, rule
 from .effects import Ask, Effect
 from .events import Failed, Reply, Verified
 from .parse import Unreadable
 from .strategy import Move, Thought, fail, go, stay
 from .vote import agree, normalise
-
-
-class CheckReply(Struct, frozen=True):
-    """What a review of an answer found."""
-
-    correct: Annotated[bool, Meta(description="Whether the answer holds.")]
-    reason: Annotated[str, Meta(description="How it was checked, or what is wrong with it.")]
-    answer: Annotated[
-        Answer | None, Meta(description="The corrected answer alone, if the answer did not hold.")
-    ] = None
-
-    @property
-    def text(self) -> str:
-        """The corrected answer as text; empty if there is none."""
-        return "" if self.answer is None else str(self.answer).strip()
 
 
 class Closing(Struct, frozen=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""Snapshots and events as JSON bytes and back, with the version of their schema."""
+"""Snapshots as JSON bytes and back, with the version of their schema."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..errors import StoreError
-from .events import Event
-from .snapshot import Pending, Snapshot
+from .events import Delivered, Reply
+from .machine import Pending, Round, Snapshot
 from .strategy import Strategy
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised when what is written can no longer be read as before."""
 
 
@@ -28,7 +28,6 @@ T = TypeVar("T")
 _encoder = msgspec.json.Encoder()
 _envelopes = msgspec.json.Decoder(_Envelope)
 _snapshots = msgspec.json.Decoder(Snapshot)
-_events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 def dump_snapshot(snapshot: Snapshot) -> bytes:
@@ -44,20 +43,6 @@ def load_snapshot(data: bytes, strategies: Mapping[str, Strategy[Any, Any]]) -> 
             strategy is not among `strategies`.
     """
     return _typed(_open(data, _snapshots, "snapshot"), strategies)
-
-
-def dump_event(event: Event) -> bytes:
-    """Return the event as JSON."""
-    return _encoder.encode(_Envelope(SCHEMA, Raw(_encoder.encode(event))))
-
-
-def load_event(data: bytes) -> Event:
-    """Return the event that was dumped.
-
-    Raises:
-        StoreError: `store_newer`: a newer version wrote it; `store_corrupt`: it is no event.
-    """
-    return _open(data, _events, "event")
 
 
 def _open(data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
@@ -82,14 +67,32 @@ def _typed(snapshot: Snapshot, strategies: Mapping[str, Strategy[Any, Any]]) -> 
             f"the snapshot's strategy {snapshot.strategy!r} is not registered here", code="store_corrupt"
         )
     try:
-        state = msgspec.convert(snapshot.state, strategy.state)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        return _converted(snapshot, strategy, strategies)
+    except (msgspec.MsgspecError, RecursionError, KeyError) as error:
         raise StoreError(
             f"the snapshot does not fit the strategy {strategy.name!r}: {error}", code="store_corrupt"
         ) from error
-    pending = tuple(_with_typed_child(one, strategies) for one in snapshot.pending)
-    return replace(snapshot, state=state, pending=pending)
 
 
-def _with_typed_child(one: Pending, strategies: Mapping[str, Strategy[Any, Any]]) -> Pending:
-    return one if one.child is None else replace(one, child=_typed(one.child, strategies))
+def _converted(
+    snapshot: Snapshot, strategy: Strategy[Any, Any], strategies: Mapping[str, Strategy[Any, Any]]
+) -> Snapshot:
+    kind: Any = strategy.state
+    value = strategy.by_name[snapshot.stage].value_type
+
+    def answer(event: Delivered) -> Delivered:
+        if value is None or not isinstance(event, Reply):
+            return event
+        return replace(event, value=msgspec.convert(event.value, value))
+
+    def waiting(one: Pending) -> Pending:
+        settled = None if one.settled is None else answer(one.settled)
+        return replace(one, settled=settled, child=one.child and _typed(one.child, strategies))
+
+    return replace(
+        snapshot,
+        state=msgspec.convert(snapshot.state, kind),
+        entry=None if snapshot.entry is None else msgspec.convert(snapshot.entry, kind),
+        pending=tuple(waiting(one) for one in snapshot.pending),
+        rounds_had=tuple(Round(had.asked, tuple(map(answer, had.answers))) for had in snapshot.rounds_had),
+    )

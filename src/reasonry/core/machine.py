@@ -1,45 +1,254 @@
 """The machine: walks a strategy's table. Pure: no clock, no chance, no I/O.
 
-Theory of operation. A run stands in a stage. Entering it, the machine calls `ask`. Wants the stage nothing, `absorb` is
-called at once and the walk goes on; wants it something, the effects become `Pending` and the machine returns. Each
-event settles one pending effect. When all of a stage's effects are settled, `absorb` gets the answers in the order
-asked, so the order of arrival changes nothing.
+Theory of operation. A run stands in a stage, whose body is a generator function of the state: it yields a request, is
+sent the answers and returns a `Move`. The machine runs the body over the answers the stage has had
+(`Snapshot.rounds_had`); where it requests something nobody has answered yet, the effects become `Pending`. Each event
+settles one; when all are settled, their answers join the others and the body is run again. So nothing lives between two
+events but data.
 
 Rule 1: everything that decides where a run goes happens here or in a strategy; a run is a fold over its events.
 Rule 2: ids are counted, never drawn: `e4` is the fourth effect, `e4.2` its second try, `e4/e1` the first effect of the
         strategy that runs inside `e4`. So they do not depend on the order of arrival.
-Rule 3: a reply that cannot be read is asked for again, with the reason, up to `Ask.retries` times; then the answer is
-        a `Failed` with code `output_invalid`. Unread text never passes for a value.
-Rule 4: a `Failed` that the stage does not hear ends the run, when the stage's other answers are in.
-Rule 5: a stop loses nothing that came in. A stage that hears failures folds the answers that are there, the others as
-        `Failed` with code `stopped`, and the best so far is that of the state it makes. The state itself stays, so that
-        the run can go on as if it had never been stopped.
+Rule 3: a reply is read once, and its `Reading` is recorded with it. A reply that cannot be read is asked for again,
+        with the reason, up to `Ask.retries` times; then the answer is a `Failed` with code `output_invalid`.
+Rule 4: a failure is raised at the yield when the yield's other answers are in, the first in the order asked, unless the
+        request has `give_failures`. Uncaught it ends the run.
+Rule 5: outcome, progress, readers and stops see the state of the last yield.
+Rule 6: a stop loses nothing that came in: the body is run once more, with `Failed(stopped)` for what is missing of its
+        last request, up to its move or next request, and the best so far is that of the state it reaches. The
+        snapshot's own state stays, so that the run can go on as if it had never been stopped.
+Rule 7: where a request has `enough` and it holds, what is missing is settled as in a stop, and the body goes on.
+Rule 8: with the answers a digest of what was asked is kept: a body that asks something else when it is run again is
+        found at once (`strategy_changed`). A body that raises ends the run with `stage_error`; its answers are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import ConflictError, InvalidStrategyError, UsageError
-from .effects import Ask, Effect, RunStrategy
-from .events import STOPPED, Answered, Delivered, Event, Failed, Stopped
+from ..errors import ConflictError, InvalidStrategyError, ReasonryError, StoreError, UsageError
+from . import parse
+from .budget import NOTHING
+from .effects import Ask, CallTool, Effect, RunStrategy, Verify
+from .events import (
+    STOPPED,
+    Answered,
+    Delivered,
+    Event,
+    Failed,
+    Finished,
+    Reply,
+    Stopped,
+    ToolReturned,
+    Verified,
+)
 from .options import read_options
-from .parse import Unreadable
-from .settling import check_kind, delivered, finished, inside, later, read_reply, round_of, rung
-from .snapshot import Pending, Snapshot, Status, Step, asked_again, wanted
-from .strategy import Move, Outcome, Stage, Strategy, Thought, named
-
-__all__ = ["Pending", "Registry", "Snapshot", "Status", "Step", "advance", "begin", "wanted"]
+from .parse import Unreadable, ask_again
+from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Strategy, Thought, named
 
 Registry = Mapping[str, Strategy[Any, Any]]
+Status = Literal["active", "done", "failed", "cancelled"]
 
 MAX_SILENT_MOVES = 1_000
-"""Moves in a row without asking anybody; more is a loop."""
+"""Moves, or yields, in a row without asking anybody; more is a loop."""
+
+_KINDS: dict[type, tuple[type, ...]] = {
+    Ask: (Answered, Failed),
+    CallTool: (ToolReturned, Failed),
+    Verify: (Verified, Failed),
+    RunStrategy: (),
+}
+_encode = msgspec.json.Encoder().encode
+
+
+class Reading(Struct, frozen=True, omit_defaults=True):
+    """What a reply was read as, recorded with it so that later readers of other code find the same.
+
+    Attributes:
+        mode: The rung it was read on: `native`, or one of `core.parse`; empty if it could not be read.
+        value: The value; as plain data where the reading comes from a record.
+        refusal: Why it could not be read, as whoever is asked again is told.
+    """
+
+    mode: str = ""
+    value: Any = None
+    refusal: str | None = None
+
+    @property
+    def title(self) -> str:
+        """How the reply was read, for people: the mode, or `unreadable: REASON`."""
+        return self.mode if self.refusal is None else f"unreadable: {self.refusal}"
+
+
+class Pending(Struct, frozen=True, omit_defaults=True):
+    """An effect to perform, or one already settled that waits for its siblings."""
+
+    id: str
+    stage: str
+    effect: Effect
+    round: int
+    """1 for effects that wait for no model call, n + 1 for those that wait for one of round n."""
+    replies: tuple[Answered, ...] = ()
+    """What was answered so far; more than one after a re-ask."""
+    before: int = 0
+    """Of the replies, those that came before the run was taken up again: they use up no try."""
+    settled: Delivered | None = None
+    """What the stage gets for it."""
+    child: Snapshot | None = None
+    """The run inside this one, for `RunStrategy`."""
+
+    @property
+    def tries(self) -> int:
+        """How many of its tries the question has used up."""
+        return len(self.replies) - self.before
+
+    @property
+    def last_round(self) -> int:
+        """The round of questions it stands in; what is no question adds none."""
+        if self.child is not None:
+            return max([self.child.rounds, *(inner.last_round for inner in self.child.pending)])
+        return self.round if isinstance(self.effect, Ask) else self.round - 1
+
+
+class Round(Struct, frozen=True, array_like=True):
+    """The answers to one request, with a digest of what it asked."""
+
+    asked: int
+    answers: Answers
+
+
+class Snapshot(Struct, frozen=True, omit_defaults=True):
+    """A run between two answers: all there is to know of it."""
+
+    strategy: str
+    problem: str
+    options: dict[str, Any]
+    stage: str
+    state: Any
+    """As of the last yield, or of the stage's entry before the first one."""
+    status: Status = "active"
+    pending: tuple[Pending, ...] = ()
+    counter: int = 0
+    rounds: int = 0
+    """Dependent rounds of model calls so far."""
+    at_ms: int = 0
+    outcome: Outcome | None = None
+    """Set when the run has ended."""
+    error: str | None = None
+    """The code of the failure that ended the run."""
+    entry: Any = None
+    """The state at the stage's entry, where it is not `state`."""
+    rounds_had: tuple[Round, ...] = ()
+    """What this stage has been answered since its entry, yield by yield."""
+    asked: int = 0
+    """Digest of what is pending."""
+    has_enough: bool = False
+    """Whether the request that is pending has a test `enough`."""
+
+
+class Step(Struct, frozen=True):
+    """One answer taken: the new snapshot, what to perform now, and what happened on the way."""
+
+    snapshot: Snapshot
+    effects: tuple[Pending, ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+    thoughts: tuple[Thought, ...] = ()
+    reading: Reading | None = None
+    """Of the reply just taken, if it was one."""
+    cancelled: tuple[str, ...] = ()
+    """Effects nobody waits for any more: what came in is enough."""
+
+
+# -- a stage, run over the answers it has had
+
+
+class Reached(Struct):
+    """How far a stage's answers lead: to a move, to an uncaught failure, or to a request nobody has answered yet."""
+
+    state: Any
+    thoughts: tuple[Thought, ...] = ()
+    request: Request | None = None
+    move: Move | None = None
+    failure: Failed | None = None
+
+
+def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached:
+    """Run a stage's body over its answers, as far as they lead.
+
+    Raises:
+        StoreError: `strategy_changed`: the body asks something else than what was answered.
+    """
+    assert stage.run is not None, "checked when the strategy was defined"
+    try:
+        script = stage.run(state)
+        if isinstance(script, Move):
+            return Reached(state, move=script)
+        return _run_body(stage.name, script, state, iter(rounds))
+    except ReasonryError:
+        raise
+    except Exception as error:
+        message = f"stage {stage.name!r} raised {type(error).__name__}: {error}"
+        return Reached(state, failure=Failed("stage_error", message[:1000]))
+
+
+def _run_body(name: str, script: Any, state: Any, rounds: Iterator[Round]) -> Reached:
+    """Send the answers of each round in; thoughts of yields that have been answered were recorded before."""
+    reached, silent = Reached(state), 0
+    try:
+        requested: Request = next(script)
+        while True:
+            reached.state = requested.state
+            reached.thoughts += requested.thoughts
+            answers: Answers = ()
+            if requested.effects:
+                had = next(rounds, None)
+                if had is None:
+                    reached.request = requested
+                    script.close()
+                    return reached
+                _check_same(name, requested, had)
+                answers, reached.thoughts = had.answers, ()
+            elif (silent := silent + 1) > MAX_SILENT_MOVES:
+                reached.failure = Failed("stage_loop", f"stage {name!r} yields without end and asks nobody")
+                return reached
+            lost = None if requested.give_failures else _first_failure(answers)
+            requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost, answers))
+    except StopIteration as end:
+        if not isinstance(end.value, Move):
+            raise TypeError("the body returned no move") from None
+        reached.move = end.value
+    except EffectFailed as lost:
+        reached.failure = lost.failure
+    return reached
+
+
+def _first_failure(answers: Answers) -> Failed | None:
+    for answer in answers:
+        if isinstance(answer, Failed):
+            return answer
+    return None
+
+
+def _check_same(name: str, requested: Request, had: Round) -> None:
+    if _digest(requested.effects) != had.asked:
+        raise StoreError(
+            f"stage {name!r} asks something else than it did when the run was recorded",
+            code="strategy_changed",
+            stage=name,
+        )
+
+
+def _digest(effects: tuple[Effect, ...]) -> int:
+    return zlib.crc32(_encode(effects))
+
+
+# -- runs
 
 
 def begin(
@@ -66,11 +275,11 @@ def begin(
     snapshot = Snapshot(
         strategy=strategy.name,
         problem=problem,
-        options=msgspec.json.decode(msgspec.json.encode(chosen)),
+        options=msgspec.json.decode(_encode(chosen)),
         stage=strategy.first,
         state=strategy.begin(problem, chosen),
     )
-    return _Walk(strategy, snapshot, strategies or {}).enter()
+    return _Run(strategy, snapshot, strategies or {}).go_on()
 
 
 def advance(
@@ -80,24 +289,25 @@ def advance(
     event: Event,
     *,
     strategies: Registry | None = None,
+    reading: Reading | None = None,
 ) -> Step:
     """Take one event and go as far as it leads.
 
     Args:
         effect_id: The effect the event settles; None for `Stopped`.
+        reading: How an answer was read when it was recorded; None: it is read now.
 
     Raises:
         ConflictError: The run has ended, or the effect is not pending, or the event does not fit it. Nothing changed.
+        StoreError: `strategy_changed`: what was recorded does not fit the strategy as it is today.
     """
     if snapshot.status != "active":
         raise ConflictError(f"the run has ended ({snapshot.status}); it takes no more events")
-    walk = _Walk(strategy, snapshot, strategies or {})
-    if isinstance(event, Stopped):
-        return walk.stop(event)
-    return walk.settle(effect_id or "", event)
+    run = _Run(strategy, snapshot, strategies or {})
+    return run.stop(event) if isinstance(event, Stopped) else run.settle(effect_id or "", event, reading)
 
 
-class _Walk:
+class _Run:
     """One call of `begin` or `advance`: a snapshot being replaced, and what it leaves behind."""
 
     def __init__(self, strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry) -> None:
@@ -107,181 +317,372 @@ class _Walk:
         self.effects: list[Pending] = []
         self.edges: list[tuple[str, str]] = []
         self.thoughts: list[Thought] = []
-        self.read = ""
+        self.cancelled: list[str] = []
+        self.reading: Reading | None = None
 
-    # -- entering stages
+    def _reach(self, *more: Round) -> Reached:
+        now = self.now
+        entry = now.state if now.entry is None else now.entry
+        return run_stage(self.strategy.by_name[now.stage], entry, (*now.rounds_had, *more))
 
-    def enter(self) -> Step:
-        """Ask what the stage wants; pass through stages that want nothing."""
+    def go_on(self) -> Step:
+        """Run stages as far as their answers lead."""
         for _ in range(MAX_SILENT_MOVES):
             stage = self.strategy.by_name[self.now.stage]
             if not stage.to:
-                return self._close()
-            effects = stage.ask(self.now.state) if stage.ask else ()
-            if effects:
-                self._open(stage, effects)
-                if any(one.settled is None for one in self.now.pending):
+                return self._end(self.strategy.outcome(self.now.state))
+            reached = self._reach()
+            self._record(stage, reached.thoughts)
+            if reached.request is not None:
+                self._open(stage, reached.request)
+                if not self._take_answers():
                     return self._step()
-                if not self._absorb(stage):
-                    return self._step()
-            elif not self._apply(stage, self._fold(stage, ())):
-                return self._step()
+            elif reached.failure is not None:
+                lost = reached.failure
+                return self._fail(reached.state, "error", lost.message, lost.code)
+            else:
+                move = reached.move
+                assert move is not None
+                self._record(stage, move.thoughts)
+                if move.failure is not None:
+                    return self._fail(move.state, *move.failure)
+                self._follow(stage, move)
         detail = f"stage {self.now.stage!r} went round without asking anybody"
-        return self._fail("stage_loop", detail, "stage_loop")
+        return self._fail(self.now.state, "stage_loop", detail, "stage_loop")
 
-    def _open(self, stage: Stage[Any], effects: Sequence[Effect]) -> None:
-        pending: list[Pending] = []
-        counter = self.now.counter
-        for effect in effects:
-            counter += 1
-            if isinstance(effect, Ask) and effect.form is None and stage.form is not None:
-                effect = replace(effect, form=stage.form)
-            one = Pending(f"e{counter}", stage.name, effect, self.now.rounds + 1)
-            pending.append(self._open_child(one) if isinstance(effect, RunStrategy) else one)
-        self.now = replace(self.now, pending=tuple(pending), counter=counter)
-        self.effects += wanted(self.now)
+    def _record(self, stage: Stage[Any], thoughts: Sequence[Thought]) -> None:
+        for thought in thoughts:
+            self.thoughts.append(thought if thought.stage else replace(thought, stage=stage.name))
 
-    def _open_child(self, one: Pending) -> Pending:
-        assert isinstance(one.effect, RunStrategy)
-        inner = named(one.effect.strategy, self.strategies)
-        if inner is None:
-            known = list(self.strategies)
-            raise UsageError(f"There is no strategy {one.effect.strategy!r} to run inside.", choices=known)
-        options = read_options(inner, one.effect.options)
-        step = begin(inner, one.effect.problem, options, strategies=self.strategies)
-        return self._with_child(one, later(step, self.now.rounds))
-
-    # -- settling effects
-
-    def settle(self, effect_id: str, event: Event) -> Step:
-        """Book the event; fold and go on when it was the last the stage waited for."""
-        own, _, inner = effect_id.partition("/")
-        index = next((i for i, one in enumerate(self.now.pending) if one.id == own), None)
-        if index is None or self.now.pending[index].settled is not None:
-            waiting = [one.id for one in wanted(self.now)]
-            raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=waiting)
-        one = self.now.pending[index]
-        stage = self.strategy.by_name[self.now.stage]
-        settled = self._settle_child(one, inner, event) if inner else self._settle_own(stage, one, event)
-        pending = (*self.now.pending[:index], settled, *self.now.pending[index + 1 :])
-        self.now = replace(self.now, pending=pending, at_ms=max(self.now.at_ms, event.at_ms))
-        if any(each.settled is None for each in pending):
-            return self._step()
-        return self.enter() if self._absorb(stage) else self._step()
-
-    def _settle_own(self, stage: Stage[Any], one: Pending, event: Event) -> Pending:
-        check_kind(one, event)
-        if not isinstance(event, Answered):
-            return replace(one, settled=event)
-        assert isinstance(one.effect, Ask)
-        answered = replace(one, replies=(*one.replies, event))
-        reading = read_reply(stage, self.now.state, one.effect, answered.replies)
-        self.read = rung(reading, event)
-        if not isinstance(reading, Unreadable):
-            return replace(answered, settled=event)
-        if answered.tries > one.effect.retries:
-            texts = tuple(reply.text for reply in answered.replies)
-            failure = Failed("output_invalid", reading.reason, at_ms=event.at_ms, replies=texts)
-            return replace(answered, settled=failure)
-        again = asked_again(answered, reading.reason)
-        self.effects.append(again)
-        return again
-
-    def _settle_child(self, one: Pending, inner: str, event: Event) -> Pending:
-        if one.child is None:
-            raise ConflictError(f"effect {one.id!r} has no run inside", effect=f"{one.id}/{inner}")
-        child = self.strategies[one.child.strategy]
-        step = advance(child, one.child, inner, event, strategies=self.strategies)
-        self.effects += [replace(each, id=f"{one.id}/{each.id}") for each in step.effects]
-        self.read = step.read
-        return self._with_child(one, step)
-
-    def _with_child(self, one: Pending, step: Step) -> Pending:
-        child = step.snapshot
-        self.thoughts += [inside(one.id, each) for each in step.thoughts]
-        if child.status == "active":
-            return replace(one, child=child)
-        outcome = child.outcome or Outcome()
-        end = finished(outcome, child.status, child.at_ms, child.error)
-        return replace(one, child=child, settled=end)
-
-    # -- folding answers in
-
-    def _absorb(self, stage: Stage[Any]) -> bool:
-        answers = tuple(delivered(stage, self.now.state, one) for one in self.now.pending)
-        rounds = max((round_of(one) for one in self.now.pending), default=self.now.rounds)
-        self.now = replace(self.now, rounds=max(self.now.rounds, rounds))
-        failure = next((answer for answer in answers if isinstance(answer, Failed)), None)
-        if failure is not None and not stage.hears_failures:
-            self._fail("error", failure.message, failure.code)
-            return False
-        return self._apply(stage, self._fold(stage, answers))
-
-    def _fold(self, stage: Stage[Any], answers: tuple[Delivered, ...]) -> Move:
-        assert stage.absorb is not None, "checked when the strategy was defined"
-        return stage.absorb(self.now.state, answers)
-
-    def _apply(self, stage: Stage[Any], move: Move) -> bool:
-        self.thoughts += [replace(each, stage=each.stage or stage.name) for each in move.thoughts]
-        self.now = replace(self.now, state=move.state, pending=())
-        if move.failure is not None:
-            self._fail(*move.failure)
-            return False
+    def _follow(self, stage: Stage[Any], move: Move) -> None:
         if move.to is not None:
             self.strategy.check_move(stage.name, move.to)
             self.edges.append((stage.name, move.to))
-            self.now = replace(self.now, stage=move.to)
+        to = move.to or stage.name
+        self.now = replace(self.now, state=move.state, stage=to, rounds_had=(), entry=None, pending=())
+
+    # -- asking
+
+    def _open(self, stage: Stage[Any], requested: Request) -> None:
+        now, pending = self.now, list[Pending]()
+        for number, effect in enumerate(requested.effects, now.counter + 1):
+            if isinstance(effect, Ask) and effect.form is None and stage.form is not None:
+                effect = replace(effect, form=stage.form)
+            waiting = Pending(f"e{number}", stage.name, effect, now.rounds + 1)
+            pending.append(self._open_child(waiting) if isinstance(effect, RunStrategy) else waiting)
+        entry = now.state if now.entry is None and requested.state is not now.state else now.entry
+        self.now = replace(
+            now,
+            state=requested.state,
+            entry=entry,
+            pending=tuple(pending),
+            counter=now.counter + len(pending),
+            asked=_digest(requested.effects),
+            has_enough=requested.enough is not None,
+        )
+        self.effects += wanted(self.now)
+
+    def _open_child(self, waiting: Pending) -> Pending:
+        assert isinstance(waiting.effect, RunStrategy)
+        inner = named(waiting.effect.strategy, self.strategies)
+        if inner is None:
+            known = list(self.strategies)
+            raise UsageError(
+                f"There is no strategy {waiting.effect.strategy!r} to run inside.", choices=known
+            )
+        options = read_options(inner, waiting.effect.options)
+        step = begin(inner, waiting.effect.problem, options, strategies=self.strategies)
+        return self._with_child(waiting, replace(step, snapshot=_shifted(step.snapshot, self.now.rounds)))
+
+    # -- settling effects
+
+    def settle(self, effect_id: str, event: Event, reading: Reading | None) -> Step:
+        """Book the event; go on when it was the last the stage waited for."""
+        own, _, inner = effect_id.partition("/")
+        index = next((i for i, waiting in enumerate(self.now.pending) if waiting.id == own), None)
+        if index is None or self.now.pending[index].settled is not None:
+            choices = [waiting.id for waiting in wanted(self.now)]
+            raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
+        waiting = self.now.pending[index]
+        if inner:
+            settled = self._settle_child(waiting, inner, event, reading)
+        else:
+            settled = self._settle_own(waiting, event, reading)
+        pending = (*self.now.pending[:index], settled, *self.now.pending[index + 1 :])
+        self.now = replace(self.now, pending=pending, at_ms=max(self.now.at_ms, event.at_ms))
+        return self.go_on() if self._take_answers() else self._step()
+
+    def _settle_own(self, waiting: Pending, event: Event, reading: Reading | None) -> Pending:
+        kinds = _KINDS[type(waiting.effect)]
+        if not isinstance(event, kinds):
+            detail = f"effect {waiting.id!r} cannot be settled by {type(event).__name__}"
+            raise ConflictError(detail, effect=waiting.id, choices=[kind.__name__ for kind in kinds])
+        if isinstance(event, Answered):
+            return self._settle_answer(waiting, event, reading)
+        assert not isinstance(event, Stopped)
+        if isinstance(event, Failed) and waiting.replies:
+            spent = sum((reply.usage for reply in waiting.replies), NOTHING)
+            return replace(waiting, settled=replace(event, usage=event.usage + spent))
+        return replace(waiting, settled=event)
+
+    def _settle_answer(self, waiting: Pending, event: Answered, recorded: Reading | None) -> Pending:
+        assert isinstance(waiting.effect, Ask)
+        answered = replace(waiting, replies=(*waiting.replies, event))
+        stage = self.strategy.by_name[self.now.stage]
+        if recorded is None:
+            reading = read_reply(stage, self.now.state, waiting.effect, answered.replies)
+        else:
+            reading = typed_reading(stage, recorded)
+        self.reading = reading
+        tries = len(answered.replies)
+        spent = event.usage if tries == 1 else sum((reply.usage for reply in answered.replies), NOTHING)
+        if reading.refusal is None:
+            reply = Reply(reading.value, event.text, reading.mode, tries, event.at_ms, spent)
+            return replace(answered, settled=reply)
+        if answered.tries > waiting.effect.retries:
+            texts = tuple(reply.text for reply in answered.replies)
+            failure = Failed("output_invalid", reading.refusal, event.at_ms, spent, replies=texts)
+            return replace(answered, settled=failure)
+        again = asked_again(answered, reading.refusal)
+        self.effects.append(again)
+        return again
+
+    def _settle_child(self, waiting: Pending, inner: str, event: Event, reading: Reading | None) -> Pending:
+        if waiting.child is None:
+            raise ConflictError(f"effect {waiting.id!r} has no run inside", effect=f"{waiting.id}/{inner}")
+        child = self.strategies[waiting.child.strategy]
+        step = advance(child, waiting.child, inner, event, strategies=self.strategies, reading=reading)
+        self.effects += [replace(effect, id=f"{waiting.id}/{effect.id}") for effect in step.effects]
+        self.cancelled += [f"{waiting.id}/{effect_id}" for effect_id in step.cancelled]
+        self.reading = step.reading
+        return self._with_child(waiting, step)
+
+    def _with_child(self, waiting: Pending, step: Step) -> Pending:
+        child = step.snapshot
+        self.thoughts += [_inside(waiting.id, thought) for thought in step.thoughts]
+        if child.status == "active":
+            return replace(waiting, child=child)
+        end = _finished(child.outcome or Outcome(), child.status, child.at_ms, child.error)
+        return replace(waiting, child=child, settled=end)
+
+    def _take_answers(self) -> bool:
+        """Move the answers over if the stage can go on: all of them are there, or what is there is enough."""
+        now, pending = self.now, self.now.pending
+        missing = sum(waiting.settled is None for waiting in pending)
+        if missing:
+            if missing == len(pending) or not self._is_enough():
+                return False
+            self.cancelled += [waiting.id for waiting in wanted(now)]
+            cut = Stopped(STOPPED, "what came in is enough", now.at_ms)
+            pending = tuple(self._cut(waiting, cut) for waiting in pending)
+        had = Round(now.asked, tuple([one.settled for one in pending if one.settled is not None]))
+        rounds = max([now.rounds, *[waiting.last_round for waiting in pending]])
+        self.now = replace(
+            now, rounds_had=(*now.rounds_had, had), pending=(), rounds=rounds, asked=0, has_enough=False
+        )
         return True
+
+    def _is_enough(self) -> bool:
+        requested = self._reach().request if self.now.has_enough else None
+        if requested is None or requested.enough is None:
+            return False
+        return requested.enough(tuple(waiting.settled for waiting in self.now.pending))
 
     # -- endings
 
-    def _close(self) -> Step:
-        outcome = self.strategy.outcome(self.now.state)
-        status: Status = "failed" if outcome.answer is None else "done"
-        self.now = replace(self.now, status=status, outcome=outcome, pending=())
+    def _end(
+        self, outcome: Outcome, status: Status | None = None, error: str | None = None, **more: Any
+    ) -> Step:
+        self.now = replace(
+            self.now,
+            status=status or ("failed" if outcome.answer is None else "done"),
+            outcome=outcome,
+            error=error,
+            pending=(),
+            rounds_had=(),
+            entry=None,
+            asked=0,
+            has_enough=False,
+            **more,
+        )
         return self._step()
 
-    def _fail(self, reason: str, detail: str, code: str | None = None) -> Step:
-        outcome = self.strategy.outcome(self.now.state)
-        outcome = replace(outcome, answer=None, reason=reason, detail=detail)
-        self.now = replace(self.now, status="failed", outcome=outcome, error=code, pending=())
-        return self._step()
+    def _fail(self, state: Any, reason: str, detail: str, code: str | None = None) -> Step:
+        outcome = replace(self.strategy.outcome(state), answer=None, reason=reason, detail=detail)
+        return self._end(outcome, "failed", code, state=state)
 
     def stop(self, event: Stopped) -> Step:
         """End the run from outside: at a limit with the best so far as the answer, on cancelling without one."""
         cancelled = event.reason == "cancelled"
-        rounds = max((round_of(one) for one in self.now.pending if one.settled or one.replies), default=0)
+        rounds = [waiting.last_round for waiting in self.now.pending if waiting.settled or waiting.replies]
         outcome = replace(self._best_so_far(event), reason=event.reason, detail=event.detail)
-        status: Status = "cancelled" if cancelled else "failed" if outcome.answer is None else "done"
-        self.now = replace(
-            self.now,
-            status=status,
-            outcome=replace(outcome, answer=None) if cancelled else outcome,
-            pending=(),
-            rounds=max(self.now.rounds, rounds),
+        return self._end(
+            replace(outcome, answer=None) if cancelled else outcome,
+            "cancelled" if cancelled else None,
+            rounds=max([self.now.rounds, *rounds]),
             at_ms=max(self.now.at_ms, event.at_ms),
         )
-        return self._step()
 
     def _best_so_far(self, event: Stopped) -> Outcome:
-        plain = self.strategy.outcome(self.now.state)
-        stage = self.strategy.by_name[self.now.stage]
-        if not stage.hears_failures or all(
-            one.settled is None and one.child is None for one in self.now.pending
-        ):
+        now = self.now
+        plain = self.strategy.outcome(now.state)
+        if all(waiting.settled is None and waiting.child is None for waiting in now.pending):
             return plain
-        answers = tuple(self._so_far(stage, one, event) for one in self.now.pending)
-        counted = self.strategy.outcome(self._fold(stage, answers).state)
+        answers = tuple([self._cut(waiting, event).settled for waiting in now.pending])
+        reached = self._reach(Round(now.asked, answers))  # pyright: ignore[reportArgumentType]
+        counted = self.strategy.outcome(reached.move.state if reached.move else reached.state)
         return plain if counted.answer is None and plain.answer is not None else counted
 
-    def _so_far(self, stage: Stage[Any], one: Pending, event: Stopped) -> Delivered:
-        if one.settled is not None:
-            return delivered(stage, self.now.state, one)
-        if one.child is None:
-            return Failed(STOPPED, event.detail or event.reason, at_ms=event.at_ms)
-        child = _Walk(self.strategies[one.child.strategy], one.child, self.strategies)
-        best = child._best_so_far(event)
-        return finished(replace(best, reason=event.reason, detail=event.detail), "cancelled", event.at_ms)
+    def _cut(self, waiting: Pending, event: Stopped) -> Pending:
+        """Settle an effect nobody waits for any longer; of a run inside, its best so far counts."""
+        if waiting.settled is not None:
+            return waiting
+        if waiting.child is None:
+            lost = Failed(STOPPED, event.detail or event.reason, at_ms=event.at_ms)
+            return replace(waiting, settled=lost)
+        child = _Run(self.strategies[waiting.child.strategy], waiting.child, self.strategies)
+        best = replace(child._best_so_far(event), reason=event.reason, detail=event.detail)
+        return replace(waiting, settled=_finished(best, "cancelled", event.at_ms))
 
     def _step(self) -> Step:
-        return Step(self.now, tuple(self.effects), tuple(self.edges), tuple(self.thoughts), self.read)
+        return Step(
+            self.now,
+            tuple(self.effects),
+            tuple(self.edges),
+            tuple(self.thoughts),
+            self.reading,
+            tuple(self.cancelled),
+        )
+
+
+# -- reading replies
+
+
+def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:
+    """Read the latest reply the way its stage reads."""
+    latest = replies[-1]
+    if latest.refused:
+        return Reading(refusal="the answer was declined; answer the question as asked")
+    if latest.truncated and not parse.is_whole(latest.text):
+        return Reading(refusal="the reply was cut off before its end; answer more briefly")
+    if not latest.text.strip():
+        return Reading(refusal="the reply was empty")
+    if stage.read is not None:
+        result = stage.read(state, effect, [reply.text for reply in replies])
+    elif stage.reply is not None:
+        result = parse.read_form(latest.text, stage.reply)
+    else:
+        result = latest.text, "text"
+    if isinstance(result, Unreadable):
+        return Reading(refusal=result.reason)
+    return Reading("native" if latest.native else result[1], result[0])
+
+
+def typed_reading(stage: Stage[Any], recorded: Reading) -> Reading:
+    """Return a recorded reading with its value in the stage's own type.
+
+    Raises:
+        StoreError: `strategy_changed`: the value does not fit the stage as it is today.
+    """
+    kind = stage.value_type
+    if recorded.refusal is not None or kind is None:
+        return recorded
+    try:
+        return replace(recorded, value=msgspec.convert(recorded.value, kind))
+    except (msgspec.ValidationError, ValueError) as error:
+        raise StoreError(
+            f"a recorded answer does not fit stage {stage.name!r} as it is today: {error}",
+            code="strategy_changed",
+            stage=stage.name,
+        ) from error
+
+
+# -- runs inside a run
+
+
+def _finished(outcome: Outcome, status: Any, at_ms: int, code: str | None = None) -> Finished:
+    """Return the end of a run inside a run as the outer stage gets it."""
+    return Finished(
+        outcome.answer,
+        status,
+        outcome.reason,
+        outcome.detail,
+        outcome.document,
+        at_ms,
+        short=outcome.short,
+        code=code,
+    )
+
+
+def _shifted(run: Snapshot, rounds: int) -> Snapshot:
+    """Shift the rounds of a run that starts inside another, after that one's first `rounds` rounds."""
+    pending = tuple(
+        replace(
+            waiting, round=waiting.round + rounds, child=waiting.child and _shifted(waiting.child, rounds)
+        )
+        for waiting in run.pending
+    )
+    return replace(run, rounds=run.rounds + rounds, pending=pending)
+
+
+def _inside(effect_id: str, thought: Thought) -> Thought:
+    """Put a thought of the run inside an effect on that effect's own branch, which leaves the main line."""
+    if thought.branch is None:
+        return replace(thought, branch=effect_id)
+    leaves = effect_id if thought.leaves is None else f"{effect_id}/{thought.leaves}"
+    return replace(thought, branch=f"{effect_id}/{thought.branch}", leaves=leaves)
+
+
+# -- what is waited for
+
+
+def wanted(snapshot: Snapshot) -> tuple[Pending, ...]:
+    """Return the effects a run waits for, those of runs inside it included, with the ids to answer them by."""
+    return tuple(_open_effects(snapshot, "")) if snapshot.status == "active" else ()
+
+
+def _open_effects(snapshot: Snapshot, prefix: str) -> Iterator[Pending]:
+    for waiting in snapshot.pending:
+        if waiting.settled is not None:
+            continue
+        if waiting.child is not None:
+            yield from _open_effects(waiting.child, f"{prefix}{waiting.id}/")
+        else:
+            yield replace(waiting, id=prefix + waiting.id) if prefix else waiting
+
+
+def without_failures(snapshot: Snapshot, last: str = "") -> Snapshot:
+    """Return the snapshot with every effect that failed waiting to be performed once more.
+
+    A question whose replies could not be read is asked again, with the reason and as many tries as at first; runs
+    inside this one included.
+
+    Args:
+        last: The question whose reply ended the run, if it was one; it is about to be taken once more.
+    """
+    own, _, inner = last.partition("/")
+    pending = tuple(_once_more(waiting, inner, waiting.id == own) for waiting in snapshot.pending)
+    return replace(snapshot, pending=pending)
+
+
+def _once_more(waiting: Pending, inner: str, is_last: bool) -> Pending:
+    if waiting.settled is None and waiting.child is not None:
+        return replace(waiting, child=without_failures(waiting.child, inner if is_last else ""))
+    if isinstance(waiting.settled, Failed):
+        unreadable = isinstance(waiting.effect, Ask) and waiting.settled.code == "output_invalid"
+        again = asked_again(waiting, waiting.settled.message) if unreadable else waiting
+        return replace(again, settled=None, before=len(waiting.replies))
+    return (
+        replace(waiting, before=len(waiting.replies) + 1) if is_last and waiting.settled is None else waiting
+    )
+
+
+def asked_again(waiting: Pending, reason: str) -> Pending:
+    """Return a question whose latest reply cannot be read as it is asked next."""
+    assert isinstance(waiting.effect, Ask)
+    return replace(
+        waiting,
+        id=f"{waiting.id.partition('.')[0]}.{len(waiting.replies) + 1}",
+        effect=ask_again(waiting.effect, waiting.replies[-1], reason),
+        round=waiting.round + 1,
+    )

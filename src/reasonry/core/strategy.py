@@ -1,16 +1,19 @@
-"""A strategy: one table of stages, each with its pure pair `ask` / `absorb` and the stages it may lead to.
+"""A strategy: one table of stages, each with its body and the stages it may lead to.
 
 Rule 1: the table is the only place where edges stand. It is checked when the strategy is defined.
-Rule 2: `ask` and `absorb` are pure. `ask(state)` returns effects; `absorb(state, answers)` returns a `Move`.
-Rule 3: a stage without `absorb` can be walked in guided use only; a strategy is driven if every stage but the last
-        has one.
+Rule 2: a stage's body is one pure generator function of the state. Each `yield request(state, …)` says what is known
+        and what is asked; it is sent the answers, a tuple in the order asked; the body returns its `Move`.
+Rule 3: a body is run again over the answers the stage has had, so nothing but data lives between two of them. It must
+        ask the same again when it is given the same, and it has at most about 20 yields: an unbounded loop ends its
+        round with `stay` or goes to the next stage of the table.
+Rule 4: a stage with one way out needs no body. A strategy that is driven has a body wherever there is a choice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -18,6 +21,7 @@ from msgspec import Struct
 
 from ..errors import IllegalTransitionError, InvalidStrategyError
 from .effects import Ask, Effect
+from .events import Delivered, Failed
 from .parse import Unreadable
 
 S = TypeVar("S")
@@ -54,7 +58,7 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
 
 
 class Move(Struct, frozen=True):
-    """What `absorb` decided: the new state, the thoughts to record, and where to go (None: stay in this stage)."""
+    """What a stage decided: the new state, the thoughts to record, and where to go (None: stay in this stage)."""
 
     state: Any
     to: str | None = None
@@ -77,9 +81,76 @@ def fail(state: Any, reason: str, detail: str = "", code: str | None = None) -> 
     """End the run as failed; the best so far is kept.
 
     Args:
-        code: Of the failure behind it, where a stage that hears failures gives up on one.
+        code: Of the failure behind it, where a stage gives up on one.
     """
     return Move(state, failure=(reason, detail, code))
+
+
+Answers = tuple[Delivered, ...]
+
+
+class Request(Struct, frozen=True):
+    """What a stage knows and asks in one yield.
+
+    Attributes:
+        state: As it stands. Outcome, progress, readers and stops see this one from here on.
+        effects: Performed side by side; the answers come back in this order. None: the stage goes on at once.
+        thoughts: Recorded once, when the yield is reached.
+        give_failures: Whether failures are among the answers; otherwise the first one is raised at the yield.
+        enough: Pure test over the answers so far (None where one is missing). When it holds, the rest is cancelled
+            and arrives as `Failed(stopped)`, a strategy run inside as `Finished(cancelled)` with its best so far.
+    """
+
+    state: Any
+    effects: tuple[Effect, ...]
+    thoughts: tuple[Thought, ...] = ()
+    give_failures: bool = False
+    enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None
+
+
+Body = Generator[Request, Any, Move]
+"""What the body of a stage returns when it is called: yields requests, is sent `Answers`, returns a `Move`."""
+
+
+def request(
+    state: Any,
+    *items: Effect | Thought,
+    give_failures: bool = False,
+    enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None,
+) -> Request:
+    """Return what a stage yields: the state as it stands, effects to perform, thoughts to record.
+
+    Args:
+        give_failures: Have failures among the answers, instead of the first one raised as `EffectFailed` when all
+            answers are in. Implied by `enough`.
+        enough: See `Request`.
+    """
+    thoughts = tuple([item for item in items if isinstance(item, Thought)])
+    effects = tuple([item for item in items if not isinstance(item, Thought)])
+    return Request(state, effects, thoughts, give_failures or enough is not None, enough)
+
+
+class EffectFailed(Exception):
+    """Raised at the yield whose effect failed; uncaught, it ends the run with that failure's code.
+
+    Attributes:
+        failure: The first one in the order asked.
+        answers: All answers of the yield, failures included.
+    """
+
+    def __init__(self, failure: Failed, answers: Answers) -> None:
+        super().__init__(failure.message)
+        self.failure, self.answers = failure, answers
+
+
+def pair(ask: Any, absorb: Any, hears_failures: bool) -> Callable[[Any], Body]:
+    """Return the body of a stage that is written as a pair: `ask` for the effects, `absorb` for the move."""
+
+    def body(state: Any) -> Body:
+        answers = yield request(state, *(ask(state) if ask else ()), give_failures=hears_failures)
+        return absorb(state, answers)
+
+    return body
 
 
 def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:
@@ -109,12 +180,12 @@ class Stage(Generic[S]):
         description: What the stage is, in one line.
         guidance: For the thinker: what to do here and when to leave.
         fields: What a guided thought of this stage carries in `data`.
-        ask: The effects the stage wants performed; None or nothing wanted: the stage is passed through.
-        absorb: Folds the answers in, in the order asked, and decides where to go.
+        body: What the engine runs: a generator function of the state, or, for a stage that asks nothing, a plain
+            function that returns the move. None: the stage is passed through by its only way out.
         reply: The form of a reply: a Struct, whose JSON schema goes out with each question.
         example: A legal reply, as data.
         read: Reads the replies to one ask, oldest first, into a value; for forms that a schema alone cannot hold.
-        hears_failures: Whether `absorb` takes `Failed` answers; otherwise one ends the run.
+        value: Type of what `read` returns, where that is not `reply`: recorded readings are read back into it.
     """
 
     name: str
@@ -122,12 +193,28 @@ class Stage(Generic[S]):
     description: str = ""
     guidance: str = ""
     fields: tuple[Field, ...] = ()
-    ask: Callable[[S], Sequence[Effect]] | None = None
-    absorb: Callable[[S, tuple[Any, ...]], Move] | None = None
+    body: Callable[[S], Body | Move] | None = None
     reply: type[Struct] | None = None
     example: Mapping[str, Any] | None = None
     read: Callable[[S, Ask, Sequence[str]], tuple[Any, str] | Unreadable] | None = None
+    value: Any = None
+    ask: Callable[[S], Sequence[Effect]] | None = None
+    absorb: Callable[[S, tuple[Any, ...]], Move] | None = None
     hears_failures: bool = False
+
+    @cached_property
+    def run(self) -> Callable[[S], Body | Move] | None:
+        """What the engine runs: the body; where there is none, a move along the only way out."""
+        if self.body is not None:
+            return self.body
+        if self.absorb is not None:
+            return pair(self.ask, self.absorb, self.hears_failures)
+        return (lambda state: go(state, self.to[0])) if len(self.to) == 1 else None
+
+    @property
+    def value_type(self) -> Any:
+        """What an answer is read into; None: its text, or anything."""
+        return self.reply if self.value is None else self.value
 
     @cached_property
     def form(self) -> dict[str, Any] | None:
@@ -158,6 +245,10 @@ class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """The options of a strategy that has none."""
 
 
+def _first_state(state: type[Any], problem: str, options: Any) -> Any:
+    return state(problem=problem, options=options)
+
+
 def _no_outcome(_: Any) -> Outcome:
     return Outcome()
 
@@ -173,8 +264,10 @@ class Strategy(Generic[S, O]):
         summary: One sentence: what it is good for.
         stages: The table, in reading order; the first is where a run begins, the one without `to` where it ends.
         options: Frozen Struct; field defaults, ranges and descriptions are the only place they stand.
-        state: Type of the strategy's own data; anything msgspec can encode.
-        begin: (problem, options) → first state. None: guided use only.
+        version: Raised whenever prompts, forms or stages change so that a run begun before may not fit any more;
+            recorded with each run.
+        state: Type of the strategy's own data; anything msgspec can encode. None: guided use only.
+        begin: (problem, options) → first state; by default `state(problem=problem, options=options)`.
         outcome: state → result so far.
         progress: state → what a watcher may want to see (`nodes`, `tree`, …), as JSON data.
         aliases: Other names it goes by.
@@ -190,7 +283,8 @@ class Strategy(Generic[S, O]):
     summary: str
     stages: tuple[Stage[S], ...]
     options: type[O] = NoOptions  # pyright: ignore[reportAssignmentType]
-    state: type[Any] = dict
+    version: int = 1
+    state: type[Any] | None = None
     begin: Callable[[str, O], S] | None = None
     outcome: Callable[[S], Outcome] = _no_outcome
     progress: Callable[[S], dict[str, Any]] | None = None
@@ -200,6 +294,8 @@ class Strategy(Generic[S, O]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {stage.name: stage for stage in self.stages})
+        if self.state is not None and self.begin is None:
+            object.__setattr__(self, "begin", partial(_first_state, self.state))
         for problem in _faults(self):
             raise InvalidStrategyError(f"strategy {self.name!r}: {problem}")
 
@@ -216,7 +312,7 @@ class Strategy(Generic[S, O]):
     @property
     def is_driven(self) -> bool:
         """Whether the engine can run it, rather than only keep a thinker's stages straight."""
-        return self.begin is not None
+        return self.state is not None
 
     def stage(self, name: str) -> Stage[S]:
         """Return the row called `name`.
@@ -269,8 +365,8 @@ def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
         return
     yield from _lost(strategy, last[0])
     for stage in strategy.stages:
-        if strategy.is_driven and stage.to and stage.absorb is None:
-            yield f"stage {stage.name!r} has no `absorb`, so the strategy cannot be driven"
+        if strategy.is_driven and stage.to and stage.run is None:
+            yield f"stage {stage.name!r} has several ways out and no `body`, so the strategy cannot be driven"
 
 
 def _lost(strategy: Strategy[Any, Any], last: str) -> Iterator[str]:

@@ -20,8 +20,7 @@ from ..core.budget import NOTHING, Budget, Ledger, Usage, dearer
 from ..core.codec import dump_snapshot
 from ..core.effects import Ask
 from ..core.events import Answered, Event, Failed, Stopped
-from ..core.machine import Pending, Registry, Snapshot, Step, advance, begin, wanted
-from ..core.snapshot import without_failures
+from ..core.machine import Pending, Registry, Snapshot, Step, advance, begin, wanted, without_failures
 from ..core.strategy import Strategy, Thought
 from ..errors import ConflictError, ReasonryError, StoreError
 from .ports import Line, RunRow
@@ -237,7 +236,8 @@ class Folded:
         if effect_id in self.asked and isinstance(event, Answered | Failed):
             reply = event.text if isinstance(event, Answered) else None
             asked = self.asked[effect_id]
-            self.asked[effect_id] = replace(asked, reply=reply, read=step.read, tried=event.tried)
+            read = step.reading.title if step.reading else ""
+            self.asked[effect_id] = replace(asked, reply=reply, read=read, tried=event.tried)
         self.snapshot = self._note(step)
         return step
 

@@ -18,17 +18,25 @@ The table has no way back from the check, so reasoning about a failed one happen
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answer import Answer, AnswerReply, stated_answer
-from ..core.closing import CheckReply, Closing, ask_for, propose, read_check, settle
-from ..core.effects import Ask, Effect
+from ..core.answering import (
+    Answer,
+    AnswerOptions,
+    AnswerReply,
+    CheckReply,
+    FinalAnswer,
+    read_check,
+    settle_answer,
+    stated_answer,
+)
+from ..core.effects import Ask
 from ..core.parse import Unreadable
-from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, go, stay
+from ..core.strategy import Body, Field, Outcome, Stage, Strategy, Thought, go, request, stay
 
 SYSTEM = """You solve a problem by reasoning in steps. What was worked out so far is shown to you; build on it \
 and do not repeat it. Each step is one inference or one calculation, written out so that it can be checked. You \
@@ -47,12 +55,10 @@ REPAIR = """Now go through the steps again with this objection in mind, and corr
 {"correct": true, "reason": "where the error was and what follows instead", "answer": "the corrected answer alone"}"""
 
 
-class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(AnswerOptions, frozen=True):
     """Options of chain of thought."""
 
     max_steps: Annotated[int, Meta(ge=1, le=1000, description="Steps before the answer is derived.")] = 20
-    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Corrections of an answer that failed.")] = 1
-    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
 
 
 class Decomposition(Struct, frozen=True):
@@ -77,7 +83,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     plan: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     done: bool = False
-    closing: Closing = Closing()
+    final: FinalAnswer = FinalAnswer()
 
     @property
     def is_reasoned(self) -> bool:
@@ -85,21 +91,12 @@ class State(Struct, frozen=True, omit_defaults=True):
         return self.done or len(self.steps) >= self.options.max_steps
 
 
-def ask_plan(state: State) -> tuple[Effect, ...]:
-    """Ask what has to be worked out for x."""
-    return (_question(state, "decompose", DECOMPOSE),)
-
-
-def keep_plan(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the plan; it is a guide, not a commitment."""
-    plan: tuple[str, ...] = answers[0].value.steps
+def decompose(s: State) -> Body:
+    """What has to be worked out for x; a guide, not a commitment."""
+    (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE))
+    plan: tuple[str, ...] = reply.value.steps
     thought = Thought(_numbered(plan), data={"steps": list(plan)})
-    return go(replace(state, plan=plan), "sequential_reasoning", thought)
-
-
-def ask_steps(state: State) -> tuple[Effect, ...]:
-    """z_i ~ p(z | x, z_1, …, z_{i-1}); nothing once the chain is complete."""
-    return () if state.is_reasoned else (_question(state, "reason", REASON),)
+    return go(replace(s, plan=plan), "sequential_reasoning", thought)
 
 
 def read_steps(_: State, __: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
@@ -111,60 +108,62 @@ def read_steps(_: State, __: Ask, texts: Sequence[str]) -> tuple[Reasoning, str]
     return reading
 
 
-def keep_steps(state: State, answers: tuple[Any, ...]) -> Move:
-    """Append to the chain; stay until it is complete."""
-    if not answers:
-        return go(state, "solution_formulation")
-    reply: Reasoning = answers[0].value
-    answer = "" if reply.answer is None or not reply.done else str(reply.answer).strip()
-    closing = propose(state.closing, answer) if answer else state.closing
-    state = replace(state, steps=(*state.steps, *reply.steps), done=reply.done, closing=closing)
-    return stay(state, "\n".join(reply.steps))
+def reason(s: State) -> Body:
+    """z_i ~ p(z | x, z_1, …, z_{i-1}); stay until the chain is complete."""
+    if s.is_reasoned:
+        return go(s, "solution_formulation")
+    (answer,) = yield request(s, _question(s, "reason", REASON))
+    reply: Reasoning = answer.value
+    text = "" if reply.answer is None or not reply.done else str(reply.answer).strip()
+    final = s.final.propose(text) if text else s.final
+    s = replace(s, steps=(*s.steps, *reply.steps), done=reply.done, final=final)
+    return stay(s, "\n".join(reply.steps))
 
 
-def ask_answer(state: State) -> tuple[Effect, ...]:
-    """Ask for y ~ p(y | x, z_1, …, z_n), unless the last steps brought it."""
-    return () if state.closing.answer is not None else (_question(state, "answer", FORMULATE),)
+def formulate(s: State) -> Body:
+    """Y ~ p(y | x, z_1, …, z_n), unless a reply brought it."""
+    if s.final.text is None:
+        (reply,) = yield request(s, _question(s, "answer", FORMULATE))
+        s = replace(s, final=s.final.propose(reply.value.text))
+    answer = s.final.text or ""
+    return go(s, "answer_verification", Thought(answer, data={"answer": answer}))
 
 
-def keep_answer(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the answer to its check."""
-    answer = answers[0].value.text if answers else str(state.closing.answer)
-    state = replace(state, closing=propose(state.closing, answer))
-    return go(state, "answer_verification", Thought(answer, data={"answer": answer}))
+def check(s: State) -> Body:
+    """Does y hold? If not, y' ~ p(y | x, z_1, …, z_n, why)."""
 
+    def repair(s: State) -> Ask:
+        return _question(s, "repair", REPAIR)
 
-def ask_check(state: State) -> tuple[Effect, ...]:
-    """Have y looked at, by the verifier and by its author; or ask for y' after an objection."""
-    check = CHECK.format(answer=state.closing.answer)
-    return ask_for(
-        state, state.steps, _question(state, "repair", REPAIR), review=_question(state, "check", check)
-    )
+    def review(s: State) -> Ask:
+        return _question(s, "check", CHECK.format(answer=s.final.text))
+
+    return (yield from settle_answer(s, repair, s.steps, review=review))
 
 
 def outcome(state: State) -> Outcome:
     """Return the answer and how it was checked; before there is one, the last step."""
-    closing = state.closing
-    document = {"steps": list(state.steps), **closing.document}
-    if closing.answer is None and not closing.objections:
+    final = state.final
+    document = {"steps": list(state.steps), **final.document}
+    if final.text is None and not final.objections:
         return Outcome(state.steps[-1] if state.steps else None, document=document)
-    if closing.doubted:
-        return Outcome(closing.answer, "max_repairs", closing.objections[-1], document)
-    if not state.done and not closing.proved:
+    if final.standing == "doubted":
+        return Outcome(final.text, "max_repairs", final.objections[-1], document)
+    if not state.done and final.standing != "proved":
         detail = f"the reasoning was cut after {len(state.steps)} steps"
-        return Outcome(closing.answer, "max_steps", detail, document)
-    return Outcome(closing.answer, document=document)
+        return Outcome(final.text, "max_steps", detail, document)
+    return Outcome(final.text, document=document)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
     plan = [f"To be worked out:\n{_numbered(state.plan)}"] if state.plan else []
     steps = [f"Step {number}: {step}" for number, step in enumerate(state.steps, 1)]
-    prompt = "\n\n".join([f"Problem: {state.problem}", *plan, *steps, *state.closing.objections, task])
+    prompt = "\n\n".join([f"Problem: {state.problem}", *plan, *steps, *state.final.objections, task])
     facts = {
         "kind": kind,
         "problem": state.problem,
         "steps": list(state.steps),
-        "answer": state.closing.answer,
+        "answer": state.final.text,
     }
     return Ask(prompt, SYSTEM, facts)
 
@@ -184,7 +183,6 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     aliases=("cot",),
     options=Options,
     state=State,
-    begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=lambda state: {"steps": len(state.steps), "max_steps": state.options.max_steps},
     stages=(
@@ -193,7 +191,6 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             ("step_decomposition",),
             description="Take in the problem.",
             guidance="Say what is asked, what is given and in which form the answer is wanted.",
-            absorb=lambda state, _: go(state, "step_decomposition"),
         ),
         Stage(
             "step_decomposition",
@@ -202,8 +199,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             guidance="List what has to be worked out, so ordered that each step needs only earlier ones. "
             "Solve none of them yet.",
             fields=(Field("steps", _STEPS, required=False),),
-            ask=ask_plan,
-            absorb=keep_plan,
+            body=decompose,
             reply=Decomposition,
             example={"steps": ["How many balls the cans hold.", "How many balls there are in all."]},
         ),
@@ -213,8 +209,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             description="Reason through the steps in order.",
             guidance="One step at a time, on the results of those before. Stay for the next step; "
             "go on when nothing is left to work out.",
-            ask=ask_steps,
-            absorb=keep_steps,
+            body=reason,
             reply=Reasoning,
             example={"steps": ["2 cans of 3 balls are 6 balls.", "5 + 6 = 11."], "done": True},
             read=read_steps,
@@ -224,8 +219,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             ("answer_verification",),
             description="Derive the answer from the steps.",
             guidance="Bring the results together into one answer in the form that was asked for.",
-            ask=ask_answer,
-            absorb=keep_answer,
+            body=formulate,
             reply=AnswerReply,
             example={"answer": "11"},
         ),
@@ -236,8 +230,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             guidance="Put the answer back into the problem, or work it out another way. If it fails, stay "
             "and correct it, saying what was wrong; go on when it holds.",
             fields=(Field("correct", _CORRECT, required=False),),
-            ask=ask_check,
-            absorb=settle,
+            body=check,
             reply=CheckReply,
             example={"correct": True, "reason": "11 less 2 cans of 3 are the 5 he began with."},
             read=read_check,

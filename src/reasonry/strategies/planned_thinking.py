@@ -24,7 +24,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answer import claim
+from ..core.answering import claim
 from ..core.closing import Closing, propose, ruled
 from ..core.effects import Ask, Effect
 from ..core.events import Reply

@@ -27,7 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answer import Answer, AnswerReply, claim, rule
+from ..core.answering import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, ToolReturned, Verified
 from ..core.evidence import evidence_text

@@ -26,7 +26,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answer import AnswerReply, claim, rule
+from ..core.answering import AnswerReply, claim, rule
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
 from ..core.evidence import (
@@ -306,6 +306,7 @@ REWOO: Strategy[State, Options] = Strategy(
             reply=PlanReply,
             example=_EXAMPLE,
             read=read_plan,
+            value=tuple[PlannedCall, ...],
         ),
         Stage(
             "tool_call_specification",

@@ -24,10 +24,9 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answer import AnswerReply
-from ..core.closing import Closing, ask_for, settle
-from ..core.effects import Ask, Effect
-from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, go
+from ..core.answering import AnswerOptions, AnswerReply, FinalAnswer, settle_answer
+from ..core.effects import Ask
+from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 
 SYSTEM = """You compute with a scratchpad: one small operation at a time, and after each the value of every \
 variable. Keep each operation so small that it can be checked at a glance; take values from the scratchpad alone, \
@@ -49,14 +48,12 @@ LINE = "{calculation}\nScratchpad: {state}"
 Variables = Annotated[dict[str, Any], Meta(description="Every variable with its value.")]
 
 
-class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(AnswerOptions, frozen=True):
     """Options of scratchpad."""
 
     max_steps: Annotated[
         int, Meta(ge=1, le=1000, description="Operations before the result is read off.")
     ] = 40
-    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Answers after one proved wrong.")] = 1
-    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
 
 
 class Start(Struct, frozen=True, rename="camel"):
@@ -83,69 +80,55 @@ class State(Struct, frozen=True, omit_defaults=True):
     variables: dict[str, Any] = {}
     steps: int = 0
     finished: bool = False
-    closing: Closing = Closing()
+    final: FinalAnswer = FinalAnswer()
 
 
-def ask_start(state: State) -> tuple[Effect, ...]:
+def initialize(s: State) -> Body:
     """s_0 ← the variables of x."""
-    return (_question(state, "initialize", INITIALIZE),)
-
-
-def keep_start(state: State, answers: tuple[Any, ...]) -> Move:
-    """Write s_0 down."""
-    reply: Start = answers[0].value
+    (answer,) = yield request(s, _question(s, "initialize", INITIALIZE))
+    reply: Start = answer.value
     line = STARTED.format(state=_shown(reply.state_variables), rule=reply.rule or "as the problem says")
     thought = Thought(line, data={"stateVariables": reply.state_variables})
-    return go(
-        replace(state, lines=(line,), variables=reply.state_variables), "iterative_calculation", thought
-    )
+    s = replace(s, lines=(line,), variables=reply.state_variables)
+    return go(s, "iterative_calculation", thought)
 
 
-def ask_line(state: State) -> tuple[Effect, ...]:
-    """Ask for the next operation."""
-    return (_question(state, "calculate", CALCULATE),)
-
-
-def keep_line(state: State, answers: tuple[Any, ...]) -> Move:
-    """Do it: what it changed goes into the state."""
-    reply: Line = answers[0].value
-    variables = {**state.variables, **reply.state_variables}
+def calculate(s: State) -> Body:
+    """line_i ~ p(line | x, s_0, line_1, s_1, …); what it changed goes into the state."""
+    (answer,) = yield request(s, _question(s, "calculate", CALCULATE))
+    reply: Line = answer.value
+    variables = {**s.variables, **reply.state_variables}
     line = LINE.format(calculation=reply.calculation, state=_shown(variables))
-    state = replace(
-        state,
-        lines=(*state.lines, line),
-        variables=variables,
-        steps=state.steps + 1,
-        finished=reply.finished,
-    )
-    return go(state, "state_tracking", reply.calculation)
+    lines = (*s.lines, line)
+    s = replace(s, lines=lines, variables=variables, steps=s.steps + 1, finished=reply.finished)
+    return go(s, "state_tracking", reply.calculation)
 
 
-def track(state: State, _: tuple[Any, ...]) -> Move:
+def track(s: State) -> Move:
     """Write s_i down."""
-    thought = Thought(_shown(state.variables), data={"stateVariables": state.variables})
-    return go(state, "continuation_decision", thought)
+    thought = Thought(_shown(s.variables), data={"stateVariables": s.variables})
+    return go(s, "continuation_decision", thought)
 
 
-def decide(state: State, _: tuple[Any, ...]) -> Move:
+def decide(s: State) -> Move:
     """Go on unless the result is there or the steps are used up."""
-    ends = state.finished or state.steps >= state.options.max_steps
-    return go(state, "result_extraction" if ends else "iterative_calculation")
+    ends = s.finished or s.steps >= s.options.max_steps
+    return go(s, "result_extraction" if ends else "iterative_calculation")
 
 
-def ask_result(state: State) -> tuple[Effect, ...]:
-    """Ask for y, then have it looked at."""
-    return ask_for(state, state.lines, _question(state, "extract", EXTRACT))
+def extract(s: State) -> Body:
+    """Y ← read off s_n."""
+    return (yield from settle_answer(s, lambda s: _question(s, "extract", EXTRACT), s.lines))
 
 
 def outcome(state: State) -> Outcome:
     """Return the result; before there is one, the variables as they stand."""
-    closing = state.closing
-    document = {"steps": state.steps, "state_variables": state.variables, **closing.document}
-    answer = closing.answer
-    if answer is None and state.steps and state.variables and not closing.objections:
+    final = state.final
+    document = {"steps": state.steps, "state_variables": state.variables, **final.document}
+    answer = final.text
+    if answer is None and state.steps and state.variables and not final.objections:
         answer = _shown(state.variables)
-    if state.steps >= state.options.max_steps and not (state.finished or closing.proved):
+    if state.steps >= state.options.max_steps and not (state.finished or final.standing == "proved"):
         return Outcome(answer, "max_steps", f"the computation was cut after {state.steps} steps", document)
     return Outcome(answer, document=document)
 
@@ -156,7 +139,7 @@ def progress(state: State) -> dict[str, Any]:
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
-    prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.closing.objections, task])
+    prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.final.objections, task])
     return Ask(prompt, SYSTEM, {"kind": kind, "problem": state.problem, "state_variables": state.variables})
 
 
@@ -175,7 +158,6 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     summary="Computes in small steps with the state written down: for algorithms and long calculations.",
     options=Options,
     state=State,
-    begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=progress,
     stages=(
@@ -184,7 +166,6 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
             ("scratchpad_initialization",),
             description="Take in the problem.",
             guidance="Say what is to be computed and from what.",
-            absorb=lambda state, _: go(state, "scratchpad_initialization"),
         ),
         Stage(
             "scratchpad_initialization",
@@ -193,8 +174,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
             guidance="Name every variable the computation needs, its value at the start, and the rule by "
             "which they change.",
             fields=(Field("stateVariables", _STATE),),
-            ask=ask_start,
-            absorb=keep_start,
+            body=initialize,
             reply=Start,
             example={
                 "stateVariables": {"carry": 0, "digits": []},
@@ -206,8 +186,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
             ("state_tracking",),
             description="Do one small step of the computation.",
             guidance="One operation that can be checked at a glance, on the values as they stand.",
-            ask=ask_line,
-            absorb=keep_line,
+            body=calculate,
             reply=Line,
             example={
                 "calculation": "9 + 7 = 16",
@@ -221,7 +200,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
             description="Write the state down.",
             guidance="List all variables after the step, changed or not; later steps read only this.",
             fields=(Field("stateVariables", _STATE),),
-            absorb=track,
+            body=track,
         ),
         Stage(
             "continuation_decision",
@@ -230,15 +209,14 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
             guidance="Go back for another step while something is left to compute; "
             "extract the result as soon as the state holds it.",
             fields=(Field("finished", _FINISHED, required=False),),
-            absorb=decide,
+            body=decide,
         ),
         Stage(
             "result_extraction",
             ("final_response",),
             description="Read the result off the state.",
             guidance="Take the result from the last state as it stands there; compute nothing new.",
-            ask=ask_result,
-            absorb=settle,
+            body=extract,
             reply=AnswerReply,
             example={"answer": "86"},
         ),

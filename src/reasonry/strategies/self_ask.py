@@ -24,13 +24,12 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answer import Answer, AnswerReply
-from ..core.closing import Closing, ask_for, settle
-from ..core.effects import Ask, CallTool, Effect
-from ..core.events import Failed, Reply
+from ..core.answering import Answer, AnswerOptions, AnswerReply, FinalAnswer, settle_answer
+from ..core.effects import Ask, CallTool
+from ..core.events import Failed
 from ..core.evidence import evidence_text
 from ..core.parse import Unreadable
-from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go
+from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
 
 SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
@@ -51,7 +50,7 @@ INTERMEDIATE = "Intermediate answer: {answer}"
 UNANSWERED = "(none: {why})"
 
 
-class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(AnswerOptions, frozen=True):
     """Options of self-ask."""
 
     tools: Annotated[
@@ -63,8 +62,6 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     max_questions: Annotated[int, Meta(ge=1, le=200, description="Sub-questions at most.")] = 8
     max_answer_chars: Annotated[int, Meta(ge=100, description="How much of a result is used.")] = 2_000
-    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Answers after one proved wrong.")] = 1
-    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
 
     def __post_init__(self) -> None:
         if self.tool is None and len(self.tools) > 1:
@@ -114,95 +111,70 @@ class State(Struct, frozen=True, omit_defaults=True):
     thought: str = ""
     """What followed from the last answer."""
     question: str | None = None
-    closing: Closing = Closing()
+    final: FinalAnswer = FinalAnswer()
 
 
-def ask_first(state: State) -> tuple[Effect, ...]:
-    """Ask whether follow-up questions are needed."""
-    return (_question(state, "decompose", DECOMPOSE),)
+def decompose(s: State) -> Body:
+    """Are follow-up questions needed? q_1."""
+    (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE))
+    return _follow_up(s, reply.value, "sub_question_formulation")
 
 
-def ask_next(state: State) -> tuple[Effect, ...]:
-    """Ask what follows from a_1 … a_i; nothing if nothing was asked."""
-    return () if state.question is None else (_question(state, "integrate", INTEGRATE),)
+def formulate(s: State) -> Move:
+    """Put q_i as it was asked, if there is one."""
+    if s.question is None:
+        return go(s, "sub_question_answering")
+    thought = Thought(s.question, data={"subQuestion": s.question})
+    lines = (*s.lines, FOLLOW_UP.format(question=s.question))
+    return go(replace(s, lines=lines), "sub_question_answering", thought)
 
 
-def keep_first(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take q_1, or the word that none is needed."""
-    return _follow_up(state, answers[0].value, "sub_question_formulation")
-
-
-def keep_next(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take q_{i+1}, or the word that none is needed."""
-    if not answers:
-        return go(state, "completion_check")
-    return _follow_up(state, answers[0].value, "completion_check")
-
-
-def put(state: State, _: tuple[Any, ...]) -> Move:
-    """Put q_i, if there is one."""
-    if state.question is None:
-        return go(state, "sub_question_answering")
-    thought = Thought(state.question, data={"subQuestion": state.question})
-    lines = (*state.lines, FOLLOW_UP.format(question=state.question))
-    return go(replace(state, lines=lines), "sub_question_answering", thought)
-
-
-def ask_one(state: State) -> tuple[Effect, ...]:
-    """Ask for a_i ~ p(a | …, q_i), or call tool(q_i)."""
-    if state.question is None:
-        return ()
-    card = state.options.card
-    if card is None:
-        return (_question(state, "sub_answer", ANSWER_ONE),)
-    arguments = arguments_for(card, state.question)
-    return (
-        CallTool(card.name, {"query": state.question} if isinstance(arguments, Unreadable) else arguments),
-    )
-
-
-def keep_one(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take a_i; a tool that failed has none, a model that failed ends the run."""
-    if not answers or state.question is None:
-        return go(state, "answer_integration")
-    result = answers[0]
-    if isinstance(result, Failed):
-        if state.options.card is None:
-            return fail(state, "error", result.message, result.code)
-        answer = UNANSWERED.format(why=result.message)
+def answer_question(s: State) -> Body:
+    """a_i ~ p(a | x, q_1, a_1, …, q_i), or tool(q_i); a tool that fails leaves its question unanswered."""
+    if s.question is None:
+        return go(s, "answer_integration")
+    if s.options.card is None:
+        (reply,) = yield request(s, _question(s, "sub_answer", ANSWER_ONE))
+        answer = _evidence(s, reply.value.sub_question_answer)
     else:
-        value = result.value.sub_question_answer if isinstance(result, Reply) else result.value
-        answer = _cut(evidence_text(value).strip() or "(nothing)", state.options.max_answer_chars)
-    state = replace(
-        state,
-        lines=(*state.lines, INTERMEDIATE.format(answer=answer)),
-        hops=(*state.hops, (state.question, answer)),
-    )
-    return go(state, "answer_integration", Thought(answer, data={"subQuestionAnswer": answer}))
+        (result,) = yield request(s, _look_up(s.options.card, s.question), give_failures=True)
+        failed = isinstance(result, Failed)
+        answer = UNANSWERED.format(why=result.message) if failed else _evidence(s, result.value)
+    lines = (*s.lines, INTERMEDIATE.format(answer=answer))
+    s = replace(s, lines=lines, hops=(*s.hops, (s.question, answer)))
+    return go(s, "answer_integration", Thought(answer, data={"subQuestionAnswer": answer}))
 
 
-def decide(state: State, _: tuple[Any, ...]) -> Move:
+def integrate(s: State) -> Body:
+    """What follows for x from a_1 … a_i; q_{i+1}, or none."""
+    if s.question is None:
+        return go(s, "completion_check")
+    (reply,) = yield request(s, _question(s, "integrate", INTEGRATE))
+    return _follow_up(s, reply.value, "completion_check")
+
+
+def decide(s: State) -> Move:
     """Ask on while there is a question and room for it."""
-    asks_on = state.question is not None and len(state.hops) < state.options.max_questions
-    return go(state, "sub_question_formulation" if asks_on else "solution_formulation")
+    asks_on = s.question is not None and len(s.hops) < s.options.max_questions
+    return go(s, "sub_question_formulation" if asks_on else "solution_formulation")
 
 
-def ask_answer(state: State) -> tuple[Effect, ...]:
-    """Ask for y ~ p(y | x, q_1, a_1, …), then have it looked at."""
-    return ask_for(state, state.lines, _question(state, "answer", SOLVE))
+def solve(s: State) -> Body:
+    """Y ~ p(y | x, q_1, a_1, …, q_n, a_n)."""
+    return (yield from settle_answer(s, lambda s: _question(s, "answer", SOLVE), s.lines))
 
 
 def outcome(state: State) -> Outcome:
     """Return the answer; before there is one, what followed from the last sub-answer."""
-    closing = state.closing
+    final = state.final
     hops = [{"question": question, "answer": answer} for question, answer in state.hops]
-    document = {"sub_questions": hops, **closing.document}
-    if closing.answer is None and not closing.objections:
+    document = {"sub_questions": hops, **final.document}
+    if final.text is None and not final.objections:
         return Outcome(state.thought if state.hops and state.thought else None, document=document)
-    if state.question is not None and not closing.proved:
+    if state.question is not None and final.standing != "proved":
         detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
-        return Outcome(closing.answer, "max_questions", detail, document)
-    return Outcome(closing.answer, document=document)
+        return Outcome(final.text, "max_questions", detail, document)
+    return Outcome(final.text, document=document)
 
 
 def progress(state: State) -> dict[str, Any]:
@@ -220,7 +192,7 @@ def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
-    prompt = "\n\n".join([f"Question: {state.problem}", *state.lines, *state.closing.objections, task])
+    prompt = "\n\n".join([f"Question: {state.problem}", *state.lines, *state.final.objections, task])
     facts = {
         "kind": kind,
         "problem": state.problem,
@@ -230,7 +202,13 @@ def _question(state: State, kind: str, task: str) -> Ask:
     return Ask(prompt, SYSTEM, facts)
 
 
-def _cut(text: str, limit: int) -> str:
+def _look_up(card: ToolCard, question: str) -> CallTool:
+    arguments = arguments_for(card, question)
+    return CallTool(card.name, {"query": question} if isinstance(arguments, Unreadable) else arguments)
+
+
+def _evidence(state: State, value: Any) -> str:
+    text, limit = evidence_text(value).strip() or "(nothing)", state.options.max_answer_chars
     return text if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
 
 
@@ -245,7 +223,6 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     summary="Answers the sub-questions first, by itself or with a tool: for questions of several hops.",
     options=Options,
     state=State,
-    begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=progress,
     stages=(
@@ -254,15 +231,13 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             ("problem_decomposition",),
             description="Take in the question.",
             guidance="Say what is asked and in which form the answer is wanted.",
-            absorb=lambda state, _: go(state, "problem_decomposition"),
         ),
         Stage(
             "problem_decomposition",
             ("sub_question_formulation",),
             description="See what the answer rests on.",
             guidance="Say whether the question can be answered directly; if not, which facts it rests on.",
-            ask=ask_first,
-            absorb=keep_first,
+            body=decompose,
             reply=FollowUp,
             example={
                 "thought": "It rests on who was president then.",
@@ -276,7 +251,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             guidance="Ask for one fact that is still missing, so that it can be answered without the main "
             "question; put in what earlier answers have settled.",
             fields=(Field("subQuestion", _QUESTION),),
-            absorb=put,
+            body=formulate,
         ),
         Stage(
             "sub_question_answering",
@@ -284,19 +259,16 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             description="Answer the sub-question.",
             guidance="Answer it alone, from what you know or by looking it up; say so if you cannot.",
             fields=(Field("subQuestionAnswer", _ANSWER),),
-            ask=ask_one,
-            absorb=keep_one,
+            body=answer_question,
             reply=SubAnswer,
             example={"subQuestionAnswer": "Lyndon B. Johnson"},
-            hears_failures=True,
         ),
         Stage(
             "answer_integration",
             ("completion_check",),
             description="Fit the answer in.",
             guidance="Say what follows for the main question from this answer and those before it.",
-            ask=ask_next,
-            absorb=keep_next,
+            body=integrate,
             reply=FollowUp,
             example={"thought": "The president is known; nothing is missing.", "subQuestion": None},
         ),
@@ -306,15 +278,14 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             description="Decide whether another sub-question is needed.",
             guidance="Ask on while a needed fact is missing; formulate the solution when none is.",
             fields=(Field("complete", _COMPLETE, required=False),),
-            absorb=decide,
+            body=decide,
         ),
         Stage(
             "solution_formulation",
             ("final_response",),
             description="Answer the question from the sub-answers.",
             guidance="Compose the answer from the sub-answers alone.",
-            ask=ask_answer,
-            absorb=settle,
+            body=solve,
             reply=AnswerReply,
             example={"answer": "Lyndon B. Johnson"},
         ),

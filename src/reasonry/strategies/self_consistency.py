@@ -27,7 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answer import Answer, AnswerReply, claim, rule, stated_answer
+from ..core.answering import Answer, AnswerReply, claim, rule, stated_answer
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished
 from ..core.parse import Unreadable

@@ -24,8 +24,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answer import Answer
-from ..core.closing import CheckReply, Closing, ask_for, propose, read_check, settle
+from ..core.answering import Answer, CheckReply
+from ..core.closing import Closing, ask_for, propose, read_check, settle
 from ..core.effects import Ask, Effect
 from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, go
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...core import parse
-from ...core.answer import claim
+from ...core.answering import claim
 from ...core.closing import propose, ruled
 from ...core.effects import Ask, Effect
 from ...core.events import Failed, Verified

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ...core.answer import Answer
+from ...core.answering import Answer
 
 Level = Literal["straightforward", "moderate", "complex", "highly_complex"]
 

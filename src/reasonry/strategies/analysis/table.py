@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.strategy import Field, Stage, Strategy
 from . import execution, finishing, planning, quality
 from .forms import (
@@ -121,6 +123,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
                 "tool_input": {"query": "Python's libraries and habits for web scraping, with their limits"}
             },
             read=execution.read_input,
+            value=dict[str, Any],
             hears_failures=True,
         ),
         Stage(
@@ -141,6 +144,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
                 "code": "sum(range(10))",
             },
             read=execution.read_work,
+            value=dict[str, Any],
             hears_failures=True,
         ),
         Stage(
@@ -204,6 +208,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             reply=FocusReply,
             example={"value": "Python"},
             read=finishing.read_focus,
+            value=str | int | float,
             hears_failures=True,
         ),
         Stage(

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core import parse
-from ...core.answer import rule
+from ...core.answering import rule
 from ...core.closing import Closing, ask_for
 from ...core.effects import Ask, Effect, Verify
 from ...core.events import Reply

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.answer import AnswerReply
+from ...core.answering import AnswerReply
 from ...core.closing import settle
 from ...core.strategy import Field, Stage, Strategy, go
 from .pairs import (

@@ -51,6 +51,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             reply=Proposals,
             example={"thoughts": ["Add the two largest numbers.", "Divide first."]},
             read=read_thoughts,
+            value=list[str],
             hears_failures=True,
         ),
         Stage(
@@ -71,6 +72,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             reply=Proposals,
             example={"thoughts": ["Multiply what is left.", "Subtract 4 from 28."]},
             read=read_thoughts,
+            value=list[str],
             hears_failures=True,
         ),
         Stage(
@@ -95,6 +97,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             reply=Scores,
             example={"scores": {"1": 0.7, "2": 0.2}},
             read=read_scores,
+            value=list[float],
             hears_failures=True,
         ),
         Stage(
@@ -129,6 +132,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             reply=Formulated,
             example={"answer": "(10 - 4) * (13 - 9)"},
             read=read_answer,
+            value=str | None,
         ),
         Stage(
             "path_justification",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.snapshot import Status
+from ...core.machine import Status
 from ...core.strategy import Outcome
 from ...core.tree import Node, candidates, path_to, shown
 from .state import ROOT, State

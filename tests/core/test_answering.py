@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.answer import stated_answer
+from reasonry.core.answering import stated_answer
 
 
 @pytest.mark.parametrize(
