@@ -222,6 +222,22 @@ def strategy_rows() -> str:
     return "\n".join(["| strategy | name | what it does | source |", "|---|---|---|---|", *rows])
 
 
+# -- choosing
+
+
+def kind_rows() -> str:
+    """Return the kinds of problem in the order they are tried, each with the strategy that is taken for it."""
+    from reasonry.strategies import STRATEGIES
+    from reasonry.strategies.choice import KINDS
+
+    suits = {kind: one.name for one in reversed(STRATEGIES.values()) for kind in one.suits}
+    rows = [
+        f"| {number} | {_cell(kind.description)} | `{kind.name}` | `{suits[kind.name]}` |"
+        for number, kind in enumerate(KINDS, 1)
+    ]
+    return "\n".join(["| # | the problem | kind | strategy |", "|---|---|---|---|", *rows])
+
+
 # -- the picture
 
 
@@ -268,6 +284,7 @@ PARTS = {
     "command-line.md": {"help": help_sections},
     "runs.md": {"codes": code_table, "limits": limit_reasons},
     "README.md": {"strategies": strategy_rows},
+    "choosing.md": {"kinds": kind_rows},
 }
 """Pages with markers, and what stands between them."""
 

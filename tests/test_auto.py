@@ -6,10 +6,10 @@ import pytest
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
-from reasonry.core.choice import choose_strategy
 from reasonry.errors import UsageError
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
+from reasonry.strategies.choice import choose_strategy
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ async def test_auto_runs_the_strategy_the_rule_names_and_the_result_says_why() -
     async with App("memory") as app:
         order, who = app.order(PUZZLE, "Auto", {}, Budget(), Team(model="offline"))
         document = (await app.solve(order, who)).document()
-    name, why = choose_strategy(PUZZLE, has_tools=False, strategies=STRATEGIES)
+    name, why = choose_strategy(PUZZLE, STRATEGIES.values(), has_tools=False)
     assert document["strategy"] == name == "tree_of_thoughts"
     assert document["diagnostics"]["strategy_chosen"] == why
     assert document["answer"] == "(9 - (13 - 10)) * 4 = 24"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import sys
 from typing import Any
 
 import msgspec
@@ -78,10 +77,7 @@ def _analysis(rng: random.Random) -> dict[str, Any]:
 
 
 @each
-def test_the_table_names_its_source_and_every_stage_is_described(strategy: Strategy[Any, Any]) -> None:
-    assert re.search(r"arXiv:\d{4}\.\d{4,5}|seed 00\d", strategy.source)
-    module = sys.modules[type(strategy).__module__]
-    assert module.__doc__
+def test_every_stage_is_described(strategy: Strategy[Any, Any]) -> None:
     for stage in strategy.stages:
         assert stage.description, stage.name
         assert stage.guidance, stage.name

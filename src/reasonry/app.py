@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .core.budget import Budget
-from .core.choice import AUTO, choose_strategy
 from .core.options import read_options
 from .core.problem import check_problem
 from .core.strategy import Strategy, named
@@ -25,8 +24,7 @@ from .runtime.result import Result
 from .runtime.session_settings import SessionSettings
 from .runtime.sessions import Sessions
 from .strategies import STRATEGIES, resolve
-
-DEFAULT_STRATEGY = "tree_of_thoughts"
+from .strategies.choice import AUTO, choose_strategy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +117,8 @@ class App:
         check_problem(problem)
         why = ""
         if isinstance(strategy, str) and strategy.strip().lower() == AUTO:
-            driven = [one.name for one in self.strategies.values() if one.is_driven]
-            strategy, why = choose_strategy(problem, has_tools=bool(team.tools), strategies=driven)
+            driven = [one for one in self.strategies.values() if one.is_driven]
+            strategy, why = choose_strategy(problem, driven, has_tools=bool(team.tools))
         chosen = self.strategy(strategy) if isinstance(strategy, str) else self.known(strategy)
         if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"options must be a mapping, got {type(options).__name__}", option="options")

@@ -40,8 +40,8 @@ def test_solving_agrees_with_brute_force(numbers: list[int], target: int) -> Non
     assert (term is not None) == brute_force(asked.numbers, asked.target)
     if term is not None:
         assert check(f"{term} = {target}", asked) == (True, "")
-        standing = follow(asked, [str(move) for move in moves_of(term)])
-        assert (standing.fault, standing.numbers) == ("", (asked.target,))
+        position = follow(asked, [str(move) for move in moves_of(term)])
+        assert (position.fault, position.numbers) == ("", (asked.target,))
 
 
 @pytest.mark.parametrize("numbers", [[0, 0, 3, 5, 7], [1, 1, 5, 7, 11], [2, 4, 6, 8, 10], [-2, 0, 1, 1, 3]])

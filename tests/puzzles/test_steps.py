@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.puzzles import Move, Puzzle, close, expressions, follow, legal_moves, read_moves, shown
+from reasonry.puzzles import Puzzle, PuzzleMove, close, expressions, follow, legal_moves, read_moves, shown
 
 
 def puzzle(*numbers: int, target: int = 24) -> Puzzle:
@@ -41,8 +41,8 @@ FOUR = puzzle(4, 9, 10, 13)
     ],
 )
 def test_a_step_is_read_in_many_writings(step: str) -> None:
-    standing = follow(FOUR, [step])
-    assert (standing.fault, standing.numbers, standing.moves) == ("", (6, 9, 13), 1)
+    position = follow(FOUR, [step])
+    assert (position.fault, position.numbers, position.moves) == ("", (6, 9, 13), 1)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_steps_that_arrive_close_into_one_expression(steps: list[str]) -> None:
     ],
 )
 def test_a_step_that_is_not_legal_is_a_fault(steps: list[str], fault: str) -> None:
-    standing = follow(FOUR, steps)
-    assert fault in standing.fault
+    position = follow(FOUR, steps)
+    assert fault in position.fault
     assert close(FOUR, steps) is None
 
 
@@ -84,8 +84,8 @@ def test_a_step_that_is_not_legal_is_a_fault(steps: list[str], fault: str) -> No
     "text", ["think about it", "10 - 4", "x = 6", "6 = 6", "10 - 4 = ", "", "2(3) = 6", "4 ** 2 = 16"]
 )
 def test_what_is_no_step_is_passed_over(text: str) -> None:
-    standing = follow(FOUR, [text])
-    assert (standing.fault, standing.moves) == ("", 0)
+    position = follow(FOUR, [text])
+    assert (position.fault, position.moves) == ("", 0)
 
 
 def test_equal_numbers_are_kept_apart() -> None:
@@ -106,8 +106,8 @@ def test_fractions_are_one_number_or_a_division_as_it_fits() -> None:
 
 def test_moves_and_expressions_are_found_in_prose() -> None:
     assert read_moves("10 - 4 = 6; then 8 / 3 = 8/3 and (1 + 2) * 3 = 9") == [
-        Move(Fraction(10), "-", Fraction(4), Fraction(6)),
-        Move(Fraction(8), "/", Fraction(3), Fraction(8, 3)),
+        PuzzleMove(Fraction(10), "-", Fraction(4), Fraction(6)),
+        PuzzleMove(Fraction(8), "/", Fraction(3), Fraction(8, 3)),
     ]
     assert list(expressions("The answer is (10 - 4) * (13 - 9) = 24.")) == [["(10 - 4) * (13 - 9)", "24"]]
 

@@ -23,7 +23,6 @@ from msgspec import Struct
 
 from ..app import App, Team
 from ..core.budget import NOTHING, Budget, Usage
-from ..core.choice import AUTO
 from ..core.events import Failed
 from ..core.vote import normalise
 from ..errors import NotFoundError, ReasonryError, UsageError
@@ -31,6 +30,8 @@ from ..runtime.engine import Order
 from ..runtime.observe import Observer, Unwatched
 from ..runtime.policy import Performers
 from ..runtime.result import Result
+from ..strategies import SHORT_ANSWER
+from ..strategies.choice import AUTO
 from .judging import Candidate, Item, Judge, candidates_of, check_items, read_judge
 from .standings import Standing, Trial, standings
 
@@ -42,9 +43,6 @@ VERDICT = """Problem: {problem}
 {expected}Answer given: {answer}
 
 Is the answer given right?{hint} Answer with one word: yes or no."""
-
-VERDICT_STRATEGY, VERDICT_OPTIONS = "self_consistency", {"samples": 1, "temperature": 0.0}
-"""With one sample it is one question with one short answer: all a verdict needs."""
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -376,7 +374,8 @@ class Comparison:
             answer=candidate.answer[:JUDGED_CHARS],
         )
         judge = Team(model=self.team.judge_model or self.team.model)
-        order, who = self.app.order(question, VERDICT_STRATEGY, VERDICT_OPTIONS, Budget(), judge)
+        strategy, options = SHORT_ANSWER
+        order, who = self.app.order(question, strategy, {**options, "temperature": 0.0}, Budget(), judge)
         run = Wanted(order, who, judge, self._key(order))
         async with self._locks.setdefault(run.key, asyncio.Lock()):
             judging = await self._result(run)

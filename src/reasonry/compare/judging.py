@@ -164,8 +164,8 @@ def makes(target: Fraction, problem: str, candidate: Candidate) -> bool:
     puzzle = Puzzle(read.numbers, target)
     if check(tidy(candidate.answer), puzzle)[0]:
         return True
-    standing = follow(puzzle, candidate.path)
-    return not standing.fault and [term.value for term in standing.left] == [target]
+    position = follow(puzzle, candidate.path)
+    return not position.fault and [term.value for term in position.left] == [target]
 
 
 def number_in(text: str) -> Fraction | None:

@@ -272,6 +272,7 @@ class Strategy(Generic[S, O]):
         progress: state → what a watcher may want to see (`nodes`, `tree`, …), as JSON data.
         aliases: Other names it goes by.
         resources: Built-in tools it makes use of, where they can be had.
+        suits: The kinds of problem that `auto` takes it for, as `strategies.choice` names them.
 
     Raises:
         InvalidStrategyError: The table does not hold together; the message says which stage and why.
@@ -290,6 +291,7 @@ class Strategy(Generic[S, O]):
     progress: Callable[[S], dict[str, Any]] | None = None
     aliases: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
+    suits: tuple[str, ...] = ()
     by_name: Mapping[str, Stage[S]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -19,9 +19,9 @@ from ..core.effects import Ask
 from ..core.events import Answered
 from ..errors import ModelError
 from ..puzzles import (
-    Move,
+    Position,
     Puzzle,
-    Standing,
+    PuzzleMove,
     close,
     follow,
     legal_moves,
@@ -73,7 +73,7 @@ def _refusal(why: str = "") -> ModelError:
     return ModelError(
         why
         or "the offline model only solves number puzzles, such as “Use 4, 9, 10 and 13 to make 24”, with 2 to 6 "
-        "numbers, by tree_of_thoughts; for anything else name a model with --model",
+        "numbers, by a strategy that searches (--strategy auto takes it); for anything else name a model with --model",
         code="model_refused",
     )
 
@@ -120,20 +120,20 @@ def propose(puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int) ->
 
     A thought is as many moves as it takes to be through within `steps_left` thoughts.
     """
-    standing = follow(puzzle, path)
-    moves = len(standing.left) - 1
+    position = follow(puzzle, path)
+    moves = len(position.left) - 1
     size = -(-moves // max(steps_left, 1))
     thoughts: list[str] = []
-    for line in _lines(puzzle, standing.numbers, size):
-        text = _written(standing, line)
+    for line in _lines(puzzle, position.numbers, size):
+        text = _written(position, line)
         if text not in thoughts:
             thoughts.append(text)
         if len(thoughts) == count:
             break
-    return thoughts or [f"nothing is left to do with {', '.join(map(shown, standing.numbers))}"]
+    return thoughts or [f"nothing is left to do with {', '.join(map(shown, position.numbers))}"]
 
 
-def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator[list[Move]]:
+def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator[list[PuzzleMove]]:
     solution = solve_numbers(numbers, puzzle.target)
     if solution is not None:
         yield moves_of(solution)[:size]
@@ -147,19 +147,19 @@ def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator
         yield line
 
 
-def _appeal(move: Move, target: Fraction) -> tuple[bool, Fraction]:
+def _appeal(move: PuzzleMove, target: Fraction) -> tuple[bool, Fraction]:
     return move.result.denominator != 1 or move.result <= 0, abs(move.result - target)
 
 
-def _after(numbers: tuple[Fraction, ...], move: Move) -> tuple[Fraction, ...]:
+def _after(numbers: tuple[Fraction, ...], move: PuzzleMove) -> tuple[Fraction, ...]:
     left = list(numbers)
     left.remove(move.a)
     left.remove(move.b)
     return tuple(sorted([*left, move.result]))
 
 
-def _written(standing: Standing, line: Sequence[Move]) -> str:
-    left = standing.numbers
+def _written(position: Position, line: Sequence[PuzzleMove]) -> str:
+    left = position.numbers
     for move in line:
         left = _after(left, move)
     return f"{'; '.join(map(str, line))} (left: {' '.join(map(shown, left))})"
@@ -178,8 +178,8 @@ def value(puzzle: Puzzle, path: Sequence[str], thoughts: Sequence[str]) -> dict[
     }
 
 
-def _score(puzzle: Puzzle, standing: Standing, before: int) -> float:
-    if standing.fault or standing.moves == before or solve_numbers(standing.numbers, puzzle.target) is None:
+def _score(puzzle: Puzzle, position: Position, before: int) -> float:
+    if position.fault or position.moves == before or solve_numbers(position.numbers, puzzle.target) is None:
         return 0.0
-    done, whole = standing.moves, len(puzzle.numbers) - 1
+    done, whole = position.moves, len(puzzle.numbers) - 1
     return round(0.5 + 0.5 * done / whole, 4)

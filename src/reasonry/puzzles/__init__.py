@@ -10,15 +10,15 @@ from __future__ import annotations
 from .expression import check, checked, evaluate, read_expression
 from .reading import read_numbers, read_puzzle
 from .solving import solve, solve_numbers
-from .steps import Standing, close, closed, expressions, follow, read_moves
-from .term import MAX_NUMBERS, MIN_NUMBERS, Move, Puzzle, Term, joined, legal_moves, moves_of, shown
+from .steps import Position, close, closed, expressions, follow, read_moves
+from .term import MAX_NUMBERS, MIN_NUMBERS, Puzzle, PuzzleMove, Term, joined, legal_moves, moves_of, shown
 
 __all__ = [
     "MAX_NUMBERS",
     "MIN_NUMBERS",
-    "Move",
+    "Position",
     "Puzzle",
-    "Standing",
+    "PuzzleMove",
     "Term",
     "check",
     "checked",

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .expression import MAX_EXPRESSION_CHARS, Taking, parse, plain_signs, read_expression
-from .term import Move, Puzzle, Term, shown
+from .term import Puzzle, PuzzleMove, Term, shown
 
 MAX_TEXT_CHARS: Final = 50_000
 """Of a longer text only the end is read."""
@@ -33,7 +33,7 @@ _LEFT: Final = re.compile(
 )
 
 
-class Standing(Struct, frozen=True):
+class Position(Struct, frozen=True):
     """Where a puzzle stands after some steps.
 
     Attributes:
@@ -57,22 +57,22 @@ class Standing(Struct, frozen=True):
         return sum(len(term.numbers) for term in self.left) - len(self.left)
 
 
-def follow(puzzle: Puzzle, steps: Iterable[str]) -> Standing:
+def follow(puzzle: Puzzle, steps: Iterable[str]) -> Position:
     """Make the moves written in some steps; what is said again is not done again."""
-    standing = Standing(tuple(Term(number) for number in puzzle.numbers))
+    position = Position(tuple(Term(number) for number in puzzle.numbers))
     for step in steps:
         text, end = _plain(step), None
         for piece in _PIECE.finditer(text):
             sides = _sides(piece[0])
             if len(sides) > 1:
-                standing, end = _made(standing, sides), piece.end()
-                if standing.fault:
-                    return standing
+                position, end = _made(position, sides), piece.end()
+                if position.fault:
+                    return position
         if end is not None:
-            standing = _compared(standing, text, end)
-            if standing.fault:
-                return standing
-    return standing
+            position = _compared(position, text, end)
+            if position.fault:
+                return position
+    return position
 
 
 def close(puzzle: Puzzle, steps: Iterable[str]) -> str | None:
@@ -80,11 +80,11 @@ def close(puzzle: Puzzle, steps: Iterable[str]) -> str | None:
     return closed(puzzle, follow(puzzle, steps))
 
 
-def closed(puzzle: Puzzle, standing: Standing) -> str | None:
+def closed(puzzle: Puzzle, position: Position) -> str | None:
     """Return the expression that was arrived at, with the target; None if the target was not."""
-    if standing.fault or len(standing.left) != 1 or standing.left[0].value != puzzle.target:
+    if position.fault or len(position.left) != 1 or position.left[0].value != puzzle.target:
         return None
-    return f"{standing.left[0]} = {shown(puzzle.target)}"
+    return f"{position.left[0]} = {shown(puzzle.target)}"
 
 
 def expressions(text: str) -> Iterator[list[str]]:
@@ -95,9 +95,9 @@ def expressions(text: str) -> Iterator[list[str]]:
             yield sides
 
 
-def read_moves(text: str) -> list[Move]:
+def read_moves(text: str) -> list[PuzzleMove]:
     """Return the moves of two numbers written in a text, such as `10 - 4 = 6; 13 - 9 = 4 (left: 4 6)`."""
-    moves: list[Move] = []
+    moves: list[PuzzleMove] = []
     for sides in expressions(text):
         terms = [read_expression(side, compact=True) for side in sides]
         if len(terms) == 2 and terms[0] is not None and terms[1] is not None:
@@ -108,7 +108,7 @@ def read_moves(text: str) -> list[Move]:
                 and _is_number(one.left)
                 and _is_number(one.right)
             ):
-                moves.append(Move(one.left.value, one.op, one.right.value, terms[1].value))
+                moves.append(PuzzleMove(one.left.value, one.op, one.right.value, terms[1].value))
     return moves
 
 
@@ -147,7 +147,7 @@ def _balanced(side: str) -> str:
     return side
 
 
-def _made(standing: Standing, sides: list[str]) -> Standing:
+def _made(position: Position, sides: list[str]) -> Position:
     faults: list[str] = []
     for compact in (True, False):
         try:
@@ -161,26 +161,26 @@ def _made(standing: Standing, sides: list[str]) -> Standing:
         if any(term.value != read[0].value for term in read):
             faults.append(f"{' = '.join(sides)} is not true: {sides[0]} is {shown(read[0].value)}")
             continue
-        after, fault = _taken(standing, [term for term in read if term.op])
+        after, fault = _taken(position, [term for term in read if term.op])
         if after is not None:
             return after
         faults.append(f"{' = '.join(sides)}: {fault}")
-    return replace(standing, fault=faults[-1]) if faults else standing
+    return replace(position, fault=faults[-1]) if faults else position
 
 
-def _taken(standing: Standing, terms: list[Term]) -> tuple[Standing | None, str]:
+def _taken(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
     fault = ""
     for term in terms:
         for reuse in (False, True):
-            taking = Taking(standing.left, reuse=reuse)
+            taking = Taking(position.left, reuse=reuse)
             made = taking.build(term)
-            if made is not None and len(taking.pool) <= len(standing.left) - 2:
-                return Standing((*taking.pool, made), "", (*standing.made, made)), ""
+            if made is not None and len(taking.pool) <= len(position.left) - 2:
+                return Position((*taking.pool, made), "", (*position.made, made)), ""
             if taking.missing is not None:
-                left = ", ".join(map(shown, standing.numbers))
+                left = ", ".join(map(shown, position.numbers))
                 fault = fault or f"{shown(taking.missing)} is not there; left are {left}"
-        if any(_same(term, before) for before in standing.made):
-            return standing, ""
+        if any(_same(term, before) for before in position.made):
+            return position, ""
     return None, fault
 
 
@@ -194,14 +194,14 @@ def _same(term: Term, made: Term) -> bool:
     return parts == sorted([made.left.value, made.right.value]) or term.numbers == made.numbers
 
 
-def _compared(standing: Standing, text: str, end: int) -> Standing:
+def _compared(position: Position, text: str, end: int) -> Position:
     """Hold the numbers that a step says are left against those that are."""
     match = _LEFT.search(text, end, end + 300)
     try:
         said = sorted(Fraction(one) for one in _LEFT_NUMBER.findall(match[1])) if match else []
     except (ValueError, ZeroDivisionError):
-        return standing
-    if len(said) != len(standing.left) or tuple(said) == standing.numbers or said == [1]:
-        return standing
-    left = ", ".join(map(shown, standing.numbers))
-    return replace(standing, fault=f"the numbers left are {left}, not {', '.join(map(shown, said))}")
+        return position
+    if len(said) != len(position.left) or tuple(said) == position.numbers or said == [1]:
+        return position
+    left = ", ".join(map(shown, position.numbers))
+    return replace(position, fault=f"the numbers left are {left}, not {', '.join(map(shown, said))}")

@@ -45,7 +45,7 @@ class Term(Struct, frozen=True):
         return f"{left} {self.op} {right}"
 
 
-class Move(Struct, frozen=True):
+class PuzzleMove(Struct, frozen=True):
     """Two numbers joined into one."""
 
     a: Fraction
@@ -101,15 +101,15 @@ def joined(left: Term, right: Term) -> Iterator[Term]:
         yield Term(b / a, "/", right, left)
 
 
-def moves_of(term: Term) -> list[Move]:
+def moves_of(term: Term) -> list[PuzzleMove]:
     """Return the moves that build a term, innermost first."""
     if term.left is None or term.right is None:
         return []
-    move = Move(term.left.value, term.op, term.right.value, term.value)
+    move = PuzzleMove(term.left.value, term.op, term.right.value, term.value)
     return [*moves_of(term.left), *moves_of(term.right), move]
 
 
-def legal_moves(numbers: Sequence[Fraction]) -> Iterator[Move]:
+def legal_moves(numbers: Sequence[Fraction]) -> Iterator[PuzzleMove]:
     """Return the distinct moves from some numbers, the larger operand first where order does not matter."""
     seen: set[tuple[Fraction, str, Fraction]] = set()
     for one, other in combinations(sorted(numbers, reverse=True), 2):
@@ -119,4 +119,4 @@ def legal_moves(numbers: Sequence[Fraction]) -> Iterator[Move]:
             key = (term.left.value, term.op, term.right.value)
             if key not in seen:
                 seen.add(key)
-                yield Move(term.left.value, term.op, term.right.value, term.value)
+                yield PuzzleMove(term.left.value, term.op, term.right.value, term.value)

@@ -185,8 +185,9 @@ def _foreign_strategy(name: Any, find: Find) -> tuple[Strategy[Any, Any], Sequen
     try:
         return find(str(name)), ()
     except UsageError:
-        message = f"Strategy {read.shown(name)} is not known here; the session was imported as linear."
-        return find("linear"), (Notice("strategy", "", message),)
+        usual = find(None)
+        message = f"Strategy {read.shown(name)} is not known here; the session was imported as {usual.name}."
+        return usual, (Notice("strategy", "", message),)
 
 
 def _with_branches(document: Mapping[str, Any]) -> list[Any]:

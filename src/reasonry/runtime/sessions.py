@@ -79,12 +79,14 @@ class Sessions:
         usual = "archive" if store.durable else "delete"
         self._lapses = (self.settings.on_expiry or usual) == "delete"
 
-    def strategy(self, name: str) -> Strategy[Any, Any]:
-        """Return the strategy that goes by a name or alias; dashes are underscores.
+    def strategy(self, name: str | None) -> Strategy[Any, Any]:
+        """Return the strategy that goes by a name or alias; dashes are underscores. For None it is the first.
 
         Raises:
             UsageError: There is none; `choices` has the names.
         """
+        if name is None:
+            return self._names[self._known[0]]
         found = self._names.get(name) or self._names.get(name.strip().lower().replace("-", "_"))
         if found is None:
             known = ", ".join(self._known)

@@ -19,14 +19,13 @@ from .session_settings import SessionSettings
 MAX_SHOWN_THOUGHTS = 20
 MAX_SHOWN_CHARS = 8_000
 PURPOSE_CHARS = 100
-DEFAULT_STRATEGY = "linear"
 
 encode = msgspec.json.Encoder().encode
 decode_head = msgspec.json.Decoder(Head).decode
 decode_record = msgspec.json.Decoder(Record).decode
 
-Find = Callable[[str], Strategy[Any, Any]]
-"""Returns a strategy by name or alias."""
+Find = Callable[[str | None], Strategy[Any, Any]]
+"""Returns a strategy by name or alias; for None the one that sessions think by where none is named."""
 
 
 class Notice(Struct, frozen=True, rename="camel"):
@@ -107,7 +106,7 @@ class Turn:
         self.found = 0 if row is None else row.thoughts
         delete = row is None and view.row is not None and self._replaces(view.row)
         if row is None:
-            strategy = self.find(self.request.strategy or DEFAULT_STRATEGY)
+            strategy = self.find(self.request.strategy or None)
             row, head = self._new_row(strategy, view.row, delete), open_session(strategy)
         else:
             strategy, head = self._same_strategy(row), decode_head(row.head)

@@ -1,4 +1,8 @@
-"""The registry: every strategy there is. Adding one is adding its file, an import and a line here."""
+"""The registry: every strategy there is. Adding one is adding its file, an import and a line here.
+
+Nothing outside this file and a strategy's own names it: `auto` chooses by what each strategy says it suits (`choice`),
+and whoever needs a certain one takes it from the names below.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,13 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
 )
 
 STRATEGIES: Mapping[str, Strategy[Any, Any]] = {one.name: one for one in _ALL}
-"""By canonical name."""
+"""By canonical name. The first is what a session thinks by where no strategy is named."""
+
+DEFAULT_STRATEGY = TREE_OF_THOUGHTS.name
+"""What a run thinks by where no strategy is named."""
+
+SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
+"""The strategy, and its options, that asks one question for one short answer, such as a verdict."""
 
 
 def resolve(name: str, strategies: Mapping[str, Strategy[Any, Any]] = STRATEGIES) -> Strategy[Any, Any]:

@@ -185,6 +185,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     state=State,
     outcome=outcome,
     progress=lambda state: {"steps": len(state.steps), "max_steps": state.options.max_steps},
+    suits=("anything",),
     stages=(
         Stage(
             "problem_reception",

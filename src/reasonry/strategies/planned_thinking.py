@@ -285,6 +285,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=progress,
+    suits=("composite",),
     stages=(
         Stage(
             "problem_reception",

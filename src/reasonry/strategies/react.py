@@ -308,6 +308,7 @@ REACT: Strategy[State, Options] = Strategy(
     begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},
+    suits=("lookups",),
     stages=(
         Stage(
             "problem_reception",

@@ -287,6 +287,7 @@ REWOO: Strategy[State, Options] = Strategy(
         "evidence": len(state.evidence),
         "failed": len(state.failed),
     },
+    suits=("planned_lookups",),
     stages=(
         Stage(
             "problem_reception",

@@ -160,6 +160,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     state=State,
     outcome=outcome,
     progress=progress,
+    suits=("computation",),
     stages=(
         Stage(
             "problem_reception",

@@ -225,6 +225,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     state=State,
     outcome=outcome,
     progress=progress,
+    suits=("multi_hop",),
     stages=(
         Stage(
             "problem_reception",

@@ -258,6 +258,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=lambda state: {"samples_used": state.drawn, "votes": outcome(state).document["votes"]},
+    suits=("short_answer",),
     stages=(
         Stage(
             "problem_reception",

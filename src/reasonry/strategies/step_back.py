@@ -210,6 +210,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=progress,
+    suits=("science",),
     stages=(
         Stage(
             "problem_reception",

@@ -17,8 +17,8 @@ from ..core.events import Verified
 from ..core.parse import without_surrogates
 from ..errors import UsageError
 from ..puzzles import (
+    Position,
     Puzzle,
-    Standing,
     checked,
     closed,
     expressions,
@@ -66,17 +66,17 @@ def judge(puzzle: Puzzle, claim: Verify) -> Verified:
         if term is not None and not why:
             return Verified("right", "it is true", answer=f"{term} = {shown(puzzle.target)}")
         fault = fault or why
-    standing = follow(puzzle, claim.path)
-    answer = closed(puzzle, standing)
+    position = follow(puzzle, claim.path)
+    answer = closed(puzzle, position)
     if answer is not None:
         return Verified("right", "it arrives", answer=answer)
     if claim.final:
-        return _no_answer(puzzle, fault or standing.fault)
-    if standing.fault:
-        return Verified("wrong", standing.fault)
-    if standing.moves == follow(puzzle, claim.path[:-1]).moves:
+        return _no_answer(puzzle, fault or position.fault)
+    if position.fault:
+        return Verified("wrong", position.fault)
+    if position.moves == follow(puzzle, claim.path[:-1]).moves:
         return Verified("unknown", "no move can be read in it")
-    return _on_the_way(puzzle, standing)
+    return _on_the_way(puzzle, position)
 
 
 def _no_answer(puzzle: Puzzle, fault: str) -> Verified:
@@ -86,11 +86,11 @@ def _no_answer(puzzle: Puzzle, fault: str) -> Verified:
     return Verified("wrong", fault or f"it holds no expression that makes {target} from {numbers}")
 
 
-def _on_the_way(puzzle: Puzzle, standing: Standing) -> Verified:
-    left, target = ", ".join(map(shown, standing.numbers)), shown(puzzle.target)
-    if len(standing.left) == 1:
+def _on_the_way(puzzle: Puzzle, position: Position) -> Verified:
+    left, target = ", ".join(map(shown, position.numbers)), shown(puzzle.target)
+    if len(position.left) == 1:
         return Verified("wrong", f"it ends with {left}, not {target}")
-    if solve_numbers(standing.numbers, puzzle.target) is None:
+    if solve_numbers(position.numbers, puzzle.target) is None:
         return Verified("wrong", f"{target} cannot be made from {left}")
     return Verified("unknown", f"{target} can still be made from {left}")
 

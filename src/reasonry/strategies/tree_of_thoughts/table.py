@@ -22,6 +22,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     begin=begin,
     outcome=outcome,
     progress=progress,
+    suits=("number_puzzle", "search"),
     stages=(
         Stage(
             "problem_reception",

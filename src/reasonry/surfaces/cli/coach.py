@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ...app import DEFAULT_STRATEGY, App
+from ...app import App
 from ...core.budget import Budget
 from ...errors import UsageError
+from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from .output import print_document, print_line, print_note, print_warnings
 from .settings import Common, Equipment, Limits, pairs, run_async, with_app

@@ -9,11 +9,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ...app import DEFAULT_STRATEGY, App
+from ...app import App
 from ...core.budget import Budget
 from ...errors import UsageError
 from ...runtime.journal import CALLER
 from ...runtime.result import Result
+from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from .output import print_document, print_line, print_note, print_warnings
 from .settings import Common, Limits, Workers, pairs, run_async, with_app

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from ...app import DEFAULT_STRATEGY, App, Team
+from ...app import App, Team
 from ...core.budget import Budget
 from ...core.machine import Step
 from ...errors import UsageError
 from ...runtime.journal import Folded
 from ...runtime.observe import Unwatched
+from ...strategies import DEFAULT_STRATEGY
 from .tools import Caller, Document, Report, Tool
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...app import DEFAULT_STRATEGY, App, Team
+from ...app import App, Team
 from ...core.budget import Budget
 from ...core.strategy import Strategy
 from ...errors import UsageError
@@ -14,6 +14,7 @@ from ...runtime.observe import Observer
 from ...runtime.policy import Policy
 from ...runtime.ports import Model, Store, Verifier
 from ...runtime.result import Result
+from ...strategies import DEFAULT_STRATEGY
 
 
 async def solve(

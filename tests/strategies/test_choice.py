@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.choice import RULES, choose_strategy, features
-from reasonry.errors import UsageError
+from reasonry.errors import InvalidStrategyError, UsageError
 from reasonry.strategies import STRATEGIES
+from reasonry.strategies.choice import KINDS, choose_strategy, features
 
+REGISTRY = tuple(STRATEGIES.values())
 HOPS = "Who was president of the U.S. when superconductivity was discovered in the country whose capital is Bern?"
 WORD_PROBLEM = "Janet's ducks lay 16 eggs a day. She eats 3. How much does she earn at 2 dollars an egg?"
 GAS = "What happens to the pressure of an ideal gas if the temperature is doubled?"
@@ -43,21 +43,22 @@ CASES = [
 def test_each_rule_takes_the_problems_it_is_for_and_says_why(
     problem: str, has_tools: bool, expected: str
 ) -> None:
-    name, why = choose_strategy(problem, has_tools=has_tools, strategies=STRATEGIES)
+    name, why = choose_strategy(problem, REGISTRY, has_tools=has_tools)
     assert name == expected
     assert len(why) > 10
 
 
-def test_every_rule_is_the_first_to_apply_to_some_problem() -> None:
-    deciding = set[int]()
+def test_every_kind_is_the_first_to_apply_to_some_problem() -> None:
+    deciding = set[str]()
     for problem, has_tools, _ in CASES:
-        seen = features(problem)
-        deciding.add(next(n for n, rule in enumerate(RULES) if rule.why(seen, has_tools)))
-    assert deciding == set(range(len(RULES)))
+        seen = features(problem, has_tools=has_tools)
+        deciding.add(next(kind.name for kind in KINDS if kind.why(seen)))
+    assert deciding == {kind.name for kind in KINDS}
 
 
-def test_every_rule_names_a_strategy_that_the_engine_can_run() -> None:
-    assert all(STRATEGIES[rule.strategy].is_driven for rule in RULES)
+def test_each_kind_is_suited_by_one_strategy_that_the_engine_can_run() -> None:
+    suits = [kind for one in REGISTRY if one.is_driven for kind in one.suits]
+    assert sorted(suits) == sorted(kind.name for kind in KINDS)
 
 
 @pytest.mark.parametrize(
@@ -72,27 +73,31 @@ def test_every_rule_names_a_strategy_that_the_engine_can_run() -> None:
 )
 def test_a_word_inside_another_word_counts_nothing(problem: str, inside: str) -> None:
     assert all(part in problem.casefold() for part in inside.split())
-    assert choose_strategy(problem, has_tools=False, strategies=STRATEGIES)[0] == "chain_of_thought"
+    assert choose_strategy(problem, REGISTRY, has_tools=False)[0] == "chain_of_thought"
 
 
-def test_a_rule_whose_strategy_is_not_there_is_passed_over() -> None:
-    assert choose_strategy(GAS, has_tools=False, strategies=["chain_of_thought"])[0] == "chain_of_thought"
-    assert choose_strategy(GAS, has_tools=False, strategies=["linear"])[0] == "linear"
+def test_a_kind_that_no_strategy_there_suits_is_passed_over() -> None:
+    chain, linear = STRATEGIES["chain_of_thought"], STRATEGIES["linear"]
+    assert choose_strategy(GAS, [linear, chain], has_tools=False)[0] == "chain_of_thought"
+    assert choose_strategy(GAS, [linear], has_tools=False)[0] == "linear"
     with pytest.raises(UsageError, match="no strategy"):
-        choose_strategy(GAS, has_tools=False, strategies=[])
+        choose_strategy(GAS, [], has_tools=False)
+
+
+def test_a_strategy_that_a_program_brings_along_is_taken_for_what_it_suits() -> None:
+    own = replace(STRATEGIES["linear"], name="laboratory", suits=("science",))
+    assert choose_strategy(GAS, [own, *REGISTRY], has_tools=False)[0] == "laboratory"
+    # Where several suit, the first is taken.
+    assert choose_strategy(GAS, [*REGISTRY, own], has_tools=False)[0] == "step_back"
+    with pytest.raises(InvalidStrategyError, match=r"no kind of problem: 'alchemy'.*science"):
+        choose_strategy(GAS, [replace(own, suits=("alchemy",))], has_tools=False)
 
 
 @given(st.text(max_size=300), st.booleans())
 def test_any_text_gets_a_strategy_always_the_same_one_whatever_its_case(
     problem: str, has_tools: bool
 ) -> None:
-    first = choose_strategy(problem, has_tools=has_tools, strategies=STRATEGIES)
-    assert first == choose_strategy(problem, has_tools=has_tools, strategies=STRATEGIES)
+    first = choose_strategy(problem, REGISTRY, has_tools=has_tools)
+    assert first == choose_strategy(problem, REGISTRY, has_tools=has_tools)
     assert first[0] in STRATEGIES
     assert "tools" in first[1] or first[0] not in ("react", "rewoo")
-
-
-def test_the_table_in_the_documentation_is_that_of_the_rules() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "choosing.md").read_text("utf-8")
-    rows = re.findall(r"^\| (\d+) \|.*\| `(\w+)` \|$", text, re.MULTILINE)
-    assert rows == [(str(number), rule.strategy) for number, rule in enumerate(RULES, 1)]

@@ -1,7 +1,8 @@
 """Choosing: which strategy a problem gets when its user names `auto`, and why.
 
 Rule 1: a problem is looked at as whole words, numbers, lines and sentences; a word inside another one counts nothing.
-Rule 2: the rules below are tried from the top; the first that applies, and whose strategy is there, decides.
+Rule 2: the kinds of problem below are tried from the top; the first that it is, and that a strategy says it suits
+        (`Strategy.suits`), decides. No strategy is named here.
 Rule 3: the same problem gets the same strategy. What the rules cannot know (what is worth its money on a user's own
         problems) a comparison measures.
 """
@@ -9,11 +10,13 @@ Rule 3: the same problem gets the same strategy. What the rules cannot know (wha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from msgspec import Struct
 
-from ..errors import UsageError
+from ..core.strategy import Strategy
+from ..errors import InvalidStrategyError, UsageError
 from ..puzzles import read_puzzle
 
 AUTO = "auto"
@@ -68,9 +71,10 @@ AMOUNTS = _words(
 
 
 class Features(Struct, frozen=True):
-    """What the rules look at.
+    """What is looked at.
 
     Attributes:
+        tools: Whether the run may call tools.
         puzzle: Whether it is a number puzzle and nothing else.
         words: How many.
         vocabulary: The words, in lower case.
@@ -83,6 +87,7 @@ class Features(Struct, frozen=True):
         relations: Words that hang one thing on another: `of the`, `whose`, `X's`, a relative pronoun.
     """
 
+    tools: bool
     puzzle: bool
     words: int
     vocabulary: frozenset[str]
@@ -95,11 +100,12 @@ class Features(Struct, frozen=True):
     relations: int
 
 
-def features(problem: str) -> Features:
-    """Return what the rules look at in a problem."""
+def features(problem: str, *, has_tools: bool = False) -> Features:
+    """Return what is looked at in a problem."""
     words = _WORD.findall(problem)
     choices = set(_CHOICE.findall(problem))
     return Features(
+        tools=has_tools,
         puzzle=read_puzzle(problem) is not None,
         words=len(words),
         vocabulary=frozenset(word.casefold() for word in words),
@@ -113,23 +119,30 @@ def features(problem: str) -> Features:
     )
 
 
-class Rule(Struct, frozen=True):
-    """One rule: a strategy, and the reason it would be taken; an empty reason where it does not apply."""
+class Kind(Struct, frozen=True):
+    """A kind of problem.
 
-    strategy: str
-    why: Callable[[Features, bool], str]
+    Args:
+        name: What strategies call it in `suits`.
+        description: What a problem of this kind does, for the documentation.
+        why: The reason a problem is of this kind; empty if it is not.
+    """
+
+    name: str
+    description: str
+    why: Callable[[Features], str]
 
 
 def _listed(found: Collection[str]) -> str:
     return ", ".join(sorted(found)[:3])
 
 
-def _puzzle(seen: Features, _: bool) -> str:
+def _number_puzzle(seen: Features) -> str:
     return "a number puzzle: steps are tried, valued and undone" if seen.puzzle else ""
 
 
-def _planned_calls(seen: Features, has_tools: bool) -> str:
-    if not has_tools:
+def _planned_lookups(seen: Features) -> str:
+    if not seen.tools:
         return ""
     if seen.questions > 1:
         return f"tools, and {seen.questions} questions: what has to be looked up can be planned at once"
@@ -137,22 +150,22 @@ def _planned_calls(seen: Features, has_tools: bool) -> str:
     return f"tools, and things to compare ({_listed(cues)}): they are looked up side by side" if cues else ""
 
 
-def _tools(_: Features, has_tools: bool) -> str:
-    return "tools are there, and what to look up next depends on what was found" if has_tools else ""
+def _lookups(seen: Features) -> str:
+    return "tools are there, and what to look up next depends on what was found" if seen.tools else ""
 
 
-def _computing(seen: Features, _: bool) -> str:
+def _computation(seen: Features) -> str:
     if seen.code:
         return "a program to follow: its state is written down step by step"
     return f"numbers of {LONG_DIGITS} digits or more to reckon with, digit by digit" if seen.long_sum else ""
 
 
-def _searching(seen: Features, _: bool) -> str:
+def _search(seen: Features) -> str:
     cues = seen.vocabulary & SEARCHING
     return f"a problem of trying and undoing ({_listed(cues)})" if cues else ""
 
 
-def _composite(seen: Features, _: bool) -> str:
+def _composite(seen: Features) -> str:
     if seen.parts >= MANY_PARTS:
         return f"a task of {seen.parts} listed parts"
     if seen.questions >= MANY_PARTS:
@@ -163,12 +176,12 @@ def _composite(seen: Features, _: bool) -> str:
     return f"a thing to be made ({_listed(cues)}), not a question" if cues and not seen.questions else ""
 
 
-def _principle(seen: Features, _: bool) -> str:
+def _science(seen: Features) -> str:
     cues = seen.vocabulary & SCIENCE
     return f"science ({_listed(cues)}): the principle first, then the case" if len(cues) > 1 else ""
 
 
-def _short_answer(seen: Features, _: bool) -> str:
+def _short_answer(seen: Features) -> str:
     if seen.choices:
         return f"{seen.choices} answers to choose from: several solutions can vote"
     cues = seen.vocabulary & AMOUNTS
@@ -177,46 +190,85 @@ def _short_answer(seen: Features, _: bool) -> str:
     return ""
 
 
-def _hops(seen: Features, _: bool) -> str:
+def _multi_hop(seen: Features) -> str:
     if seen.questions and seen.relations > 1:
         return f"a question that hangs on others ({seen.relations} relations): those are answered first"
     return ""
 
 
-def _otherwise(_: Features, __: bool) -> str:
+def _anything(_: Features) -> str:
     return "no special feature: reasoning in steps, with a check"
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("tree_of_thoughts", _puzzle),
-    Rule("rewoo", _planned_calls),
-    Rule("react", _tools),
-    Rule("scratchpad", _computing),
-    Rule("tree_of_thoughts", _searching),
-    Rule("planned_thinking", _composite),
-    Rule("step_back", _principle),
-    Rule("self_consistency", _short_answer),
-    Rule("self_ask", _hops),
-    Rule("chain_of_thought", _otherwise),
+KINDS: tuple[Kind, ...] = (
+    Kind("number_puzzle", "is a number puzzle and nothing else", _number_puzzle),
+    Kind(
+        "planned_lookups",
+        "comes with tools, and asks several questions or compares things (`which … first`, `both`, `versus`)",
+        _planned_lookups,
+    ),
+    Kind("lookups", "comes with tools", _lookups),
+    Kind(
+        "computation",
+        "shows lines of a program, or reckons with numbers of four digits or more",
+        _computation,
+    ),
+    Kind("search", "is one of trying and undoing: a crossword, a seating, a timetable", _search),
+    Kind(
+        "composite",
+        "has three or more listed parts or questions, or over 250 words, or asks for a thing to be made "
+        "(`design`, `plan`)",
+        _composite,
+    ),
+    Kind("science", "speaks of science with two or more of its words", _science),
+    Kind(
+        "short_answer",
+        "offers answers A, B, C, …, or asks for a quantity and gives two or more numbers",
+        _short_answer,
+    ),
+    Kind(
+        "multi_hop",
+        "is a question that hangs on others (`the capital of the country whose …`)",
+        _multi_hop,
+    ),
+    Kind("anything", "anything else", _anything),
 )
 """Tried from the top."""
 
 
-def choose_strategy(problem: str, *, has_tools: bool, strategies: Collection[str]) -> tuple[str, str]:
+def choose_strategy(
+    problem: str, strategies: Iterable[Strategy[Any, Any]], *, has_tools: bool
+) -> tuple[str, str]:
     """Return the name of the strategy for a problem, and why.
 
     Args:
+        strategies: Where to choose from; where several suit a kind of problem, the first of them is taken.
         has_tools: Whether the run may call tools.
-        strategies: The names to choose from; a rule whose strategy is not among them is passed over.
 
     Raises:
         UsageError: There is nothing to choose from.
+        InvalidStrategyError: A strategy says it suits a kind of problem that there is not.
     """
-    if not strategies:
+    suiting: dict[str, str] = {}
+    first = ""
+    for strategy in strategies:
+        first = first or strategy.name
+        for kind in strategy.suits:
+            suiting.setdefault(_known(kind, strategy), strategy.name)
+    if not first:
         raise UsageError("there is no strategy to choose from", option="strategy")
-    seen = features(problem)
-    for rule in RULES:
-        why = rule.why(seen, has_tools)
-        if why and rule.strategy in strategies:
-            return rule.strategy, why
-    return next(iter(strategies)), "the only kind of strategy there is to choose from"
+    seen = features(problem, has_tools=has_tools)
+    for kind in KINDS:
+        why = kind.why(seen)
+        if why and kind.name in suiting:
+            return suiting[kind.name], why
+    return first, "the only kind of strategy there is to choose from"
+
+
+def _known(kind: str, strategy: Strategy[Any, Any]) -> str:
+    names = [one.name for one in KINDS]
+    if kind not in names:
+        raise InvalidStrategyError(
+            f"strategy {strategy.name!r}: suits names no kind of problem: {kind!r}. The kinds: {', '.join(names)}."
+        )
+    return kind

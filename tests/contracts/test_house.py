@@ -1,0 +1,169 @@
+"""The house is in order: a strategy stands in one place, and a name means one thing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from reasonry.strategies import STRATEGIES
+
+SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
+FILES = sorted(SOURCE.rglob("*.py"))
+REGISTRY = SOURCE / "strategies" / "__init__.py"
+
+DRIVEN = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
+
+NAMED_ELSEWHERE = {
+    # Its paper samples chains of thought; an option's default says so.
+    ("strategies/self_consistency.py", "chain_of_thought"),
+}
+
+EACH_STRATEGY_HAS = {"Options", "State", "options.py", "prompts.py", "state.py", "table.py"}
+"""Names of parts that every strategy has of its own."""
+
+CLASSES_TWICE = {
+    "Call",
+    "Caller",
+    "Connection",
+    "Desk",
+    "Ledger",
+    "Limits",
+    "Line",
+    "PlanReply",
+    "Rule",
+    "Ruling",
+    "Sent",
+    "ServerProcess",
+    "Sessions",
+    "Tool",
+    "Trial",
+    "Turn",
+    "_Envelope",
+}
+"""Classes of one name that still are different things: take out what has become one, put nothing in."""
+
+FILES_TWICE = {
+    "desk.py",
+    "documents.py",
+    "execution.py",
+    "options.py",
+    "search.py",
+    "server.py",
+    "sessions.py",
+    "solving.py",
+    "table.py",
+    "tools.py",
+}
+"""Files of one name that still are different things: take out what has become one, put nothing in."""
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def own_file(strategy: str) -> Path:
+    """Return the file of a strategy; of one that has a folder, the file that opens it."""
+    folder = SOURCE / "strategies" / strategy
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+
+
+def docstrings(tree: ast.Module) -> set[int]:
+    """Return the ids of the strings that stand alone, which document something."""
+    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+
+
+@cache
+def words(path: Path) -> frozenset[str]:
+    """Return the identifiers and the texts of a file, without what documents it."""
+    return frozenset(_words(tree_of(path)))
+
+
+def _words(tree: ast.Module) -> Iterator[str]:
+    documenting = docstrings(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documenting:
+            yield node.value
+        for field in ("id", "attr", "name", "arg", "module"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                yield value
+
+
+def names(text: str, strategy: str) -> bool:
+    """Whether a text names a strategy; a name that is an English word too must be the whole text, or quoted."""
+    written = text.casefold().replace("-", "_")
+    if "_" in strategy:
+        return re.search(rf"\b{strategy}\b", written) is not None
+    return written == strategy or re.search(rf"[`'\"]{strategy}[`'\"]", written) is not None
+
+
+@pytest.mark.parametrize("strategy", DRIVEN)
+def test_only_its_own_file_and_the_registry_name_a_strategy(strategy: str) -> None:
+    own = own_file(strategy)
+    at_home = {REGISTRY, own, *(own.parent.rglob("*.py") if own.name == "__init__.py" else ())}
+    elsewhere = {
+        (name_of(path), strategy)
+        for path in FILES
+        if path not in at_home and any(names(text, strategy) for text in words(path))
+    }
+    assert not elsewhere - NAMED_ELSEWHERE
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_strategy_cites_its_source_in_its_own_file(name: str) -> None:
+    source = re.search(r"arXiv:\d{4}\.\d{4,5}|seed 00\d", STRATEGIES[name].source)
+    assert source, "the source is a paper or a seed"
+    text = ast.get_docstring(tree_of(own_file(name))) or ""
+    assert source[0].casefold() in text.casefold()
+
+
+def test_no_class_name_stands_twice() -> None:
+    places = defaultdict[str, list[str]](list)
+    for path in FILES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name_of(path))
+    twice = {name: where for name, where in places.items() if len(where) > 1}
+    for name in EACH_STRATEGY_HAS & twice.keys():
+        assert all(where.startswith("strategies/") for where in twice.pop(name))
+    assert not {name: where for name, where in twice.items() if name not in CLASSES_TWICE}
+
+
+def test_no_two_files_of_one_name_are_different_things() -> None:
+    places = defaultdict[str, set[Path]](set)
+    for path in FILES:
+        inside = path.relative_to(SOURCE).parts
+        # A strategy's parts are named alike; a command's file has the name of what the command is about.
+        is_part = inside[0] == "strategies" and path.name in EACH_STRATEGY_HAS
+        if not is_part and inside[:2] != ("surfaces", "cli") and not path.name.startswith("__"):
+            places[path.name].add(path)
+    twice = {name: sorted(map(name_of, where)) for name, where in places.items() if len(where) > 1}
+    assert not {name: where for name, where in twice.items() if name not in FILES_TWICE}
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy", "expected"),
+    [
+        ("tree_of_thoughts", "tree_of_thoughts", True),
+        ("TREE_OF_THOUGHTS", "tree_of_thoughts", True),
+        ("by tree-of-thoughts;", "tree_of_thoughts", True),
+        ("chain_of_thought_node", "chain_of_thought", False),
+        ("an analysis of it", "analysis", False),
+        ("use `analysis`", "analysis", True),
+        ("linear", "linear", True),
+        ("linearly", "linear", False),
+    ],
+)
+def test_a_name_is_told_from_a_part_of_another(text: str, strategy: str, expected: bool) -> None:
+    assert names(text, strategy) is expected
