@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -644,6 +644,50 @@ class TestLocks:
         async with other.drive("r"):
             pass
         await other.close()
+
+    async def test_a_store_needs_no_fcntl(self, path: Path) -> None:
+        code = (
+            "import sys; sys.modules['fcntl'] = None\n"
+            "import asyncio\n"
+            "from pathlib import Path\n"
+            "from reasonry.errors import ConflictError\n"
+            "from reasonry.stores.sqlite import SqliteStore\n"
+            "from tests.stores.samples import line, run_row\n"
+            "async def main():\n"
+            "    store, other = SqliteStore(Path(sys.argv[1])), SqliteStore(Path(sys.argv[1]))\n"
+            "    await store.create_run(run_row('r'), [line(1)])\n"
+            "    async with store.drive('r'):\n"
+            "        try:\n"
+            "            async with other.drive('r'): print('driven twice')\n"
+            "        except ConflictError as error: print(error.details['pid'] == __import__('os').getpid())\n"
+            "    async with other.drive('r'): print(len(await other.lines('r')))\n"
+            "    await store.close(); await other.close()\n"
+            "asyncio.run(main())"
+        )
+        command = [sys.executable, "-c", code, str(path)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
+        )
+        assert (done.stdout, done.stderr) == ("True\n1\n", "")
+
+    async def test_threads_that_want_one_run_get_it_one_at_a_time(self, path: Path) -> None:
+        holding, most = [0], [0]
+
+        async def drive(store: SqliteStore) -> None:
+            driven = 0
+            while driven < 10:
+                with suppress(ConflictError):
+                    async with store.drive("r"):
+                        holding[0] += 1
+                        most[0] = max(most[0], holding[0])
+                        driven += 1
+                        await asyncio.sleep(0.0001)
+                        holding[0] -= 1
+                await asyncio.sleep(0.0005)
+
+        stores = [SqliteStore(path) for _ in range(4)]
+        await asyncio.gather(*(asyncio.to_thread(asyncio.run, drive(store)) for store in stores))
+        assert most == [1]
 
     async def test_a_killed_driver_holds_nothing_and_a_living_one_is_named(
         self, store: SqliteStore, path: Path

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import threading
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from ..errors import ConflictError, StoreError
-from .files import make_folder
+from .files import make_folder, touch
+
+if TYPE_CHECKING:
+    import apsw
 
 _TRIES = 100
 
@@ -51,7 +58,7 @@ class LockFolder:
     """Lock files, one for each run being driven, in a folder beside the store."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder = folder.absolute()
 
     def take(self, run_id: str) -> Callable[[], None]:
         """Lock a run; return what unlocks it.
@@ -60,6 +67,8 @@ class LockFolder:
             ConflictError: It is locked.
             StoreError: The folder cannot be written to.
         """
+        import apsw
+
         # A run id is any text, and never a path.
         path = self._folder / f"{hashlib.sha256(run_id.encode()).hexdigest()[:32]}.lock"
         try:
@@ -68,55 +77,82 @@ class LockFolder:
                 release = _try_lock(path, run_id)
                 if release is not None:
                     return release
-        except OSError as error:
-            raise StoreError(
-                f"run {run_id} cannot be locked: {error.strerror or error} ({path})", path=str(path)
-            ) from error
+        except (OSError, apsw.Error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise StoreError(f"run {run_id} cannot be locked: {reason} ({path})", path=str(path)) from error
         raise driven(run_id, None)
 
 
+_taking = threading.Lock()
+"""Held while a file is made: closing it then would drop the lock that another thread has just taken on it."""
+
+
 def _try_lock(path: Path, run_id: str) -> Callable[[], None] | None:
-    """Return None where the file went away while it was being locked."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-    handle = os.open(path, flags, 0o600)
-    try:
-        if not _lock(handle):
-            raise driven(run_id, _holder(handle))
-        if not _names(path, handle):
-            os.close(handle)
+    """Lock a file as SQLite locks its own, which it can on every system.
+
+    Returns:
+        What unlocks it; None where the file went away while it was being locked.
+    """
+    import apsw
+
+    with _taking:
+        if not path.exists():
+            with contextlib.suppress(FileExistsError):
+                touch(path)
+        try:
+            file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
+        except apsw.CantOpenError:
+            if path.exists():
+                raise
             return None
-        os.fchmod(handle, 0o600)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
+    try:
+        try:
+            file.xLock(apsw.SQLITE_LOCK_SHARED)
+            file.xLock(apsw.SQLITE_LOCK_RESERVED)
+        except apsw.BusyError:
+            raise driven(run_id, _holder(file)) from None
+        if _has_moved(file):
+            file.xClose()
+            return None
+        file.xTruncate(0)
+        file.xWrite(str(os.getpid()).encode(), 0)
     except BaseException:
-        os.close(handle)
+        file.xClose()
         raise
 
     def release() -> None:
-        # Unlinked while still locked: whoever opened it meanwhile finds the name gone, and tries again.
-        path.unlink(missing_ok=True)
-        os.close(handle)
+        # Removed while still locked: whoever opened it meanwhile finds the name gone, and tries again. Windows
+        # removes no file that is open.
+        removed = _remove(path)
+        file.xClose()
+        if not removed:
+            _remove(path)
 
     return release
 
 
-def _lock(handle: int) -> bool:
-    import fcntl
+def _has_moved(file: apsw.VFSFile) -> bool:
+    import apsw
+
+    answer = array("i", [0])
+    known = file.xFileControl(apsw.SQLITE_FCNTL_HAS_MOVED, answer.buffer_info()[0])
+    return known and bool(answer[0])
+
+
+def _holder(file: apsw.VFSFile) -> int | None:
+    import apsw
 
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        text = file.xRead(min(file.xFileSize(), 20), 0)
+    except apsw.IOError:
+        # It was cut to nothing meanwhile, by whoever took the lock just now.
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def _remove(path: Path) -> bool:
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:
         return False
     return True
-
-
-def _names(path: Path, handle: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(handle))
-    except FileNotFoundError:
-        return False
-
-
-def _holder(handle: int) -> int | None:
-    text = os.pread(handle, 20, 0)
-    return int(text) if text.isdigit() else None
