@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
+from reasonry.core.strategy import Move, Outcome, Stage, Thought, go
 from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
 from reasonry.runtime.engine import Engine, Order
 from reasonry.runtime.journal import Crew
 from reasonry.runtime.policy import Performers, Policy
 from reasonry.stores.memory import MemoryStore
 
-from .playing import LOOP, STRATEGIES, CountingModel
+from .playing import LOOP, STRATEGIES, CountingModel, Seen
 
 pytestmark = pytest.mark.anyio
 
@@ -166,13 +169,54 @@ async def test_a_run_that_met_a_limit_goes_on_under_another() -> None:
     assert (result.status, result.termination.reason, model.calls) == ("done", "success", 8)
 
 
-async def test_replay_arrives_at_the_same_snapshot_without_a_model() -> None:
+async def test_replay_arrives_at_the_same_outcome_without_a_model() -> None:
     engines = engine()
     run_id = await engines.accept(order(steps=5))
     result = await engines.drive(run_id, Performers(CountingModel()))
     replayed = await engines.replay(run_id)
-    assert replayed["replay"] == {"identical": True, "events": 5}
+    assert replayed["replay"] == {"identical": True, "events": 5, "differs": []}
     assert replayed["answer"] == result.answer
+
+
+THINK, END = LOOP.stages
+
+
+def _shouts(state: Seen, replies: tuple[Any, ...]) -> Move:
+    assert THINK.absorb is not None
+    move = THINK.absorb(state, replies)
+    return structs.replace(move, thoughts=tuple(Thought(one.text.upper()) for one in move.thoughts))
+
+
+def _looks(state: Seen, replies: tuple[Any, ...]) -> Move:
+    assert THINK.absorb is not None
+    move = THINK.absorb(state, replies)
+    return structs.replace(move, to="look" if move.to else None)
+
+
+LOOK = Stage("look", to=("end",), absorb=lambda state, _: go(state, "end"))
+LATER = {
+    "state": dataclasses.replace(
+        LOOP, begin=lambda problem, options: Seen(problem.upper(), options.steps, options.width)
+    ),
+    "thoughts": dataclasses.replace(LOOP, stages=(dataclasses.replace(THINK, absorb=_shouts), END)),
+    "outcome": dataclasses.replace(LOOP, outcome=lambda state: Outcome("something else")),
+    "path": dataclasses.replace(
+        LOOP, stages=(dataclasses.replace(THINK, to=("look",), absorb=_looks), LOOK, END)
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "differs"), [(name, [] if name == "state" else [name]) for name in LATER]
+)
+async def test_replay_says_what_a_later_version_of_the_strategy_does_otherwise(
+    changed: str, differs: list[str]
+) -> None:
+    engines = engine()
+    run_id = await engines.accept(order(steps=5))
+    await engines.drive(run_id, Performers(CountingModel()))
+    replayed = await Engine(engines.store, {"loop": LATER[changed]}).replay(run_id)
+    assert replayed["replay"] == {"identical": not differs, "events": 5, "differs": differs}
 
 
 async def test_a_fork_starts_with_the_answers_before_it() -> None:

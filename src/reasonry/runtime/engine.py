@@ -136,14 +136,16 @@ class Engine:
         return trace_of(run_id, row.session_id, run)
 
     async def replay(self, run_id: str) -> dict[str, Any]:
-        """Walk a run's journal again, without a model, and compare where it arrives with where the run did.
+        """Walk a run's journal again, without a model, and compare what comes of it with what the run left behind.
 
         Returns:
-            The result document, plus `replay`: {`identical`: bool or None for a run that has not ended, `events`}.
+            The result document, plus `replay`: {`identical`: bool or None for a run that has not ended, `events`:
+            their number, `differs`: which of `events`, `path`, `thoughts` and `outcome` are not the same}.
         """
         row, run, _ = await self.read(run_id)
-        identical = None if run.ended is None else run.ended == journal.digest_of(run.snapshot)
-        replay = {"identical": identical, "events": len(run.events)}
+        differs = journal.differences(row, run) if run.ended else []
+        identical = None if run.ended is None else not differs
+        replay = {"identical": identical, "events": len(run.events), "differs": differs}
         return {**result_of(run_id, row.session_id, run).document(), "replay": replay}
 
     # -- driving

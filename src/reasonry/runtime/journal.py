@@ -17,7 +17,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Budget, Ledger, Usage, dearer
-from ..core.codec import dump_snapshot
 from ..core.effects import Ask
 from ..core.events import Answered, Event, Failed, Stopped
 from ..core.machine import Pending, Registry, Snapshot, Step, advance, begin, wanted, without_failures
@@ -27,6 +26,9 @@ from .ports import Line, RunRow
 
 HEAD_CHARS = 200
 """How much of a problem or an answer is shown in lists."""
+
+DIGEST_CHARS = 32
+"""Of the digest of a part of a run's record."""
 
 SCHEMA = 1
 """Version of the entries below; a store written by a newer one is refused."""
@@ -87,14 +89,18 @@ class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults
 
 
 class Ended(Struct, frozen=True, tag="ended", array_like=True):
-    """The run has ended; `digest` is that of the last snapshot, for replays to compare."""
+    """The run has ended; `digests` are those of what it leaves behind, for replays to compare."""
 
-    digest: str
+    state: str = ""
+    """Of the last snapshot; written by 0.1.0 and not compared, because a state may change with the code."""
+    digests: dict[str, str] = {}
+    """By part; see `digests_of`. Empty where 0.1.0 wrote it."""
 
 
 Entry = Begun | Sent | Took | Resumed | Ended
 
 _encoder = msgspec.json.Encoder()
+_canonical = msgspec.json.Encoder(order="sorted")
 _decoder = msgspec.json.Decoder(Entry)
 
 
@@ -191,7 +197,7 @@ class Folded:
         """Calls that were cut off in flight when the run was stopped; counted in `spent`."""
         self.out: Counter[str] = Counter()
         """Calls written down before they went out that may still be answered, by effect."""
-        self.ended: str | None = None
+        self.ended: Ended | None = None
         self._before_end: tuple[Snapshot, Took] | None = None
         """Where the run stood before a stop or a failure ended it, and the event that did."""
         options = msgspec.convert(begun.options, self.strategy.options)
@@ -216,8 +222,8 @@ class Folded:
                 self.budget, self.crew = budget or self.budget, crew or self.crew
                 self._give_up_calls(cut=0)
                 self._reopen()
-            case Ended(digest=digest):
-                self.ended = digest
+            case Ended():
+                self.ended = entry
             case Begun():
                 raise ConflictError("a run begins once")
         return None
@@ -336,14 +342,36 @@ def fold(entries: Sequence[Entry], strategies: Registry) -> Folded:
     return folded
 
 
-def digest_of(snapshot: Snapshot) -> str:
-    """Return what two equal snapshots have in common, and different ones have not."""
-    return hashlib.sha256(dump_snapshot(snapshot)).hexdigest()[:32]
+def digests_of(run: Folded) -> dict[str, str]:
+    """Return a digest of each part of what a run leaves behind: its events, path, thoughts and outcome."""
+    end = run.snapshot
+    parts = {
+        "events": [(one.id, one.event) for one in run.events],
+        "path": run.edges,
+        "thoughts": run.thoughts,
+        "outcome": (end.status, end.error, end.outcome),
+    }
+    return {
+        name: hashlib.sha256(_canonical.encode(part)).hexdigest()[:DIGEST_CHARS]
+        for name, part in parts.items()
+    }
 
 
 def closing(run: Folded) -> list[Ended]:
     """Return the entry that closes a run's journal, if the run has ended."""
-    return [] if run.snapshot.status == "active" else [Ended(digest_of(run.snapshot))]
+    return [] if run.snapshot.status == "active" else [Ended(digests=digests_of(run))]
+
+
+def differences(row: RunRow, run: Folded) -> list[str]:
+    """Return the parts in which a run that has ended, walked again, differs from its record.
+
+    0.1.0 recorded of the outcome what lists show; that is compared then.
+    """
+    recorded = run.ended.digests if run.ended else {}
+    if recorded:
+        now = digests_of(run)
+        return [name for name, digest in recorded.items() if now.get(name) != digest]
+    return [] if row_after(row, run, row.updated_at_ms) == row else ["outcome"]
 
 
 def row_after(row: RunRow, run: Folded, now_ms: int) -> RunRow:

@@ -175,7 +175,7 @@ def fork_(
 
 
 def replay_(run_id: str, /, *, common: Common = Common()) -> int:
-    """Walk a run again from its journal, without a model, and compare where it arrives.
+    """Walk a run again from its journal, without a model, and compare its path, thoughts and outcome.
 
     Parameters
     ----------
@@ -183,14 +183,17 @@ def replay_(run_id: str, /, *, common: Common = Common()) -> int:
         As `runs list` shows it.
     """
     document = run_async(with_app(common.app(), lambda app: app.engine.replay(run_id)))
-    identical = document["replay"]["identical"]
+    replay = document["replay"]
+    identical = replay["identical"]
     if common.json:
         print_document(document)
     else:
-        verdict = {True: "the same", False: "SOMETHING ELSE", None: "an unfinished run; it can be resumed"}[
-            identical
-        ]
-        print_line(f"{document['replay']['events']} events lead to {verdict}: {document['answer']}")
+        verdict = {
+            True: "the same",
+            False: f"SOMETHING ELSE (other {', '.join(replay['differs'])})",
+            None: "an unfinished run; it can be resumed",
+        }[identical]
+        print_line(f"{replay['events']} events lead to {verdict}: {document['answer']}")
     return 1 if identical is False else 0
 
 
