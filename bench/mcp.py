@@ -1,8 +1,8 @@
 """Measure the MCP server beside the reference server, both driven by the same raw JSON-RPC client.
 
-    python bench/mcp.py                     everything; about three minutes
-    python bench/mcp.py latency start       only these parts: start, latency, throughput, long, kill
-    python bench/mcp.py --json FILE         the numbers, too, as JSON
+    uv run python bench/mcp.py                     everything; about three minutes
+    uv run python bench/mcp.py latency start       only these parts: start, latency, throughput, long, kill
+    uv run python bench/mcp.py --json FILE         the numbers, too, as JSON
 
 The reference is npm `@modelcontextprotocol/server-sequential-thinking`, installed once into a folder under the system's
 temporary one; without npm only our own rows are measured. Standard error of every server goes to /dev/null.

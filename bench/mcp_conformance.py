@@ -1,6 +1,6 @@
 """Run the official MCP conformance suite against our server over loopback HTTP.
 
-    python bench/mcp_conformance.py [2025-11-25 2026-07-28]
+    uv run python bench/mcp_conformance.py [2025-11-25 2026-07-28]
 
 The suite is npm `@modelcontextprotocol/conformance`, installed once into a folder under the system's temporary one. It
 needs Node 22; where `node` is older, the one that comes with basedpyright is used. Scenarios that need the suite's own

@@ -1,6 +1,8 @@
 """All four-number puzzles of 1 to 13: make 24, by tree of thoughts over the offline model; each answer checked.
 
-Run: `uv run python bench/puzzles.py`, or `… --machine` for the pure machine alone, without engine, store and verifier.
+    uv run python bench/puzzles.py [--machine] [--every N]
+
+With `--machine` the pure machine alone, without engine, store and verifier.
 Target: all 1,362 that can be solved are solved; the other 458 end with a reason and without an answer. The checking
 shares no code with what it checks.
 """
@@ -94,8 +96,10 @@ async def play(hands: list[Hand], solve: Callable[[Hand], Awaitable[Ended]]) -> 
     return ended
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--machine", action="store_true", help="the pure machine alone")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth puzzle")
     given = parser.parse_args()
@@ -109,9 +113,10 @@ def main() -> None:
     print(f"{len(hands)} puzzles in {seconds:.1f} s, {seconds / len(hands) * 1e3:.2f} ms each")
     print(f"{len(right)} solved, each answer checked; {len(wrong)} answered wrongly {wrong[:5] or ''}")
     print(f"{len(hands) - len(right) - len(wrong)} without an answer: {dict(reasons)}")
-    if wrong or (given.every == 1 and len(right) != SOLVABLE):
-        sys.exit(f"expected {SOLVABLE} solved and none wrong")
+    good = not wrong and (given.every > 1 or len(right) == SOLVABLE)
+    print("target met" if good else "TARGET MISSED")
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

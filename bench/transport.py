@@ -1,6 +1,6 @@
 """Overhead of the transport: 86 calls in three rounds, at most 35 in flight, a server that takes 50 ms.
 
-    python bench/transport.py [--repeat 5]
+    uv run python bench/transport.py [--repeat 5]
 
 Prints, for this package's models, the plain HTTP clients and the OpenAI SDK in one run: wall-clock as a multiple of
 rounds × latency (1.00 is perfect), and processor time a call. The server runs in a process of its own.
