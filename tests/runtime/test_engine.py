@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from msgspec import structs
 
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
-from reasonry.core.strategy import Move, Outcome, Stage, Thought, go
+from reasonry.core.strategy import Move, Outcome, Request, Stage, Thought
 from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
 from reasonry.runtime.engine import Engine, Order
 from reasonry.runtime.journal import Crew
@@ -181,27 +182,30 @@ async def test_replay_arrives_at_the_same_outcome_without_a_model() -> None:
 THINK, END = LOOP.stages
 
 
-def _shouts(state: Seen, replies: tuple[Any, ...]) -> Move:
-    assert THINK.absorb is not None
-    move = THINK.absorb(state, replies)
+def _think(state: Seen) -> Generator[Request, Any, Move]:
+    assert THINK.run is not None
+    body = THINK.run(state)
+    return body if isinstance(body, Move) else (yield from body)
+
+
+def _shouts(state: Seen) -> Generator[Request, Any, Move]:
+    move = yield from _think(state)
     return structs.replace(move, thoughts=tuple(Thought(one.text.upper()) for one in move.thoughts))
 
 
-def _looks(state: Seen, replies: tuple[Any, ...]) -> Move:
-    assert THINK.absorb is not None
-    move = THINK.absorb(state, replies)
+def _looks(state: Seen) -> Generator[Request, Any, Move]:
+    move = yield from _think(state)
     return structs.replace(move, to="look" if move.to else None)
 
 
-LOOK = Stage("look", to=("end",), absorb=lambda state, _: go(state, "end"))
 LATER = {
     "state": dataclasses.replace(
         LOOP, begin=lambda problem, options: Seen(problem.upper(), options.steps, options.width)
     ),
-    "thoughts": dataclasses.replace(LOOP, stages=(dataclasses.replace(THINK, absorb=_shouts), END)),
+    "thoughts": dataclasses.replace(LOOP, stages=(Stage("think", ("end",), body=_shouts), END)),
     "outcome": dataclasses.replace(LOOP, outcome=lambda state: Outcome("something else")),
     "path": dataclasses.replace(
-        LOOP, stages=(dataclasses.replace(THINK, to=("look",), absorb=_looks), LOOK, END)
+        LOOP, stages=(Stage("think", ("look",), body=_looks), Stage("look", ("end",)), END)
     ),
 }
 
