@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry import solve
-from reasonry.core.effects import Ask, RunStrategy, Verify
+from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import Pending, advance, begin
 from reasonry.core.strategy import Outcome
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES, resolve
-from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options, State, draw
+from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options
 
 from .walking import Walked, in_order, reply, walk
 
@@ -146,10 +146,12 @@ def test_a_strategy_run_for_a_sample_that_ends_without_an_answer_is_dropped() ->
 
 
 def test_chain_of_thought_is_one_call_unless_it_is_given_options() -> None:
-    one_call = draw(State("p", Options(samples=1)))
-    run = draw(State("p", Options(samples=1, over="chain-of-thought", over_options={"max_repairs": 0})))
-    assert isinstance(one_call[0], Ask)
-    assert run == (RunStrategy("chain_of_thought", "p", {"max_repairs": 0}, 0),)
+    def effect(options: Options) -> Effect:
+        return begin(SELF_CONSISTENCY, "p", options, strategies=STRATEGIES).snapshot.pending[0].effect
+
+    assert isinstance(effect(Options(samples=1)), Ask)
+    run = effect(Options(samples=1, over="chain-of-thought", over_options={"max_repairs": 0}))
+    assert run == RunStrategy("chain_of_thought", "p", {"max_repairs": 0}, 0)
 
 
 def test_an_answer_proved_wrong_loses_its_votes() -> None:

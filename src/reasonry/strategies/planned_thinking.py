@@ -24,9 +24,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answering import claim
-from ..core.closing import Closing, propose, ruled
-from ..core.effects import Ask, Effect
+from ..core.answering import AnswerOptions, FinalAnswer, claim
+from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.parse import Unreadable
 from ..core.plan import (
@@ -40,7 +39,7 @@ from ..core.plan import (
     plan_data,
     thought_faults,
 )
-from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+from ..core.strategy import Body, Field, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 
 SYSTEM = f"""You solve a problem in thoughts, along a plan that you keep. In each thought you do three things.
 1. Evaluate the thought before, in `evaluation`: correct, minor issues, or a major error, and why. Put errors right \
@@ -66,12 +65,10 @@ LAST = """Now think thought {number}, the last one there is room for: state the 
 and set next_thought_needed to false, even if steps are left open."""
 
 
-class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(AnswerOptions, frozen=True):
     """Options of planned thinking."""
 
     max_thoughts: Annotated[int, Meta(ge=1, le=1000, description="Thoughts at most.")] = 20
-    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Conclusions after one proved wrong.")] = 1
-    verify: Annotated[bool, Meta(description="Have the run's verifier look at the solution.")] = False
 
 
 class PlannedThought(Struct, frozen=True, kw_only=True):
@@ -100,7 +97,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     problem: str
     options: Options
     thoughts: tuple[PlannedThought, ...] = ()
-    closing: Closing = Closing()
+    final: FinalAnswer = FinalAnswer()
 
     @property
     def plan(self) -> tuple[PlanStep, ...]:
@@ -110,7 +107,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def room(self) -> int:
         """How many thoughts may follow; a solution proved wrong makes room for another."""
-        return self.options.max_thoughts + len(self.closing.objections) - len(self.thoughts)
+        return self.options.max_thoughts + len(self.final.objections) - len(self.thoughts)
 
     @property
     def is_concluded(self) -> bool:
@@ -120,26 +117,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def is_over(self) -> bool:
         """Whether no thought is to follow: the last one concluded, or there is no room."""
-        return self.closing.answer is not None or self.room <= 0
-
-
-def ask_thought(state: State) -> tuple[Effect, ...]:
-    """(t_i, p_i) ~ p(t, p | x, t_1, p_1, …)."""
-    if state.is_over:
-        return ()
-    task = CONCLUDE if only_conclusion_left(state.plan) else THINK
-    return (_question(state, "think", task if state.thoughts else BEGIN),)
-
-
-def ask_conclusion(state: State) -> tuple[Effect, ...]:
-    """Have the solution looked at; ask for another after an objection."""
-    if not state.is_over:
-        return (_question(state, "conclude", REPAIR),)
-    if state.closing.wants(verify=state.options.verify) != "verdict":
-        return ()
-    end = conclusion(state.plan)
-    thoughts = [one.current_thinking for one in state.thoughts[:-1]]
-    return (claim(state.problem, thoughts, (end.result if end else None) or str(state.closing.answer)),)
+        return self.final.text is not None or self.room <= 0
 
 
 def read_thought(state: State, _: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
@@ -161,32 +139,40 @@ def read_thought(state: State, _: Ask, texts: Sequence[str]) -> tuple[PlannedTho
     return Unreadable(broken) if broken else reading
 
 
-def keep_thought(state: State, answers: tuple[Any, ...]) -> Move:
-    """Append the thought; stay as long as another is needed."""
-    if not answers:
-        return go(state, "conclude")
-    state, thought = _appended(state, answers[0])
-    return go(state, "conclude", thought) if state.is_over else stay(state, thought)
+def think(s: State) -> Body:
+    """(t_i, p_i) ~ p(t, p | x, t_1, p_1, …); stay as long as another thought is needed."""
+    task = CONCLUDE if only_conclusion_left(s.plan) else THINK
+    (reply,) = yield request(s, _question(s, "think", task if s.thoughts else BEGIN))
+    s, thought = _appended(s, reply)
+    return go(s, "conclude", thought) if s.is_over else stay(s, thought)
 
 
-def conclude(state: State, answers: tuple[Any, ...]) -> Move:
-    """Settle on a solution that was looked at; one proved wrong is thought about again."""
-    if not answers:
-        return go(state, "final_response")
-    if isinstance(answers[0], Reply):
-        return stay(*_appended(state, answers[0]))
-    closing = ruled(state.closing, answers[0])
-    state = replace(state, closing=closing)
-    if closing.answer is not None:
-        return stay(state)
-    if len(closing.objections) > state.options.max_repairs:
-        return fail(state, "verification_failed", closing.objections[-1])
-    return stay(state, Thought(closing.objections[-1], data={"correct": False}))
+def conclude(s: State) -> Body:
+    """y, looked at; one proved wrong is thought about again, up to the limit."""
+    thoughts: tuple[Thought, ...] = ()
+    if not s.is_over:
+        (reply,) = yield request(s, _question(s, "conclude", REPAIR))
+        s, thought = _appended(s, reply)
+        thoughts = (thought,)
+        if not s.is_over:
+            return stay(s, *thoughts)
+    if not s.options.verify:
+        return go(s, "final_response", *thoughts)
+    end, path = conclusion(s.plan), [thought.current_thinking for thought in s.thoughts[:-1]]
+    solution = (end.result if end else None) or str(s.final.text)
+    (verdict,) = yield request(s, *thoughts, claim(s.problem, path, solution))
+    s = replace(s, final=s.final.apply_verdict(verdict))
+    if s.final.text is not None:
+        return go(s, "final_response")
+    objection = s.final.objections[-1]
+    if len(s.final.objections) > s.options.max_repairs:
+        return fail(s, "verification_failed", objection)
+    return stay(s, Thought(objection, data={"correct": False}))
 
 
 def outcome(state: State) -> Outcome:
     """Return the solution with the evolution of the plan; before there is one, the latest thought."""
-    closing = state.closing
+    final = state.final
     document = {
         "plan": plan_data(state.plan),
         "plan_text": format_plan(state.plan),
@@ -200,17 +186,18 @@ def outcome(state: State) -> Outcome:
             }
             for number, one in enumerate(state.thoughts, 1)
         ],
-        **closing.document,
+        **final.document,
     }
-    if closing.answer is not None and (closing.proved or _is_worked_off(state)):
+    proved = final.standing == "proved"
+    if final.text is not None and (proved or _is_worked_off(state)):
         end = conclusion(state.plan)
-        short = end.result if end is not None and not closing.proved else None
-        return Outcome(closing.answer, document=document, short=short or None)
-    latest = state.thoughts[-1].current_thinking if state.thoughts and not closing.objections else None
+        short = end.result if end is not None and not proved else None
+        return Outcome(final.text, document=document, short=short or None)
+    latest = state.thoughts[-1].current_thinking if state.thoughts and not final.objections else None
     if state.room > 0:
         return Outcome(latest, document=document)
     detail = f"the plan was not worked off within {len(state.thoughts)} thoughts"
-    return Outcome(closing.answer or latest, "max_thoughts", detail, document)
+    return Outcome(final.text or latest, "max_thoughts", detail, document)
 
 
 def progress(state: State) -> dict[str, Any]:
@@ -231,7 +218,7 @@ def _appended(state: State, reply: Reply) -> tuple[State, Thought]:
     thought: PlannedThought = reply.value
     state = replace(state, thoughts=(*state.thoughts, thought))
     if not thought.next_thought_needed or state.room <= 0:
-        state = replace(state, closing=propose(state.closing, thought.current_thinking))
+        state = replace(state, final=state.final.propose(thought.current_thinking))
     data = {"planning": plan_data(thought.planning), "next_thought_needed": thought.next_thought_needed}
     return state, Thought(f"{thought.text}\n\nPlan:\n{format_plan(thought.planning)}", data=data)
 
@@ -244,7 +231,7 @@ def _question(state: State, kind: str, task: str) -> Ask:
         for place, one in enumerate(state.thoughts, 1)
     ]
     task = task.format(number=number, before=number - 1)
-    prompt = "\n\n".join([f"Problem: {state.problem}", *lines, *state.closing.objections, task])
+    prompt = "\n\n".join([f"Problem: {state.problem}", *lines, *state.final.objections, task])
     facts = {"kind": kind, "problem": state.problem, "thought_number": number, "plan": plan_data(state.plan)}
     return Ask(prompt, SYSTEM, facts)
 
@@ -282,7 +269,6 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     aliases=("chain_of_thought_node",),
     options=Options,
     state=State,
-    begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=progress,
     suits=("composite",),
@@ -292,7 +278,6 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
             ("think",),
             description="Take in the problem.",
             guidance="Say what is asked and what a good answer must contain.",
-            absorb=lambda state, _: go(state, "think"),
         ),
         Stage(
             "think",
@@ -301,8 +286,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
             guidance="Begin by judging the thought before; put errors right first. Execute one pending step, "
             "record its result, break up what turns out complex. Stay until only the conclusion is left.",
             fields=(Field("planning", _PLANNING),),
-            ask=ask_thought,
-            absorb=keep_thought,
+            body=think,
             reply=PlannedThought,
             example=_EXAMPLE,
             read=read_thought,
@@ -313,8 +297,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
             description="Settle on the solution.",
             guidance="Sum the results of the plan up into the solution. If one turns out wrong here, say which, "
             "put the plan right and conclude anew.",
-            ask=ask_conclusion,
-            absorb=conclude,
+            body=conclude,
             reply=PlannedThought,
             example=_EXAMPLE,
             read=read_thought,

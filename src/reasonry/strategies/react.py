@@ -21,18 +21,18 @@ wrong is an observation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
 from ..core.answering import Answer, AnswerReply, claim, rule
-from ..core.effects import Ask, CallTool, Effect
+from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.parse import Unreadable
-from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request
 from ..core.toolcard import Action, ToolCard, Written, action_lines, before_actions, cards_text, resolved
 
 SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
@@ -104,8 +104,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     options: Options
     turns: tuple[Turn, ...] = ()
     answer: str | None = None
-    checked: bool = False
-    late: bool = False
+    answered_at_limit: bool = False
     """Whether the answer was asked for because the turns had run out."""
     tool_calls: int = 0
 
@@ -125,11 +124,6 @@ def context(state: State) -> str:
     return text
 
 
-def ask_turn(state: State) -> tuple[Effect, ...]:
-    """â_{t+1} ~ π(· | c_{t+1}); nothing once there is an answer or the last turn has been taken."""
-    return () if state.answer is not None or state.is_spent else (_question(state, "react_turn"),)
-
-
 def read_turn(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnReply, str] | Unreadable:
     """Read a turn: structured, or in the paper's form (`Action: search[x]`, `Action: finish[x]`)."""
     reading = parse.read_form(texts[-1], TurnReply)
@@ -144,78 +138,6 @@ def read_turn(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnReply, st
     return Unreadable("give at least one action, or the answer") if reading[0].is_empty else reading
 
 
-def take_turn(to: str) -> Callable[[State, tuple[Any, ...]], Move]:
-    """Append the turn to the context; where none was asked for, pass."""
-
-    def absorb(state: State, answers: tuple[Any, ...]) -> Move:
-        if not answers:
-            return go(state, to)
-        reply: TurnReply = answers[0].value
-        actions, answer = _written(reply), reply.closing
-        data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
-        turns = (*state.turns, Turn(reply.thought, actions))
-        state = replace(state, turns=turns, answer=answer, checked=False)
-        return go(state, to, Thought(reply.thought or str(answer), data=data))
-
-    return absorb
-
-
-def call_tools(state: State) -> tuple[Effect, ...]:
-    """o_t = environment(a_t), for the actions that can be taken; equal ones once."""
-    actions = () if state.answer is not None else state.turns[-1].actions
-    calls = {call.text: call for one in actions if isinstance(call := _resolved(state, one), Action)}
-    return tuple(CallTool(one.tool, one.arguments) for one in calls.values())
-
-
-def observe(state: State, answers: tuple[Any, ...]) -> Move:
-    """c_{t+1} = (c_t, â_t, a_t, o_t)."""
-    turn, results = state.turns[-1], iter(answers)
-    earlier = {_key(state, one): n for n, past in enumerate(state.turns[:-1], 1) for one in past.actions}
-    places: dict[str, int] = {}
-    observations: list[str] = []
-    for place, action in enumerate(turn.actions, 1):
-        key = _key(state, action)
-        if places.setdefault(key, place) < place:
-            observations.append(TWICE.format(place=places[key]))
-            continue
-        call = _resolved(state, action)
-        if isinstance(call, Unreadable):
-            text = f"Error: {call.reason}"
-        else:
-            text = _observation(next(results), state.options.max_observation_chars)
-        observations.append(text + (REPEATED.format(turn=earlier[key]) if key in earlier else ""))
-    turn = replace(turn, observations=(*turn.observations, *observations))
-    state = replace(state, turns=(*state.turns[:-1], turn), tool_calls=state.tool_calls + len(answers))
-    return go(state, "observation_reception")
-
-
-def record_observations(state: State, _: tuple[Any, ...]) -> Move:
-    """Write down what came back."""
-    text = "\n".join(state.turns[-1].observations)
-    return go(state, "reasoning_update", *([Thought(text, data={"observation": text})] if text else []))
-
-
-def check_answer(state: State) -> tuple[Effect, ...]:
-    """Have an answer looked at that nobody has looked at yet."""
-    if state.answer is None or state.checked or not state.options.verify:
-        return ()
-    return (claim(state.problem, (turn.thought for turn in state.turns), state.answer),)
-
-
-def decide(state: State, answers: tuple[Any, ...]) -> Move:
-    """finish[answer], or t = limit? An answer proved wrong is an observation, and the turns go on."""
-    if answers:
-        state = _checked(state, answers[0])
-    return go(
-        state, "action_planning" if state.answer is None and not state.is_spent else "solution_formulation"
-    )
-
-
-def ask_answer(state: State) -> tuple[Effect, ...]:
-    """Ask for the answer where the limit came first, then have it looked at."""
-    return check_answer(state) if state.answer is not None else (_question(state, "answer", LAST_CALL),)
-
-
 def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[AnswerReply, str] | Unreadable:
     """Read the answer: structured, or in the paper's form (`Action: finish[x]`)."""
     reading = parse.read_form(texts[-1], AnswerReply)
@@ -223,25 +145,82 @@ def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[AnswerReply
     return (AnswerReply(answer), "lines") if isinstance(reading, Unreadable) and answer else reading
 
 
-def formulate(state: State, answers: tuple[Any, ...]) -> Move:
-    """Settle on the answer."""
-    if not answers:
-        return go(state, "final_response")
-    if not isinstance(answers[0], Verified | Failed):
-        answer = answers[0].value.text
-        return stay(
-            replace(state, answer=answer, checked=False, late=True), Thought(answer, data={"answer": answer})
-        )
-    state = _checked(state, answers[0])
-    if state.answer is None:
-        return fail(state, "verification_failed", state.turns[-1].observations[-1])
-    return go(state, "final_response")
+def think(to: str) -> Callable[[State], Body]:
+    """â_{t+1} ~ π(· | c_{t+1}); passed once there is an answer or the last turn has been taken."""
+
+    def stage(s: State) -> Body:
+        if s.answer is not None or s.is_spent:
+            return go(s, to)
+        (answered,) = yield request(s, _question(s, "react_turn"))
+        reply: TurnReply = answered.value
+        actions, answer = _written(reply), reply.closing
+        data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
+        s = replace(s, turns=(*s.turns, Turn(reply.thought, actions)), answer=answer)
+        return go(s, to, Thought(reply.thought or str(answer), data=data))
+
+    return stage
+
+
+def act(s: State) -> Body:
+    """o_t = environment(a_t), for the actions that can be taken, equal ones once; c_{t+1} = (c_t, â_t, a_t, o_t)."""
+    turn = s.turns[-1]
+    actions = turn.actions if s.answer is None else ()
+    calls = {call.text: call for one in actions if isinstance(call := _resolved(s, one), Action)}
+    effects = [CallTool(call.tool, call.arguments) for call in calls.values()]
+    results = yield request(s, *effects, give_failures=True)
+    brought = {
+        key: _observation(one, s.options.max_observation_chars)
+        for key, one in zip(calls, results, strict=True)
+    }
+    earlier = {_key(s, one): n for n, past in enumerate(s.turns[:-1], 1) for one in past.actions}
+    places: dict[str, int] = {}
+    observations: list[str] = []
+    for place, action in enumerate(turn.actions, 1):
+        key = _key(s, action)
+        if places.setdefault(key, place) < place:
+            observations.append(TWICE.format(place=places[key]))
+            continue
+        call = _resolved(s, action)
+        text = f"Error: {call.reason}" if isinstance(call, Unreadable) else brought[key]
+        observations.append(text + (REPEATED.format(turn=earlier[key]) if key in earlier else ""))
+    s = _observed(s, *observations)
+    return go(replace(s, tool_calls=s.tool_calls + len(results)), "observation_reception")
+
+
+def record_observations(s: State) -> Move:
+    """Write down what came back."""
+    text = "\n".join(s.turns[-1].observations)
+    return go(s, "reasoning_update", *([Thought(text, data={"observation": text})] if text else []))
+
+
+def decide(s: State) -> Body:
+    """finish[answer], or t = limit? An answer proved wrong is an observation, and the turns go on."""
+    if s.answer is not None and s.options.verify:
+        (verdict,) = yield request(s, _claim(s), give_failures=True)
+        s = _ruled(s, verdict)
+    return go(s, "action_planning" if s.answer is None and not s.is_spent else "solution_formulation")
+
+
+def formulate(s: State) -> Body:
+    """Settle on the answer; where the limit came first, ask for it and have it looked at."""
+    if s.answer is not None:
+        return go(s, "final_response")
+    (reply,) = yield request(s, _question(s, "answer", LAST_CALL))
+    answer = reply.value.text
+    s, thought = replace(s, answer=answer, answered_at_limit=True), Thought(answer, data={"answer": answer})
+    if not s.options.verify:
+        return go(s, "final_response", thought)
+    (verdict,) = yield request(s, thought, _claim(s))
+    s = _ruled(s, verdict)
+    if s.answer is None:
+        return fail(s, "verification_failed", s.turns[-1].observations[-1])
+    return go(s, "final_response")
 
 
 def outcome(state: State) -> Outcome:
     """Return the answer, and whether it came in time."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
-    if state.late:
+    if state.answered_at_limit:
         detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
         return Outcome(state.answer, "max_steps", detail, document)
     return Outcome(state.answer, document=document)
@@ -278,14 +257,20 @@ def _observation(result: ToolReturned | Failed, limit: int) -> str:
     return f"{text[:limit]}… (cut after {limit} characters)" if len(text) > limit else text
 
 
-def _checked(state: State, verdict: Verified | Failed) -> State:
-    ruling = rule(state.answer or "", verdict)
-    state = replace(state, checked=True, answer=ruling.answer)
-    if ruling.answer is not None:
-        return state
+def _observed(state: State, *observations: str) -> State:
     turn = state.turns[-1]
-    turn = replace(turn, observations=(*turn.observations, ruling.objection))
+    turn = replace(turn, observations=(*turn.observations, *observations))
     return replace(state, turns=(*state.turns[:-1], turn))
+
+
+def _claim(state: State) -> Verify:
+    return claim(state.problem, (turn.thought for turn in state.turns), state.answer or "")
+
+
+def _ruled(state: State, verdict: Verified | Failed) -> State:
+    ruling = rule(state.answer or "", verdict)
+    state = replace(state, answer=ruling.answer)
+    return state if ruling.answer is not None else _observed(state, ruling.objection)
 
 
 _MISSING = {"type": "array", "items": {"type": "string"}, "description": "What must still be found out."}
@@ -305,7 +290,6 @@ REACT: Strategy[State, Options] = Strategy(
     summary="Thinks, acts with a tool, looks at the result, thinks again: for problems that need facts.",
     options=Options,
     state=State,
-    begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},
     suits=("lookups",),
@@ -315,7 +299,6 @@ REACT: Strategy[State, Options] = Strategy(
             ("initial_reasoning",),
             description="Take in the problem.",
             guidance="Say what is asked and what a good answer must contain. Then reason about it.",
-            absorb=lambda state, _: go(state, "initial_reasoning"),
         ),
         Stage(
             "initial_reasoning",
@@ -324,8 +307,7 @@ REACT: Strategy[State, Options] = Strategy(
             guidance="Set apart what you know for sure from what you would have to look up or compute. "
             "Go on when you know which missing piece to get first.",
             fields=(Field("missing", _MISSING, required=False),),
-            ask=ask_turn,
-            absorb=take_turn("action_planning"),
+            body=think("action_planning"),
             reply=TurnReply,
             example=_EXAMPLE,
             read=read_turn,
@@ -337,16 +319,13 @@ REACT: Strategy[State, Options] = Strategy(
             guidance="Name one concrete action and its input, and why it is the most useful one now. "
             "Do not repeat an action whose result you already have.",
             fields=(Field("action", _ACTION), Field("input", _INPUT, required=False)),
-            absorb=lambda state, _: go(state, "action_execution"),
         ),
         Stage(
             "action_execution",
             ("observation_reception",),
             description="Carry the action out.",
             guidance="Do exactly what was planned. Note here only that it was done; the result comes next.",
-            ask=call_tools,
-            absorb=observe,
-            hears_failures=True,
+            body=act,
         ),
         Stage(
             "observation_reception",
@@ -354,15 +333,14 @@ REACT: Strategy[State, Options] = Strategy(
             description="Take in what the action brought.",
             guidance="Write down the result as it came, errors too, without reading anything into it.",
             fields=(Field("observation", _OBSERVATION),),
-            absorb=record_observations,
+            body=record_observations,
         ),
         Stage(
             "reasoning_update",
             ("evaluation_checkpoint",),
             description="Reason on with what was observed.",
             guidance="Say what the observation changes: what is settled, refuted, still open.",
-            ask=ask_turn,
-            absorb=take_turn("evaluation_checkpoint"),
+            body=think("evaluation_checkpoint"),
             reply=TurnReply,
             example=_EXAMPLE,
             read=read_turn,
@@ -374,17 +352,14 @@ REACT: Strategy[State, Options] = Strategy(
             guidance="With something important still open, plan another action. "
             "With all of it settled, or nothing left worth trying, formulate the solution.",
             fields=(Field("sufficient", _SUFFICIENT, required=False),),
-            ask=check_answer,
-            absorb=decide,
-            hears_failures=True,
+            body=decide,
         ),
         Stage(
             "solution_formulation",
             ("final_response",),
             description="Derive the answer from the observations.",
             guidance="Build the answer on what was observed; say which observation carries which part.",
-            ask=ask_answer,
-            absorb=formulate,
+            body=formulate,
             reply=AnswerReply,
             example={"answer": "Jane Austen"},
             read=read_answer,

@@ -26,7 +26,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answering import AnswerReply, claim, rule
+from ..core.answering import AnswerOptions, AnswerReply, FinalAnswer, settle_answer
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
 from ..core.evidence import (
@@ -40,7 +40,7 @@ from ..core.evidence import (
     references,
 )
 from ..core.parse import Unreadable
-from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request, stay
 from ..core.toolcard import ToolCard, card_named, cards_text
 
 PLANNER = """You plan how to solve a problem with tools, before any tool has been used. List every call \
@@ -66,7 +66,7 @@ LLM = ToolCard(
 )
 
 
-class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(AnswerOptions, frozen=True):
     """Options of ReWOO."""
 
     tools: Annotated[
@@ -74,8 +74,6 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
     max_calls: Annotated[int, Meta(ge=1, le=1000, description="How long a plan may be.")] = 20
     max_evidence_chars: Annotated[int, Meta(ge=100, description="How much of a result is used.")] = 8_000
-    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Solves after one that was proved wrong.")] = 1
-    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
 
 
 class CallReply(Struct, frozen=True):
@@ -108,16 +106,19 @@ class State(Struct, frozen=True, omit_defaults=True):
     evidence: dict[str, Any] = {}
     failed: dict[str, str] = {}
     """Why there is no evidence, by id."""
-    answer: str | None = None
-    objections: tuple[str, ...] = ()
-    """What was wrong with earlier answers."""
+    final: FinalAnswer = FinalAnswer()
 
 
-def ask_plan(state: State) -> tuple[Effect, ...]:
-    """Planner(x)."""
-    cards = _cards(state)
-    facts = {"kind": "rewoo_plan", "problem": state.problem, "tools": [card.name for card in cards]}
-    return (Ask(f"Problem: {state.problem}", PLANNER.format(tools=cards_text(cards)), facts),)
+def plan(s: State) -> Body:
+    """(P_1, #E_1 = tool_1[input_1]), … = Planner(x)."""
+    cards = _cards(s)
+    facts = {"kind": "rewoo_plan", "problem": s.problem, "tools": [card.name for card in cards]}
+    question = Ask(f"Problem: {s.problem}", PLANNER.format(tools=cards_text(cards)), facts)
+    (reply,) = yield request(s, question)
+    calls: tuple[PlannedCall, ...] = reply.value
+    text = "\n".join(_step_text(call) for call in calls)
+    data = {"calls": [_call_text(call) for call in calls]}
+    return go(replace(s, calls=calls), "tool_call_specification", Thought(text, data=data))
 
 
 def read_plan(state: State, _: Ask, texts: Sequence[str]) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
@@ -137,74 +138,48 @@ def read_plan(state: State, _: Ask, texts: Sequence[str]) -> tuple[tuple[Planned
     return (calls, mode) if fault is None else Unreadable(fault)
 
 
-def keep_plan(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the plan."""
-    calls: tuple[PlannedCall, ...] = answers[0].value
-    text = "\n".join(_step_text(call) for call in calls)
-    data = {"calls": [_call_text(call) for call in calls]}
-    return go(replace(state, calls=calls), "tool_call_specification", Thought(text, data=data))
-
-
 def ready(state: State) -> tuple[PlannedCall, ...]:
     """Return the calls that can run now: not settled yet, with all the evidence they refer to at hand."""
     waiting = [call for call in state.calls if call.id not in state.evidence | state.failed]
     return tuple(call for call in waiting if state.evidence.keys() >= set(references(call.input)))
 
 
-def run_calls(state: State) -> tuple[Effect, ...]:
-    """E_i ← tool_i(input_i), for all that can run now."""
-    return tuple(_effect(state, call) for call in ready(state))
-
-
-def keep_evidence(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the evidence; stay as long as there are calls that can run."""
-    evidence, failed = dict(state.evidence), dict(state.failed)
-    calls = ready(state)
-    for call, answer in zip(calls, answers, strict=True):
-        if isinstance(answer, Failed):
-            failed[call.id] = answer.message
+def work(s: State) -> Body:
+    """E_i ← tool_i(input_i), for all that can run now; stay as long as there are such calls."""
+    calls = ready(s)
+    results = yield request(s, *(_effect(s, call) for call in calls), give_failures=True)
+    evidence, failed = dict(s.evidence), dict(s.failed)
+    for call, result in zip(calls, results, strict=True):
+        if isinstance(result, Failed):
+            failed[call.id] = result.message
         else:
-            value = answer.value.result if isinstance(answer, Reply) else answer.value
-            evidence[call.id] = _cut(value, state.options.max_evidence_chars)
-    state = replace(state, evidence=evidence, failed=failed)
-    thoughts = [Thought(_evidence_text(state, call.id), data={"evidence": call.id}) for call in calls]
-    return stay(state, *thoughts) if ready(state) else go(state, "evidence_collection", *thoughts)
+            value = result.value.result if isinstance(result, Reply) else result.value
+            evidence[call.id] = _cut(value, s.options.max_evidence_chars)
+    s = replace(s, evidence=evidence, failed=failed)
+    thoughts = [Thought(_evidence_text(s, call.id), data={"evidence": call.id}) for call in calls]
+    return stay(s, *thoughts) if ready(s) else go(s, "evidence_collection", *thoughts)
 
 
-def collect(state: State, _: tuple[Any, ...]) -> Move:
+def collect(s: State) -> Move:
     """(P_1, E_1), …, (P_n, E_n); what rests on failed evidence was not run."""
-    failed = dict(state.failed)
-    for call in state.calls:
-        if call.id not in state.evidence and call.id not in failed:
-            without = [one for one in references(call.input) if one not in state.evidence]
-            failed[call.id] = f"not run: there is no {', '.join(without)}"
-    return go(replace(state, failed=failed), "solving_phase")
+    failed = dict(s.failed)
+    for call in s.calls:
+        if call.id not in s.evidence and call.id not in failed:
+            missing = [name for name in references(call.input) if name not in s.evidence]
+            failed[call.id] = f"not run: there is no {', '.join(missing)}"
+    return go(replace(s, failed=failed), "solving_phase")
 
 
-def ask_answer(state: State) -> tuple[Effect, ...]:
-    """Solver(x, P_1, E_1, …, P_n, E_n); then have the answer looked at."""
-    evidence = [_evidence_text(state, call.id) for call in state.calls]
-    if state.answer is not None:
-        return (claim(state.problem, evidence, state.answer),)
-    steps = [f"{_step_text(call)}\n{found}" for call, found in zip(state.calls, evidence, strict=True)]
-    prompt = "\n\n".join([f"Problem: {state.problem}", *steps, *state.objections])
-    facts = {"kind": "rewoo_solve", "problem": state.problem, "evidence": state.evidence}
-    return (Ask(prompt, SOLVER, facts),)
+def solve(s: State) -> Body:
+    """Y = Solver(x, P_1, E_1, …, P_n, E_n)."""
+    evidence = [_evidence_text(s, call.id) for call in s.calls]
+    steps = [f"{_step_text(call)}\n{found}" for call, found in zip(s.calls, evidence, strict=True)]
 
+    def question(s: State) -> Ask:
+        prompt = "\n\n".join([f"Problem: {s.problem}", *steps, *s.final.objections])
+        return Ask(prompt, SOLVER, {"kind": "rewoo_solve", "problem": s.problem, "evidence": s.evidence})
 
-def solve(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the answer; one that is proved wrong is asked for again."""
-    if state.answer is None:
-        answer = answers[0].value.text
-        state, thought = replace(state, answer=answer), Thought(answer, data={"answer": answer})
-        return stay(state, thought) if state.options.verify else go(state, "final_response", thought)
-    ruling = rule(state.answer, answers[0])
-    if ruling.answer is not None:
-        return go(replace(state, answer=ruling.answer), "final_response")
-    state = replace(state, answer=None, objections=(*state.objections, ruling.objection))
-    if len(state.objections) > state.options.max_repairs:
-        return fail(state, "verification_failed", ruling.objection)
-    return stay(state)
+    return (yield from settle_answer(s, question, evidence))
 
 
 def outcome(state: State) -> Outcome:
@@ -219,7 +194,7 @@ def outcome(state: State) -> Outcome:
         }
         for call in state.calls
     ]
-    return Outcome(state.answer, document={"plan": calls, "evidence": state.evidence})
+    return Outcome(state.final.text, document={"plan": calls, "evidence": state.evidence})
 
 
 def _cards(state: State) -> tuple[ToolCard, ...]:
@@ -280,7 +255,6 @@ REWOO: Strategy[State, Options] = Strategy(
     summary="Plans all tool calls at once, runs them side by side, solves once: few, short model calls.",
     options=Options,
     state=State,
-    begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=lambda state: {
         "calls": len(state.calls),
@@ -294,7 +268,6 @@ REWOO: Strategy[State, Options] = Strategy(
             ("planning_phase",),
             description="Take in the problem.",
             guidance="Say what is asked and what a good answer must contain. Then plan.",
-            absorb=lambda state, _: go(state, "planning_phase"),
         ),
         Stage(
             "planning_phase",
@@ -302,8 +275,7 @@ REWOO: Strategy[State, Options] = Strategy(
             description="Plan all the way to the answer, without looking anything up.",
             guidance="List the pieces of evidence the answer needs and how each is to be got, "
             "taking results you do not have yet as given. Go on when the pieces suffice for the answer.",
-            ask=ask_plan,
-            absorb=keep_plan,
+            body=plan,
             reply=PlanReply,
             example=_EXAMPLE,
             read=read_plan,
@@ -316,7 +288,6 @@ REWOO: Strategy[State, Options] = Strategy(
             guidance="Give every call an id (#E1, #E2, …) and refer to earlier evidence by its id. "
             "Calls that refer to no other can run side by side.",
             fields=(Field("calls", _CALLS),),
-            absorb=lambda state, _: go(state, "working_phase"),
         ),
         Stage(
             "working_phase",
@@ -324,11 +295,9 @@ REWOO: Strategy[State, Options] = Strategy(
             description="Run the calls.",
             guidance="Run every call whose references are there, independent ones at once, with the evidence "
             "in place of its id. Stay until all have run; do not change the plan.",
-            ask=run_calls,
-            absorb=keep_evidence,
+            body=work,
             reply=WorkerReply,
             example={"result": "Hampshire"},
-            hears_failures=True,
         ),
         Stage(
             "evidence_collection",
@@ -336,15 +305,14 @@ REWOO: Strategy[State, Options] = Strategy(
             description="Bring the evidence together.",
             guidance="Set each piece beside the step of the plan it was for. Mark what failed as failed.",
             fields=(Field("evidence", _EVIDENCE),),
-            absorb=collect,
+            body=collect,
         ),
         Stage(
             "solving_phase",
             ("final_response",),
             description="Solve the problem from plan and evidence.",
             guidance="Answer in one go. Trust evidence over memory, and say so where a piece is missing.",
-            ask=ask_answer,
-            absorb=solve,
+            body=solve,
             reply=AnswerReply,
             example={"answer": "1,400,000"},
         ),

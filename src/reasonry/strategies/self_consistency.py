@@ -29,9 +29,9 @@ from msgspec.structs import replace
 from ..core import parse
 from ..core.answering import Answer, AnswerReply, claim, rule, stated_answer
 from ..core.effects import Ask, Effect, RunStrategy
-from ..core.events import STOPPED, Failed, Finished
+from ..core.events import STOPPED, Failed, Finished, Verified
 from ..core.parse import Unreadable
-from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 from ..core.vote import Vote, confidence, is_settled, tally, tidy
 
 SYSTEM = """Solve the problem by yourself, from scratch. Reason step by step until the answer is certain, \
@@ -100,12 +100,6 @@ class State(Struct, frozen=True, omit_defaults=True):
         return tuple(vote for vote in tally(self.answers) if self.known.get(vote.answer, True))
 
     @property
-    def unchecked(self) -> tuple[str, ...]:
-        """The different answers that nobody has looked at yet."""
-        wanted = tally(self.answers) if self.options.verify else ()
-        return tuple(vote.answer for vote in wanted if vote.answer not in self.known)
-
-    @property
     def is_over(self) -> bool:
         """Whether no further sample is worth drawing."""
         options, votes = self.options, self.votes
@@ -118,14 +112,25 @@ class State(Struct, frozen=True, omit_defaults=True):
         return likely or is_settled(votes, remaining)
 
 
-def draw(state: State) -> tuple[Effect, ...]:
-    """(r_i, a_i) ~ P(r, a | prompt, question), one window; or have the answers of the last one looked at."""
-    if state.unchecked:
-        return tuple(claim(state.problem, (), answer) for answer in state.unchecked)
-    options = state.options
-    width = options.samples if options.stop == "full" else options.window
-    return tuple(
-        _path(state, sample) for sample in range(state.drawn, min(state.drawn + width, options.samples))
+def sample_paths(s: State) -> Body:
+    """(r_i, a_i) ~ P(r, a | prompt, question), one window; stay until no further sample is worth drawing."""
+    width = s.options.samples if s.options.stop == "full" else s.options.window
+    numbers = range(s.drawn, min(s.drawn + width, s.options.samples))
+    paths = yield request(s, *(_path(s, number) for number in numbers), give_failures=True)
+    s, thoughts = _drawn(s, paths)
+    if new := _new_answers(s):
+        claims = [claim(s.problem, (), answer) for answer in new]
+        verdicts = yield request(s, *thoughts, *claims, give_failures=True)
+        s, thoughts = _ruled(s, new, verdicts), ()
+    if not s.is_over:
+        return stay(s, *thoughts)
+    if s.votes:
+        return go(s, "answer_collection", *thoughts)
+    if s.answers:
+        return fail(s, "verification_failed", f"all {len(s.answers)} answers were proved wrong")
+    last = s.failures[-1] if s.failures else ""
+    return fail(
+        s, "all_samples_failed", f"none of {s.drawn} samples gave an answer; the last: {last}", s.code
     )
 
 
@@ -144,23 +149,6 @@ def read_sample(_: State, __: Ask, texts: Sequence[str]) -> tuple[Sample, str] |
     if isinstance(reading, Unreadable) and (answer := stated_answer(texts[-1])):
         return Sample(reasoning=texts[-1].strip(), answer=answer), "lines"
     return reading
-
-
-def collect(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take a window of paths, or the verdicts on their answers; stay while more are worth drawing."""
-    if state.unchecked:
-        state, thoughts = _ruled(state, answers), ()
-    else:
-        state, thoughts = _drawn(state, answers)
-    if state.unchecked or not state.is_over:
-        return stay(state, *thoughts)
-    if state.votes:
-        return go(state, "answer_collection", *thoughts)
-    if state.answers:
-        return fail(state, "verification_failed", f"all {len(state.answers)} answers were proved wrong")
-    last = state.failures[-1] if state.failures else ""
-    detail = f"none of {state.drawn} samples gave an answer; the last: {last}"
-    return fail(state, "all_samples_failed", detail, state.code)
 
 
 def _was_cut(one: Any) -> bool:
@@ -197,9 +185,15 @@ def _drawn(state: State, answers: tuple[Any, ...]) -> tuple[State, tuple[Thought
     return replace(state, answers=tuple(texts), failures=tuple(failures)), tuple(thoughts)
 
 
-def _ruled(state: State, verdicts: tuple[Any, ...]) -> State:
+def _new_answers(state: State) -> tuple[str, ...]:
+    """Return the different answers that nobody has looked at yet."""
+    wanted = tally(state.answers) if state.options.verify else ()
+    return tuple(vote.answer for vote in wanted if vote.answer not in state.known)
+
+
+def _ruled(state: State, answers: Sequence[str], verdicts: Sequence[Verified | Failed]) -> State:
     known, proved = dict(state.known), state.proved
-    for answer, verdict in zip(state.unchecked, verdicts, strict=True):
+    for answer, verdict in zip(answers, verdicts, strict=True):
         ruling = rule(answer, verdict)
         known[answer] = ruling.answer is not None
         if ruling.proved and proved is None:
@@ -207,7 +201,7 @@ def _ruled(state: State, verdicts: tuple[Any, ...]) -> State:
     return replace(state, known=known, proved=proved)
 
 
-def select(state: State, _: tuple[Any, ...]) -> Move:
+def select(state: State) -> Move:
     """argmax_a v(a)."""
     lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.answers)}" for vote in state.votes]
     chosen = outcome(state)
@@ -255,7 +249,6 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     summary="Draws independent solutions and votes on the answer: for problems with one short answer.",
     options=Options,
     state=State,
-    begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=lambda state: {"samples_used": state.drawn, "votes": outcome(state).document["votes"]},
     suits=("short_answer",),
@@ -265,7 +258,6 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             ("multiple_path_sampling",),
             description="Take in the problem.",
             guidance="Say what is asked, and in which form, so that answers can be compared.",
-            absorb=lambda state, _: go(state, "multiple_path_sampling"),
         ),
         Stage(
             "multiple_path_sampling",
@@ -273,7 +265,6 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             description="Set out several independent ways to reason about it.",
             guidance="Name three or more ways to set out. No path may lean on another's result.",
             fields=(Field("paths", _PATHS, required=False),),
-            absorb=lambda state, _: go(state, "reasoning_path_execution"),
         ),
         Stage(
             "reasoning_path_execution",
@@ -282,12 +273,10 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             guidance="Reason along one path at a time, from problem to answer, as if it were the only one. "
             "Stay for the next path; go on when all have an answer.",
             fields=(Field("path", _PATH, required=False), Field("answer", _ANSWER, required=False)),
-            ask=draw,
-            absorb=collect,
+            body=sample_paths,
             reply=Sample,
             example={"reasoning": "16 - 3 - 4 = 9 eggs are sold at 2 dollars each.", "answer": "18"},
             read=read_sample,
-            hears_failures=True,
         ),
         Stage(
             "answer_collection",
@@ -295,7 +284,6 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             description="Collect the answers.",
             guidance="List the answer of every path in one form: same units, same notation.",
             fields=(Field("answers", _ANSWERS),),
-            absorb=lambda state, _: go(state, "consistency_analysis"),
         ),
         Stage(
             "consistency_analysis",
@@ -303,14 +291,13 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             description="Count which answers agree.",
             guidance="Count how often each answer came up; say how clear the lead is.",
             fields=(Field("votes", _VOTES, required=False),),
-            absorb=lambda state, _: go(state, "majority_selection"),
         ),
         Stage(
             "majority_selection",
             ("final_response",),
             description="Take the answer with the most votes.",
             guidance="Take the most frequent answer; on a tie, the first one. Do not overrule the count.",
-            absorb=select,
+            body=select,
         ),
         Stage(
             "final_response",

@@ -24,10 +24,9 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import Answer, CheckReply
-from ..core.closing import Closing, ask_for, propose, read_check, settle
-from ..core.effects import Ask, Effect
-from ..core.strategy import Field, Move, Outcome, Stage, Strategy, Thought, go
+from ..core.answering import Answer, AnswerOptions, CheckReply, FinalAnswer, read_check, settle_answer
+from ..core.effects import Ask
+from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 
 SYSTEM = """You solve a problem by stepping back from its details first: you find the general question behind it, \
 answer that one, and reason from the answer. What was worked out so far is shown to you. You are told at the end what \
@@ -52,11 +51,8 @@ REPAIR = """Now solve it again from the principle with this objection in mind.
 {"correct": true, "reason": "where the error was and what follows instead", "answer": "the corrected answer alone"}"""
 
 
-class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(AnswerOptions, frozen=True):
     """Options of step-back."""
-
-    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Corrections of a solution that failed.")] = 1
-    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
 
 
 class Abstraction(Struct, frozen=True, rename="camel"):
@@ -98,82 +94,68 @@ class State(Struct, frozen=True, omit_defaults=True):
     application: str = ""
     principle: str = ""
     steps: tuple[str, ...] = ()
-    closing: Closing = Closing()
+    final: FinalAnswer = FinalAnswer()
 
 
-def ask_abstraction(state: State) -> tuple[Effect, ...]:
-    """Ask for q'."""
-    return (_question(state, "abstraction", ABSTRACT),)
+def abstract(s: State) -> Body:
+    """Q' ~ p(q' | x)."""
+    (reply,) = yield request(s, _question(s, "abstraction", ABSTRACT))
+    question: str = reply.value.step_back_question
+    s = replace(s, lines=(f"Step-back question: {question}",))
+    return go(s, "principle_identification", Thought(question, data={"stepBackQuestion": question}))
 
 
-def keep_abstraction(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take q'."""
-    question: str = answers[0].value.step_back_question
-    state = replace(state, lines=(f"Step-back question: {question}",))
-    return go(state, "principle_identification", Thought(question, data={"stepBackQuestion": question}))
+def identify(s: State) -> Body:
+    """P ~ p(P | x, q')."""
+    (reply,) = yield request(s, _question(s, "principle", PRINCIPLE))
+    principle: str = reply.value.general_principle
+    s = replace(s, lines=(*s.lines, f"Principle: {principle}"), principle=principle)
+    return go(s, "approach_selection", Thought(principle, data={"generalPrinciple": principle}))
 
 
-def ask_principle(state: State) -> tuple[Effect, ...]:
-    """Ask for P."""
-    return (_question(state, "principle", PRINCIPLE),)
+def select(s: State) -> Body:
+    """How P is used on x, and what comes of it."""
+    (answer,) = yield request(s, _question(s, "application", APPLY))
+    reply: Application = answer.value
+    lines = (*s.lines, f"Approach: {reply.approach}", f"Set-up: {reply.application}")
+    s = replace(s, lines=lines, application=reply.application)
+    return go(s, "specific_application", reply.approach)
 
 
-def keep_principle(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take P."""
-    principle: str = answers[0].value.general_principle
-    state = replace(state, lines=(*state.lines, f"Principle: {principle}"), principle=principle)
-    return go(state, "approach_selection", Thought(principle, data={"generalPrinciple": principle}))
-
-
-def ask_application(state: State) -> tuple[Effect, ...]:
-    """Ask how P is used on x."""
-    return (_question(state, "application", APPLY),)
-
-
-def keep_approach(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the approach, and what comes of it."""
-    reply: Application = answers[0].value
-    state = replace(
-        state,
-        lines=(*state.lines, f"Approach: {reply.approach}", f"Set-up: {reply.application}"),
-        application=reply.application,
-    )
-    return go(state, "specific_application", reply.approach)
-
-
-def keep_application(state: State, _: tuple[Any, ...]) -> Move:
+def apply(s: State) -> Move:
     """Write down how x stands in terms of P."""
-    return go(state, "step_by_step_solution", state.application)
+    return go(s, "step_by_step_solution", s.application)
 
 
-def ask_solution(state: State) -> tuple[Effect, ...]:
-    """Ask for y ~ p(y | x, q', P)."""
-    return (_question(state, "solution", SOLVE),)
-
-
-def keep_solution(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the reasoning and y."""
-    reply: Solution = answers[0].value
+def solve(s: State) -> Body:
+    """Y ~ p(y | x, q', P)."""
+    (answered,) = yield request(s, _question(s, "solution", SOLVE))
+    reply: Solution = answered.value
     answer = str(reply.answer).strip()
-    lines = (*state.lines, "\n".join(f"Step {number}: {step}" for number, step in enumerate(reply.steps, 1)))
-    state = replace(state, lines=lines, steps=reply.steps, closing=propose(state.closing, answer))
-    return go(state, "solution_verification", Thought("\n".join(reply.steps), data={"answer": answer}))
+    lines = (*s.lines, "\n".join(f"Step {number}: {step}" for number, step in enumerate(reply.steps, 1)))
+    s = replace(s, lines=lines, steps=reply.steps, final=s.final.propose(answer))
+    return go(s, "solution_verification", Thought("\n".join(reply.steps), data={"answer": answer}))
 
 
-def ask_check(state: State) -> tuple[Effect, ...]:
-    """Have y looked at, by the verifier and by its author; or ask for another after an objection."""
-    check = CHECK.format(answer=state.closing.answer)
-    path = (state.principle, *state.steps)
-    return ask_for(state, path, _question(state, "repair", REPAIR), review=_question(state, "check", check))
+def check(s: State) -> Body:
+    """Does y hold? If not, y' ~ p(y | x, q', P, why)."""
+
+    def repair(s: State) -> Ask:
+        return _question(s, "repair", REPAIR)
+
+    def review(s: State) -> Ask:
+        return _question(s, "check", CHECK.format(answer=s.final.text))
+
+    return (yield from settle_answer(s, repair, (s.principle, *s.steps), review=review))
 
 
 def outcome(state: State) -> Outcome:
     """Return the answer, the principle it stands on and how it was checked."""
-    closing = state.closing
-    document = {"principle": state.principle or None, "steps": list(state.steps), **closing.document}
-    if closing.doubted:
-        return Outcome(closing.answer, "max_repairs", closing.objections[-1], document)
-    return Outcome(closing.answer, document=document)
+    final = state.final
+    document = {"principle": state.principle or None, "steps": list(state.steps), **final.document}
+    if final.standing == "doubted":
+        return Outcome(final.text, "max_repairs", final.objections[-1], document)
+    return Outcome(final.text, document=document)
 
 
 def progress(state: State) -> dict[str, Any]:
@@ -182,12 +164,12 @@ def progress(state: State) -> dict[str, Any]:
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
-    prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.closing.objections, task])
+    prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.final.objections, task])
     facts = {
         "kind": kind,
         "problem": state.problem,
         "principle": state.principle,
-        "answer": state.closing.answer,
+        "answer": state.final.text,
     }
     return Ask(prompt, SYSTEM, facts)
 
@@ -207,7 +189,6 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     summary="Finds the principle first and reasons from it: for science, and questions dense with detail.",
     options=Options,
     state=State,
-    begin=lambda problem, options: State(problem, options),
     outcome=outcome,
     progress=progress,
     suits=("science",),
@@ -217,7 +198,6 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             ("abstraction",),
             description="Take in the problem.",
             guidance="Say what is asked and what is given.",
-            absorb=lambda state, _: go(state, "abstraction"),
         ),
         Stage(
             "abstraction",
@@ -225,8 +205,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             description="Step back to the general question.",
             guidance="Say what kind of problem this is, and ask the more general question behind it.",
             fields=(Field("stepBackQuestion", _QUESTION, required=False),),
-            ask=ask_abstraction,
-            absorb=keep_abstraction,
+            body=abstract,
             reply=Abstraction,
             example={"stepBackQuestion": "How do pressure, volume and temperature of a gas hang together?"},
         ),
@@ -237,8 +216,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             guidance="State each law, definition or fact with the conditions under which it holds. "
             "Do not touch the numbers of the problem yet.",
             fields=(Field("generalPrinciple", _PRINCIPLE),),
-            ask=ask_principle,
-            absorb=keep_principle,
+            body=identify,
             reply=Principle,
             example={"generalPrinciple": "Ideal gas law: PV = nRT, for a dilute gas."},
         ),
@@ -247,8 +225,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             ("specific_application",),
             description="Choose how to use the principles.",
             guidance="Choose the principle that fits what is given, and say why its conditions are met.",
-            ask=ask_application,
-            absorb=keep_approach,
+            body=select,
             reply=Application,
             example={
                 "approach": "n is constant, so P ~ T / V.",
@@ -260,7 +237,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             ("step_by_step_solution",),
             description="Apply the principle to this problem.",
             guidance="Say what each notion of the principle is in this case, and set the problem up with it.",
-            absorb=keep_application,
+            body=apply,
         ),
         Stage(
             "step_by_step_solution",
@@ -268,8 +245,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             description="Solve it step by step.",
             guidance="Work from the set-up to the answer, one step at a time. Stay for the next step; "
             "go on with an answer.",
-            ask=ask_solution,
-            absorb=keep_solution,
+            body=solve,
             reply=Solution,
             example={"steps": ["P changes by 2 / 8 = 1 / 4."], "answer": "It falls to a quarter."},
         ),
@@ -280,8 +256,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             guidance="Check conditions, units, orders of magnitude, and that the question asked is answered. "
             "If it fails, stay and correct it, saying what was wrong.",
             fields=(Field("correct", _CORRECT, required=False),),
-            ask=ask_check,
-            absorb=settle,
+            body=check,
             reply=CheckReply,
             example={"correct": True, "reason": "PV grows by 8 / 4 = 2, as T does."},
             read=read_check,
