@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from .core.budget import Budget
 from .core.options import read_options
 from .core.problem import check_problem
 from .core.strategy import Strategy, named
 from .errors import UsageError
+from .runtime.allow_list import SETTINGS, AllowList
 from .runtime.coach import CALLER, Caller, Coach
 from .runtime.documents import rows_of_run
 from .runtime.engine import Engine, Order
@@ -25,6 +27,8 @@ from .runtime.session_settings import SessionSettings
 from .runtime.sessions import Sessions
 from .strategies import STRATEGIES, resolve
 from .strategies.choice import AUTO, choose_strategy
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +76,7 @@ class App:
         self.engine = Engine(self.store, self.strategies, self.policy)
         self._models: list[Model] = []
         self._opened = AsyncExitStack()
+        self._working = asyncio.Lock()
         self._shared: dict[str, Model] = {}
         self._resources: dict[Any, list[Any]] = {}
 
@@ -134,8 +139,21 @@ class App:
         read = read_options(chosen, given)
         if who.verifier is None and getattr(read, "verify", False):
             raise UsageError("verify needs a verifier: name one (verifier=, --verifier)", option="verify")
-        _check_named([card.name for card in getattr(read, "tools", None) or ()], team)
+        _check_named(self._tools_of(chosen, read), team)
         return Order(strategy=chosen, problem=problem, options=read, budget=budget, crew=crew, why=why), who
+
+    def _tools_of(self, strategy: Strategy[Any, Any], options: Any) -> list[str]:
+        """Return the tools that options name, those of a strategy inside another one included."""
+        names = [card.name for card in getattr(options, "tools", None) or ()]
+        inner = named(options.over, self.strategies) if _has_option(strategy, "over") else None
+        if inner is None:
+            return names
+        try:
+            inside = read_options(inner, options.over_options)
+        except UsageError:
+            # A run that cannot begin calls no tools.
+            return names
+        return names + self._tools_of(inner, inside)
 
     def strategy(self, name: str) -> Strategy[Any, Any]:
         """Return the strategy that goes by a name or alias.
@@ -178,6 +196,32 @@ class App:
 
         return is_configured(self.environ)
 
+    def allow_list(self) -> AllowList:
+        """Return what agents may name here, as the settings list it. No file is opened, nothing is sent.
+
+        Raises:
+            UsageError: An entry cannot be what it is listed as; the message names the setting.
+        """
+        from .models.choose import check_model_form
+        from .tools.catalog import split_tools
+        from .tools.verifiers import check_verifier_form
+
+        allowed = AllowList.from_environ(self.environ)
+        checks = (
+            ("model", allowed.models, check_model_form),
+            ("verifier", allowed.verifiers, check_verifier_form),
+            ("tools", allowed.tools, split_tools),
+        )
+        for argument, entries, check in checks:
+            for spec in entries.values():
+                try:
+                    check(spec)
+                except UsageError as error:
+                    refusal = UsageError(f"{SETTINGS[argument]}: {error.message}")
+                    refusal.details = {**error.details, "option": SETTINGS[argument]}
+                    raise refusal from None
+        return allowed
+
     async def equipped(self, team: Team) -> Team:
         """Return the team with the tools of its MCP servers, which live until the app is closed.
 
@@ -206,7 +250,7 @@ class App:
         crew = Crew(model.name, _name(judge), _name(verifier), _name(draft))
         return Performers(model, judge, verifier, tools, draft), crew
 
-    def _model(self, spec: str | Model | None, problem: str) -> Model:
+    def _model(self, spec: str | Model | None, problem: str, keyed_by: Sequence[str] | None = None) -> Model:
         from .models.choose import default_model, open_model
 
         if spec is not None and not isinstance(spec, str):
@@ -221,7 +265,7 @@ class App:
             spec, self.model_why = default_model(problem, self.environ)
         if spec in self._shared:
             return self._shared[spec]
-        model = open_model(spec)
+        model = open_model(spec, self.environ, keyed_by=keyed_by)
         self._models.append(model)
         # One that keeps its place in a file belongs to one run.
         if not hasattr(model, "rewind"):
@@ -287,41 +331,68 @@ class App:
         team: Team,
     ) -> dict[str, Any]:
         """Start a coached run; only the team's verifier and tools work on it."""
-        order, who = self.order(problem, strategy, options, budget, replace_model(team))
+        team = replace_model(team)
+        order, who = await self.aside(lambda: self.order(problem, strategy, options, budget, team))
         return await self.coach().start(order, who)
 
     async def coach_take_over(self, run_id: str, team: Team, budget: Budget | None) -> dict[str, Any]:
         """Hand a run over to its caller."""
         _, run, _ = await self.engine.read(run_id)
-        team = self._with_resources(self._crew_again(team, run), run.strategy)
-        _check_tools(run, team)
-        who, _ = self.performers(replace_model(team), run.begun.problem)
-        return await self.coach().take_over(run_id, who, budget)
+        return await self.coach().take_over(run_id, self._coaching(run, team), budget)
 
     async def coach_answer(
-        self, run_id: str, answers: Sequence[Any], team: Team | None = None
+        self,
+        run_id: str,
+        answers: Sequence[Any],
+        team: Team | None = None,
+        *,
+        vet: Callable[[Folded, Team], Team] | None = None,
     ) -> dict[str, Any]:
-        """Take answers to a coached run."""
+        """Take answers to a coached run.
+
+        Args:
+            vet: Says who may work on the run as it is recorded, or raises.
+        """
         _, run, _ = await self.engine.read(run_id)
-        team = self._with_resources(self._crew_again(team or Team(), run), run.strategy)
-        _check_tools(run, team)
-        who, _ = self.performers(replace_model(team), run.begun.problem)
+        team = team or Team()
+        who = await self.aside(lambda: self._coaching(run, vet(run, team) if vet else team))
         return await self.coach().answer(run_id, answers, who)
 
-    @staticmethod
-    def _crew_again(team: Team, run: Folded) -> Team:
+    def _coaching(self, run: Folded, team: Team) -> Performers:
+        team = self._with_resources(self._checks_again(team, run), run.strategy)
+        _check_tools(run, team)
+        return self.performers(replace_model(team), run.begun.problem)[0]
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Do what may read files, one piece of work at a time, without keeping the event loop waiting."""
+        async with self._working:
+            return await asyncio.to_thread(work)
+
+    def _crew_again(self, team: Team, run: Folded) -> Team:
         """Return the crew a run had, with what is named anew."""
+        named = [spec for spec in (team.model, team.judge_model, team.draft_model) if isinstance(spec, str)]
+        return replace(
+            self._checks_again(team, run),
+            model=team.model or self._recorded_model(run.crew.model, named),
+            judge_model=team.judge_model or self._recorded_model(run.crew.judge_model, named),
+            draft_model=team.draft_model or self._recorded_model(run.crew.draft_model, named),
+        )
+
+    @staticmethod
+    def _checks_again(team: Team, run: Folded) -> Team:
+        """Return the team with the verifier a run had, if none is named anew."""
         from .tools.verifiers import reopen_verifier
 
-        return Team(
-            model=team.model or run.crew.model,
-            judge_model=team.judge_model or run.crew.judge_model,
-            verifier=team.verifier or reopen_verifier(run.crew.verifier),
-            draft_model=team.draft_model or run.crew.draft_model,
-            tools=team.tools,
-            context=team.context,
-            sandbox=team.sandbox,
+        return replace(
+            team, verifier=team.verifier or reopen_verifier(run.crew.verifier), mcp=(), record=None
         )
+
+    def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
+        """Open a model that a run's record names; a key is not sent where only the record says."""
+        if not spec:
+            return None
+        settings = AllowList.from_environ(self.environ).models.values()
+        return self._model(spec, "", (*settings, *named))
 
     # -- runs
 
@@ -392,4 +463,4 @@ def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:
 
 def replace_model(team: Team) -> Team:
     """Return the team with the caller in the model's place."""
-    return replace(team, model=Caller(), judge_model=None)
+    return replace(team, model=Caller(), judge_model=None, draft_model=None)

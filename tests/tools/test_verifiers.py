@@ -280,3 +280,16 @@ def test_code_is_not_run_without_a_sandbox(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(SandboxError, match="monty") as caught:
         open_verifier(f"python:{tmp_path / 'check.py'}")
     assert caught.value.code == "sandbox_unavailable"
+
+
+@pytest.mark.parametrize(
+    "target", ["1e999999999", "-1E+99999999", "9" * 101, "1e400", "1/1e999999", " ", "nan", "inf", "1/0"]
+)
+def test_a_target_that_no_computer_has_room_for_is_refused_at_once(target: str) -> None:
+    with pytest.raises(UsageError, match="takes a number"):
+        open_verifier(f"arithmetic:{target}")
+
+
+@pytest.mark.parametrize(("target", "shown"), [("24", "24"), (" -3/4 ", "-3/4"), ("2.5e1", "25")])
+def test_a_target_is_any_number(target: str, shown: str) -> None:
+    assert open_verifier(f"arithmetic:{target}").name == f"arithmetic:{shown}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +29,7 @@ FORMS = (
 """What may stand after `--model`."""
 
 OPENAI_URL = "https://api.openai.com/v1"
+_PORTS = {"http": 80, "https": 443}
 
 
 class Offer(Struct, frozen=True):
@@ -61,32 +63,59 @@ OFFERS = (
 """In the order in which they are taken."""
 
 
-def open_model(spec: str, environ: Mapping[str, str] | None = None) -> Model:
+def open_model(
+    spec: str, environ: Mapping[str, str] | None = None, *, keyed_by: Iterable[str] | None = None
+) -> Model:
     """Open the model a user named. Nothing is sent yet.
 
     Args:
         spec: One of `FORMS`.
         environ: Where keys and base URLs are looked up; None: the process's own. pydantic-ai's providers look
             there in any case.
+        keyed_by: The models that the operator named, where this one is taken from a record: `REASONRY_API_KEY`
+            is sent only where one of them is served. None: the operator named this one.
 
     Raises:
         UsageError: It is none of the legal forms, or something it needs is missing.
     """
     environ = os.environ if environ is None else environ
-    kind, colon, rest = spec.strip().partition(":")
-    if not colon:
-        kind, rest = kind.lower(), ""
-    if kind in _OPENERS and (rest or kind == "offline") and (not rest or kind != "offline"):
+    kind, rest = check_model_form(spec)
+    if kind == "openai-compatible" and keyed_by is not None:
+        _check_key_stays(rest, environ, keyed_by)
+    if kind in _OPENERS:
         return _OPENERS[kind](rest, environ)
     from .providers import ProviderModel, is_provider
 
-    if not rest or kind in _OPENERS or not is_provider(kind):
-        # What follows the colon may hold a key, so it is not shown.
-        message = (
-            f"there is no model {kind[:40] + ':' if rest else kind[:40]!r}; --model takes {', '.join(FORMS)}"
-        )
-        raise UsageError(message, option="model", choices=list(FORMS))
+    if not is_provider(kind):
+        raise _no_such_form(kind, rest)
     return ProviderModel(f"{kind}:{rest}")
+
+
+def check_model_form(spec: str) -> tuple[str, str]:
+    """Return the kind of a model and what follows its colon; opens no file and asks nobody.
+
+    Raises:
+        UsageError: It is none of the legal forms, or its URL cannot be used.
+    """
+    kind, colon, rest = spec.strip().partition(":")
+    if not colon:
+        kind, rest = kind.lower(), ""
+    if kind == "offline":
+        is_form = not rest and not colon
+    else:
+        is_form = bool(rest) and (kind in _OPENERS or re.fullmatch(r"[A-Za-z0-9][\w.-]*", kind) is not None)
+    if not is_form:
+        raise _no_such_form(kind, rest)
+    if kind == "openai-compatible":
+        _url_and_name(rest)
+    return kind, rest
+
+
+def _no_such_form(kind: str, rest: str) -> UsageError:
+    # What follows the colon may hold a key, so it is not shown.
+    shown = repr(kind[:40] + ":" if rest else kind[:40])
+    message = f"there is no model {shown}; --model takes {', '.join(FORMS)}"
+    return UsageError(message, option="model", choices=list(FORMS))
 
 
 def _openai(rest: str, environ: Mapping[str, str]) -> Model:
@@ -106,13 +135,19 @@ def _ollama(rest: str, environ: Mapping[str, str]) -> Model:
 
 
 def _compatible(rest: str, environ: Mapping[str, str]) -> Model:
-    from .openai_compatible import OpenAICompatibleModel, checked_url
+    from .openai_compatible import OpenAICompatibleModel
+
+    url, name = _url_and_name(rest)
+    return OpenAICompatibleModel(url, name, api_key=_key_for(url, environ))
+
+
+def _url_and_name(rest: str) -> tuple[str, str]:
+    from .openai_compatible import checked_url
 
     url, hash_sign, name = rest.partition("#")
     if not hash_sign or not name.strip():
         raise UsageError("a name is missing: openai-compatible:URL#NAME", option="model", choices=list(FORMS))
-    url = checked_url(url)
-    return OpenAICompatibleModel(url, name.strip(), api_key=_key_for(url, environ))
+    return checked_url(url), name.strip()
 
 
 def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
@@ -123,9 +158,24 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
     return environ.get("OPENAI_API_KEY") if _origin(url) == _origin(home) else None
 
 
-def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc.lower()
+def _check_key_stays(rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]) -> None:
+    """Raise UsageError if a key would go to a server that only a record names: whoever wrote it could collect keys."""
+    url, _ = _url_and_name(rest)
+    named = [spec.strip().removeprefix("openai-compatible:").partition("#")[0] for spec in keyed_by]
+    if environ.get("REASONRY_API_KEY") and _origin(url) not in map(_origin, named):
+        raise UsageError(
+            f"the run's record names a model at {url}; REASONRY_API_KEY is sent only to a server that you name "
+            f"yourself: give --model openai-compatible:{rest}, set REASONRY_MODEL to it, or unset the key",
+            option="model",
+        )
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return "", "", None
 
 
 def _scripted(rest: str, environ: Mapping[str, str]) -> Model:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from ..errors import TooLargeError, UsageError
+from ..errors import UsageError
+from ..runtime.regular_files import read_regular_file
 
 MAX_FILE_BYTES = 256_000_000
 
@@ -24,17 +24,10 @@ def read_lines(path: str, kind: type[L], what: str) -> list[L]:
         what: What the file is called in errors: `script`, `recording`.
 
     Raises:
-        UsageError: The file cannot be read, or a line is broken: `line` says which, the message why.
+        UsageError: It is no regular file or cannot be read, or a line is broken: `line` says which, the message why.
         TooLargeError: The file is over 256 MB.
     """
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"the {what} {path!r} cannot be read: {why}", option="model") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise TooLargeError(f"the {what} {path!r} is over {MAX_FILE_BYTES:,} bytes", limit=MAX_FILE_BYTES)
+    data = read_regular_file(path, MAX_FILE_BYTES, what=what, option="model")
     decoder = msgspec.json.Decoder(kind)
     # Only line feeds part lines: JSON text may hold other line separators as they are.
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
@@ -47,5 +40,5 @@ def _read(decoder: msgspec.json.Decoder[L], path: str, what: str, number: int, l
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise UsageError(
-            f"line {number} of the {what} {path!r} is broken: {why}", option="model", line=number
+            f"line {number} of the {what} {path!r} is broken: {why}", option="model", line=number, file=path
         ) from None

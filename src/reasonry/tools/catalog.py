@@ -75,14 +75,24 @@ def load_tools(spec: str) -> list[Tool]:
     Raises:
         UsageError: The file or a name is missing, the file cannot be run, or what is named is no tool.
     """
-    written, colon, names = spec.rpartition(":")
-    if not colon or not names.strip() or not written.endswith(".py"):
-        raise UsageError(f"tools are written FILE.py:NAME,NAME2, not {spec[:200]!r}", option="tools")
+    written, names = split_tools(spec)
     path = Path(written).expanduser()
     if not path.is_file():
         raise UsageError(f"there is no file {written!r} to take tools from", option="tools", file=written)
     module = _run_file(path)
-    return [_named(module, written, name.strip()) for name in names.split(",") if name.strip()]
+    return [_named(module, written, name) for name in names]
+
+
+def split_tools(spec: str) -> tuple[str, list[str]]:
+    """Return the file and the names in `FILE.py:NAME,NAME2`; opens nothing.
+
+    Raises:
+        UsageError: It is not written so.
+    """
+    written, colon, names = spec.rpartition(":")
+    if not colon or not names.strip() or not written.endswith(".py"):
+        raise UsageError(f"tools are written FILE.py:NAME,NAME2, not {spec[:200]!r}", option="tools")
+    return written, [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _run_file(path: Path) -> ModuleType:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..errors import TooLargeError, UsageError
+from ..runtime.regular_files import read_regular_file
 
 MAX_FILE_BYTES = 32 * 2**20
 MAX_TOTAL_BYTES = 128 * 2**20
@@ -100,16 +101,12 @@ def _bytes_of(path: Path) -> bytes:
         if not path.is_file():
             raise UsageError(f"{path} is no file", option="context", file=str(path))
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise _too_large(str(path), MAX_FILE_BYTES)
-        with path.open("rb") as file:
-            # It may have grown since it was measured.
-            raw = file.read(MAX_FILE_BYTES + 1)
+            raise _too_large(str(path), MAX_FILE_BYTES, file=str(path))
     except (OSError, ValueError) as error:
         what = getattr(error, "strerror", None) or error
         raise UsageError(f"{str(path)!r} cannot be read: {what}", option="context", file=str(path)) from None
-    if len(raw) > MAX_FILE_BYTES:
-        raise _too_large(str(path), MAX_FILE_BYTES)
-    return raw
+    # It may have grown, or become something else, since it was looked at.
+    return read_regular_file(path, MAX_FILE_BYTES, what="document", option="context")
 
 
 def _text_of(source: str, raw: bytes) -> str:
@@ -129,7 +126,7 @@ def _pdf_pieces(source: str, raw: bytes) -> Iterator[Piece]:
     for page, text in enumerate(_pdf_pages(source, raw), 1):
         size += len(text)
         if size > MAX_TEXT_CHARS or page > MAX_PAGES:
-            raise _too_large(f"the text of {source}", MAX_TEXT_CHARS)
+            raise _too_large(f"the text of {source}", MAX_TEXT_CHARS, file=source)
         for _, passage in passages_of(text):
             yield Piece(source, passage, page=page)
 
@@ -158,5 +155,8 @@ def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
         raise UsageError(f"the PDF {source} cannot be read: {what}", option="context", file=source) from None
 
 
-def _too_large(what: str, limit: int) -> TooLargeError:
-    return TooLargeError(f"{what} is over {limit // 2**20} MiB", option="context", limit=limit)
+def _too_large(what: str, limit: int, file: str | None = None) -> TooLargeError:
+    error = TooLargeError(f"{what} is over {limit // 2**20} MiB", option="context", limit=limit)
+    if file is not None:
+        error.details["file"] = file
+    return error

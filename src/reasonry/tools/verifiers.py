@@ -6,9 +6,9 @@ import ast
 import asyncio
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from symtable import symtable
 from typing import Any, Literal
 
@@ -30,10 +30,12 @@ from ..puzzles import (
     solve_numbers,
 )
 from ..runtime.ports import NOT_FAILURES, Verifier
+from ..runtime.regular_files import read_regular_file
 from .execution import Limits, Sandbox
 from .sandbox import open_sandbox
 
 FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE")
+MAX_FILE_BYTES = 16_000_000
 
 
 class ArithmeticVerifier:
@@ -125,12 +127,17 @@ class JsonSchemaVerifier:
             UsageError: The file cannot be read or is no schema.
         """
         try:
-            schema = json.loads(Path(path).read_text("utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise UsageError(f"the schema {path!r} cannot be read: {error}", option="verifier") from None
+            schema = json.loads(_source(path, "schema"))
+        except (ValueError, RecursionError) as error:
+            message = f"the schema {path!r} cannot be read: {error}"
+            raise UsageError(message, option="verifier", file=path) from None
         if not isinstance(schema, dict):
-            raise UsageError(f"the schema {path!r} is not an object", option="verifier")
-        return cls(schema, f"json-schema:{path}")
+            raise UsageError(f"the schema {path!r} is not an object", option="verifier", file=path)
+        try:
+            return cls(schema, f"json-schema:{path}")
+        except UsageError as error:
+            error.details["file"] = path
+            raise
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a final answer; a step on the way is `unknown`."""
@@ -211,16 +218,16 @@ class SandboxedVerifier:
             SandboxError: There is no sandbox to run it in.
         """
         try:
-            source = Path(path).read_text("utf-8")
+            source = _source(path, "verifier")
             names = {
                 one.get_name() for one in symtable(source, path, "exec").get_symbols() if one.is_assigned()
             }
-        except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
-            raise UsageError(f"the verifier {path!r} cannot be read: {error}", option="verifier") from None
+        except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
+            message = f"the verifier {path!r} cannot be read: {error}"
+            raise UsageError(message, option="verifier", file=path) from None
         if "verify" not in names:
-            raise UsageError(
-                f"the verifier {path!r} has no function `verify(problem, path)`", option="verifier"
-            )
+            message = f"the verifier {path!r} has no function `verify(problem, path)`"
+            raise UsageError(message, option="verifier", file=path)
         return cls(source, open_sandbox(), f"python:{path}")
 
     async def verify(self, claim: Verify) -> Verified:
@@ -307,10 +314,11 @@ def reopen_verifier(name: str | None) -> Verifier | None:
     try:
         return open_verifier(name) if name else None
     except UsageError as error:
-        message = (
+        refusal = UsageError(
             f"the run's verifier {name} cannot be opened by its name here; pass it again: {error.message}"
         )
-        raise UsageError(message, option="verifier") from None
+        refusal.details = error.details
+        raise refusal from None
 
 
 def open_verifier(spec: str) -> Verifier:
@@ -320,26 +328,44 @@ def open_verifier(spec: str) -> Verifier:
         UsageError: There is no such verifier, or its file cannot be read; `choices` has the forms.
         SandboxError: It would run code, and nothing is there to run it safely.
     """
+    check_verifier_form(spec)
     kind, _, rest = spec.partition(":")
     match kind:
         case "arithmetic":
-            try:
-                return ArithmeticVerifier(Fraction(rest.strip()))
-            except (ValueError, ZeroDivisionError):
-                raise UsageError(
-                    f"arithmetic: takes a number, such as arithmetic:24, got {rest[:40]!r}", option="verifier"
-                ) from None
+            return ArithmeticVerifier(_target(rest))
         case "json-schema":
             return JsonSchemaVerifier.open(rest)
-        case "python":
-            return SandboxedVerifier.open(rest)
         case _:
-            forms = ", ".join(FORMS)
-            raise UsageError(
-                f"There is no verifier {spec[:60]!r}. The forms: {forms}.",
-                option="verifier",
-                choices=list(FORMS),
-            )
+            return SandboxedVerifier.open(rest)
+
+
+def check_verifier_form(spec: str) -> None:
+    """Check how a verifier is written; opens no file.
+
+    Raises:
+        UsageError: There is no such verifier; `choices` has the forms.
+    """
+    kind, _, rest = spec.partition(":")
+    if kind not in [form.partition(":")[0] for form in FORMS]:
+        message = f"There is no verifier {spec[:60]!r}. The forms: {', '.join(FORMS)}."
+        raise UsageError(message, option="verifier", choices=list(FORMS))
+    if kind == "arithmetic":
+        _target(rest)
+
+
+def _target(text: str) -> Fraction:
+    """Read a number, of which an exponent must not make more digits than a computer has room for."""
+    try:
+        if not re.fullmatch(r"\s*[^\seE]{1,100}([eE][+-]?\d{1,2})?\s*", text):
+            raise ValueError
+        return Fraction(text.strip())
+    except (ValueError, ZeroDivisionError):
+        message = f"arithmetic: takes a number, such as arithmetic:24, got {text[:40]!r}"
+        raise UsageError(message, option="verifier") from None
+
+
+def _source(path: str, what: str) -> str:
+    return read_regular_file(path, MAX_FILE_BYTES, what=what, option="verifier").decode("utf-8")
 
 
 def verifier_of_offline(problem: str) -> Verifier | None:

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from ...app import App, Team
+from ...app import App
 from ...core.budget import Budget
 from ...core.machine import Step
 from ...errors import UsageError
 from ...runtime.journal import Folded
 from ...runtime.observe import Unwatched
 from ...strategies import DEFAULT_STRATEGY
+from ..agents import AgentAccess, Named
 from .tools import Caller, Document, Report, Tool
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
@@ -37,11 +38,16 @@ SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the a
 
 
 def run_tools(app: App) -> list[Tool]:
-    """Return the tools of runs: `coach` always, `solve` where a model is configured."""
-    return [coach_tool(app), *([solve_tool(app)] if app.has_model else [])]
+    """Return the tools of runs: `coach` always, `solve` where a model is configured.
+
+    Raises:
+        UsageError: A setting lists for agents what cannot be.
+    """
+    access = AgentAccess(app)
+    return [coach_tool(access), *([solve_tool(access)] if access.has_model else [])]
 
 
-def coach_tool(app: App) -> Tool:
+def coach_tool(access: AgentAccess) -> Tool:
     """Return the tool of coached runs."""
     answers = {
         "type": "array",
@@ -52,7 +58,13 @@ def coach_tool(app: App) -> Tool:
         },
     }
     actions = {"type": "string", "enum": _ACTIONS}
-    properties = {"action": actions, "runId": _STRING, "answers": answers, **_ORDER}
+    properties = {
+        "action": actions,
+        "runId": _STRING,
+        "answers": answers,
+        **_ORDER,
+        **access.check_schemas(),
+    }
     return Tool(
         name="coach",
         title="Coached Run",
@@ -70,13 +82,13 @@ def coach_tool(app: App) -> Tool:
             ["runId", "status", "questions", "progress"],
         ),
         annotations={**_RUNS, "openWorldHint": False},
-        call=lambda arguments, caller: _coach(app, arguments),
+        call=lambda arguments, caller: _coach(access, _known("coach", arguments, properties)),
     )
 
 
-def solve_tool(app: App) -> Tool:
+def solve_tool(access: AgentAccess) -> Tool:
     """Return the tool of driven runs."""
-    properties = {**_ORDER, "model": _STRING, "maxUsd": _AMOUNT}
+    properties = {**_ORDER, "maxUsd": _AMOUNT, "model": access.model_schema(), **access.check_schemas()}
     return Tool(
         name="solve",
         title="Solve",
@@ -87,7 +99,7 @@ def solve_tool(app: App) -> Tool:
             ["answer", "status", "termination"],
         ),
         annotations={**_RUNS, "openWorldHint": True},
-        call=lambda arguments, caller: _solve(app, arguments, caller),
+        call=lambda arguments, caller: _solve(access, _known("solve", arguments, properties), caller),
     )
 
 
@@ -95,7 +107,7 @@ def _object(properties: Mapping[str, Any], required: list[str]) -> Document:
     return {"type": "object", "properties": dict(properties), "required": required}
 
 
-async def _coach(app: App, arguments: Document) -> Document:
+async def _coach(access: AgentAccess, arguments: Document) -> Document:
     action = _text(arguments, "action")
     if action not in _ACTIONS:
         raise UsageError(
@@ -103,30 +115,35 @@ async def _coach(app: App, arguments: Document) -> Document:
             field="action",
             choices=_ACTIONS,
         )
+    named = Named.read(arguments)
     if action == "start":
-        strategy = _text(arguments, "strategy", DEFAULT_STRATEGY)
-        budget = _budget(arguments)
-        return await app.coach_start(
-            _text(arguments, "problem"), strategy, _options(arguments), budget, Team()
+        return await access.coach_start(
+            _text(arguments, "problem"),
+            _text(arguments, "strategy", DEFAULT_STRATEGY),
+            _options(arguments),
+            _budget(arguments),
+            named,
         )
     run_id = _text(arguments, "runId")
     match action:
         case "answer":
-            return await app.coach_answer(run_id, _answers(arguments))
+            return await access.coach_answer(run_id, _answers(arguments), named)
         case "status":
-            return await app.coach().status(run_id)
+            return await access.app.coach().status(run_id)
         case _:
-            return await app.coach().cancel(run_id)
+            return await access.app.coach().cancel(run_id)
 
 
-async def _solve(app: App, arguments: Document, caller: Caller) -> Document:
-    strategy = _text(arguments, "strategy", DEFAULT_STRATEGY)
-    model = _text(arguments, "model", "") or None
-    order, who = app.order(
-        _text(arguments, "problem"), strategy, _options(arguments), _budget(arguments), Team(model=model)
+async def _solve(access: AgentAccess, arguments: Document, caller: Caller) -> Document:
+    order, who = await access.order(
+        _text(arguments, "problem"),
+        _text(arguments, "strategy", DEFAULT_STRATEGY),
+        _options(arguments),
+        _budget(arguments),
+        Named.read(arguments),
     )
     watch = _Reporter(caller.report) if caller.report else None
-    result = await app.solve(order, who, watch)
+    result = await access.app.solve(order, who, watch)
     if watch is not None:
         await watch.told()
     return result.document()
@@ -154,6 +171,15 @@ class _Reporter(Unwatched):
     async def told(self) -> None:
         """Return when everything has been told."""
         await asyncio.gather(*self._telling, return_exceptions=True)
+
+
+def _known(tool: str, arguments: Document, properties: Mapping[str, Any]) -> Document:
+    """Return the arguments; one that would do nothing is refused, so that nobody relies on it."""
+    unknown = [name for name in arguments if name not in properties]
+    if unknown:
+        message = f"{tool} has no argument {unknown[0][:60]!r}; its arguments: {', '.join(properties)}"
+        raise UsageError(message, field=unknown[0][:60], choices=list(properties))
+    return arguments
 
 
 def _text(arguments: Document, name: str, default: str | None = None) -> str:

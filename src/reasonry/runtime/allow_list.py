@@ -1,0 +1,129 @@
+"""What an operator lets agents and requests name: models, verifiers, tools and documents, each by a name.
+
+Whoever calls over MCP or HTTP never brings a URL, a file or a command along; what is not on the list is refused
+unseen, so that a refusal tells nothing about files and ports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from ..errors import UsageError
+
+OFFLINE = "offline"
+ARITHMETIC = "arithmetic:"
+
+SETTINGS = {
+    "model": "REASONRY_MODELS",
+    "verifier": "REASONRY_VERIFIERS",
+    "tools": "REASONRY_TOOLS",
+    "documents": "REASONRY_DOCUMENTS",
+}
+"""The setting that lists what each argument may name."""
+
+_NAME = re.compile(r"[\w][\w. -]{0,63}")
+
+
+class AllowList(Struct, frozen=True):
+    """Names and what they stand for, as an operator would write it after `--model` and so on.
+
+    `offline`, and a verifier `arithmetic:TARGET`, may always be named.
+    """
+
+    models: Mapping[str, str] = {}
+    verifiers: Mapping[str, str] = {}
+    tools: Mapping[str, str] = {}
+    documents: Mapping[str, str] = {}
+    default_model: str | None = None
+    """Taken where none is named: `REASONRY_MODEL`, else the first of the list; None: what the environment offers."""
+
+    @staticmethod
+    def from_environ(environ: Mapping[str, str]) -> AllowList:
+        """Read the list: `REASONRY_MODEL`, and each of `SETTINGS` as `SPEC,NAME=SPEC,…`.
+
+        What has no name of its own is named as it is written.
+
+        Raises:
+            UsageError: One name stands for two things, or `offline` for something else; `option` has the setting.
+        """
+        models = _entries(environ, SETTINGS["model"])
+        default = environ.get("REASONRY_MODEL", "").strip()
+        if default:
+            models = {default: default, **models}
+        if models.get(OFFLINE, OFFLINE) != OFFLINE:
+            raise UsageError(
+                f"{SETTINGS['model']}: {OFFLINE} is a model of its own", option=SETTINGS["model"]
+            )
+        return AllowList(
+            models=models,
+            verifiers=_entries(environ, SETTINGS["verifier"]),
+            tools=_entries(environ, SETTINGS["tools"]),
+            documents=_entries(environ, SETTINGS["documents"]),
+            default_model=default or next(iter(models.values()), None),
+        )
+
+    @property
+    def model_names(self) -> list[str]:
+        """The models that may be named."""
+        return list(dict.fromkeys((*self.models, OFFLINE)))
+
+    def model(self, name: str | None) -> str | None:
+        """Return the model that a name stands for, the default for none.
+
+        Raises:
+            UsageError: It is not listed; `choices` has the names.
+        """
+        if name is None:
+            return self.default_model
+        return _listed("model", name, {OFFLINE: OFFLINE, **self.models})
+
+    def verifier(self, name: str | None) -> str | None:
+        """Return the verifier that a name stands for; none for none.
+
+        Raises:
+            UsageError: It is not listed; `choices` has the names.
+        """
+        if name is None or name.startswith(ARITHMETIC):
+            return name
+        return _listed("verifier", name, self.verifiers, (f"{ARITHMETIC}TARGET",))
+
+    def has_verifier(self, spec: str) -> bool:
+        """Whether a verifier may be used that is not named but written in a run's record."""
+        return spec.startswith(ARITHMETIC) or spec in self.verifiers.values()
+
+    def all_of(self, argument: str, names: Sequence[str]) -> tuple[str, ...]:
+        """Return what the names stand for; the argument is `tools` or `documents`.
+
+        Raises:
+            UsageError: One is not listed; `choices` has the names.
+        """
+        listed = self.tools if argument == "tools" else self.documents
+        return tuple(_listed(argument, name, listed) for name in dict.fromkeys(names))
+
+
+def _listed(argument: str, name: str, listed: Mapping[str, str], forms: Sequence[str] = ()) -> str:
+    if name in listed:
+        return listed[name]
+    choices = [*forms, *listed]
+    # What was asked for is not shown: it may hold a key.
+    raise UsageError(
+        f"{argument} takes a name that the operator of this server has listed ({SETTINGS[argument]}): "
+        f"{', '.join(choices) or 'none is'}",
+        option=argument,
+        choices=choices,
+    )
+
+
+def _entries(environ: Mapping[str, str], setting: str) -> dict[str, str]:
+    entries: dict[str, str] = {}
+    for written in environ.get(setting, "").split(","):
+        name, equals, spec = map(str.strip, written.partition("="))
+        if not (equals and spec and _NAME.fullmatch(name)):
+            # An equals sign that is part of a URL or a path.
+            name = spec = written.strip()
+        if name and entries.setdefault(name, spec) != spec:
+            raise UsageError(f"{setting}: {name[:60]} stands for two things", option=setting)
+    return entries

@@ -1,0 +1,147 @@
+"""Over MCP an agent names what the operator listed, sees the names, and nothing else is touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.testing import ModelServer
+
+from .raw import COMMAND, Raw
+
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+
+
+@pytest.fixture(scope="module")
+def raw() -> Iterator[Raw]:
+    with Raw(REASONRY_MODEL="offline") as server:
+        yield server
+
+
+def schemas(raw: Raw) -> dict[str, Any]:
+    tools = raw.ask("tools/list")["result"]["tools"]
+    return {tool["name"]: tool["inputSchema"]["properties"] for tool in tools}
+
+
+def test_the_input_schema_lists_the_legal_names() -> None:
+    listed = {
+        "REASONRY_MODEL": "offline",
+        "REASONRY_MODELS": "fast=openai-compatible:http://127.0.0.1:9/v1#m,openai:gpt-6-luna",
+        "REASONRY_VERIFIERS": "fits=json-schema:/srv/schema.json",
+        "REASONRY_TOOLS": "sum=/srv/calc.py:add",
+        "REASONRY_DOCUMENTS": "handbook=/srv/hand.pdf",
+        "REASONRY_API_KEY": "sk-canary",
+    }
+    with Raw(**listed) as raw:
+        shown = schemas(raw)
+        for tool in ("solve", "coach"):
+            assert shown[tool]["tools"]["items"]["enum"] == ["sum"]
+            assert shown[tool]["documents"]["items"]["enum"] == ["handbook"]
+            assert shown[tool]["verifier"]["anyOf"][1]["enum"] == ["fits"]
+        assert shown["solve"]["model"]["enum"] == ["offline", "fast", "openai:gpt-6-luna"]
+        assert "model" not in shown["coach"]
+        assert not any(secret in str(shown) for secret in ("/srv", "127.0.0.1", "sk-canary"))
+    with Raw(REASONRY_MODELS="offline") as raw:
+        shown = schemas(raw)
+        assert shown["solve"]["model"]["enum"] == ["offline"]
+        assert not {"tools", "documents"} & set(shown["solve"])
+
+
+def test_what_is_not_listed_is_refused_and_what_is_listed_is_used(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "there.jsonl").write_text('{"stage": "*", "reply": "x"}')
+    with ModelServer() as server:
+        bad = [
+            f"openai-compatible:{server.url}#m",
+            "openai-compatible:http://127.0.0.1:9/v1#m",
+            "openai:gpt-6-luna",
+            *(f"scripted:{tmp_path}/{name}" for name in ("pipe", "there.jsonl", "missing")),
+        ]
+        listed = f"piped=scripted:{tmp_path}/pipe,mine=offline"
+        with Raw(REASONRY_MODELS=listed, REASONRY_API_KEY="sk-canary", OPENAI_API_KEY="sk-canary") as raw:
+            refusals = [raw.call("solve", problem=PUZZLE, model=name)["error"] for name in bad]
+            assert all(refusal == refusals[0] for refusal in refusals)
+            assert refusals[0]["choices"] == ["offline", "piped", "mine"]
+            checks = [
+                raw.call(tool, **start, verifier=f"json-schema:{tmp_path}/{name}")["error"]
+                for tool, start in (("solve", {}), ("coach", {"action": "start"}))
+                for name in ("pipe", "there.jsonl", "missing")
+                for start in ({**start, "problem": PUZZLE},)
+            ]
+            assert all(refusal == checks[0] for refusal in checks)
+            begun = time.monotonic()
+            error = raw.call("solve", problem=PUZZLE, model="piped")["error"]
+            assert time.monotonic() - begun < 10
+            assert str(tmp_path) not in str(error)
+            assert raw.call("solve", problem=PUZZLE, model="mine")["answer"].endswith("= 24")
+            assert raw.call("solve", problem=PUZZLE, model="offline")["answer"].endswith("= 24")
+            found = raw.call("solve", problem=PUZZLE, model="mine", verifier="arithmetic:24")
+            assert found["answer"].endswith("= 24")
+        assert server.stats()["requests"] == 0
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "named"),
+    [
+        ("coach", {"action": "start", "problem": "x", "model": "offline"}, "model"),
+        ("coach", {"action": "start", "problem": "x", "judgeModel": "http://x"}, "judgeModel"),
+        ("coach", {"action": "answer", "runId": "x", "answers": [], "tools": "x"}, "tools"),
+        ("solve", {"problem": PUZZLE, "mcp": ["sh -c id"]}, "mcp"),
+        ("solve", {"problem": PUZZLE, "context": ["/etc/passwd"]}, "context"),
+        ("solve", {"problem": PUZZLE, "record": "/tmp/x"}, "record"),
+        ("solve", {"problem": PUZZLE, "tools": ["/tmp/x.py:x"]}, "tools"),
+        ("solve", {"problem": PUZZLE, "documents": ["/etc/passwd"]}, "documents"),
+        ("solve", {"problem": PUZZLE, "verifier": "arithmetic:1e999999999"}, "arithmetic"),
+        ("solve", {"problem": PUZZLE, "options": {"judge_model": "http://x"}}, "judge_model"),
+    ],
+)
+def test_other_ways_to_name_something_are_refused(
+    raw: Raw, tool: str, arguments: dict[str, Any], named: str
+) -> None:
+    error = raw.call(tool, **arguments)["error"]
+    assert error["code"] == "invalid_request"
+    assert named in str(error)
+
+
+def test_a_list_that_cannot_be_ends_the_server_with_a_word_of_why() -> None:
+    environ = {**os.environ, "REASONRY_STORE": "memory", "REASONRY_MODELS": "fast=gpt"}
+    done = subprocess.run(
+        COMMAND,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "REASONRY_MODELS: there is no model 'gpt'" in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_command_takes_the_list_as_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    from reasonry.surfaces import mcp
+    from reasonry.surfaces.cli import run
+
+    taken: list[dict[str, str]] = []
+    monkeypatch.setattr(mcp, "main", lambda store, environ, **_: taken.append(dict(environ)))
+    monkeypatch.setenv("REASONRY_MODELS", "openai:old")
+    monkeypatch.setenv("REASONRY_VERIFIERS", "old=python:old.py")
+    command = (
+        "mcp --model offline --models a=openai:x --models openai:y --tools sum=c.py:add --documents d.md"
+    )
+    assert run(command.split()) == 0
+    named = {name: taken[0].get(f"REASONRY_{name}") for name in ("MODEL", "MODELS", "VERIFIERS", "TOOLS")}
+    assert named == {
+        "MODEL": "offline",
+        "MODELS": "a=openai:x,openai:y",
+        "VERIFIERS": "old=python:old.py",
+        "TOOLS": "sum=c.py:add",
+    }
+    assert taken[0]["REASONRY_DOCUMENTS"] == "d.md"

@@ -1,0 +1,147 @@
+"""A key goes to the server that the operator named, and to no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from reasonry.app import App, Team
+from reasonry.core.budget import Budget
+from reasonry.errors import UsageError
+from reasonry.models.choose import open_model
+from reasonry.runtime.journal import Crew
+from reasonry.testing import ModelServer
+
+from ..models.asking import question
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-canary-1234567890"
+REPLY = {"answer": "42", "correct": True, "steps": ["one"], "done": True, "reason": "so"}
+
+
+@contextmanager
+def listener(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[tuple[str, list[str | None]]]:
+    """A server that keeps the `Authorization` of whatever it is sent."""
+    heard: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            heard.append(self.headers.get("Authorization"))
+            answer(self)
+
+        do_GET = do_POST
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", heard
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def refuse(request: BaseHTTPRequestHandler) -> None:
+    request.send_error(500)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_does_not_take_the_key_elsewhere(status: int) -> None:
+    with listener(refuse) as (elsewhere, heard_elsewhere):
+
+        def redirect(request: BaseHTTPRequestHandler) -> None:
+            request.send_response(status)
+            request.send_header("Location", f"{elsewhere}/chat/completions")
+            request.send_header("Content-Length", "0")
+            request.end_headers()
+
+        with listener(redirect) as (url, heard):
+            model = open_model(f"openai-compatible:{url}#m", {"REASONRY_API_KEY": KEY})
+            with pytest.raises(Exception, match="redirect"):
+                await model.answer(question())
+            await model.close()
+            assert heard == [f"Bearer {KEY}"]
+    assert heard_elsewhere == []
+
+
+async def a_run(store: Path, **crew: str) -> str:
+    """Write a run whose record names models, as whoever can write the store might."""
+    async with App(str(store), environ={}) as app:
+        order, _ = app.order("Why?", "chain_of_thought", {}, Budget(), Team(model="offline"))
+        order = type(order)(
+            strategy=order.strategy,
+            problem=order.problem,
+            options=order.options,
+            budget=order.budget,
+            crew=Crew(**{"model": "offline", **crew}),
+        )
+        return await app.engine.accept(order)
+
+
+@pytest.mark.parametrize("place", ["model", "judge_model", "draft_model"])
+async def test_the_key_is_not_sent_where_only_the_record_of_a_run_says(place: str, tmp_path: Path) -> None:
+    with listener(refuse) as (url, heard):
+        spec = f"openai-compatible:{url}#m"
+        run_id = await a_run(tmp_path / "s.db", **{place: spec})
+        async with App(str(tmp_path / "s.db"), environ={"REASONRY_API_KEY": KEY}) as app:
+            for go_on in (app.resume(run_id), app.fork(run_id, 0, Team(), {}, None)):
+                with pytest.raises(UsageError, match="REASONRY_API_KEY is sent only") as caught:
+                    await go_on
+                assert KEY not in str(caught.value.document())
+            assert (await app.engine.read(run_id))[1].snapshot.status == "active"
+        assert heard == []
+
+
+@pytest.mark.parametrize("way", ["--model", "REASONRY_MODEL", "REASONRY_MODELS", "other name", "no key"])
+async def test_the_key_is_sent_where_the_operator_says_so(way: str, tmp_path: Path) -> None:
+    with ModelServer(reply=lambda request: REPLY, api_key=None if way == "no key" else KEY) as server:
+        spec = f"openai-compatible:{server.url}#m"
+        other = f"openai-compatible:{server.url}#another"
+        run_id = await a_run(tmp_path / "s.db", model=spec)
+        settings = {
+            "REASONRY_MODEL": {"REASONRY_MODEL": other},
+            "REASONRY_MODELS": {"REASONRY_MODELS": f"mine={spec}"},
+        }
+        environ = {} if way == "no key" else {"REASONRY_API_KEY": KEY, **settings.get(way, {})}
+        team = Team(model={"--model": spec, "other name": other}.get(way))
+        async with App(str(tmp_path / "s.db"), environ=environ) as app:
+            assert (await app.resume(run_id, team)).answer == "42"
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "http://127.0.0.1:1/v1",
+        "https://127.0.0.1:{port}/v1",
+        "http://localhost:{port}/v1",
+        "http://127.0.0.1.example:{port}/v1",
+        "http://example.com/127.0.0.1:{port}/v1",
+        "http://[/v1",
+        "offline",
+    ],
+)
+def test_another_port_scheme_or_name_is_another_server(named: str) -> None:
+    spec = f"openai-compatible:{named.format(port=8000)}#m"
+    with pytest.raises(UsageError, match="sent only"):
+        open_model(
+            "openai-compatible:http://127.0.0.1:8000/v1#m", {"REASONRY_API_KEY": KEY}, keyed_by=[spec, named]
+        )
+
+
+def test_a_port_that_goes_without_saying_and_capitals_make_no_difference() -> None:
+    model = open_model(
+        "openai-compatible:http://example.com:80/v1#m",
+        {"REASONRY_API_KEY": KEY},
+        keyed_by=["openai-compatible:http://EXAMPLE.com/other#x"],
+    )
+    assert model.name == "openai-compatible:http://example.com:80/v1#m"
