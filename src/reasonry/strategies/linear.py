@@ -1,0 +1,441 @@
+"""Linear thinking: one thought after the other, each looked at, with room to revise, branch and test a guess.
+
+Seed 000, "Base Sequential"; the guided form is that of the sequential-thinking tool.
+
+Algorithm, for a problem x, with thoughts t_1, t_2, … numbered as the session numbers them:
+
+    the approach, and how many thoughts it may take        asked               initial_thought_planning
+    t_n ~ p(t | x, t_1, …, t_{n-1})                        asked               thought_generation
+    does t_n hold? if not, which t_k is to be replaced     asked               thought_evaluation
+    t_n replaces t_k                                       asked               thought_revision
+    think on, branch, or conclude                          unless it came      continuation_decision
+                                                           with the evaluation
+    how many thoughts are expected now                     written down        thought_adjustment
+    the thoughts that follow leave t_k                     written down        branch_creation
+    h ~ p(h | x, t_1, …, t_n)                              asked               hypothesis_generation
+    does h agree with all t_i and with x?                  asked               hypothesis_verification
+    y ~ p(y | x, t_1, …, t_n, h)                           asked               solution_finalization
+
+*Differs from the seed*: it names the stages and leaves the thinking to a caller; here a model is asked at each. With
+the thoughts used up the run goes on to a hypothesis, and with the hypotheses used up to a solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..core import parse
+from ..core.answering import AnswerOptions, AnswerReply, FinalAnswer, rule, settle_answer
+from ..core.effects import Ask, Verify
+from ..core.parse import Unreadable
+from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
+
+SYSTEM = """You think a problem through in numbered thoughts, one at a time. A thought is one step: an analysis, a \
+realisation, a question, a result. Earlier thoughts are shown to you; some may be wrong, and may be replaced. You are \
+told at the end what to do now. Reply with one JSON object of the form given there, and nothing else."""
+
+PLAN = """Now plan: the approach, and about how many thoughts it will take.
+{"approach": "…", "totalThoughts": number}"""
+THINK = """Now think the next thought, number {number} of about {total}.
+{{"thought": "…"}}"""
+DECISION = """{"next": "thought_adjustment" to think on | "branch_creation" to try another way | \
+"hypothesis_generation" to propose a solution, "reason": "…", "totalThoughts": how many it will be in all, or null, \
+"branchFromThought": with branch_creation: the number of the thought the other way leaves}"""
+EVALUATE = f"""Now look at the latest thought critically. If it, or one it rests on, is wrong, name the thought to \
+replace; otherwise say how to go on.
+{{"sound": true or false, "reason": "…", "revisesThought": number or null, "then": null or {DECISION}}}"""
+REVISE = """Now replace thought {number}: write it as it should have been.
+{{"thought": "…"}}"""
+DECIDE = f"""Now decide how to go on.
+{DECISION}"""
+HYPOTHESIZE = """Now propose a solution as a hypothesis: one statement that could turn out wrong.
+{"hypothesis": "…"}"""
+TEST = """Now try to refute the hypothesis, with the thoughts so far and with the problem itself.
+{"holds": true or false, "reason": "how it was tested, or what refutes it"}"""
+FINALIZE = """Now write the solution. Give the answer alone, in the form the problem asks for.
+{"answer": "…"}"""
+
+Next = Literal["thought_adjustment", "branch_creation", "hypothesis_generation"]
+
+
+class Options(AnswerOptions, frozen=True):
+    """Options of linear thinking."""
+
+    max_thoughts: Annotated[
+        int, Meta(ge=1, le=1000, description="Thoughts before a solution is proposed.")
+    ] = 12
+    max_hypotheses: Annotated[
+        int, Meta(ge=1, le=100, description="Hypotheses before one is settled for.")
+    ] = 3
+
+
+class Approach(Struct, frozen=True, rename="camel"):
+    """How to go about it."""
+
+    approach: Annotated[str, Meta(min_length=1, description="The approach.")]
+    total_thoughts: Annotated[int, Meta(ge=1, description="About how many thoughts it will take.")]
+
+
+class NextThought(Struct, frozen=True):
+    """A thought."""
+
+    thought: Annotated[str, Meta(min_length=1, description="The thought.")]
+
+
+class Decision(Struct, frozen=True, rename="camel"):
+    """How to go on."""
+
+    next: Next
+    reason: Annotated[str, Meta(description="Why.")] = ""
+    total_thoughts: Annotated[int | None, Meta(description="How many thoughts it will be in all.")] = None
+    branch_from_thought: Annotated[int | None, Meta(description="The thought a branch leaves.")] = None
+
+
+class Evaluation(Struct, frozen=True, rename="camel"):
+    """Whether a thought holds."""
+
+    sound: Annotated[bool, Meta(description="Whether the latest thought holds.")]
+    reason: Annotated[str, Meta(description="Why, or why not.")] = ""
+    revises_thought: Annotated[int | None, Meta(description="If not sound: the thought to replace.")] = None
+    then: Annotated[Decision | None, Meta(description="If sound: how to go on.")] = None
+
+
+class Hypothesis(Struct, frozen=True):
+    """A proposed solution."""
+
+    hypothesis: Annotated[str, Meta(min_length=1, description="The proposed solution, in one statement.")]
+
+
+class HypothesisTest(Struct, frozen=True):
+    """How a hypothesis stood its test."""
+
+    holds: Annotated[bool, Meta(description="Whether it agrees with every thought and the problem.")]
+    reason: Annotated[str, Meta(description="How it was tested, or what refutes it.")] = ""
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """The thoughts as the session has them, and what is being done with them."""
+
+    problem: str
+    options: Options
+    log: tuple[Thought, ...] = ()
+    """Everything recorded; thought n of the session is `log[n - 1]`."""
+    expected: int = 1
+    generated: int = 0
+    latest: int = 0
+    """Number of the latest thought that was generated or revised."""
+    revising: int = 0
+    decision: Decision | None = None
+    branch: str | None = None
+    leaves: str | None = None
+    branches: int = 0
+    hypothesis: str | None = None
+    hypotheses: int = 0
+    holds: bool = False
+    final: FinalAnswer = FinalAnswer()
+
+
+def plan(s: State) -> Body:
+    """The approach, and how many thoughts it may take."""
+    (answer,) = yield request(s, _question(s, "plan", PLAN))
+    reply: Approach = answer.value
+    s = replace(s, expected=reply.total_thoughts)
+    return _record(s, "thought_generation", reply.approach, data={"totalThoughts": reply.total_thoughts})
+
+
+def think(s: State) -> Body:
+    """t_n ~ p(t | x, t_1, …, t_{n-1})."""
+    number = s.generated + 1
+    task = THINK.format(number=number, total=max(number, s.expected))
+    (reply,) = yield request(s, _question(s, "think", task))
+    s = replace(s, generated=number, latest=len(s.log) + 1)
+    return _record(s, "thought_evaluation", reply.value.thought)
+
+
+def read_evaluation(state: State, _: Ask, texts: Sequence[str]) -> tuple[Evaluation, str] | Unreadable:
+    """Read an evaluation; the thoughts it names have to be there."""
+    reading = parse.read_form(texts[-1], Evaluation)
+    if isinstance(reading, Unreadable):
+        return reading
+    fault = _missing(state, reading[0].revises_thought) or _unplaced(state, reading[0].then)
+    return fault or reading
+
+
+def evaluate(s: State) -> Body:
+    """Does t_n hold? If not, which t_k is to be replaced."""
+    (answer,) = yield request(s, _question(s, "evaluate", EVALUATE))
+    reply: Evaluation = answer.value
+    decision = reply.then if reply.sound else None
+    s = replace(s, decision=decision, revising=reply.revises_thought or s.latest)
+    to = "continuation_decision" if reply.sound else "thought_revision"
+    text = reply.reason or ("It holds." if reply.sound else "It does not hold.")
+    return _record(s, to, text, data={"sound": reply.sound})
+
+
+def revise(s: State) -> Body:
+    """t_n replaces t_k."""
+    (reply,) = yield request(s, _question(s, "revise", REVISE.format(number=s.revising)))
+    s = replace(s, latest=len(s.log) + 1)
+    return _record(s, "continuation_decision", reply.value.thought, revises=s.revising)
+
+
+def read_decision(state: State, _: Ask, texts: Sequence[str]) -> tuple[Decision, str] | Unreadable:
+    """Read a decision; the thought a branch leaves has to be there."""
+    reading = parse.read_form(texts[-1], Decision)
+    return reading if isinstance(reading, Unreadable) else _unplaced(state, reading[0]) or reading
+
+
+def decide(s: State) -> Body:
+    """Think on, branch, or conclude; asked unless the evaluation said it or the thoughts are used up."""
+    decision = s.decision
+    if _is_spent(s):
+        reason = f"{s.generated} thoughts have been thought: time to conclude."
+        decision = Decision("hypothesis_generation", reason)
+    elif decision is None:
+        (reply,) = yield request(s, _question(s, "decide", DECIDE))
+        decision = reply.value
+    assert decision is not None
+    text = decision.reason or f"Next: {decision.next}."
+    return _record(replace(s, decision=decision), decision.next, text, data={"next": decision.next})
+
+
+def adjust(s: State) -> Move:
+    """How many thoughts are expected now."""
+    wanted = s.decision.total_thoughts if s.decision else None
+    expected = max(wanted or s.expected, s.generated + 1)
+    s = replace(s, expected=expected, decision=None)
+    text, data = f"{expected} thoughts are expected.", {"totalThoughts": expected}
+    return _record(s, "thought_generation", text, data=data)
+
+
+def branch(s: State) -> Move:
+    """The thoughts that follow leave t_k."""
+    left = (s.decision.branch_from_thought if s.decision else None) or s.latest
+    name = f"branch-{s.branches + 1}"
+    s = replace(s, decision=None, branches=s.branches + 1)
+    data = {"branchId": name, "branchFromThought": left}
+    move = _record(s, "thought_generation", f"{name} leaves thought {left}.", data=data)
+    return replace(move, state=replace(move.state, branch=name, leaves=s.log[left - 1].branch))
+
+
+def hypothesize(s: State) -> Body:
+    """H ~ p(h | x, t_1, …, t_n)."""
+    (reply,) = yield request(s, _question(s, "hypothesize", HYPOTHESIZE))
+    text: str = reply.value.hypothesis
+    s = replace(s, hypothesis=text, hypotheses=s.hypotheses + 1, decision=None)
+    return _record(s, "hypothesis_verification", text, data={"hypothesis": text})
+
+
+def test(s: State) -> Body:
+    """Does h agree with all t_i and with x? What a verifier cannot tell, the author tests."""
+    if s.options.verify:
+        # Not final: a hypothesis is on the way to the answer, which is put into its form later.
+        path = (*(thought.text for thought in s.log[:-1]), str(s.hypothesis))
+        (verdict,) = yield request(s, Verify(s.problem, path))
+        ruling = rule(str(s.hypothesis), verdict)
+        if ruling.proved:
+            s = replace(s, final=FinalAnswer(ruling.answer, "proved"))
+            return _tested(s, HypothesisTest(True, "The verifier proved it."))
+        if ruling.answer is None:
+            return _tested(replace(s, hypothesis=None), HypothesisTest(False, ruling.objection))
+    (reply,) = yield request(s, _question(s, "test", TEST))
+    return _tested(s, reply.value)
+
+
+def _tested(s: State, found: HypothesisTest) -> Move:
+    """Finalize h if it holds, or if there is no room for another."""
+    ends = found.holds or s.hypotheses >= s.options.max_hypotheses
+    text = found.reason or ("It holds." if found.holds else "It does not hold.")
+    to = "solution_finalization" if ends else "continuation_decision"
+    return _record(replace(s, holds=found.holds), to, text, data={"holds": found.holds})
+
+
+def finalize(s: State) -> Body:
+    """Y ~ p(y | x, t_1, …, t_n, h)."""
+    path = [thought.text for thought in s.log]
+    return (yield from settle_answer(s, lambda s: _question(s, "finalize", FINALIZE), path))
+
+
+def outcome(state: State) -> Outcome:
+    """Return the answer; before there is one, the latest hypothesis or thought."""
+    final = state.final
+    counts = {"thought_count": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
+    document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **final.document}
+    if final.text is None and not final.objections:
+        thought = state.log[state.latest - 1].text if state.latest else None
+        return Outcome(state.hypothesis or thought, document=document)
+    if not state.holds and final.standing != "proved":
+        detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
+        return Outcome(final.text, "max_hypotheses", detail, document)
+    return Outcome(final.text, document=document)
+
+
+def progress(state: State) -> dict[str, Any]:
+    """Return how many thoughts there are."""
+    return {"thoughts": state.generated, "max_thoughts": state.options.max_thoughts}
+
+
+def _is_spent(state: State) -> bool:
+    return state.generated >= state.options.max_thoughts
+
+
+def _missing(state: State, number: int | None) -> Unreadable | None:
+    if number is None or 1 <= number <= len(state.log):
+        return None
+    return Unreadable(f"there is no thought {number}; there are thoughts 1 to {len(state.log)}")
+
+
+def _unplaced(state: State, decision: Decision | None) -> Unreadable | None:
+    if decision is None or decision.next != "branch_creation":
+        return None
+    return _missing(state, decision.branch_from_thought)
+
+
+def _record(
+    state: State, to: str, text: str, revises: int | None = None, data: dict[str, Any] | None = None
+) -> Move:
+    thought = Thought(text, branch=state.branch, leaves=state.leaves, revises=revises, data=data or {})
+    return go(replace(state, log=(*state.log, thought)), to, thought)
+
+
+def _question(state: State, kind: str, task: str) -> Ask:
+    lines = [f"{_label(number, thought)}: {thought.text}" for number, thought in enumerate(state.log, 1)]
+    prompt = "\n\n".join([f"Problem: {state.problem}", *lines, *state.final.objections, task])
+    facts = {"kind": kind, "problem": state.problem, "thoughts": [thought.text for thought in state.log]}
+    return Ask(prompt, SYSTEM, {**facts, "hypothesis": state.hypothesis})
+
+
+def _label(number: int, thought: Thought) -> str:
+    notes = [thought.branch] if thought.branch else []
+    if thought.revises is not None:
+        notes.append(f"replaces thought {thought.revises}")
+    return f"Thought {number} ({', '.join(notes)})" if notes else f"Thought {number}"
+
+
+_SOUND = {"type": "boolean", "description": "Whether the latest thought holds."}
+_HYPOTHESIS = {"type": "string", "minLength": 1, "description": "The proposed solution, in one sentence."}
+_HOLDS = {"type": "boolean", "description": "Whether the hypothesis agrees with every thought."}
+
+LINEAR: Strategy[State, Options] = Strategy(
+    name="linear",
+    title="Linear thinking",
+    source="seed 000, Base Sequential",
+    summary="Thinks step by step with revisions, branches and a tested hypothesis: for any problem.",
+    aliases=("base_sequential", "sequential"),
+    options=Options,
+    state=State,
+    outcome=outcome,
+    progress=progress,
+    stages=(
+        Stage(
+            "problem_reception",
+            ("initial_thought_planning",),
+            description="Take in the problem.",
+            guidance="Say in your own words what is asked and what is given.",
+        ),
+        Stage(
+            "initial_thought_planning",
+            ("thought_generation",),
+            description="Estimate how to go about it, and in how many thoughts.",
+            guidance="Name the approach and estimate how many thoughts it takes; both may change later.",
+            body=plan,
+            reply=Approach,
+            example={"approach": "Work backwards from 24.", "totalThoughts": 4},
+        ),
+        Stage(
+            "thought_generation",
+            ("thought_evaluation",),
+            description="Think one thought.",
+            guidance="Take one step: an analysis, a realisation, a question, a result. "
+            "Go on to look at it critically before the next.",
+            body=think,
+            reply=NextThought,
+            example={"thought": "24 is 4 * 6, so 6 has to come from the other numbers."},
+        ),
+        Stage(
+            "thought_evaluation",
+            ("thought_revision", "continuation_decision"),
+            description="Look at the latest thought critically.",
+            guidance="Check it against the problem and the thoughts before it. If it, or one it rests on, is "
+            "wrong, revise that one; otherwise decide how to go on.",
+            fields=(Field("sound", _SOUND, required=False),),
+            body=evaluate,
+            reply=Evaluation,
+            example={"sound": True, "reason": "4 * 6 is 24.", "then": {"next": "hypothesis_generation"}},
+            read=read_evaluation,
+        ),
+        Stage(
+            "thought_revision",
+            ("continuation_decision",),
+            description="Put a wrong thought right.",
+            guidance="Say which thought is replaced and by what; leave the others as they are.",
+            body=revise,
+            reply=NextThought,
+            example={"thought": "24 is 3 * 8, too, so 8 would do as well."},
+        ),
+        Stage(
+            "continuation_decision",
+            ("thought_adjustment", "branch_creation", "hypothesis_generation"),
+            description="Decide how to go on.",
+            guidance="With more to think, adjust the number of thoughts; with another way worth trying, open "
+            "a branch; with a solution in sight, state it as a hypothesis.",
+            body=decide,
+            reply=Decision,
+            example={"next": "thought_adjustment", "reason": "One step is missing.", "totalThoughts": 5},
+            read=read_decision,
+        ),
+        Stage(
+            "thought_adjustment",
+            ("thought_generation",),
+            description="Change how many thoughts are expected.",
+            guidance="Say how many thoughts are still needed and what for; then think the next one.",
+            body=adjust,
+        ),
+        Stage(
+            "branch_creation",
+            ("thought_generation",),
+            description="Open another line of thought.",
+            guidance="Name the thought the branch leaves from and what it does differently.",
+            body=branch,
+        ),
+        Stage(
+            "hypothesis_generation",
+            ("hypothesis_verification",),
+            description="State a solution as a hypothesis.",
+            guidance="Commit to one solution that could turn out wrong, and say what it rests on.",
+            fields=(Field("hypothesis", _HYPOTHESIS),),
+            body=hypothesize,
+            reply=Hypothesis,
+            example={"hypothesis": "4 * (7 - 1) * 1 makes 24."},
+        ),
+        Stage(
+            "hypothesis_verification",
+            ("solution_finalization", "continuation_decision"),
+            description="Test the hypothesis.",
+            guidance="Try to refute it with the thoughts so far and with the problem itself. If it holds, "
+            "finalize it; otherwise say why not and decide how to go on.",
+            fields=(Field("holds", _HOLDS, required=False),),
+            body=test,
+            reply=HypothesisTest,
+            example={"holds": True, "reason": "It uses each number once and makes 24."},
+        ),
+        Stage(
+            "solution_finalization",
+            ("final_response",),
+            description="Turn the hypothesis that held into the solution.",
+            guidance="Write the solution in the form that was asked for; check that nothing is missing.",
+            body=finalize,
+            reply=AnswerReply,
+            example={"answer": "4 * (7 - 1) * 1"},
+        ),
+        Stage(
+            "final_response",
+            description="Give the answer.",
+            guidance="State the answer alone, complete and in the form that was asked for.",
+        ),
+    ),
+)
