@@ -235,8 +235,9 @@ class App:
             return team
         from .tools.mcp_client import mcp_tools
 
+        taken = [getattr(tool, "name", getattr(tool, "__name__", "")) for tool in team.tools]
         tools = await self._opened.enter_async_context(
-            mcp_tools(team.mcp, timeout_s=self.policy.tool_timeout_s)
+            mcp_tools(team.mcp, timeout_s=self.policy.tool_timeout_s, taken=taken)
         )
         return replace(team, tools=[*team.tools, *tools], mcp=())
 

@@ -224,6 +224,7 @@ def test_what_mcp_takes() -> None:
     assert read_targets("https://example.org/mcp") == (
         McpTarget(name="example.org", url="https://example.org/mcp"),
     )
+    assert read_targets("https://me:secret@example.org/mcp")[0].name == "example.org"
     assert read_targets("npx -y 'my server' --x") == (
         McpTarget(name="npx", command=("npx", "-y", "my server", "--x")),
     )
@@ -238,6 +239,12 @@ def test_what_mcp_takes() -> None:
         ("{}/c.json", "{", "cannot be read"),
         ("{}/c.json", "[]", "has no `mcpServers`"),
         ("{}/c.json", '{"mcpServers": {"a": {"args": []}}}', "server 'a' has neither `command` nor `url`"),
+        ("{}/c.json", '{"mcpServers": {"a": 5}}', "server 'a' has neither `command` nor `url`"),
+        ("{}/c.json", '{"mcpServers": {"a": {"command": ["x"]}}}', "got `array` - at `$.command`"),
+        ("{}/c.json", '{"mcpServers": {"a": {"command": "x", "args": "-y"}}}', "got `str` - at `$.args`"),
+        ("{}/c.json", '{"mcpServers": {"a": {"command": "x", "env": ["A=1"]}}}', "got `array` - at `$.env`"),
+        ("{}/c.json", '{"mcpServers": {"a": {"command": "x", "cwd": 5}}}', "got `int` - at `$.cwd`"),
+        ("{}/c.json", '{"mcpServers": {"a": {"url": "http://x", "headers": [1]}}}', "at `$.headers`"),
     ],
 )
 def test_a_spec_that_cannot_be_read_is_named(

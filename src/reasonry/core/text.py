@@ -1,14 +1,38 @@
-"""Text from models and users, made harmless to show."""
+"""Text from models and users, made harmless to show and to write down: what acts unseen is spelled out."""
 
 from __future__ import annotations
 
 import re
 
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\U000e0000-\U000e007f]"
+UNSEEN = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
+"""Control, format (bidi, zero-width, tags) and separator characters and half characters, for a character class of a
+pattern; of the control characters, line feed and tab are left out."""
+
+_UNSEEN = re.compile(f"[{UNSEEN}]")
 
 
 def inert(text: str) -> str:
-    """Return text that does nothing to a terminal: control, bidi and invisible characters are shown, not sent."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    r"""Return text with the characters of `UNSEEN` spelled `\u202e` or `\U000e0041`."""
+    return _UNSEEN.sub(_spelled, text)
+
+
+def escaped_json(text: str) -> str:
+    r"""Return JSON text that means the same, with the characters of `UNSEEN` as `\u` escapes of its strings."""
+    return _UNSEEN.sub(_escaped, text)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    point = ord(match[0])
+    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    point = ord(match[0])
+    if point < 0x10000:
+        return f"\\u{point:04x}"
+    point -= 0x10000
+    return f"\\u{0xD800 + (point >> 10):04x}\\u{0xDC00 + (point & 0x3FF):04x}"

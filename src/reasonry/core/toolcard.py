@@ -14,6 +14,9 @@ from msgspec import Meta, Struct
 
 from .parse import Unreadable
 
+ANSWER = "finish"
+"""What is written like a call, `finish[42]`, and hands in the answer."""
+
 _ACTION = re.compile(r"^[ \t>*_`\-]*action(?:[ \t]*\d+)?[ \t*_`]*:[ \t*_`]*", re.IGNORECASE | re.MULTILINE)
 _CALL = re.compile(r"([\w.\-]+)[ \t]*([\[(])")
 _NO_TEXT = ("integer", "number", "boolean", "array", "object", "null")
@@ -135,7 +138,7 @@ def action_lines(cards: Sequence[ToolCard], text: str) -> tuple[tuple[Written, .
         elif answer is None:
             answer = one
         else:
-            actions.append(Written(f"finish[{one}]", fault="there is one answer; this is the second"))
+            actions.append(Written(f"{ANSWER}[{one}]", fault="there is one answer; this is the second"))
     return tuple(actions), answer
 
 
@@ -147,7 +150,7 @@ def _written(cards: Sequence[ToolCard], body: str) -> Written | str:
     if call is None or end is None:
         return Written(line, fault=_FORM)
     given = body[call.end() : end]
-    if call[1].casefold() == "finish":
+    if call[1].casefold() == ANSWER:
         return given.strip()
     card = card_named(cards, call[1])
     arguments = arguments_for(card, given) if card else {"input": given}
@@ -186,8 +189,8 @@ def typed(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _typed(properties.get(name, {}), value) for name, value in arguments.items()}
 
 
-def _typed(schema: Mapping[str, Any], value: Any) -> Any:
-    kind = schema.get("type")
+def _typed(schema: Any, value: Any) -> Any:
+    kind = cast(dict[str, Any], schema).get("type") if isinstance(schema, dict) else None
     types: dict[Any, Any] = {"integer": int, "number": float, "boolean": bool}
     if not isinstance(value, str) or not isinstance(kind, str) or kind not in types:
         return value

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.toolcard import ANSWER
 from ..errors import SandboxError
 from ..runtime.ports import Tool
+from ..strategies import STRATEGIES
+from ..strategies.analysis.tasks import BUILT_IN
+from ..strategies.rewoo import LLM
+
+
+def reserved_names() -> frozenset[str]:
+    """Return the names that mean something of ours to a thinker; no server's tool can go by one."""
+    resources = (name for strategy in STRATEGIES.values() for name in strategy.resources)
+    return frozenset((*BUILT_IN, *resources, LLM.name, ANSWER))
 
 
 def built_in(

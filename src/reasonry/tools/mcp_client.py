@@ -3,29 +3,36 @@
 Rule 1: which tools there are is fixed when the server is opened; what it says later changes nothing.
 Rule 2: a server that dies, hangs, floods or answers nonsense is a `ToolError`, never more.
 Rule 3: a connection lives in one task of its own, as the client wants it; calls come from anywhere.
+Rule 4: a server's tool never goes by the name of a built-in tool, of a tool of the caller's, or of another server's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shlex
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import unicodedata
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..core.text import inert
 from ..errors import ToolError, UsageError
+from .built_in import reserved_names
+from .mcp_bounds import MAX_LISTING_BYTES, MAX_PAGES, MAX_TOOLS
 from .mcp_transport import ServerProcess, http_transport
 from .results import MAX_RESULT_BYTES, bounded
 
 OPEN_TIMEOUT_S = 30.0
 CALL_TIMEOUT_S = 30.0
-MAX_TOOLS = 500
 _MAX_MESSAGE = 2_000
+_SERVER_NAME = re.compile(r"[^\w.-]")
 
 
 class McpTarget(Struct, frozen=True, kw_only=True):
@@ -49,7 +56,7 @@ def read_targets(spec: str) -> tuple[McpTarget, ...]:
     if not spec:
         raise UsageError("--mcp takes a command, a URL or a configuration file", option="mcp")
     if spec.startswith(("http://", "https://")):
-        return (McpTarget(name=spec.split("/")[2], url=spec),)
+        return (McpTarget(name=spec.split("/")[2].rpartition("@")[2], url=spec),)
     if spec.endswith(".json") and " " not in spec:
         return _read_config(Path(spec).expanduser())
     try:
@@ -70,19 +77,37 @@ def _read_config(path: Path) -> tuple[McpTarget, ...]:
     return tuple(_target(path, str(name), entry) for name, entry in cast(dict[str, Any], servers).items())
 
 
+class _Entry(Struct, frozen=True):
+    """A server as a configuration file describes it."""
+
+    command: str | None = None
+    args: tuple[str | int | float, ...] = ()
+    env: dict[str, str | int | float | bool] = {}
+    cwd: str | None = None
+    url: str | None = None
+    headers: dict[str, str | int | float] = {}
+
+
 def _target(path: Path, name: str, entry: Any) -> McpTarget:
-    entry = cast(dict[str, Any], entry) if isinstance(entry, dict) else {}
-    command, url = entry.get("command"), entry.get("url")
-    if not isinstance(command, str) and not isinstance(url, str):
-        raise UsageError(
-            f"{path}: server {name!r} has neither `command` nor `url`", option="mcp", file=str(path)
+    def refused(why: str) -> UsageError:
+        return UsageError(f"{path}: server {name!r} {why}", option="mcp", file=str(path))
+
+    known = (
+        {key: value for key, value in entry.items() if value is not None} if isinstance(entry, dict) else {}
+    )
+    try:
+        read = msgspec.convert(known, _Entry)
+    except msgspec.ValidationError as error:
+        raise refused(f"is not described rightly: {error}") from None
+    if read.url:
+        return McpTarget(
+            name=name, url=read.url, headers={key: str(value) for key, value in read.headers.items()}
         )
-    if isinstance(url, str):
-        headers = cast(dict[str, Any], entry.get("headers") or {})
-        return McpTarget(name=name, url=url, headers={key: str(value) for key, value in headers.items()})
-    args = [str(one) for one in cast(list[Any], entry.get("args") or [])]
-    env = {key: str(value) for key, value in cast(dict[str, Any], entry.get("env") or {}).items()}
-    return McpTarget(name=name, command=(str(command), *args), env=env, cwd=entry.get("cwd"))
+    if not read.command:
+        raise refused("has neither `command` nor `url`")
+    command = (read.command, *map(str, read.args))
+    env = {key: str(value) for key, value in read.env.items()}
+    return McpTarget(name=name, command=command, env=env, cwd=read.cwd)
 
 
 class McpTool:
@@ -135,10 +160,10 @@ class McpServer:
             async with asyncio.timeout(timeout_s):
                 listed = await asyncio.shield(ready)
         except TimeoutError:
-            await self.close()
+            await self._give_up()
             raise self._fault(f"did not answer within {timeout_s:g} s", "tool_timeout") from None
         except Exception as error:
-            await self.close()
+            await self._give_up()
             raise self._fault(f"could not be used: {_reason(error)}") from None
         return tuple(
             McpTool(self, one.name, one.name, one.description or "", one.input_schema) for one in listed
@@ -167,15 +192,28 @@ class McpServer:
         return http_transport(self.target.url, self.target.headers)
 
     async def _list(self) -> list[Any]:
-        tools: list[Any] = []
-        cursor: str | None = None
-        while len(tools) <= MAX_TOOLS:
-            page = await self._client.list_tools(cursor=cursor)
-            tools += page.tools
-            cursor = page.next_cursor
-            if not cursor:
-                return tools
-        raise ToolError(f"it has over {MAX_TOOLS} tools")
+        tools: dict[str, Any] = {}
+        cursors: list[str | None] = [None]
+        size = 0
+        while len(cursors) <= MAX_PAGES:
+            page = await self._client.list_tools(cursor=cursors[-1])
+            for tool in page.tools:
+                if tool.name in tools:
+                    raise ToolError(f"it lists two tools named {tool.name}")
+                tools[tool.name] = tool
+                size += len(tool.model_dump_json())
+            if len(tools) > MAX_TOOLS:
+                raise ToolError(f"it lists over {MAX_TOOLS} tools")
+            if size > MAX_LISTING_BYTES:
+                raise ToolError(f"its tools are described in over {MAX_LISTING_BYTES:,} bytes in all")
+            if not page.next_cursor:
+                return list(tools.values())
+            if page.next_cursor in cursors:
+                raise ToolError(
+                    "its list of tools never ends: a page names itself or one before it as the next"
+                )
+            cursors.append(page.next_cursor)
+        raise ToolError(f"its list of tools has over {MAX_PAGES} pages")
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool; JSON data of bounded size comes back.
@@ -207,22 +245,35 @@ class McpServer:
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
+    async def _give_up(self) -> None:
+        """End a connection that never came to be; such a server is owed no grace."""
+        if self.process is not None:
+            self.process.kill()
+        if self._task is not None:
+            self._task.cancel()
+        await self.close()
+
     def _fault(self, what: str, code: str = "tool_error") -> ToolError:
         words = self.process.last_words if self.process is not None else ""
         message = f"the MCP server {self.target.name} {what}" + (f" ({words})" if words else "")
-        return ToolError(message[:_MAX_MESSAGE], code=code, server=self.target.name)
+        return ToolError(inert(message[:_MAX_MESSAGE]), code=code, server=self.target.name)
 
 
 @asynccontextmanager
 async def mcp_tools(
-    specs: Sequence[str], *, timeout_s: float = CALL_TIMEOUT_S, max_result_bytes: int = MAX_RESULT_BYTES
+    specs: Sequence[str],
+    *,
+    timeout_s: float = CALL_TIMEOUT_S,
+    max_result_bytes: int = MAX_RESULT_BYTES,
+    taken: Collection[str] = (),
 ) -> AsyncGenerator[list[McpTool], None]:
     """Open servers side by side and give their tools; close them when done.
 
-    A name that two servers use is written `server.tool`; servers of one name are numbered.
+    A name that two servers use, or that is taken, is written `server.tool`; servers of one name are numbered.
 
     Args:
         specs: As `--mcp` takes them.
+        taken: Names of other tools, besides those of the built-in ones.
 
     Raises:
         UsageError: A spec cannot be read.
@@ -235,7 +286,7 @@ async def mcp_tools(
         faults = [one for one in opened if isinstance(one, BaseException)]
         if faults:
             raise faults[0]
-        yield _named([tool for tools in cast(list[tuple[McpTool, ...]], opened) for tool in tools])
+        yield _named([tool for tools in cast(list[tuple[McpTool, ...]], opened) for tool in tools], taken)
     finally:
         await asyncio.gather(*(server.close() for server in servers))
 
@@ -248,12 +299,24 @@ def _numbered(targets: list[McpTarget]) -> list[McpTarget]:
     ]
 
 
-def _named(tools: list[McpTool]) -> list[McpTool]:
-    names = [tool.remote for tool in tools]
-    for tool in tools:
-        if names.count(tool.remote) > 1:
-            tool.name = f"{tool.server.target.name}.{tool.remote}"
+def _named(tools: list[McpTool], taken: Collection[str]) -> list[McpTool]:
+    """Write `server.tool` where a name belongs to somebody else, or is what another tool is now written as."""
+    names = [_folded(tool.remote) for tool in tools]
+    others = {_folded(name) for name in (*reserved_names(), *taken)}
+    clashing = [
+        tool for tool, name in zip(tools, names, strict=True) if name in others or names.count(name) > 1
+    ]
+    while clashing:
+        for tool in clashing:
+            tool.name = f"{_SERVER_NAME.sub('_', tool.server.target.name)}.{tool.remote}"
+        written = {_folded(tool.name) for tool in clashing}
+        clashing = [tool for tool in tools if tool.name == tool.remote and _folded(tool.name) in written]
     return tools
+
+
+def _folded(name: str) -> str:
+    """Return what a name is compared by: case and width make no difference to who reads it."""
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def _value(result: Any) -> Any:
@@ -267,10 +330,19 @@ def _value(result: Any) -> Any:
 
 
 def _text(result: Any) -> str:
-    return "\n".join(getattr(one, "text", None) or f"({one.type}, not shown)" for one in result.content)
+    return "\n".join(getattr(one, "text", f"({one.type}, not shown)") for one in result.content)
 
 
 def _reason(error: BaseException) -> str:
+    from mcp import MCPError
+    from pydantic import ValidationError
+
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    if isinstance(error, MCPError | ToolError):
+        return error.message
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        return f"its answer is not of the protocol's form: {place}: {first['msg']}"
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

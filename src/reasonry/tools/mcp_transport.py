@@ -1,23 +1,35 @@
 """Transports to MCP servers that bound what a server can make us hold in memory.
 
 The SDK's own stdio transport keeps a line whole however long it grows; this one lets a server go that sends a message
-over the limit. What the server writes to standard error is kept, its end only, for the message when it dies.
+over the limit. An answer that breaks a rule of `mcp_bounds`, or cannot be read, fails the request it was for, at once.
+What the server writes to standard error is kept, its end only, for the message when it dies.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import re
 import signal
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+from ..errors import ToolError
+from .mcp_bounds import MAX_MARKS, MAX_MESSAGE_BYTES, Pace, check_answer, marks
+
 GRACE_S = 2.0
 _STDERR_CHUNKS = 4
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,18})\b')
+_PARSE_ERROR = -32700
+_UNREADABLE = "its answer cannot be read"
+
+# What the SDK logs of a bad server is told by the error; only a program that listens to the log hears it twice.
+for _name in ("mcp.client", "mcp.shared"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 class ServerProcess:
@@ -34,6 +46,7 @@ class ServerProcess:
         self.command, self.env, self.cwd = tuple(command), dict(env or {}), cwd
         self.stderr: deque[bytes] = deque(maxlen=_STDERR_CHUNKS)
         self.fault = ""
+        self._process: asyncio.subprocess.Process | None = None
 
     @property
     def last_words(self) -> str:
@@ -41,6 +54,11 @@ class ServerProcess:
         lines = b"".join(self.stderr).decode(errors="replace").split("\n")
         said = [line.strip() for line in lines if line.strip()]
         return self.fault or (said[-1][-300:] if said else "")
+
+    def kill(self) -> None:
+        """End it without grace, and all that it has started in its group."""
+        if self._process is not None and self._process.returncode is None:
+            _signal(self._process, signal.SIGKILL)
 
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[Any, None]:
@@ -58,6 +76,7 @@ class ServerProcess:
             limit=MAX_MESSAGE_BYTES,
             start_new_session=True,
         )
+        self._process = process
         to_session, from_server = anyio.create_memory_object_stream[Any](0)
         to_server, from_session = anyio.create_memory_object_stream[Any](0)
         workers = [
@@ -76,10 +95,8 @@ class ServerProcess:
             await asyncio.shield(_end(process, 0 if self.fault else GRACE_S))
 
     async def _read(self, process: asyncio.subprocess.Process, to_session: Any) -> None:
-        from mcp.shared.message import SessionMessage
-        from mcp_types import jsonrpc_message_adapter
-
         assert process.stdout is not None
+        pace = Pace()
         with to_session, contextlib.suppress(Exception):
             while True:
                 try:
@@ -89,11 +106,12 @@ class ServerProcess:
                     return
                 if not line:
                     return
-                with contextlib.suppress(ValueError):
-                    # Banners and stray prints are no messages; they are passed over.
-                    await to_session.send(
-                        SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-                    )
+                if marks(line) > MAX_MARKS:
+                    self.fault = f"it sent a message of over {MAX_MARKS:,} values"
+                    return
+                if (message := _message(line)) is not None:
+                    await to_session.send(message)
+                await pace.heard(len(line))
 
     async def _write(self, process: asyncio.subprocess.Process, from_session: Any, to_session: Any) -> None:
         assert process.stdin is not None
@@ -107,8 +125,50 @@ class ServerProcess:
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
+        pace = Pace()
         while chunk := await process.stderr.read(4_096):
             self.stderr.append(chunk)
+            await pace.heard(len(chunk))
+
+
+def _message(line: bytes) -> Any:
+    """Return the message on a line; None: banners and stray prints are no messages and are passed over."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    if not line.lstrip().startswith(b"{"):
+        return None
+    try:
+        message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        found = _ID.search(line) if b'"jsonrpc"' in line else None
+        return _failure(int(found[1]), _UNREADABLE) if found else None
+    return _checked(message)
+
+
+def _checked(item: Any) -> Any:
+    """Return a message of a server, an answer that breaks a rule as the failure of its request."""
+    from mcp_types import JSONRPCError, JSONRPCResponse
+
+    message = getattr(item, "message", None)
+    if isinstance(message, JSONRPCError) and message.error.code == _PARSE_ERROR:
+        # Over HTTP the SDK reads the answer, and quotes it.
+        return _failure(message.id, _UNREADABLE)
+    if not isinstance(message, JSONRPCResponse):
+        return item
+    try:
+        check_answer(message.result)
+    except ToolError as error:
+        return _failure(message.id, error.message)
+    return item
+
+
+def _failure(request_id: Any, why: str) -> Any:
+    from mcp.shared.message import SessionMessage
+    from mcp_types import ErrorData, JSONRPCError
+
+    error = ErrorData(code=_PARSE_ERROR, message=why)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
 
 async def _end(process: asyncio.subprocess.Process, grace_s: float) -> None:
@@ -116,14 +176,18 @@ async def _end(process: asyncio.subprocess.Process, grace_s: float) -> None:
     process.stdin.close()
     for kill, patience_s in ((None, grace_s), (signal.SIGTERM, grace_s), (signal.SIGKILL, GRACE_S)):
         if kill is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, kill)
+            _signal(process, kill)
         if await _has_ended(process, patience_s):
             break
     # A grandchild may hold the pipes open; the transport must not wait for it.
     transport: Any = getattr(process, "_transport", None)
     if transport is not None:
         transport.close()
+
+
+def _signal(process: asyncio.subprocess.Process, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
 
 
 async def _has_ended(process: asyncio.subprocess.Process, patience_s: float) -> bool:
@@ -138,36 +202,62 @@ async def _has_ended(process: asyncio.subprocess.Process, patience_s: float) -> 
 @asynccontextmanager
 async def http_transport(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Any, None]:
     """Connect over streamable HTTP, with bounded bodies."""
+    import anyio
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
+    pace = Pace()
+
     class Bounded(httpx2.AsyncByteStream):
-        def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-            self.stream = stream
+        def __init__(self, stream: httpx2.AsyncByteStream, is_endless: bool) -> None:
+            self.stream, self.is_endless = stream, is_endless
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
+            size = values = 0
             async for chunk in self.stream:
                 size += len(chunk)
-                if size > MAX_MESSAGE_BYTES:
+                values += marks(chunk)
+                if size > MAX_MESSAGE_BYTES and not self.is_endless:
                     raise httpx2.ReadError(f"the server sent over {MAX_MESSAGE_BYTES} bytes")
+                if values > MAX_MARKS and not self.is_endless:
+                    raise httpx2.ReadError(f"the server sent over {MAX_MARKS:,} values")
                 yield chunk
+                await pace.heard(len(chunk))
 
         async def aclose(self) -> None:
             await self.stream.aclose()
 
     class Transport(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            # A packed body may be a thousand times what was sent.
+            request.headers["accept-encoding"] = "identity"
             response = await super().handle_async_request(request)
+            if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+                raise httpx2.ReadError("the server packed its reply in a way that was not asked for")
             # An event stream may go on for long; the SDK bounds each event of it.
-            if "text/event-stream" not in response.headers.get("content-type", ""):
-                assert isinstance(response.stream, httpx2.AsyncByteStream)
-                response.stream = Bounded(response.stream)
+            is_endless = "text/event-stream" in response.headers.get("content-type", "")
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = Bounded(response.stream, is_endless)
             return response
 
     timeout = httpx2.Timeout(30.0, read=300.0)
     async with (
         httpx2.AsyncClient(transport=Transport(), headers=dict(headers), timeout=timeout) as client,
-        streamable_http_client(url, http_client=client) as streams,
+        streamable_http_client(url, http_client=client) as (heard, to_server),
     ):
-        yield streams
+        to_session, from_server = anyio.create_memory_object_stream[Any](0)
+        relay = asyncio.create_task(_relay(heard, to_session, pace))
+        try:
+            yield from_server, to_server
+        finally:
+            relay.cancel()
+            await asyncio.gather(relay, return_exceptions=True)
+            to_session.close()
+            from_server.close()
+
+
+async def _relay(heard: Any, to_session: Any, pace: Pace) -> None:
+    with to_session, contextlib.suppress(Exception):
+        async for item in heard:
+            await to_session.send(_checked(item))
+            await pace.heard(0)

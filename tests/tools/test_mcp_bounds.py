@@ -1,0 +1,318 @@
+"""What a hostile tool server can say: each kind is a clear error, soon, and costs little."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonry.core.text import inert
+from reasonry.errors import ToolError
+from reasonry.tools.mcp_bounds import MAX_DESCRIPTION_CHARS, check_answer
+from reasonry.tools.mcp_client import McpServer, McpTarget
+
+from . import hostile_server
+from .hostile_server import LINES, LISTS, RESULTS
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = str(Path(hostile_server.__file__))
+
+LIST_FAULTS = {
+    "no tools": "its answer is not of the protocol's form: tools: Field required",
+    "tools are null": "the tools of its tools/list must be a list, got nothing",
+    "tools are an object": "must be a list, got an object",
+    "a tool is text": "tool 1 of its list must be an object, got text of 7",
+    "unnamed": "tool 2 of its list must have a name, got none",
+    "empty name": "tool 1 of its list must have a name, got none",
+    "name is a list": "must have a name, got a list of 1",
+    "name is long": "is 3,000 characters long; at most 128 are read",
+    "name with escape": r"holds characters that are not seen: cli\u001b[2Jmate",
+    "name with bidi": r"holds characters that are not seen: \u202eetamilc",
+    "name with zero width": r"holds characters that are not seen: py\u200b_executor",
+    "name with line end": "holds characters that are not seen",
+    "two of one name": "it lists two tools named climate",
+    "description of 3 MB": "the description of its tool climate is 3,000,000 characters long; at most 16,384 are read",
+    "description is a list": "the description of its tool climate must be text, got a list of 2",
+    "schema is missing": "the inputSchema of its tool climate must be an object, got nothing",
+    "schema is a list": "the inputSchema of its tool climate must be an object, got a list of 1",
+    "schema of 1 MB": "bytes long; at most 65,536 are read",
+    "schema is deep": "the inputSchema of its tool climate is nested over 32 deep",
+    "required is a number": "must have a list of names as required, got a number",
+    "required has a list": "must have a list of names as required",
+    "properties are a list": "must have an object of schemas as its properties",
+    "a property is text": "must have an object of schemas as its properties",
+    "argument with escape": r"has an argument whose name is not legible: a\u001b[2J",
+    "501 tools": "it lists over 500 tools",
+    "500 tools of 4 kB": "described in over 1,048,576 bytes in all",
+    "cursor is a list": "no usable nextCursor: a list of 1",
+    "cursor of 1 MB": "no usable nextCursor: text of 1,000,000",
+    "result is a list": "its answer cannot be read",
+    "result is text": "its answer cannot be read",
+    "same cursor": "its list of tools never ends: a page names itself or one before it as the next",
+    "endless empty pages": "its list of tools has over 100 pages",
+    "endless pages": "it lists two tools named tool0",
+    "pages of 100": "it lists over 500 tools",
+    "100,000 deep": "its answer cannot be read",
+    "not UTF-8": "its answer cannot be read",
+    "half a character": "its answer cannot be read",
+    "cut off": "its answer cannot be read",
+    "5,000 digits": "its answer cannot be read",
+    "3,000,000 values": "it sent a message of over 2,000,000 values",
+    "1,000,000 tools": "it lists over 500 tools",
+}
+
+CALL_FAULTS = {
+    "content is an object": "the content of a result must be a list of at most 10,000 parts, got an object",
+    "content is text": "the content of a result must be a list of at most 10,000 parts, got text of 7",
+    "content has a number": "its answer is not of the protocol's form: ",
+    "text is a list": "its answer is not of the protocol's form: ",
+    "20,000 parts": "at most 10,000 parts, got a list of 20,000",
+    "structure is deep": "nested too deeply",
+    "structure is a list": "its answer is not of the protocol's form: ",
+    "result of a list": "its answer cannot be read",
+    "result is null": "its answer cannot be read",
+    "nothing": "its answer is not of the protocol's form: ",
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sdk() -> None:
+    """Have the SDK imported before anything is timed."""
+    import mcp.client.streamable_http  # noqa: F401
+
+
+def server(kind: str, timeout_s: float = 5.0) -> McpServer:
+    target = McpTarget(name="hostile", command=(sys.executable, SCRIPT, kind))
+    return McpServer(target, timeout_s=timeout_s)
+
+
+def test_every_kind_is_tried() -> None:
+    assert {*LISTS, *LINES} <= LIST_FAULTS.keys()
+    assert RESULTS.keys() == CALL_FAULTS.keys()
+
+
+@pytest.mark.parametrize("kind", LIST_FAULTS)
+async def test_a_list_of_tools_that_breaks_a_bound_is_a_clear_error_at_once(kind: str) -> None:
+    began, used = time.monotonic(), time.process_time()
+    with pytest.raises(ToolError) as error:
+        await server(kind).open()
+    assert LIST_FAULTS[kind] in error.value.message
+    assert error.value.message.startswith("the MCP server hostile could not be used: ")
+    assert error.value.message.isprintable()
+    assert (error.value.code, error.value.details) == ("tool_error", {"server": "hostile"})
+    assert time.monotonic() - began < 15
+    assert time.process_time() - used < 4
+
+
+@pytest.mark.parametrize("kind", CALL_FAULTS)
+async def test_a_result_that_breaks_a_bound_costs_its_call_alone(kind: str) -> None:
+    one = server(kind)
+    await one.open()
+    try:
+        for _ in range(2):
+            with pytest.raises(ToolError) as error:
+                await one.call("climate", {})
+            assert CALL_FAULTS[kind] in error.value.message
+            assert error.value.code == "tool_error"
+    finally:
+        await one.close()
+
+
+@pytest.mark.parametrize(
+    "kind", ["drip", *(f"flood of {what}" for what in ("notices", "noise", "requests", "answers"))]
+)
+async def test_a_server_that_never_comes_to_the_point_is_left_in_time(kind: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(ToolError) as error:
+        await server(kind).open(timeout_s=1.5)
+    assert "did not answer within 1.5 s" in error.value.message
+    assert error.value.code == "tool_timeout"
+    assert time.monotonic() - began < 10
+
+
+async def test_a_flood_waits_in_the_servers_pipe() -> None:
+    one = server("flood of noise")
+    opening = asyncio.create_task(one.open(timeout_s=3))
+    await asyncio.sleep(1.5)  # The first 20,000 are heard at full speed.
+    used = time.process_time()
+    await asyncio.sleep(1)
+    assert time.process_time() - used < 0.5
+    with pytest.raises(ToolError):
+        await opening
+
+
+async def test_what_a_server_says_of_its_results_is_not_acted_upon() -> None:
+    one = server("slow pattern")
+    await one.open()
+    try:
+        assert await one.call("climate", {}) == {"word": "a" * 40 + "!"}
+    finally:
+        await one.close()
+
+
+# -- over HTTP
+
+
+def packed() -> web.Response:
+    return web.Response(
+        body=gzip.compress(b" " * 20_000_000, 1),
+        headers={"Content-Encoding": "gzip", "Content-Type": "application/json"},
+    )
+
+
+def answered(id: Any, result: Any) -> web.Response:
+    return web.json_response({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+async def streamed(request: web.Request, event: bytes) -> web.StreamResponse:
+    stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await stream.prepare(request)
+    with contextlib.suppress(ConnectionError):
+        while True:
+            await stream.write(event * 1_000)
+    return stream
+
+
+NOTICE = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n\n'
+HTTP_FAULTS = {
+    "packed": "packed its reply in a way that was not asked for",
+    "3,000,000 values": "sent over 2,000,000 values",
+    "not JSON": "its answer cannot be read",
+    "HTML": "Unexpected content type: text/html",
+    "description is a list": LIST_FAULTS["description is a list"],
+    "endless empty pages": LIST_FAULTS["endless empty pages"],
+    "flood of notices": "did not answer within 2 s",
+    "flood of comments": "did not answer within 2 s",
+}
+
+
+async def list_over_http(kind: str, id: Any, request: web.Request) -> web.StreamResponse:
+    match kind:
+        case "packed":
+            return packed()
+        case "3,000,000 values":
+            return web.Response(body=LINES[kind].replace(b"ID", b"3", 1), content_type="application/json")
+        case "not JSON":
+            return web.Response(body=b'{"jsonrpc', content_type="application/json")
+        case "HTML":
+            return web.Response(body=b"<html>", content_type="text/html")
+        case "flood of notices":
+            return await streamed(request, NOTICE)
+        case "flood of comments":
+            return await streamed(request, b": still here\n\n")
+        case "endless empty pages":
+            return answered(id, {"tools": [], "nextCursor": str(time.monotonic_ns())})
+        case _:
+            return answered(id, LISTS[kind])
+
+
+@asynccontextmanager
+async def hostile_http(kind: str) -> AsyncIterator[str]:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        message = await request.json() if request.method == "POST" else {}
+        id, method = message.get("id"), message.get("method")
+        if method == "initialize":
+            about = {"name": "hostile", "version": "1"}
+            version = message["params"]["protocolVersion"]
+            return answered(
+                id, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
+            )
+        if method == "tools/list":
+            return await list_over_http(kind, id, request)
+        return web.Response(status=202 if id is None and message else 404)
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("kind", HTTP_FAULTS)
+async def test_over_http_the_bounds_are_the_same(kind: str) -> None:
+    began = time.monotonic()
+    async with hostile_http(kind) as url:
+        hostile = McpServer(McpTarget(name="hostile", url=url))
+        with pytest.raises(ToolError) as error:
+            await hostile.open(timeout_s=2 if "flood" in kind else 30)
+    assert HTTP_FAULTS[kind] in error.value.message
+    assert time.monotonic() - began < 15
+
+
+async def test_the_shell_shows_one_clear_error_and_no_traceback() -> None:
+    async with hostile_http("not JSON") as url:
+        command = [sys.executable, "-m", "reasonry", "solve", "x", "--strategy", "react", "--store", "memory"]
+        process = await asyncio.create_subprocess_exec(
+            *command, "--model", "offline", "--mcp", url, stderr=asyncio.subprocess.PIPE
+        )
+        _, said = await process.communicate()
+    host = url.removeprefix("http://").removesuffix("/mcp")
+    line = f"reasonry: the MCP server {host} could not be used: its answer cannot be read"
+    assert (process.returncode, said.decode().splitlines()) == (9, [line])
+
+
+# -- whatever is said
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = (
+    "name",
+    "description",
+    "inputSchema",
+    "title",
+    "properties",
+    "required",
+    "tools",
+    "nextCursor",
+    "content",
+)
+things = st.dictionaries(st.sampled_from(KEYS), json_values, max_size=6)
+
+
+@given(
+    things
+    | st.builds(
+        lambda names, description, schema: {
+            "tools": [{"name": name, "description": description, "inputSchema": schema} for name in names]
+        },
+        st.lists(st.text(max_size=6) | json_values, max_size=3),
+        st.none() | st.text() | json_values,
+        things | json_values,
+    )
+)
+def test_whatever_is_listed_is_taken_whole_and_legible_or_refused(result: dict[str, Any]) -> None:
+    try:
+        check_answer(result)
+    except ToolError:
+        return
+    for tool in result.get("tools", []):
+        assert tool.keys() == {"name", "description", "inputSchema"}
+        assert isinstance(tool["name"], str)
+        assert 0 < len(tool["name"]) <= 128
+        assert inert(tool["name"]) == tool["name"]
+        assert inert(tool["description"]) == tool["description"]
+        assert len(tool["description"]) <= 10 * MAX_DESCRIPTION_CHARS
+        assert isinstance(tool["inputSchema"], Mapping)
+        json.dumps(tool, allow_nan=False).encode()

@@ -1,0 +1,153 @@
+"""Names of tools: what belongs to somebody else, a server cannot have."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonry.app import App, Team
+from reasonry.core.budget import Budget
+from reasonry.core.toolcard import ANSWER, action_lines
+from reasonry.errors import ToolError
+from reasonry.strategies import STRATEGIES
+from reasonry.strategies.analysis.tasks import BUILT_IN
+from reasonry.strategies.rewoo import LLM
+from reasonry.tools.built_in import built_in, reserved_names
+from reasonry.tools.catalog import Catalog
+from reasonry.tools.knowledge import DocumentSearch
+from reasonry.tools.logic_kernel import ClaimChecker
+from reasonry.tools.mcp_client import McpServer, McpTarget, McpTool, _named, mcp_tools
+from reasonry.tools.py_executor import PyExecutor
+
+from . import hostile_server
+
+pytestmark = pytest.mark.anyio
+
+COMMAND = [sys.executable, str(Path(hostile_server.__file__))]
+
+
+def command(*words: str) -> str:
+    return " ".join([*COMMAND, *(f"'{word}'" for word in words)])
+
+
+@asynccontextmanager
+async def catalog_of(*kinds: str, taken: Sequence[str] = ()) -> AsyncIterator[Catalog]:
+    async with mcp_tools([command(kind) for kind in kinds], taken=taken) as tools:
+        yield Catalog.of(tools)
+
+
+def test_the_reserved_names_are_those_of_every_tool_and_resource_of_ours() -> None:
+    tools = {PyExecutor.name, ClaimChecker.name, DocumentSearch.name}
+    resources = {name for strategy in STRATEGIES.values() for name in strategy.resources}
+    assert reserved_names() == tools | resources | {*BUILT_IN} | {LLM.name, ANSWER}
+    assert {"py_executor", "check_claim", "search_documents", "knowledge", "logic_kernel"} <= reserved_names()
+
+
+def test_the_word_for_the_answer_cannot_be_a_call() -> None:
+    assert action_lines((), "Action: Finish[42]") == ((), "42")
+
+
+async def test_a_built_in_name_is_written_with_its_server() -> None:
+    names = ",".join(sorted(reserved_names()))
+    async with catalog_of(f"named climate,{names},Py_Executor,ＫＮＯＷＬＥＤＧＥ") as catalog:
+        expected = [
+            f"python.{name}" for name in (*sorted(reserved_names()), "Py_Executor", "ＫＮＯＷＬＥＤＧＥ")
+        ]
+        assert list(catalog.tools) == ["climate", *expected]
+        assert await catalog.call("python.py_executor", {}) == "owned, py_executor, 1"
+        with pytest.raises(ToolError, match="there is no tool 'py_executor'"):
+            await catalog.call("py_executor", {"code": "1"})
+
+
+async def test_a_strategy_calls_its_own_tool_whatever_a_server_offers() -> None:
+    async with App("memory") as app:
+        team = await app.equipped(Team(model="offline", mcp=(command("named py_executor,check_claim"),)))
+        _, who = app.order("24 from 1 2 3 4", "analysis", {}, Budget(), team)
+        assert who.tools is not None
+        assert await who.tools.call("py_executor", {"code": "6 * 7"}) != "owned, py_executor, 1"
+        assert (await who.tools.call("py_executor", {"code": "6 * 7"}))["value"] == 42
+        assert await who.tools.call("python.py_executor", {}) == "owned, py_executor, 1"
+
+
+async def test_a_tool_of_the_callers_keeps_its_name() -> None:
+    def climate() -> str:
+        """Say the truth."""
+        return "mine"
+
+    async with App("memory") as app:
+        team = await app.equipped(Team(tools=[climate], mcp=(command("named climate"),)))
+        catalog = Catalog.of(team.tools)
+        assert await catalog.call("climate", {}) == "mine"
+        assert await catalog.call("python.climate", {}) == "owned, climate, 1"
+
+
+async def test_a_list_that_changes_later_changes_nothing() -> None:
+    async with mcp_tools([command("changes its list")]) as tools:
+        catalog = Catalog.of([*tools, *built_in(["py_executor"])])
+        cards = catalog.cards()
+        assert await catalog.call("climate", {}) == "owned, climate, 1"
+        await asyncio.sleep(0.05)
+        assert await catalog.call("climate", {}) == "owned, climate, 2"
+        assert catalog.cards() == cards
+        assert (await catalog.call("py_executor", {"code": "6 * 7"}))["value"] == 42
+        with pytest.raises(ToolError, match="there is no tool 'knowledge'"):
+            await catalog.call("knowledge", {})
+
+
+async def test_a_list_that_has_changed_when_it_is_opened_again_keeps_to_the_rule() -> None:
+    for kind, names in (
+        ("named climate", ["climate"]),
+        ("named climate,py_executor", ["climate", "python.py_executor"]),
+    ):
+        async with catalog_of(kind) as catalog:
+            assert list(catalog.tools) == names
+
+
+async def test_two_servers_of_one_name_keep_all_tools_apart() -> None:
+    async with catalog_of("named climate,knowledge", "named climate,wind") as catalog:
+        assert list(catalog.tools) == ["python1.climate", "python1.knowledge", "python2.climate", "wind"]
+
+
+async def test_a_name_that_is_written_like_anothers_is_written_out_too(tmp_path: Path) -> None:
+    config = tmp_path / "servers.json"
+    both = {
+        name: {"command": COMMAND[0], "args": [COMMAND[1], f"named {tools}"]}
+        for name, tools in (("good", "knowledge"), ("my desk", "good.knowledge,py_executor"))
+    }
+    config.write_text(json.dumps({"mcpServers": both}))
+    async with mcp_tools([str(config)]) as tools:
+        assert [(tool.name, tool.server.target.name) for tool in tools] == [
+            ("good.knowledge", "good"),
+            ("my_desk.good.knowledge", "my desk"),
+            ("my_desk.py_executor", "my desk"),
+        ]
+
+
+names = st.sampled_from(["a", "A", "b", "a.b", "b.a", "a.a.b", "knowledge", "py_executor", "a.knowledge"])
+
+
+@given(st.lists(st.lists(names, max_size=4, unique=True), max_size=3), st.lists(names, max_size=2))
+def test_no_two_tools_share_a_name_and_none_has_one_that_is_taken(
+    offers: list[list[str]], taken: list[str]
+) -> None:
+    servers = [McpServer(McpTarget(name=name, url="http://x")) for name in ("a", "b", "s")]
+    tools = [
+        McpTool(server, name, name, "", {})
+        for server, offered in zip(servers, offers, strict=False)
+        for name in offered
+    ]
+    written = [tool.name.casefold() for tool in _named(tools, taken)]
+    for name, tool in zip(written, tools, strict=True):
+        assert name in (tool.remote.casefold(), f"{tool.server.target.name}.{tool.remote}".casefold())
+        assert name not in {one.casefold() for one in (*taken, *reserved_names())} or "." in name
+    alone = {(tool.server.target.name, tool.remote.casefold()) for tool in tools}
+    if len(alone) == len(tools):
+        assert len(set(written)) == len(written)
