@@ -14,7 +14,6 @@ from reasonry.core.events import Answered, Failed
 from reasonry.core.machine import advance, begin, wanted
 from reasonry.core.proposal import parse_thoughts
 from reasonry.core.score import parse_scores
-from reasonry.core.tree import best_leaf, children, leaves, node, path_to
 from reasonry.errors import ConflictError
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.tree_of_thoughts import (
@@ -22,8 +21,9 @@ from reasonry.strategies.tree_of_thoughts import (
     GENERATION_PROMPT,
     Options,
     State,
-    status_of,
 )
+from reasonry.strategies.tree_of_thoughts.result import status_of
+from reasonry.strategies.tree_of_thoughts.tree import best_leaf, children, leaves, node, path_to
 
 from ..strategies.searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
 

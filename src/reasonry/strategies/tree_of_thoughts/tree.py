@@ -58,14 +58,14 @@ def leaves(tree: Tree) -> list[Node]:
     return [one for one in tree.values() if not one.children]
 
 
-def ranked(nodes: Iterable[Node]) -> list[Node]:
+def rank(nodes: Iterable[Node]) -> list[Node]:
     """Return nodes by score, then the deeper first, then the older first; one without a score counts as 0."""
     return sorted(nodes, key=lambda one: (-(one.score or 0.0), -one.depth))
 
 
 def candidates(tree: Tree) -> list[Node]:
     """Return the leaves that may be the answer, best first: valued, not refuted, and not the root."""
-    return ranked(
+    return rank(
         one for one in leaves(tree) if one.parent is not None and one.score is not None and not one.refuted
     )
 
@@ -75,7 +75,7 @@ def best_leaf(tree: Tree) -> Node | None:
     return next(iter(candidates(tree)), None)
 
 
-def grown(tree: Tree, fresh: Sequence[Node]) -> dict[str, Node]:
+def grow(tree: Tree, fresh: Sequence[Node]) -> dict[str, Node]:
     """Return the tree with new nodes under their parents."""
     nodes = dict(tree)
     for one in fresh:
@@ -92,7 +92,7 @@ def lineage(tree: Tree, node_id: str) -> str:
     return ".".join(str(above.children.index(one.id) + 1) for above, one in pairwise(path))
 
 
-def shown(tree: Tree, one: Node) -> dict[str, Any]:
+def candidate_document(tree: Tree, one: Node) -> dict[str, Any]:
     """Return a candidate as a result document has it."""
     path = path_to(tree, one.id)
     return {

@@ -1,4 +1,4 @@
-"""Views of a search: its result so far, the live tree, seed 004's statuses."""
+"""What a search shows: its result so far, the live tree, seed 004's statuses."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from ...core.machine import Status
 from ...core.strategy import Outcome
-from ...core.tree import Node, candidates, path_to, shown
 from .state import ROOT, State
+from .tree import Node, candidate_document, candidates, path_to
 
 PHASES = {
     "problem_reception": "idle",
@@ -40,7 +40,7 @@ def outcome(state: State) -> Outcome:
     """Return the result so far; while the search goes on the answer is the best thought's text."""
     chosen = state.chosen
     answer = state.answer
-    if not state.settled and answer is None and chosen is not None:
+    if not state.no_answer and answer is None and chosen is not None:
         answer = chosen.content
     return Outcome(answer, state.reason or "unfinished", _detail(state), _document(state))
 
@@ -63,7 +63,7 @@ def _detail(state: State) -> str:
         "unsolved": "; there is no answer: the best path does not solve the problem",
         "refuted": "; there is no answer: the verifier refuted the one that was found",
     }
-    return why + ending.get(state.settled, "")
+    return why + ending.get(state.no_answer, "")
 
 
 def _document(state: State) -> dict[str, Any]:
@@ -71,8 +71,8 @@ def _document(state: State) -> dict[str, Any]:
     ranking = [one for one in candidates(state.nodes) if chosen is None or one.id != chosen.id]
     best = [] if chosen is None else [chosen]
     return {
-        "best": None if chosen is None else shown(state.nodes, chosen),
-        "candidates": [shown(state.nodes, one) for one in (*best, *ranking)[: options.top_k]],
+        "best": None if chosen is None else candidate_document(state.nodes, chosen),
+        "candidates": [candidate_document(state.nodes, one) for one in (*best, *ranking)[: options.top_k]],
         "tree": {
             "node_count": len(state.nodes),
             "frontier_size": len(state.frontier),

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.search import Frontier, Open, Traversal, has_converged, push, take, trim
+from reasonry.strategies.tree_of_thoughts.frontier import (
+    Frontier,
+    Open,
+    Traversal,
+    has_converged,
+    push,
+    take,
+    trim,
+)
 
 
 def opened(**scores: float) -> Frontier:

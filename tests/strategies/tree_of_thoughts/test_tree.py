@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from reasonry.core.tree import (
+from reasonry.strategies.tree_of_thoughts.tree import (
     Node,
     best_leaf,
+    candidate_document,
     candidates,
     children,
-    grown,
+    grow,
     leaves,
     lineage,
     node,
     path_to,
-    ranked,
-    shown,
+    rank,
 )
 
 ROOT = {"r": Node("r", "problem")}
-TREE = grown(
-    grown(
+TREE = grow(
+    grow(
         ROOT,
         [Node("a", "A", "r", 1, 0.9), Node("b", "B", "r", 1, 0.4), Node("c", "C", "r", 1, 0.0, refuted=True)],
     ),
@@ -61,7 +61,7 @@ def test_candidates_are_valued_leaves_by_score_then_depth_then_age() -> None:
         Node("z", "", "r", 2, 0.5),
         Node("w", "", "r", 1),
     ]
-    assert ids(ranked(twins)) == "zxyw"
+    assert ids(rank(twins)) == "zxyw"
 
 
 def test_the_root_is_never_the_best() -> None:
@@ -72,12 +72,12 @@ def test_the_root_is_never_the_best() -> None:
 
 
 def test_a_score_of_0_is_a_score() -> None:
-    lone = grown(ROOT, [Node("a", "A", "r", 1, 0.0)])
+    lone = grow(ROOT, [Node("a", "A", "r", 1, 0.0)])
     assert ids(candidates(lone)) == "a"
 
 
 def test_a_candidate_is_shown_with_its_path_from_the_root() -> None:
-    assert shown(TREE, TREE["d"]) == {
+    assert candidate_document(TREE, TREE["d"]) == {
         "node_id": "d",
         "content": "D",
         "score": 0.4,

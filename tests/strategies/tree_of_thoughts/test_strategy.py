@@ -20,12 +20,11 @@ from reasonry.strategies.tree_of_thoughts import (
     EVALUATION_PROMPT,
     GENERATION_PROMPT,
     Options,
-    progress,
-    status_of,
 )
+from reasonry.strategies.tree_of_thoughts.result import progress, status_of
 
-from .searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
-from .walking import Walked
+from ..searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
+from ..walking import Walked
 
 RIGHT = Verified("right")
 WRONG = Verified("wrong", "no")
