@@ -453,7 +453,8 @@ def _check_named(names: Sequence[str], team: Team) -> None:
     missing = [name for name in names if name not in given]
     if missing:
         raise UsageError(
-            f"the run works with the tools {', '.join(missing)}; name them again (tools, mcp, context)",
+            f"the run would work with the tools {', '.join(missing)}, which it is not given: name them "
+            "(tools, mcp, context), again if it began with them",
             tools=missing,
         )
 

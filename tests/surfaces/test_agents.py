@@ -22,7 +22,10 @@ from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.agents import AgentAccess, Named
 from reasonry.testing import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes"),
+]
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 LIMITS = Budget()
@@ -268,6 +271,7 @@ async def test_what_is_wrong_with_a_listed_file_is_said_in_the_log_alone(
             refusals.append(caught.value.document())
     assert all(one == refusals[0] for one in refusals)
     assert "log" in refusals[0]["message"]
+    assert refusals[0]["option"] in {"model", "verifier", "tools", "documents"}
     assert str(tmp_path) not in str(refusals)
     assert str(tmp_path / "missing") in caplog.text
     assert str(tmp_path / "pipe") in caplog.text

@@ -154,6 +154,7 @@ class AgentAccess:
                 raise
             logging.getLogger("reasonry").warning("an agent named what cannot be used: %s", error.message)
             option = error.details.get("option", "model")
+            option = "documents" if option == "context" else option
             raise UsageError(
                 f"what the operator listed ({option}) cannot be used at present; the server's log says why",
                 option=option,
