@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shlex
 import unicodedata
@@ -60,10 +61,20 @@ def read_targets(spec: str) -> tuple[McpTarget, ...]:
     if spec.endswith(".json") and " " not in spec:
         return _read_config(Path(spec).expanduser())
     try:
-        command = shlex.split(spec)
+        command = split_command(spec)
     except ValueError as error:
         raise UsageError(f"--mcp {spec[:200]!r} is no command line: {error}", option="mcp") from None
     return (McpTarget(name=Path(command[0]).stem, command=tuple(command)),)
+
+
+def split_command(line: str, *, windows: bool = os.name == "nt") -> list[str]:
+    """Return the words of a command line; on Windows a backslash is part of a path.
+
+    Raises:
+        ValueError: A quote is not closed.
+    """
+    words = shlex.split(line, posix=not windows)
+    return [word[1:-1] if windows and word[:1] == word[-1:] in ('"', "'") else word for word in words]
 
 
 def _read_config(path: Path) -> tuple[McpTarget, ...]:

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import re
+import shutil
 import signal
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -58,7 +59,7 @@ class ServerProcess:
     def kill(self) -> None:
         """End it without grace, and all that it has started in its group."""
         if self._process is not None and self._process.returncode is None:
-            _signal(self._process, signal.SIGKILL)
+            _kill(self._process)
 
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[Any, None]:
@@ -66,12 +67,16 @@ class ServerProcess:
         import anyio
         from mcp.client.stdio import get_default_environment
 
+        env = get_default_environment() | self.env
+        # Windows starts `npx` only by its whole name, npx.cmd.
+        program = shutil.which(self.command[0], path=env.get("PATH")) or self.command[0]
         process = await asyncio.create_subprocess_exec(
-            *self.command,
+            program,
+            *self.command[1:],
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=get_default_environment() | self.env,
+            env=env,
             cwd=self.cwd,
             limit=MAX_MESSAGE_BYTES,
             start_new_session=True,
@@ -174,9 +179,9 @@ def _failure(request_id: Any, why: str) -> Any:
 async def _end(process: asyncio.subprocess.Process, grace_s: float) -> None:
     assert process.stdin is not None
     process.stdin.close()
-    for kill, patience_s in ((None, grace_s), (signal.SIGTERM, grace_s), (signal.SIGKILL, GRACE_S)):
-        if kill is not None:
-            _signal(process, kill)
+    for end, patience_s in ((None, grace_s), (_ask_to_end, grace_s), (_kill, GRACE_S)):
+        if end is not None:
+            end(process)
         if await _has_ended(process, patience_s):
             break
     # A grandchild may hold the pipes open; the transport must not wait for it.
@@ -185,9 +190,21 @@ async def _end(process: asyncio.subprocess.Process, grace_s: float) -> None:
         transport.close()
 
 
-def _signal(process: asyncio.subprocess.Process, number: int) -> None:
+def _ask_to_end(process: asyncio.subprocess.Process) -> None:
+    """Ask a server and those it started to end; where there are no process groups, the server alone."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGTERM)
+        else:
+            process.terminate()
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
 
 
 async def _has_ended(process: asyncio.subprocess.Process, patience_s: float) -> bool:

@@ -1,7 +1,7 @@
 """What runs inside the bubblewrap sandbox: it gives up what it may do, runs the code, writes down what came of it.
 
-Never imported by the package: its text is handed to a bare interpreter (`-I -S -c`), so it uses the standard library
-alone. Nothing it writes is believed outside beyond what the code could claim for itself.
+It runs on Linux only. Never imported by the package: its text is handed to a bare interpreter (`-I -S -c`), so it uses
+the standard library alone. Nothing it writes is believed outside beyond what the code could claim for itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import errno
 import json
 import math
 import os
-import resource
 import sys
 import traceback
 from types import TracebackType
@@ -26,6 +25,8 @@ DENIALS = (errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENET
 
 def give_up(task: dict[str, Any]) -> None:
     """Drop every right and set every limit; what cannot be dropped ends the process."""
+    import resource
+
     if os.getuid() == 0:
         os.setgroups([])
         os.setresgid(task["uid"], task["uid"], task["uid"])

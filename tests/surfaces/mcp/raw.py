@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,11 +25,16 @@ class Raw:
     """One server and one client of it."""
 
     def __init__(
-        self, store: str | Path = "memory", *, greet: str | None = "2025-11-25", **environ: str
+        self,
+        store: str | Path = "memory",
+        *,
+        greet: str | None = "2025-11-25",
+        command: Sequence[str] = COMMAND,
+        **environ: str,
     ) -> None:
         env = {**os.environ, "REASONRY_STORE": str(store), **environ}
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=pipe, env=env)
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=env)
         self._next_id = 0
         if greet is not None:
             offer = {"protocolVersion": greet, "capabilities": {}, "clientInfo": INFO}

@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
+from ...contracts.without_posix import without_posix
 from .raw import COMMAND, ENVELOPE, Raw, document, thought
+
+each_wire = pytest.mark.parametrize(
+    "command",
+    [COMMAND, without_posix("reasonry.surfaces.mcp")],
+    ids=["descriptors are polled", "threads read and write"],
+)
 
 
 def test_the_reference_fields_get_the_reference_reply() -> None:
@@ -87,8 +94,11 @@ def test_deleting_the_session_of_the_connection_lets_it_begin_another() -> None:
     assert after["notices"] == []
 
 
-def test_calls_sent_without_waiting_keep_their_order_in_one_session(tmp_path: Path) -> None:
-    with Raw(tmp_path / "store.db") as raw:
+@each_wire
+def test_calls_sent_without_waiting_keep_their_order_in_one_session(
+    tmp_path: Path, command: list[str]
+) -> None:
+    with Raw(tmp_path / "store.db", command=command) as raw:
         sent = {
             raw.send("tools/call", {"name": "sequentialthinking", "arguments": thought(n, 50)}): n
             for n in range(1, 51)
@@ -129,8 +139,9 @@ def test_nothing_heavy_is_loaded_for_the_daily_frames() -> None:
     assert done.stderr.decode().splitlines()[-1] == "HEAVY []"
 
 
-def test_it_leaves_within_a_second_when_the_client_has_gone() -> None:
-    with Raw() as raw:
+@each_wire
+def test_it_leaves_within_a_second_when_the_client_has_gone(command: list[str]) -> None:
+    with Raw(command=command) as raw:
         raw.think()
         assert raw.process.stdin is not None
         raw.process.stdin.close()
@@ -139,7 +150,8 @@ def test_it_leaves_within_a_second_when_the_client_has_gone() -> None:
         assert time.monotonic() - began < 1
 
 
-def test_calls_in_flight_are_answered_before_it_leaves(tmp_path: Path) -> None:
+@each_wire
+def test_calls_in_flight_are_answered_before_it_leaves(tmp_path: Path, command: list[str]) -> None:
     lines = [
         b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
         b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}'
@@ -151,22 +163,24 @@ def test_calls_in_flight_are_answered_before_it_leaves(tmp_path: Path) -> None:
     ]
     env = {**os.environ, "REASONRY_STORE": str(tmp_path / "store.db")}
     done = subprocess.run(
-        COMMAND, input=b"\n".join(lines) + b"\n", capture_output=True, env=env, timeout=30, check=True
+        command, input=b"\n".join(lines) + b"\n", capture_output=True, env=env, timeout=30, check=True
     )
     assert len(done.stdout.splitlines()) == 21
 
 
-def test_a_file_serves_as_standard_input(tmp_path: Path) -> None:
+@each_wire
+def test_a_file_serves_as_standard_input(tmp_path: Path, command: list[str]) -> None:
     script = tmp_path / "frames"
     script.write_text('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}\n')
     with script.open("rb") as source:
-        done = subprocess.run(COMMAND, stdin=source, capture_output=True, timeout=30, check=True)
+        done = subprocess.run(command, stdin=source, capture_output=True, timeout=30, check=True)
     assert b'"code":-32600' in done.stdout
 
 
+@each_wire
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
-    with Raw() as raw:
+def test_a_signal_ends_it_cleanly(number: signal.Signals, command: list[str]) -> None:
+    with Raw(command=command) as raw:
         raw.think()
         raw.process.send_signal(number)
         assert raw.process.wait(timeout=5) == 0
@@ -182,22 +196,25 @@ def test_it_ends_when_nobody_can_hear_it_any_more() -> None:
         assert raw.process.wait(timeout=2) == 0
 
 
-def test_a_client_that_does_not_read_loses_nothing(tmp_path: Path) -> None:
-    with Raw(tmp_path / "store.db", DISABLE_THOUGHT_LOGGING="true") as raw:
+@each_wire
+def test_a_client_that_does_not_read_loses_nothing(tmp_path: Path, command: list[str]) -> None:
+    with Raw(tmp_path / "store.db", command=command, DISABLE_THOUGHT_LOGGING="true") as raw:
         sent = [raw.send("prompts/get", {"name": "linear"}) for _ in range(400)]
         time.sleep(0.2)
         heard = [raw.hear()["id"] for _ in sent]
     assert sorted(heard) == sent
 
 
-def test_nobody_reading_standard_error_holds_nothing_up() -> None:
-    with Raw() as raw:
+@each_wire
+def test_nobody_reading_standard_error_holds_nothing_up(command: list[str]) -> None:
+    with Raw(command=command) as raw:
         for number in range(1, 40):
             assert "error" not in raw.think(number, 40, thought="x" * 8_000)
 
 
-def test_thoughts_are_drawn_on_standard_error() -> None:
-    with Raw() as raw:
+@each_wire
+def test_thoughts_are_drawn_on_standard_error(command: list[str]) -> None:
+    with Raw(command=command) as raw:
         raw.think(1, 2, thought="two\nlines of 日本語 \x1b[2J")
         raw.think(2, 2, isRevision=True, revisesThought=1)
         raw.think(2, 2, branchFromThought=1, branchId="other")

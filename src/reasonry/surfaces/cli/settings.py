@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import signal
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
@@ -23,6 +21,7 @@ from ...runtime.ports import provider_of
 from ...runtime.rate import RateLimits
 from ...stores.tables import read_strategies
 from ...strategies import STRATEGIES
+from ..signals import on_ending
 
 T = TypeVar("T")
 
@@ -270,10 +269,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
     async def main() -> T:
         task = asyncio.ensure_future(work)
-        loop = asyncio.get_running_loop()
-        if sys.platform != "win32":
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, task.cancel)
+        on_ending(task.cancel)
         return await task
 
     try:

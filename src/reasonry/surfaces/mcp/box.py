@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
 import re
 import select
+import threading
 import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -20,6 +23,10 @@ _MAX_WIDTH = 100
 _MAX_LINES = 400
 _MAX_CHARS = 20_000
 _CHUNK = 4096
+_MAX_WAITING = 64
+"""Boxes that wait to be written, where a thread writes them."""
+_FINISH_S = 0.2
+"""How long the last of them may take."""
 
 
 def width(text: str) -> int:
@@ -129,9 +136,7 @@ class Watcher:
     """
 
     def __init__(self, sink: int, environ: Mapping[str, str]) -> None:
-        self._sink = sink
-        self._poll = select.poll()
-        self._poll.register(sink, select.POLLOUT)
+        self._sink = _PolledSink(sink) if hasattr(select, "poll") else _ThreadedSink(sink)
         is_terminal = os.isatty(sink)
         self._colour = not environ.get("NO_COLOR") and (is_terminal or bool(environ.get("FORCE_COLOR")))
         self._columns = min(os.get_terminal_size(sink).columns, _MAX_WIDTH) if is_terminal else 80
@@ -140,15 +145,53 @@ class Watcher:
         """Draw what was thought."""
         if tool == "sequentialthinking":
             drawn = box(arguments, document, colour=self._colour, columns=self._columns)
-            self._write(drawn.encode("utf-8", "backslashreplace"))
+            self._sink.write(drawn.encode("utf-8", "backslashreplace"))
 
-    def _write(self, data: bytes) -> None:
+    def finish(self) -> None:
+        """Give what was drawn a moment to be read."""
+        self._sink.finish()
+
+
+class _PolledSink:
+    """Writes to a descriptor as much as it takes at once."""
+
+    def __init__(self, sink: int) -> None:
+        self._sink, self._poll = sink, select.poll()
+        self._poll.register(sink, select.POLLOUT)
+
+    def write(self, data: bytes) -> None:
         view = memoryview(data)
-        try:
+        with contextlib.suppress(OSError):
             while view and any(event & select.POLLOUT for _, event in self._poll.poll(0)):
                 view = view[os.write(self._sink, view[:_CHUNK]) :]
-        except OSError:
-            return
+
+    def finish(self) -> None:
+        """Nothing waits."""
+
+
+class _ThreadedSink:
+    """Has a thread write to a descriptor, for systems where it cannot be polled."""
+
+    def __init__(self, sink: int) -> None:
+        self._sink = sink
+        self._waiting = queue.Queue[bytes | None](maxsize=_MAX_WAITING)
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def write(self, data: bytes | None) -> None:
+        with contextlib.suppress(queue.Full):
+            self._waiting.put_nowait(data)
+
+    def finish(self) -> None:
+        self.write(None)
+        self._thread.join(_FINISH_S)
+
+    def _work(self) -> None:
+        with contextlib.suppress(OSError):
+            while (data := self._waiting.get()) is not None:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(self._sink, view) :]
 
 
 def wants_boxes(environ: Mapping[str, str]) -> bool:

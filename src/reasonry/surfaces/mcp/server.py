@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import select
-import signal
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...core.strategy import Strategy
+from ..signals import on_ending
 from .desk import Desk
 from .guided import Sessions, guided_tools
 from .resources import Shelf
@@ -59,15 +58,12 @@ async def run_stdio(
 
     environ = os.environ if environ is None else environ
     desk = open_desk(sessions, strategies, extras)
-    if not hasattr(select, "poll"):
-        from .sdk import DeskServer
-
-        await DeskServer(desk, Binding()).run_stdio_async()
-        return
-    if wants_boxes(environ):
-        desk.watch = Watcher(2, environ)
+    watcher = Watcher(2, environ) if wants_boxes(environ) else None
+    desk.watch = watcher
     with _conversation() as (source, sink):
         await _Service(desk, source, sink).run()
+    if watcher is not None:
+        watcher.finish()
 
 
 def main(
@@ -129,20 +125,13 @@ class _Service:
         from . import frames
         from .lane import Lane
         from .stdio import Connection
-        from .wire import Wire
+        from .wire import open_wire
 
         over = asyncio.Event()
         binding = Binding()
-        wire = Wire(
-            self.source,
-            self.sink,
-            max_line=MAX_LINE_BYTES,
-            on_end=over.set,
-        )
+        wire = open_wire(self.source, self.sink, max_line=MAX_LINE_BYTES, on_end=over.set)
         connection = Connection(self.desk, binding, wire.send, lambda send: Lane(self.desk, binding, send))
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, over.set)
+        on_ending(over.set)
         wire.start(connection.receive, lambda head: connection.refuse(frames.oversized(head, MAX_LINE_BYTES)))
         await over.wait()
         wire.stop()

@@ -1,13 +1,16 @@
-"""Lines over file descriptors, without a thread and without ever blocking the event loop.
+"""Lines over file descriptors, without ever blocking the event loop.
 
-A pipe that polls as writable takes `PIPE_BUF` bytes without blocking, so descriptors keep their blocking
-mode, which they may share with a terminal or another process.
+Where descriptors can be polled, no thread is needed: a pipe that polls as writable takes `PIPE_BUF` bytes without
+blocking, so descriptors keep their blocking mode, which they may share with a terminal or another process. Where they
+cannot, as on Windows, one thread reads and one writes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import queue
 import select
 import stat
 import threading
@@ -18,107 +21,81 @@ _READ = 1 << 16
 _HIGH_WATER = 1 << 20
 """Reading stops while this much waits for a client that does not read."""
 
+OnLine = Callable[[bytes], None]
+
+
+def open_wire(source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> Wire:
+    """Return a wire over two descriptors, as this system has it."""
+    kind = PolledWire if hasattr(select, "poll") else ThreadedWire
+    return kind(source, sink, max_line=max_line, on_end=on_end)
+
 
 class Wire:
     """Reads lines from one descriptor and writes them to another.
 
     Args:
         on_end: Called once, when the other side closes either descriptor.
+
+    Attributes:
+        drained: Set while nothing waits to be written.
     """
 
-    def __init__(
-        self,
-        source: int,
-        sink: int,
-        *,
-        max_line: int,
-        on_end: Callable[[], None],
-    ) -> None:
+    def __init__(self, source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._source, self._sink = source, sink
         self._max_line = max_line
         self._on_end = on_end
         self._partial = bytearray()
-        self._skipping = False
-        self._backlog = bytearray()
-        self._reading = self._ended = self._threaded = False
-        self._sink_poll = select.poll()
-        self._sink_poll.register(sink, select.POLLOUT)
+        self._skipping = self._ended = False
         self.drained = asyncio.Event()
         self.drained.set()
 
-    def start(self, on_line: Callable[[bytes], None], on_long_line: Callable[[bytes], None]) -> None:
-        """Begin to read; a source that cannot be polled, such as a file, is read by a thread.
+    def start(self, on_line: OnLine, on_long_line: OnLine) -> None:
+        """Begin to read.
 
         Args:
             on_line: Called with each line, without its end.
             on_long_line: Called with the head of a line over `max_line`, which is skipped.
         """
         self._on_line, self._on_long_line = on_line, on_long_line
-        try:
-            self._loop.add_reader(self._source, self._readable)
-            self._reading = True
-        except (OSError, NotImplementedError):
-            self._threaded = True
-            threading.Thread(target=self._read_in_thread, daemon=True).start()
-        if self._sink_can_hang_up():
-            self._loop.add_reader(self._sink, self._sink_closed)
-
-    def _sink_can_hang_up(self) -> bool:
-        sink, source = os.fstat(self._sink), os.fstat(self._source)
-        is_own = (sink.st_dev, sink.st_ino) != (source.st_dev, source.st_ino)
-        return is_own and (stat.S_ISFIFO(sink.st_mode) or stat.S_ISSOCK(sink.st_mode))
+        self._listen()
 
     def stop(self) -> None:
         """Read no more; what waits to be written may still go out."""
-        if self._reading:
-            self._loop.remove_reader(self._source)
-            self._reading = False
         self._ended = True
 
     def close(self) -> None:
         """Let go of both descriptors, which stay open."""
         self.stop()
-        self._loop.remove_reader(self._sink)
-        self._loop.remove_writer(self._sink)
+
+    def send(self, line: bytes) -> None:
+        """Write a line, as soon as the other side reads."""
+        raise NotImplementedError
+
+    def _listen(self) -> None:
+        raise NotImplementedError
+
+    def _read_in_thread(self) -> None:
+        # The loop may be closed while this thread waits.
+        with contextlib.suppress(RuntimeError):
+            while data := self._read():
+                self._loop.call_soon_threadsafe(self._take, data)
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._source, _READ)
+        except OSError:
+            return b""
 
     def _end(self) -> None:
         if not self._ended:
             self.stop()
             self._on_end()
 
-    def _sink_closed(self) -> None:
-        gone = any(event & (select.POLLERR | select.POLLHUP) for _, event in self._sink_poll.poll(0))
-        if gone:
-            self._lose_sink()
-        else:
-            self._loop.remove_reader(self._sink)
-
-    def _lose_sink(self) -> None:
-        self._backlog.clear()
-        self.drained.set()
-        self._loop.remove_reader(self._sink)
-        self._loop.remove_writer(self._sink)
-        self._end()
-
-    # --- in
-
-    def _read_in_thread(self) -> None:
-        while data := os.read(self._source, _READ):
-            self._loop.call_soon_threadsafe(self._take, data)
-        self._loop.call_soon_threadsafe(self._end)
-
-    def _readable(self) -> None:
-        try:
-            data = os.read(self._source, _READ)
-        except OSError:
-            data = b""
-        if data:
-            self._take(data)
-        else:
-            self._end()
-
     def _take(self, data: bytes) -> None:
+        if self._ended:
+            return
         lines = data.split(b"\n")
         for index, piece in enumerate(lines):
             is_whole = index < len(lines) - 1
@@ -141,7 +118,65 @@ class Wire:
             self._on_long_line(bytes(self._partial[:_READ]))
         self._partial.clear()
 
-    # --- out
+
+class PolledWire(Wire):
+    """A wire that watches its descriptors; a source that cannot be watched, such as a file, is read by a thread."""
+
+    def __init__(self, source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> None:
+        super().__init__(source, sink, max_line=max_line, on_end=on_end)
+        self._backlog = bytearray()
+        self._reading = self._threaded = False
+        self._sink_poll = select.poll()
+        self._sink_poll.register(sink, select.POLLOUT)
+
+    def _listen(self) -> None:
+        try:
+            self._loop.add_reader(self._source, self._readable)
+            self._reading = True
+        except OSError:
+            self._threaded = True
+            threading.Thread(target=self._read_in_thread, daemon=True).start()
+        if self._sink_can_hang_up():
+            self._loop.add_reader(self._sink, self._sink_closed)
+
+    def _sink_can_hang_up(self) -> bool:
+        sink, source = os.fstat(self._sink), os.fstat(self._source)
+        is_own = (sink.st_dev, sink.st_ino) != (source.st_dev, source.st_ino)
+        return is_own and (stat.S_ISFIFO(sink.st_mode) or stat.S_ISSOCK(sink.st_mode))
+
+    def stop(self) -> None:
+        """Read no more; what waits to be written may still go out."""
+        if self._reading:
+            self._loop.remove_reader(self._source)
+            self._reading = False
+        super().stop()
+
+    def close(self) -> None:
+        """Let go of both descriptors, which stay open."""
+        super().close()
+        self._loop.remove_reader(self._sink)
+        self._loop.remove_writer(self._sink)
+
+    def _sink_closed(self) -> None:
+        gone = any(event & (select.POLLERR | select.POLLHUP) for _, event in self._sink_poll.poll(0))
+        if gone:
+            self._lose_sink()
+        else:
+            self._loop.remove_reader(self._sink)
+
+    def _lose_sink(self) -> None:
+        self._backlog.clear()
+        self.drained.set()
+        self._loop.remove_reader(self._sink)
+        self._loop.remove_writer(self._sink)
+        self._end()
+
+    def _readable(self) -> None:
+        data = self._read()
+        if data:
+            self._take(data)
+        else:
+            self._end()
 
     def send(self, line: bytes) -> None:
         """Write a line, now if the other side reads, else as soon as it does."""
@@ -179,3 +214,60 @@ class Wire:
             if not self._reading and not self._ended and not self._threaded:
                 self._loop.add_reader(self._source, self._readable)
                 self._reading = True
+
+
+class ThreadedWire(Wire):
+    """A wire with a thread that reads and one that writes; it needs nothing of the event loop."""
+
+    def __init__(self, source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> None:
+        super().__init__(source, sink, max_line=max_line, on_end=on_end)
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._waiting = 0
+        """Bytes handed to the writing thread and not yet written."""
+        self._may_read = threading.Event()
+        self._may_read.set()
+
+    def _listen(self) -> None:
+        for work in (self._read_in_thread, self._write_in_thread):
+            threading.Thread(target=work, daemon=True).start()
+
+    def _read(self) -> bytes:
+        self._may_read.wait()
+        return super()._read()
+
+    def close(self) -> None:
+        """Let go of both descriptors, which stay open."""
+        super().close()
+        self._outgoing.put(None)
+
+    def send(self, line: bytes) -> None:
+        """Write a line, as soon as the other side reads."""
+        self._waiting += len(line)
+        self.drained.clear()
+        if self._waiting > _HIGH_WATER:
+            self._may_read.clear()
+        self._outgoing.put(line)
+
+    def _write_in_thread(self) -> None:
+        # The loop may be closed while this thread waits.
+        with contextlib.suppress(RuntimeError):
+            while (line := self._outgoing.get()) is not None:
+                view = memoryview(line)
+                try:
+                    while view:
+                        view = view[os.write(self._sink, view) :]
+                except OSError:
+                    self._loop.call_soon_threadsafe(self._lose_sink)
+                    return
+                self._loop.call_soon_threadsafe(self._written, len(line))
+
+    def _written(self, count: int) -> None:
+        self._waiting -= count
+        if self._waiting == 0:
+            self.drained.set()
+            self._may_read.set()
+
+    def _lose_sink(self) -> None:
+        self.drained.set()
+        self._may_read.set()
+        self._end()

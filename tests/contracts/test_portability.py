@@ -1,0 +1,185 @@
+"""Nothing needs what only POSIX has, but for the sandbox of Linux.
+
+`without_posix` takes such modules and names away, and an event loop that watches descriptors and signals; what is run
+here runs there. The SDK for servers of tools is not: it needs some of it itself, where the system is not Windows.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.testing import ModelServer, Player
+from reasonry.tools.mcp_client import split_command
+
+from ..surfaces.mcp.raw import Raw
+from .without_posix import MODULES, NAMES, without_posix
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "reasonry"
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+ANSWER = "(9 - (13 - 10)) * 4 = 24"
+LINUX_ONLY = {"sandbox_bubblewrap.py", "sandbox_child.py"}
+
+
+@cache
+def trees() -> list[tuple[str, str, ast.Module]]:
+    texts = [(path.name, path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))]
+    return [(name, text, ast.parse(text)) for name, text in texts]
+
+
+def test_no_module_imports_what_only_posix_has() -> None:
+    for name, _, tree in trees():
+        imported = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+        imported |= {node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)}
+        assert not imported & MODULES, name
+
+
+def test_names_that_only_posix_has_are_looked_for_before_they_are_used() -> None:
+    names = {(module.__name__, name) for module, listed in NAMES.items() for name in (*listed, "getuid")}
+    for file, text, tree in trees():
+        used = {
+            (node.value.id, node.attr)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        }
+        if used & names and file not in LINUX_ONLY:
+            assert re.search(r"hasattr\((os|select|signal), ", text), f"{file}: {used & names}"
+
+
+def test_what_is_linux_only_says_so() -> None:
+    for file in LINUX_ONLY:
+        assert "Linux" in (SOURCE / "tools" / file).read_text("utf-8")
+
+
+def test_the_names_are_really_gone() -> None:
+    code = (
+        "from tests.contracts.without_posix import hide; hide()\n"
+        "import os; print(hasattr(os, 'killpg')); import fcntl"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "False\n"
+    assert "No module named 'fcntl'" in done.stderr
+
+
+COMMANDS = """
+import contextlib, io, json, sys
+from tests.contracts.without_posix import hide
+hide()
+from reasonry.surfaces.cli import run
+def call(*words):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = run([*words, "--json"])
+    assert code == 0, (words, code, out.getvalue())
+    return json.loads(out.getvalue())
+solved = call("solve", sys.argv[1], "--model", "offline")
+call("runs", "cancel", call("coach", "start", "P", "--strategy", "linear")["runId"])
+call("think", "First", "--number", "1", "--total", "2", "--next")
+told = {
+    "solved": solved,
+    "shown": call("runs", "show", solved["run_id"]),
+    "replayed": call("runs", "replay", solved["run_id"])["replay"],
+    "runs": call("runs", "list")["runs"],
+    "sessions": call("sessions", "list")["sessions"],
+    "strategies": call("strategies"),
+    "doctor": call("doctor"),
+    "verified": call("store", "verify"),
+    "tool": call("tools", "run", "py_executor", "--code", sys.argv[2]),
+}
+print(json.dumps(told))
+"""
+
+
+def test_the_command_line_works_over_a_sqlite_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONRY_STORE", str(tmp_path / "store.db"))
+    (tmp_path / "code.py").write_text("6 * 7")
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, PUZZLE, str(tmp_path / "code.py")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["solved"]["answer"] == told["shown"]["answer"] == ANSWER
+    assert told["replayed"]["identical"] is True
+    assert [row["status"] for row in told["runs"]] == ["cancelled", "done"]
+    assert len(told["sessions"]) == 3
+    sandboxes = {one["name"]: one["usable"] for one in told["doctor"]["sandboxes"]}
+    assert sandboxes == {"monty": True, "bubblewrap": False}
+    assert told["tool"]["value"] == 42
+
+
+def test_the_mcp_server_thinks_coaches_and_solves(tmp_path: Path) -> None:
+    command = without_posix("reasonry.surfaces.mcp")
+    with Raw(tmp_path / "store.db", command=command, REASONRY_MODEL="offline") as raw:
+        tools = [one["name"] for one in raw.ask("tools/list")["result"]["tools"]]
+        assert tools == ["sequentialthinking", "sessions", "coach", "solve"]
+        assert raw.think(1)["thoughtNumber"] == 1
+        shown = raw.call("coach", action="start", problem="What is 6 * 7?", strategy="step_back")
+        question = shown["questions"][0]["id"]
+        shown = raw.call(
+            "coach", action="answer", runId=shown["runId"], answers=[{"id": question, "answer": "?"}]
+        )
+        assert shown["status"] == "active"
+        assert raw.call("solve", problem=PUZZLE)["answer"] == ANSWER
+        assert len(raw.call("sessions", action="list")["sessions"]) == 3
+
+
+def test_ctrl_c_cancels_a_driven_run_cleanly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONRY_STORE", str(tmp_path / "store.db"))
+    with ModelServer(reply=Player(), latency_ms=60_000) as server:
+        words = without_posix("reasonry", "solve", PUZZLE, "--model", server.model, "--json")
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            until = time.monotonic() + 20
+            while not server.stats()["requests"] and time.monotonic() < until:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=10)
+        assert (process.returncode, err) == (130, "")
+        document = json.loads(out)
+        assert (document["status"], document["termination"]["reason"]) == ("cancelled", "cancelled")
+        server.reset(latency_ms=0)
+        done = subprocess.run(
+            without_posix("reasonry", "runs", "resume", document["run_id"], "--json"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert json.loads(done.stdout)["answer"] == ANSWER
+
+
+def test_what_an_output_cannot_write_is_escaped(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "reasonry", "think", "日本", "--number", "1", "--total", "2", "--next"],
+        env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "REASONRY_STORE": str(tmp_path / "store.db")},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"thought 1/2 \xb7 linear" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "windows", "words"),
+    [
+        ("npx -y server --root 'a b'", False, ["npx", "-y", "server", "--root", "a b"]),
+        (r"C:\tools\server.exe --root C:\data", True, [r"C:\tools\server.exe", "--root", r"C:\data"]),
+        (r'"C:\Program Files\server.exe" -q', True, [r"C:\Program Files\server.exe", "-q"]),
+        ('server ""', True, ["server", ""]),
+    ],
+)
+def test_a_command_line_keeps_the_paths_of_its_system(line: str, windows: bool, words: list[Any]) -> None:
+    assert split_command(line, windows=windows) == words
