@@ -1,0 +1,284 @@
+"""A store written by 0.1.0 goes on working: every run reads, replays and resumes, every session reads and goes on.
+
+The store and what 0.1.0 itself said of it are in `fixtures/store_0_1_0`; the README there says how they were written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from reasonry.app import App
+from reasonry.core.budget import Budget
+from reasonry.core.effects import Verify
+from reasonry.core.events import Answered, Failed, Verified
+from reasonry.errors import ModelError, ToolError
+from reasonry.runtime.coach import Coach
+from reasonry.runtime.documents import rows_of_run
+from reasonry.runtime.engine import Engine
+from reasonry.runtime.policy import Performers
+from reasonry.runtime.ports import OnText, Question
+from reasonry.runtime.session_settings import SessionSettings
+from reasonry.runtime.sessions import Sessions
+from reasonry.stores import open_store
+from reasonry.strategies import STRATEGIES
+
+FIXTURE = Path(__file__).parent / "fixtures" / "store_0_1_0"
+
+Document = dict[str, Any]
+
+
+@cache
+def manifest() -> Document:
+    """Return what 0.1.0 said of its store."""
+    return json.loads(gzip.decompress((FIXTURE / "manifest.json.gz").read_bytes()))
+
+
+def _named(rows: list[Document]) -> Any:
+    """Parametrize over rows, by what they are."""
+    seen = Counter[str]()
+    ids = []
+    for row in rows:
+        strategy = row.get("strategy") or row["export"]["strategy"]
+        name = f"{strategy} {row['kind']}".replace(" ", "-").replace(",", "")
+        seen[name] += 1
+        ids.append(f"{name}-{seen[name]}")
+    return pytest.mark.parametrize("wanted", rows, ids=ids)
+
+
+RUNS: list[Document] = manifest()["runs"]
+SESSIONS: list[Document] = manifest()["sessions"]
+UNFINISHED = [one for one in RUNS if "continued" in one]
+each_run = _named(RUNS)
+each_unfinished = _named(UNFINISHED)
+each_session = _named(SESSIONS)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store as 0.1.0 left it."""
+    path = tmp_path_factory.mktemp("store") / "store.db"
+    path.write_bytes(gzip.decompress((FIXTURE / "store.db.gz").read_bytes()))
+    return path
+
+
+def _copy(written: Path, name: str) -> Iterator[Any]:
+    shutil.copy(written, written.with_name(name))
+    opened = open_store(str(written.with_name(name)))
+    yield opened
+    asyncio.run(opened.close())
+
+
+@pytest.fixture(scope="module")
+def store(written: Path) -> Iterator[Any]:
+    """A copy for looking."""
+    yield from _copy(written, "looked-at.db")
+
+
+@pytest.fixture(scope="module")
+def going_on(written: Path) -> Iterator[Any]:
+    """A copy for writing; no two tests write to the same run or session."""
+    yield from _copy(written, "written-to.db")
+
+
+def _digest(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
+
+
+def _shown(trace: Document) -> Document:
+    """Return of a trace what is compared: everything but prompts and thoughts, with digests for long texts."""
+    questions = [
+        {
+            "id": one["id"],
+            "stage": one["stage"],
+            "read": one.get("read", ""),
+            "reply": None if one.get("reply") is None else _digest(one["reply"]),
+        }
+        for one in trace["questions"]
+    ]
+    shown = {**trace, "events": _digest(trace["events"]), "questions": questions}
+    del shown["thoughts"]
+    return json.loads(json.dumps(shown))
+
+
+def _are_among(thoughts: list[Document], later: list[Document]) -> bool:
+    """Whether all these thoughts are there, in this order; a later version may note more than 0.1.0 did."""
+    rest = iter(later)
+    return all(thought in rest for thought in thoughts)
+
+
+class Recorded:
+    """Model, tools and verifier that say what was said when 0.1.0 went on with the run; counts what it is asked."""
+
+    name = "world"
+
+    def __init__(self, continued: Document) -> None:
+        self.answers, self.tools, self.verdicts = (
+            continued["answers"],
+            continued["tools"],
+            continued["verdicts"],
+        )
+        self.asked = Counter[str]()
+
+    def performers(self) -> Performers:
+        return Performers(self, verifier=self, tools=self)
+
+    def say(self, effect_id: str) -> Answered | Failed:
+        self.asked[effect_id] += 1
+        return msgspec.convert(self.answers[effect_id], Answered | Failed)
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        said = self.say(question.id)
+        if isinstance(said, Failed):
+            raise ModelError(said.message, code=said.code)
+        return said
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        said = self.tools[_key(name, arguments)]
+        if "error" in said:
+            raise ToolError(said["error"])
+        return said["value"]
+
+    async def verify(self, claim: Verify) -> Verified:
+        return msgspec.convert(self.verdicts[_key(claim.path, claim.final)], Verified)
+
+    async def close(self) -> None:
+        pass
+
+
+def _key(*parts: Any) -> str:
+    return json.dumps(parts, sort_keys=True, ensure_ascii=False)
+
+
+async def coach_to_the_end(engine: Engine, run_id: str, caller: Recorded) -> None:
+    """Answer all that a run asks, as its caller."""
+    who = caller.performers()
+    shown = await Coach(engine).take_over(run_id, who)
+    while shown["status"] == "active":
+        answers = []
+        for one in shown["questions"]:
+            said = caller.say(one["id"])
+            assert isinstance(said, Answered)
+            answers.append({"id": one["id"], "answer": said.text})
+        shown = await Coach(engine).answer(run_id, answers, who)
+
+
+# -- runs
+
+
+@each_run
+def test_a_run_reads_and_replays_as_it_did(store: Any, wanted: Document) -> None:
+    async def work() -> None:
+        engine = Engine(store, STRATEGIES)
+        row, trace = await store.run(wanted["run_id"]), await engine.trace(wanted["run_id"])
+        assert _shown(trace) == {name: part for name, part in wanted["show"].items() if name != "thoughts"}
+        assert _are_among(wanted["show"]["thoughts"], trace["thoughts"])
+        assert len(trace["events"]) == wanted["events"]
+        assert {name: getattr(row, name) for name in wanted["row"]} == wanted["row"]
+        session = await _sessions(store, engine).export({"sessionId": row.session_id})
+        assert [one["thought"] for one in session["thoughts"]] == [one["text"] for one in trace["thoughts"]]
+        replayed = await engine.replay(wanted["run_id"])
+        assert replayed["replay"] == {**wanted["replay"], "differs": []}
+        assert wanted["replay"]["identical"] is (None if row.status == "active" else True)
+
+    asyncio.run(work())
+
+
+@each_unfinished
+def test_an_unfinished_run_comes_to_the_end_it_would_have_had(going_on: Any, wanted: Document) -> None:
+    async def work() -> None:
+        engine, run_id = Engine(going_on, STRATEGIES), wanted["run_id"]
+        _, before, _ = await engine.read(run_id)
+        who = Recorded(wanted["continued"])
+        if wanted["kind"] == "killed, offline":
+            await App(going_on).resume(run_id)
+        elif before.crew.model == "caller":
+            await coach_to_the_end(engine, run_id, who)
+        else:
+            await engine.resume(run_id, who.performers(), budget=Budget())
+        assert not set(who.asked) & {one.id for one in before.events if isinstance(one.event, Answered)}
+        assert set(who.asked.values()) <= {1}
+        document = await engine.replay(run_id)
+        assert {name: document[name] for name in wanted["continued"]["end"]} == wanted["continued"]["end"]
+        assert document["replay"]["identical"] is True
+        _, after, _ = await engine.read(run_id)
+        assert after.events[: len(before.events)] == before.events
+
+    asyncio.run(work())
+
+
+def test_all_strategies_and_all_ways_to_end_are_there() -> None:
+    kinds = {(one["strategy"], one["kind"]) for one in RUNS}
+    for name in STRATEGIES:
+        for kind in (
+            "finished",
+            "forked",
+            "failed",
+            "stopped by a limit of calls",
+            "cancelled by its user",
+            "killed at a commit",
+            "killed with effects in flight",
+            "killed where a question is asked again",
+            "resumed after a limit",
+            "asked again",
+            "coached, waiting half-way",
+            "coached to its end",
+        ):
+            assert (name, kind) in kinds
+    assert {one["strategy"] for one in RUNS if one["kind"] == "killed with tools in flight"} >= {
+        "react",
+        "rewoo",
+        "self_ask",
+    }
+    unfinished = {one["run_id"] for one in UNFINISHED}
+    assert {one["run_id"] for one in RUNS if one["row"]["status"] == "active"} <= unfinished
+
+
+# -- sessions
+
+
+def _sessions(store: Any, engine: Engine) -> Sessions:
+    """Return the sessions at the time the store was written, before any of them expires."""
+
+    async def thoughts_of(run_id: str) -> Any:
+        _, run, _ = await engine.read(run_id)
+        return rows_of_run(run.thoughts)
+
+    settings, at_ms = SessionSettings(), manifest()["at_ms"]
+    return Sessions(store, STRATEGIES, settings, lambda: at_ms, run_thoughts=thoughts_of)
+
+
+@each_session
+def test_a_session_reads_as_it_did_and_goes_on(going_on: Any, wanted: Document) -> None:
+    async def work() -> None:
+        sessions = _sessions(going_on, Engine(going_on, STRATEGIES))
+        assert await sessions.export({"sessionId": wanted["sessionId"]}) == wanted["export"]
+        assert await sessions.think(wanted["call"]) == wanted["reply"]
+        session = await sessions.get({"sessionId": wanted["sessionId"], "limit": 500})
+        assert session["status"] == "active"
+        assert session["thoughts"][-1]["thought"] == wanted["call"]["thought"]
+        assert len(session["thoughts"]) == len(wanted["export"]["thoughts"]) + 1
+
+    asyncio.run(work())
+
+
+def test_sessions_of_all_kinds_are_there() -> None:
+    assert {one["export"]["strategy"] for one in SESSIONS} == set(STRATEGIES)
+    exported = [one["export"] for one in SESSIONS]
+    assert {one["status"] for one in exported} == {"active", "archived"}
+    assert {one["pinned"] for one in exported} == {True, False}
+    assert {one["ended"] for one in exported} == {True, False}
+    thoughts = [thought for one in exported for thought in one["thoughts"]]
+    for part in ("branchId", "revisesThought", "mergeBranch", "data", "needsMoreThoughts"):
+        assert any(part in one for one in thoughts), part
