@@ -335,7 +335,7 @@ class TestMigrations:
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await filled(path)
-        step = type(MIGRATIONS[0])("0002_more", ("CREATE TABLE more (x INTEGER) STRICT",))
+        step = type(MIGRATIONS[0])("9000_more", ("CREATE TABLE more (x INTEGER) STRICT",))
         monkeypatch.setattr("reasonry.stores.migrations.MIGRATIONS", (*MIGRATIONS, step))
         monkeypatch.setattr("reasonry.stores.files.MIGRATIONS", (*MIGRATIONS, step))
         stores = [SqliteStore(path) for _ in range(3)]
@@ -346,11 +346,11 @@ class TestMigrations:
         for store in stores:
             await store.close()
         with raw(path) as db:
-            assert db.execute("SELECT count(*) FROM migration").fetchone() == (2,)
+            assert db.execute("SELECT count(*) FROM migration").fetchone() == (len(MIGRATIONS) + 1,)
             assert db.execute("SELECT * FROM more").fetchall() == []
         monkeypatch.undo()
         old = SqliteStore(path)
-        with pytest.raises(StoreError, match="schema 2") as caught:
+        with pytest.raises(StoreError, match=f"schema {len(MIGRATIONS) + 1}") as caught:
             await old.run("r")
         assert caught.value.code == "store_newer"
         await old.close()
@@ -360,7 +360,7 @@ class TestMigrations:
     ) -> None:
         await filled(path)
         step = type(MIGRATIONS[0])(
-            "0002_broken", ("CREATE TABLE more (x INTEGER)", "CREATE TABLE run (x INTEGER)")
+            "9000_broken", ("CREATE TABLE more (x INTEGER)", "CREATE TABLE run (x INTEGER)")
         )
         monkeypatch.setattr("reasonry.stores.migrations.MIGRATIONS", (*MIGRATIONS, step))
         store = SqliteStore(path)

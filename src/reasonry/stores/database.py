@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..errors import StoreError, UsageError
 from . import migrations, sql
 from .files import Identity, create, identity, in_use, look, refused
+from .wal import check_log, log_of
 
 
 class _Fault(NamedTuple):
@@ -116,6 +117,7 @@ class Source:
         self.patience_s = patience_s
         self._identity: Identity | None = None
         self._connected = dict[int, Identity]()
+        self._logs = dict[int, Identity | None]()
 
     def writer(self, *, verify: bool) -> sql.Database:
         """Open the connection that writes; `verify` after a fault that nobody has looked into yet."""
@@ -128,6 +130,7 @@ class Source:
             migrations.migrate(db, self.path)
             if verify:
                 self._verify(db)
+            self._logs[id(db)] = _identity_of(log_of(self.path))
         except BaseException:
             self.close(db)
             raise
@@ -141,6 +144,7 @@ class Source:
                 migrations.migrate(db, self.path)
             db.execute("PRAGMA wal_autocheckpoint = 0")
             db.execute("PRAGMA query_only = ON")
+            self._logs[id(db)] = _identity_of(log_of(self.path))
         except BaseException:
             self.close(db)
             raise
@@ -151,15 +155,19 @@ class Source:
         with _opening:
             db.close()
             in_use[self._connected.pop(id(db))] -= 1
+            self._logs.pop(id(db), None)
 
-    def check_in_place(self) -> None:
-        """Raise StoreError if the file that was opened is no longer the one that bears its name."""
-        try:
-            found = self.path.stat()
-        except OSError:
-            found = None
-        if found is None or identity(found) != self._identity:
+    def check_in_place(self, db: sql.Database) -> None:
+        """Raise StoreError if the file that was opened, or its log, is no longer the one that bears its name."""
+        if _identity_of(self.path) != self._identity:
             raise refused(self.path, "its file was removed or replaced while it was in use")
+        if _identity_of(log_of(self.path)) == self._logs[id(db)]:
+            return
+        # What was acknowledged is in the log this connection still holds; it goes into the file while it can.
+        with contextlib.suppress(Exception):
+            db.execute("PRAGMA query_only = OFF")
+            self.empty_log(db, self.patience_s)
+        raise refused(self.path, "its log was removed or replaced while it was in use; leave it to SQLite")
 
     def empty_log(self, db: sql.Database, wait_s: float) -> bool:
         """Bring all that is in the log into the file, and cut the log to nothing; whether that could be done.
@@ -200,6 +208,8 @@ class Source:
                 raise refused(self.path, "its file was removed while in use; restore it, then try again")
             create(self.path, _fill)
             found = self.path.stat()
+        if not in_use[identity(found)]:
+            check_log(self.path)
         db = connect(self.path, self.patience_s)
         self._identity = self._connected[id(db)] = identity(found)
         in_use[self._identity] += 1
@@ -213,6 +223,13 @@ class Source:
         result = db.execute("PRAGMA quick_check(1)").fetchone()
         if result != ("ok",):
             raise refused(self.path, "its file is damaged; restore it from a backup", "store_corrupt")
+
+
+def _identity_of(path: Path) -> Identity | None:
+    try:
+        return identity(path.stat())
+    except OSError:
+        return None
 
 
 def connect(path: Path, patience_s: float) -> sql.Database:

@@ -6,17 +6,13 @@ import contextlib
 import hashlib
 import os
 import threading
-from array import array
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from ..errors import ConflictError, StoreError
 from .files import make_folder, touch
-
-if TYPE_CHECKING:
-    import apsw
+from .raw import RawFile
 
 _TRIES = 100
 
@@ -88,65 +84,39 @@ _taking = threading.Lock()
 
 
 def _try_lock(path: Path, run_id: str) -> Callable[[], None] | None:
-    """Lock a file as SQLite locks its own, which it can on every system.
-
-    Returns:
-        What unlocks it; None where the file went away while it was being locked.
-    """
-    import apsw
-
+    """Lock a file; return what unlocks it, None where the file went away while it was being locked."""
     with _taking:
         if not path.exists():
             with contextlib.suppress(FileExistsError):
                 touch(path)
         try:
-            file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
-        except apsw.CantOpenError:
-            if path.exists():
-                raise
+            file = RawFile(path)
+        except FileNotFoundError:
             return None
     try:
-        try:
-            file.xLock(apsw.SQLITE_LOCK_SHARED)
-            file.xLock(apsw.SQLITE_LOCK_RESERVED)
-        except apsw.BusyError:
-            raise driven(run_id, _holder(file)) from None
-        if _has_moved(file):
-            file.xClose()
+        if not file.lock():
+            raise driven(run_id, _holder(file))
+        if file.has_moved():
+            file.close()
             return None
-        file.xTruncate(0)
-        file.xWrite(str(os.getpid()).encode(), 0)
+        file.replace(str(os.getpid()).encode())
     except BaseException:
-        file.xClose()
+        file.close()
         raise
 
     def release() -> None:
         # Removed while still locked: whoever opened it meanwhile finds the name gone, and tries again. Windows
         # removes no file that is open.
         removed = _remove(path)
-        file.xClose()
+        file.close()
         if not removed:
             _remove(path)
 
     return release
 
 
-def _has_moved(file: apsw.VFSFile) -> bool:
-    import apsw
-
-    answer = array("i", [0])
-    known = file.xFileControl(apsw.SQLITE_FCNTL_HAS_MOVED, answer.buffer_info()[0])
-    return known and bool(answer[0])
-
-
-def _holder(file: apsw.VFSFile) -> int | None:
-    import apsw
-
-    try:
-        text = file.xRead(min(file.xFileSize(), 20), 0)
-    except apsw.IOError:
-        # It was cut to nothing meanwhile, by whoever took the lock just now.
-        return None
+def _holder(file: RawFile) -> int | None:
+    text = file.read(0, min(file.size(), 20))
     return int(text) if text.isdigit() else None
 
 

@@ -79,6 +79,19 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
+    Migration(
+        "0002_mark",
+        (
+            """
+            CREATE TABLE mark (
+              key INTEGER PRIMARY KEY CHECK (key = 1),
+              before BLOB NOT NULL,
+              own BLOB NOT NULL
+            ) STRICT
+            """,
+            "INSERT INTO mark VALUES (1, randomblob(16), randomblob(16))",
+        ),
+    ),
 )
 
 
@@ -112,6 +125,7 @@ def migrate(db: sql.Database, path: Path) -> None:
             for statement in step.statements:
                 db.execute(statement)
             db.execute(sql.APPLIED, (step.name, time.time_ns() // 1_000_000))
+        db.execute(sql.SET_MARK)
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         db.execute(sql.COMMIT)
     except BaseException:

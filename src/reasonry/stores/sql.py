@@ -59,6 +59,9 @@ ROLLBACK_JOB = "ROLLBACK TO job"
 MIGRATIONS = "SELECT name FROM migration ORDER BY name"
 APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES (?, ?)"
 
+SET_MARK = "UPDATE mark SET before = own, own = randomblob(16)"
+"""Part of each commit; see `wal`."""
+
 RUN_KEY = "SELECT key FROM run WHERE run_id = ?"
 RUN_COLUMNS = (
     "run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, reason, answer"

@@ -237,7 +237,7 @@ class _Readers:
         with contextlib.suppress(IndexError):
             db = self._idle.pop()
             try:
-                self._source.check_in_place()
+                self._source.check_in_place(db)
             except StoreError:
                 self._source.close(db)
                 raise

@@ -128,10 +128,12 @@ class Writer:
 
     def _commit(self, batch: list[_Job]) -> list[_Outcome]:
         db = self._connection()
-        tx = sql.Tx(db)
+        tx, changes = sql.Tx(db), db.total_changes()
         try:
             db.execute(sql.BEGIN_WRITE)
             outcomes = [_run(db, tx, job, alone=len(batch) == 1) for job in batch]
+            if db.in_transaction and db.total_changes() != changes:
+                db.execute(sql.SET_MARK)
             if db.in_transaction:
                 db.execute(sql.COMMIT)
         except Exception as error:
@@ -146,7 +148,7 @@ class Writer:
     def _connection(self) -> sql.Database:
         if self._db is not None:
             try:
-                self._source.check_in_place()
+                self._source.check_in_place(self._db)
             except ReasonryError:
                 self._drop_connection()
                 raise
