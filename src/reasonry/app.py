@@ -17,8 +17,8 @@ from .errors import UsageError
 from .runtime.allow_list import SETTINGS, AllowList
 from .runtime.coach import CALLER, Caller, Coach
 from .runtime.documents import rows_of_run
-from .runtime.engine import Engine, Order
-from .runtime.journal import Crew, Folded
+from .runtime.engine import Engine, OpenRun, Order
+from .runtime.journal import Begun, Crew, Folded
 from .runtime.observe import Observer
 from .runtime.policy import Performers, Policy, rewind
 from .runtime.ports import Model, Store, Verifier
@@ -316,8 +316,7 @@ class App:
         )
 
     async def _thoughts_of(self, run_id: str) -> Any:
-        _, run, _ = await self.engine.read(run_id)
-        return rows_of_run(run.thoughts)
+        return rows_of_run(await self.engine.thoughts(run_id))
 
     def coach(self) -> Coach:
         """Return the coached runs of the store."""
@@ -338,8 +337,9 @@ class App:
 
     async def coach_take_over(self, run_id: str, team: Team, budget: Budget | None) -> dict[str, Any]:
         """Hand a run over to its caller."""
-        _, run, _ = await self.engine.read(run_id)
-        return await self.coach().take_over(run_id, self._coaching(run, team), budget)
+        return await self.coach().take_over(
+            run_id, lambda run: self.aside(lambda: self._coaching(run, team)), budget
+        )
 
     async def coach_answer(
         self,
@@ -354,14 +354,16 @@ class App:
         Args:
             vet: Says who may work on the run as it is recorded, or raises.
         """
-        _, run, _ = await self.engine.read(run_id)
-        team = team or Team()
-        who = await self.aside(lambda: self._coaching(run, vet(run, team) if vet else team))
-        return await self.coach().answer(run_id, answers, who)
+        named = team or Team()
+
+        def performers(run: Folded) -> Performers:
+            return self._coaching(run, vet(run, named) if vet else named)
+
+        return await self.coach().answer(run_id, answers, lambda run: self.aside(lambda: performers(run)))
 
     def _coaching(self, run: Folded, team: Team) -> Performers:
-        team = self._with_resources(self._checks_again(team, run), run.strategy)
-        _check_tools(run, team)
+        team = self._with_resources(self._checks_again(team, run.crew), run.strategy)
+        _check_tools(run.begun, team)
         return self.performers(replace_model(team), run.begun.problem)[0]
 
     async def aside(self, work: Callable[[], T]) -> T:
@@ -369,24 +371,22 @@ class App:
         async with self._working:
             return await asyncio.to_thread(work)
 
-    def _crew_again(self, team: Team, run: Folded) -> Team:
+    def _crew_again(self, team: Team, crew: Crew) -> Team:
         """Return the crew a run had, with what is named anew."""
         named = [spec for spec in (team.model, team.judge_model, team.draft_model) if isinstance(spec, str)]
         return replace(
-            self._checks_again(team, run),
-            model=team.model or self._recorded_model(run.crew.model, named),
-            judge_model=team.judge_model or self._recorded_model(run.crew.judge_model, named),
-            draft_model=team.draft_model or self._recorded_model(run.crew.draft_model, named),
+            self._checks_again(team, crew),
+            model=team.model or self._recorded_model(crew.model, named),
+            judge_model=team.judge_model or self._recorded_model(crew.judge_model, named),
+            draft_model=team.draft_model or self._recorded_model(crew.draft_model, named),
         )
 
     @staticmethod
-    def _checks_again(team: Team, run: Folded) -> Team:
+    def _checks_again(team: Team, crew: Crew) -> Team:
         """Return the team with the verifier a run had, if none is named anew."""
         from .tools.verifiers import reopen_verifier
 
-        return replace(
-            team, verifier=team.verifier or reopen_verifier(run.crew.verifier), mcp=(), record=None
-        )
+        return replace(team, verifier=team.verifier or reopen_verifier(crew.verifier), mcp=(), record=None)
 
     def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
         """Open a model that a run's record names; a key is not sent where only the record says."""
@@ -410,13 +410,25 @@ class App:
         observer: Observer | None = None,
     ) -> Result:
         """Go on with a run, with the crew it began with or another one."""
-        _, run, _ = await self.engine.read(run_id)
-        again = self._with_resources(self._crew_again(team or Team(), run), run.strategy)
-        _check_tools(run, again)
+        async with self.engine.open(run_id) as opened:
+            return await self.go_on(opened, team, budget, observer)
+
+    async def go_on(
+        self,
+        opened: OpenRun,
+        team: Team | None = None,
+        budget: Budget | None = None,
+        observer: Observer | None = None,
+    ) -> Result:
+        """Go on with a run that is open; see `resume`."""
+        run = opened.run
+        again = self._with_resources(self._crew_again(team or Team(), run.crew), run.strategy)
+        _check_tools(run.begun, again)
         who, crew = self.performers(again, run.begun.problem)
         rewind(who, run, run.crew)
         changed = None if crew == run.crew else crew
-        return await self.engine.resume(run_id, who, observer, budget=budget, crew=changed)
+        await opened.reopen(budget, changed)
+        return await opened.drive(who, observer)
 
     async def fork(
         self,
@@ -428,24 +440,24 @@ class App:
         observer: Observer | None = None,
     ) -> Result:
         """Start a new run from a point of another and drive it."""
-        _, run, _ = await self.engine.read(run_id)
-        merged = {**run.begun.options, **options}
-        full = self._with_resources(self._crew_again(team, run), run.strategy)
+        begun, limits, crew = await self.engine.terms(run_id)
+        strategy = self.strategy(begun.strategy)
+        full = self._with_resources(self._crew_again(team, crew), strategy)
         if "tools" not in options:
-            _check_tools(run, full)
-        order, who = self.order(run.begun.problem, run.strategy, merged, budget or run.budget, full)
-        forked = await self.engine.fork(run_id, order, at)
-        _, copied, _ = await self.engine.read(forked)
-        rewind(who, copied, run.crew)
-        return await self.engine.drive(forked, who, observer)
+            _check_tools(begun, full)
+        merged = {**begun.options, **options}
+        order, who = self.order(begun.problem, strategy, merged, budget or limits, full)
+        async with self.engine.open(await self.engine.fork(run_id, order, at)) as opened:
+            rewind(who, opened.run, crew)
+            return await opened.drive(who, observer)
 
 
 def _name(one: Model | Verifier | None) -> str | None:
     return one.name if one else None
 
 
-def _check_tools(run: Folded, team: Team) -> None:
-    _check_named([card["name"] for card in run.begun.options.get("tools") or ()], team)
+def _check_tools(begun: Begun, team: Team) -> None:
+    _check_named([card["name"] for card in begun.options.get("tools") or ()], team)
 
 
 def _check_named(names: Sequence[str], team: Team) -> None:

@@ -24,6 +24,7 @@ from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 
 from ..playing import WORDS, World
+from .playing import by
 
 PROBLEM = "Use 4, 6 and 1 to make 24"
 
@@ -121,7 +122,7 @@ async def coach_on(
         pick: Of the questions handed out, those that are answered next, in this order.
     """
     who, model = crew_of(world), WorldModel(world)
-    shown = await Coach(engine).take_over(run_id, who)
+    shown = await Coach(engine).take_over(run_id, by(who))
     given = 0
     while shown["status"] == "active" and (most is None or given < most):
         _, run, _ = await engine.read(run_id)
@@ -133,7 +134,7 @@ async def coach_on(
                    if isinstance(said, Answered)]  # fmt: skip
         assert len(answers) == len(questions)
         given += len(answers)
-        shown = await Coach(engine).answer(run_id, answers, who)
+        shown = await Coach(engine).answer(run_id, answers, by(who))
     return shown
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -13,6 +13,7 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.strategy import Outcome, Stage, Strategy, go, stay
 from reasonry.errors import ModelError
+from reasonry.runtime.policy import Performers
 from reasonry.runtime.ports import OnText, Question
 
 
@@ -91,3 +92,12 @@ class CountingModel:
 
     async def close(self) -> None:
         pass
+
+
+def by(who: Performers) -> Callable[[Any], Awaitable[Performers]]:
+    """Say who performs what is no question of a coached run, as it is asked for once the run is read."""
+
+    async def performers(_: Any) -> Performers:
+        return who
+
+    return performers

@@ -24,7 +24,7 @@ from reasonry.strategies import STRATEGIES, resolve
 
 from ..playing import World
 from .answering import after_crash, crew_of
-from .playing import LOOP, CountingModel
+from .playing import LOOP, CountingModel, by
 
 pytestmark = pytest.mark.anyio
 
@@ -48,10 +48,10 @@ async def test_a_round_s_questions_come_together_and_the_answers_lead_to_the_res
     shown = await coached.start(order(steps=2, width=3), NOBODY)
     assert [one["id"] for one in shown["questions"]] == ["e1", "e2", "e3"]
     answers = [{"id": one["id"], "answer": f"to {one['id']}"} for one in reversed(shown["questions"])]
-    shown = await coached.answer(shown["runId"], answers, NOBODY)
+    shown = await coached.answer(shown["runId"], answers, by(NOBODY))
     assert [one["id"] for one in shown["questions"]] == ["e4", "e5", "e6"]
     answers = [{"id": one["id"], "answer": {"n": 1}} for one in shown["questions"]]
-    shown = await coached.answer(shown["runId"], answers, NOBODY)
+    shown = await coached.answer(shown["runId"], answers, by(NOBODY))
     assert (shown["status"], shown["questions"]) == ("done", [])
     assert shown["result"]["answer"] == '{"n": 1}'
     assert await coached.status(shown["runId"]) == shown
@@ -60,7 +60,7 @@ async def test_a_round_s_questions_come_together_and_the_answers_lead_to_the_res
 async def test_part_of_a_round_may_be_answered_and_status_says_what_is_left() -> None:
     coached = coach()
     shown = await coached.start(order(steps=1, width=2), NOBODY)
-    shown = await coached.answer(shown["runId"], [{"id": "e2", "answer": "two"}], NOBODY)
+    shown = await coached.answer(shown["runId"], [{"id": "e2", "answer": "two"}], by(NOBODY))
     assert [one["id"] for one in shown["questions"]] == ["e1"]
     assert await coached.status(shown["runId"]) == shown
 
@@ -83,16 +83,16 @@ async def test_a_refused_answer_takes_its_whole_batch_with_it(answers: Any, erro
     coached = coach()
     shown = await coached.start(order(steps=1, width=2), NOBODY)
     with pytest.raises(error):
-        await coached.answer(shown["runId"], answers, NOBODY)
+        await coached.answer(shown["runId"], answers, by(NOBODY))
     assert await coached.status(shown["runId"]) == shown
 
 
 async def test_an_answer_given_twice_is_refused() -> None:
     coached = coach()
     shown = await coached.start(order(steps=2), NOBODY)
-    await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], NOBODY)
+    await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], by(NOBODY))
     with pytest.raises(ConflictError, match="answered already"):
-        await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], NOBODY)
+        await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], by(NOBODY))
 
 
 async def test_a_late_answer_is_refused() -> None:
@@ -100,7 +100,7 @@ async def test_a_late_answer_is_refused() -> None:
     shown = await coached.start(order(), NOBODY)
     assert (await coached.cancel(shown["runId"]))["status"] == "cancelled"
     with pytest.raises(ConflictError, match="has ended"):
-        await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], NOBODY)
+        await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], by(NOBODY))
 
 
 async def test_a_malformed_answer_is_asked_again_with_the_reason() -> None:
@@ -108,7 +108,7 @@ async def test_a_malformed_answer_is_asked_again_with_the_reason() -> None:
     shown = await coached.start(order(strategy=resolve("tree_of_thoughts")), NOBODY)
     (question,) = shown["questions"]
     assert question["answerSchema"]["type"] == "object"
-    shown = await coached.answer(shown["runId"], [{"id": question["id"], "answer": "{"}], NOBODY)
+    shown = await coached.answer(shown["runId"], [{"id": question["id"], "answer": "{"}], by(NOBODY))
     (again,) = shown["questions"]
     assert again["id"] == f"{question['id']}.2"
     assert again["prompt"].startswith(question["prompt"])
@@ -118,7 +118,7 @@ async def test_answers_count_as_calls() -> None:
     coached = coach()
     shown = await coached.start(order(Budget(calls=2), steps=5), NOBODY)
     for number in (1, 2):
-        shown = await coached.answer(shown["runId"], [{"id": f"e{number}", "answer": "x"}], NOBODY)
+        shown = await coached.answer(shown["runId"], [{"id": f"e{number}", "answer": "x"}], by(NOBODY))
     assert (shown["status"], shown["result"]["termination"]["reason"]) == ("done", "max_calls")
 
 
@@ -126,7 +126,7 @@ async def test_a_run_is_handed_over_to_a_model_and_back() -> None:
     coached = coach()
     shown = await coached.start(order(steps=3), NOBODY)
     run_id = shown["runId"]
-    await coached.answer(run_id, [{"id": "e1", "answer": "mine"}], NOBODY)
+    await coached.answer(run_id, [{"id": "e1", "answer": "mine"}], by(NOBODY))
     model = CountingModel()
     result = await coached.engine.resume(run_id, Performers(model), crew=Crew("counting"))
     assert (result.status, model.calls) == ("done", 2)
@@ -140,7 +140,7 @@ async def test_answers_given_side_by_side_queue_up(path: str, tmp_path: Path) ->
     coached = Coach(Engine(store, ALL))
     shown = await coached.start(order(steps=1, width=9), NOBODY)
     answers = [[{"id": one["id"], "answer": one["id"]}] for one in reversed(shown["questions"])]
-    told = await asyncio.gather(*(coached.answer(shown["runId"], one, NOBODY) for one in answers))
+    told = await asyncio.gather(*(coached.answer(shown["runId"], one, by(NOBODY)) for one in answers))
     assert sorted(len(one["questions"]) for one in told) == list(range(9))
     assert (await coached.status(shown["runId"]))["status"] == "done"
     await store.close()
@@ -153,9 +153,9 @@ async def test_answers_that_wait_too_long_may_be_sent_again(monkeypatch: pytest.
     answers = [{"id": "e1", "answer": "x"}]
     async with coached.engine.store.drive(shown["runId"]):
         with pytest.raises(ConflictError, match="try again later") as refused:
-            await coached.answer(shown["runId"], answers, NOBODY)
+            await coached.answer(shown["runId"], answers, by(NOBODY))
     assert refused.value.retryable
-    assert (await coached.answer(shown["runId"], answers, NOBODY))["status"] == "done"
+    assert (await coached.answer(shown["runId"], answers, by(NOBODY)))["status"] == "done"
 
 
 async def test_answers_to_a_run_that_a_model_drives_are_refused_at_once() -> None:
@@ -165,7 +165,7 @@ async def test_answers_to_a_run_that_a_model_drives_are_refused_at_once() -> Non
     driving = asyncio.create_task(engine.drive(run_id, Performers(CountingModel(latency_s=0.2))))
     await asyncio.sleep(0.05)
     with pytest.raises(ConflictError, match="being driven"):
-        await coached.answer(run_id, [{"id": "e1", "answer": "x"}], NOBODY)
+        await coached.answer(run_id, [{"id": "e1", "answer": "x"}], by(NOBODY))
     assert not driving.done()
     assert (await driving).status == "done"
 
@@ -179,11 +179,13 @@ async def test_a_run_killed_during_a_tool_call_says_so_and_goes_on(go_on: str) -
     assert "note" not in shown
     run_id = shown["runId"]
     action = {"thought": "t", "actions": [{"tool": "search", "arguments": {"query": "x"}}]}
-    whole = await coached.answer(run_id, [{"id": "e1", "answer": action}], crew)
+    whole = await coached.answer(run_id, [{"id": "e1", "answer": action}], by(crew))
     lines = await coached.engine.store.lines(run_id)
     found = Coach(await after_crash(coached.engine.store, run_id, lines[:2]))
     shown = await found.status(run_id)
     assert (shown["status"], shown["questions"]) == ("active", [])
     assert "no answers goes on" in shown["note"]
-    shown = await (found.answer(run_id, [], crew) if go_on == "answer" else found.take_over(run_id, crew))
+    shown = await (
+        found.answer(run_id, [], by(crew)) if go_on == "answer" else found.take_over(run_id, by(crew))
+    )
     assert shown == whole

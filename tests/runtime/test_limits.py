@@ -27,7 +27,7 @@ from reasonry.testing import ModelServer, ServerProcess
 
 from .answering import order
 from .crashing import ALL, Job, Nursery
-from .playing import LOOP, STRATEGIES, CountingModel
+from .playing import LOOP, STRATEGIES, CountingModel, by
 
 
 async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: int = 1) -> Result:
@@ -291,10 +291,10 @@ async def test_every_sample_that_was_paid_for_votes_at_a_limit_and_none_twice_af
     run_id = await engines.accept(wanted)
     if coached:
         nobody, model = Performers(CountingModel()), "caller"
-        shown = await Coach(engines).answer(run_id, (), nobody)
+        shown = await Coach(engines).answer(run_id, (), by(nobody))
         while shown["status"] == "active":
             answer = {"id": shown["questions"][0]["id"], "answer": {"answer": "7"}}
-            shown = await Coach(engines).answer(run_id, [answer], nobody)
+            shown = await Coach(engines).answer(run_id, [answer], by(nobody))
         document = shown["result"]
     else:
         model = CountingModel(reply=seven)

@@ -19,6 +19,7 @@ from reasonry.strategies import STRATEGIES
 from ..playing import World
 from ..test_every_strategy import each_driven, options, world
 from .answering import coach_on, crew_of, engine, order
+from .playing import by
 
 pytestmark = pytest.mark.anyio
 
@@ -108,8 +109,8 @@ async def test_each_time_it_is_taken_up_a_question_has_fresh_tries() -> None:
         assert question["id"] == ("e1" if number == 1 else f"e1.{number}")
         tries = (number - 1) % 3 + 1
         assert question["prompt"].endswith(f"(This is try {tries} of 3.)") == (tries > 1)
-        shown = await coach.answer(run_id, [{"id": question["id"], "answer": "typo"}], nobody)
+        shown = await coach.answer(run_id, [{"id": question["id"], "answer": "typo"}], by(nobody))
         assert shown["status"] == ("failed" if tries == 3 else "active")
         if tries == 3:
-            shown = await coach.take_over(run_id, nobody)
+            shown = await coach.take_over(run_id, by(nobody))
     assert "It cannot be used" in shown["questions"][0]["prompt"]

@@ -32,7 +32,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import ConflictError, InvalidStrategyError, ReasonryError, StoreError, UsageError
+from ..errors import ConflictError, InvalidStrategyError, ReasonryError, UsageError
 from . import parse
 from .budget import NOTHING
 from .effects import Ask, CallTool, Effect, RunStrategy, Verify
@@ -182,7 +182,7 @@ def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached
     """Run a stage's body over its answers, as far as they lead.
 
     Raises:
-        StoreError: `strategy_changed`: the body asks something else than what was answered.
+        ConflictError: `strategy_changed`: the body asks something else than what was answered.
     """
     assert stage.run is not None, "checked when the strategy was defined"
     try:
@@ -237,7 +237,7 @@ def _first_failure(answers: Answers) -> Failed | None:
 
 def _check_same(name: str, requested: Request, had: Round) -> None:
     if _digest(requested.effects) != had.asked:
-        raise StoreError(
+        raise ConflictError(
             f"stage {name!r} asks something else than it did when the run was recorded",
             code="strategy_changed",
             stage=name,
@@ -299,7 +299,7 @@ def advance(
 
     Raises:
         ConflictError: The run has ended, or the effect is not pending, or the event does not fit it. Nothing changed.
-        StoreError: `strategy_changed`: what was recorded does not fit the strategy as it is today.
+        ConflictError: `strategy_changed`: what was recorded does not fit the strategy as it is today.
     """
     if snapshot.status != "active":
         raise ConflictError(f"the run has ended ({snapshot.status}); it takes no more events")
@@ -582,7 +582,7 @@ def typed_reading(stage: Stage[Any], recorded: Reading) -> Reading:
     """Return a recorded reading with its value in the stage's own type.
 
     Raises:
-        StoreError: `strategy_changed`: the value does not fit the stage as it is today.
+        ConflictError: `strategy_changed`: the value does not fit the stage as it is today.
     """
     kind = stage.value_type
     if recorded.refusal is not None or kind is None:
@@ -590,7 +590,7 @@ def typed_reading(stage: Stage[Any], recorded: Reading) -> Reading:
     try:
         return replace(recorded, value=msgspec.convert(recorded.value, kind))
     except (msgspec.ValidationError, ValueError) as error:
-        raise StoreError(
+        raise ConflictError(
             f"a recorded answer does not fit stage {stage.name!r} as it is today: {error}",
             code="strategy_changed",
             stage=stage.name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from ..core.effects import Ask
 from ..core.events import Answered, Event
 from ..core.machine import Pending
 from ..errors import ConflictError, ModelError, TooLargeError, UsageError
-from .engine import Engine, Order
+from .engine import Engine, OpenRun, Order
 from .journal import CALLER, Folded
 from .limits import handed_out, questions
 from .policy import Performers
@@ -46,15 +46,20 @@ class Coach(Struct, frozen=True):
             {`runId`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answerSchema`}], `progress`}, `note` where an
             active run asks nothing, and `result` once the run has ended.
         """
-        return await self.answer(await self.engine.accept(order), (), who)
+        async with self.engine.open(await self.engine.accept(order)) as opened:
+            return await _go_on(opened, (), who)
 
     async def answer(
-        self, run_id: str, answers: Sequence[Mapping[str, Any]], who: Performers
+        self,
+        run_id: str,
+        answers: Sequence[Mapping[str, Any]],
+        who: Callable[[Folded], Awaitable[Performers]],
     ) -> dict[str, Any]:
         """Take answers and return what is asked next; an unusable answer's question comes again, with the reason.
 
         Args:
             answers: [{`id`, `answer`}]; an answer is text, or data in the question's form.
+            who: From the run as it stands to who performs what is no question.
 
         Raises:
             ConflictError: One answers what is not asked (any more). None of them is taken.
@@ -62,16 +67,18 @@ class Coach(Struct, frozen=True):
             UsageError: One is no answer at all. None of them is taken.
         """
         given = [_read_answer(one) for one in answers]
-        row, run = await self.engine.coach(run_id, who, lambda run: _events(run, given))
-        return document(run_id, row.session_id, run)
+        async with self.engine.open(run_id) as opened:
+            return await _go_on(opened, given, await who(opened.run))
 
-    async def take_over(self, run_id: str, who: Performers, budget: Budget | None = None) -> dict[str, Any]:
+    async def take_over(
+        self, run_id: str, who: Callable[[Folded], Awaitable[Performers]], budget: Budget | None = None
+    ) -> dict[str, Any]:
         """Hand a run over to its caller, whoever drove it so far."""
-        _, run, _ = await self.engine.read(run_id)
-        await self.engine.reopen(
-            run_id, budget, replace(run.crew, model=CALLER, judge_model=None, draft_model=None)
-        )
-        return await self.answer(run_id, (), who)
+        async with self.engine.open(run_id) as opened:
+            performers = await who(opened.run)
+            crew = replace(opened.run.crew, model=CALLER, judge_model=None, draft_model=None)
+            await opened.reopen(budget, crew)
+            return await _go_on(opened, (), performers)
 
     async def status(self, run_id: str) -> dict[str, Any]:
         """Return where a run stands, as `answer` does."""
@@ -95,6 +102,13 @@ class Caller:
 
     async def close(self) -> None:
         """Do nothing."""
+
+
+async def _go_on(opened: OpenRun, answers: Sequence[tuple[str, str]], who: Performers) -> dict[str, Any]:
+    """Take answers, then perform all that is not a question."""
+    await opened.take_answers(_events(opened.run, answers))
+    await opened.drive(who, coached=True)
+    return document(opened.row.run_id, opened.row.session_id, opened.run)
 
 
 def document(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ..core.effects import Ask
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
 from ..errors import ConflictError
-from . import journal
+from . import journal, record
 from .calls import Calls
 from .guard import BudgetExhausted, BudgetGuard
 from .journal import Chain, Entry, Folded, Sent, Took
@@ -147,13 +147,16 @@ class Drive:
     async def _write(self, entries: Sequence[Entry], landed: int = 0) -> list[Step]:
         if not entries:
             return []
-        steps = [self.run.apply(entry) for entry in entries]
-        ending = journal.closing(self.run)
+        steps, written = list[Step | None](), list[Entry]()
+        for entry in entries:
+            steps.append(self.run.apply(entry))
+            written.append(self.run.events[-1] if isinstance(entry, Took) else entry)
+        ending = record.ending(self.row, self.run)
         now = time.time_ns() // 1_000_000
         row = journal.row_after(self.row, self.run, now) if ending else None
         used = ending or any(step is not None and step.thoughts for step in steps)
         use = Use(len(self.run.thoughts), now) if used else None
-        await self._append(self.chain.lines([*entries, *ending]), row, use, landed)
+        await self._append(self.chain.lines([*written, *ending]), row, use, landed)
         return [step for step in steps if step is not None]
 
     async def _append(
@@ -197,8 +200,7 @@ class Drive:
         """Somebody else wrote to this run's journal: what is written there counts, not what is in memory."""
         await self._drop_tasks()
         entries, self.chain = journal.read(self.row.run_id, await self.store.lines(self.row.run_id))
-        told = journal.fold(entries, self.run.strategies)
-        self.run.__dict__.update(told.__dict__)
+        self.run = journal.fold(entries, self.run.strategies)
         if self.run.snapshot.status == "active":
             raise ConflictError(f"run {self.row.run_id} is driven by somebody else", run_id=self.row.run_id)
         if not self.guard.limits_calls:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..core.budget import Budget, check_budget
 from ..core.events import Event, Stopped
 from ..core.machine import Registry
-from ..core.strategy import Strategy
+from ..core.strategy import Strategy, Thought
 from ..errors import ConflictError, ReasonryError
 from . import journal
 from .drive import Drive
@@ -29,7 +29,8 @@ from .limits import limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
 from .ports import RunRow, SessionRow, Store, Use
-from .result import Result, result_of, trace_of
+from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row
+from .result import Result, result_of
 
 LET_GO_S: Final = 3
 """How long a cancellation waits for the drive it ends."""
@@ -93,6 +94,7 @@ class Engine:
             now,
             *(forked or (None, None)),
             why=order.why,
+            version=order.strategy.version,
         )
         run = Folded(begun, self.strategies)
         entries = _begun_with(run, copied)
@@ -114,26 +116,53 @@ class Engine:
 
     # -- reading
 
-    async def read(self, run_id: str) -> tuple[RunRow, Folded, journal.Chain]:
+    async def read(self, run_id: str) -> ReadRun:
         """Fold a run from its journal.
 
         Raises:
             NotFoundError: There is no such run.
             StoreError: `store_corrupt`: its journal is damaged.
+            ConflictError: `strategy_changed`: another version of its strategy wrote it, and it does not fit today's.
         """
+        row, entries, chain = await self._entries(run_id)
+        return ReadRun(row, journal.fold(entries, self.strategies), chain)
+
+    async def _entries(self, run_id: str) -> tuple[RunRow, list[Entry], journal.Chain]:
         row = await self.store.run(run_id)
         entries, chain = journal.read(run_id, await self.store.lines(run_id))
-        return row, journal.fold(entries, self.strategies), chain
+        return row, entries, chain
+
+    async def record(self, run_id: str) -> Record:
+        """Return all there is to see of a run: as it was recorded when it ended, or as it stands.
+
+        A run of 0.1.0 that has ended and does not fit its strategy any more shows what its row and its events say.
+        """
+        row, entries, _ = await self._entries(run_id)
+        recorded = record_of(entries)
+        if recorded is not None:
+            return recorded
+        try:
+            return record_as_it_stands(row, journal.fold(entries, self.strategies))
+        except ConflictError as error:
+            if row.status == "active" or error.code != "strategy_changed":
+                raise
+            return record_of_row(row, entries, error)
+
+    async def terms(self, run_id: str) -> tuple[Begun, Budget, Crew]:
+        """Return what a run was begun with, and the limits and the crew that it was last given."""
+        return journal.terms((await self._entries(run_id))[1])
 
     async def result(self, run_id: str) -> Result:
         """Return where a run stands."""
-        row, run, _ = await self.read(run_id)
-        return result_of(run_id, row.session_id, run)
+        return (await self.record(run_id)).result
 
     async def trace(self, run_id: str) -> dict[str, Any]:
         """Return all there is to see of a run."""
-        row, run, _ = await self.read(run_id)
-        return trace_of(run_id, row.session_id, run)
+        return (await self.record(run_id)).document()
+
+    async def thoughts(self, run_id: str) -> list[Thought]:
+        """Return the thoughts of a run."""
+        return msgspec.convert((await self.record(run_id)).trace["thoughts"], list[Thought])
 
     async def replay(self, run_id: str) -> dict[str, Any]:
         """Walk a run's journal again, without a model, and compare what comes of it with what the run left behind.
@@ -143,48 +172,28 @@ class Engine:
             their number, `differs`: which of `events`, `path`, `thoughts` and `outcome` are not the same}.
         """
         row, run, _ = await self.read(run_id)
-        differs = journal.differences(row, run) if run.ended else []
+        differs = differences(row, run) if run.ended else []
         identical = None if run.ended is None else not differs
         replay = {"identical": identical, "events": len(run.events), "differs": differs}
         return {**result_of(run_id, row.session_id, run).document(), "replay": replay}
 
     # -- driving
 
-    async def drive(self, run_id: str, who: Performers, observer: Observer | None = None) -> Result:
-        """Perform a run until it ends, or until this task is cancelled: then the run is recorded as cancelled.
+    @asynccontextmanager
+    async def open(self, run_id: str) -> AsyncGenerator[OpenRun]:
+        """Take the right to drive a run, then read it; whatever is done with it is done on what was read.
 
         Raises:
             ConflictError: Somebody else drives it.
         """
-        async with self._driving(run_id) as (row, run, chain):
-            watch = observer or Unwatched()
-            if run.snapshot.status == "active":
-                watch.began(run_id, run)
-                await Drive(self.store, row, run, chain, who, self.policy, watch).to_the_end()
-                watch.ended(run_id, run)
-            return result_of(run_id, row.session_id, run)
+        async with AsyncExitStack() as held:
+            await self._take_right(run_id, held)
+            yield OpenRun(self, await self.read(run_id))
 
-    async def reopen(self, run_id: str, budget: Budget | None = None, crew: Crew | None = None) -> bool:
-        """Take a run up again, after a crash, a cancellation, a limit or a failure of the world.
-
-        Args:
-            budget: New limits; what was spent before counts against them.
-            crew: New crew, if another one goes on.
-
-        Returns:
-            Whether there is anything to go on with: a run that came to its own end stays ended.
-        """
-        check_budget(budget or Budget())
-        async with self._driving(run_id) as (row, run, chain):
-            if run.snapshot.status == "active" and not (budget or crew):
-                return True
-            entry = Resumed(budget, crew)
-            run.apply(entry)
-            if run.snapshot.status != "active":
-                return False
-            row = replace(row, status="active", model=run.crew.model, reason=None, answer=None)
-            await self.store.append(run_id, chain.lines([entry]), row, Use(len(run.thoughts), _now_ms()))
-            return True
+    async def drive(self, run_id: str, who: Performers, observer: Observer | None = None) -> Result:
+        """Perform a run until it ends; see `OpenRun.drive`."""
+        async with self.open(run_id) as opened:
+            return await opened.drive(who, observer)
 
     async def resume(
         self,
@@ -195,32 +204,10 @@ class Engine:
         budget: Budget | None = None,
         crew: Crew | None = None,
     ) -> Result:
-        """Take a run up again and drive it to its end."""
-        if await self.reopen(run_id, budget, crew):
-            return await self.drive(run_id, who, observer)
-        return await self.result(run_id)
-
-    async def coach(
-        self, run_id: str, who: Performers, answer: Callable[[Folded], Sequence[tuple[str, Event]]]
-    ) -> tuple[RunRow, Folded]:
-        """Take answers from outside, then perform all that is not a question.
-
-        Args:
-            answer: Given the run as it stands, returns (effect id, event) for what is answered.
-
-        Raises:
-            ConflictError: An answer is not waited for, or somebody drives the run. None of the answers is taken.
-        """
-        async with self._driving(run_id) as (row, run, chain):
-            entries = _folded_in(run, answer(run))
-            if entries:
-                lines = chain.lines([*entries, *journal.closing(run)])
-                row = journal.row_after(row, run, _now_ms())
-                await self.store.append(run_id, lines, row, Use(len(run.thoughts), row.updated_at_ms))
-                chain.written(lines)
-            if run.snapshot.status == "active":
-                await Drive(self.store, row, run, chain, who, self.policy, Unwatched(), True).to_the_end()
-            return row, run
+        """Take a run up again and drive it; see `OpenRun.reopen`."""
+        async with self.open(run_id) as opened:
+            await opened.reopen(budget, crew)
+            return await opened.drive(who, observer)
 
     async def cancel(self, run_id: str) -> Result:
         """Record a run as cancelled, and wait a moment until whoever drives it has noticed and stopped.
@@ -232,9 +219,9 @@ class Engine:
             row, run, chain = await self.read(run_id)
             if run.snapshot.status != "active":
                 raise ConflictError(f"run {run_id} has ended already ({run.snapshot.status})", run_id=run_id)
-            run.take(None, Stopped("cancelled", "cancelled by its user", at_ms=run.snapshot.at_ms))
-            lines = chain.lines([run.events[-1], *journal.closing(run)])
+            run.take(Took(None, Stopped("cancelled", "cancelled by its user", at_ms=run.snapshot.at_ms)))
             row = journal.row_after(row, run, _now_ms())
+            lines = chain.lines([run.events[-1], *ending(row, run)])
             try:
                 await self.store.append(run_id, lines, row, Use(len(run.thoughts), row.updated_at_ms))
             except ConflictError:
@@ -254,29 +241,23 @@ class Engine:
         """Start a new run from a point of another.
 
         Args:
-            order: What is to be different: another crew, budget or options. None: nothing.
-            at: How many of the run's events the new one starts with.
+            order: What is to be different: other performers, budget or options. None: nothing.
+            at: How many of the run's events the new one starts with; their answers are read anew.
 
         Raises:
             ConflictError: The run has no such event, or its answers do not fit the new options.
         """
-        _, run, _ = await self.read(run_id)
-        events = [one for one in run.events if not isinstance(one.event, Stopped)]
-        if not 0 <= at <= len(events):
+        _, entries, _ = await self._entries(run_id)
+        taken = [
+            entry for entry in entries if isinstance(entry, Took) and not isinstance(entry.event, Stopped)
+        ]
+        if not 0 <= at <= len(taken):
             raise ConflictError(
-                f"run {run_id} has events 0 to {len(events)}, not {at}", choices=[0, len(events)]
+                f"run {run_id} has events 0 to {len(taken)}, not {at}", choices=[0, len(taken)]
             )
-        if order is None:
-            options = msgspec.convert(run.begun.options, run.strategy.options)
-            order = Order(
-                strategy=run.strategy,
-                problem=run.begun.problem,
-                options=options,
-                budget=run.budget,
-                crew=run.crew,
-            )
+        copied = [replace(took, reading=None) for took in taken[:at]]
         try:
-            return await self.accept(order, events[:at], (run_id, at))
+            return await self.accept(order or self._same_order(entries), copied, (run_id, at))
         except ReasonryError as error:
             if not isinstance(error, ConflictError):
                 raise
@@ -285,11 +266,11 @@ class Engine:
                 run_id=run_id,
             ) from error
 
-    @asynccontextmanager
-    async def _driving(self, run_id: str) -> AsyncGenerator[tuple[RunRow, Folded, journal.Chain]]:
-        async with AsyncExitStack() as held:
-            await self._take_right(run_id, held)
-            yield await self.read(run_id)
+    def _same_order(self, entries: Sequence[Entry]) -> Order:
+        begun, budget, crew = journal.terms(entries)
+        strategy = self.strategies[begun.strategy]
+        options = msgspec.convert(begun.options, strategy.options)
+        return Order(strategy=strategy, problem=begun.problem, options=options, budget=budget, crew=crew)
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
         """Take the right to drive a run; a coached run is held for moments only, so its callers queue up."""
@@ -309,6 +290,87 @@ class Engine:
             await asyncio.sleep(0.02)
 
 
+class ReadRun(NamedTuple):
+    """A run as its journal has it."""
+
+    row: RunRow
+    run: Folded
+    chain: journal.Chain
+
+
+class OpenRun:
+    """A run that this task holds the right to drive, read once."""
+
+    def __init__(self, engine: Engine, read: ReadRun) -> None:
+        self.engine = engine
+        self.row, self.run, self.chain = read
+
+    @property
+    def result(self) -> Result:
+        """Where the run stands."""
+        return result_of(self.row.run_id, self.row.session_id, self.run)
+
+    async def drive(
+        self, who: Performers, observer: Observer | None = None, *, coached: bool = False
+    ) -> Result:
+        """Perform the run until it ends, or until this task is cancelled: then it is recorded as cancelled.
+
+        Args:
+            coached: Questions are the caller's to answer: the drive ends when nothing else is left to perform.
+        """
+        engine, watch = self.engine, observer or Unwatched()
+        if self.run.snapshot.status == "active":
+            watch.began(self.row.run_id, self.run)
+            drive = Drive(engine.store, self.row, self.run, self.chain, who, engine.policy, watch, coached)
+            await drive.to_the_end()
+            self.row, self.run, self.chain = drive.row, drive.run, drive.chain
+            watch.ended(self.row.run_id, self.run)
+        return self.result
+
+    async def reopen(self, budget: Budget | None = None, crew: Crew | None = None) -> bool:
+        """Take the run up again, after a crash, a cancellation, a limit or a failure of the world.
+
+        Args:
+            budget: New limits; what was spent before counts against them.
+            crew: Who works on it from now on, if others do.
+
+        Returns:
+            Whether there is anything to go on with: a run that came to its own end stays ended.
+        """
+        check_budget(budget or Budget())
+        if self.run.snapshot.status == "active" and not (budget or crew):
+            return True
+        entry = Resumed(budget, crew)
+        self.run.apply(entry)
+        if self.run.snapshot.status != "active":
+            return False
+        self.row = replace(self.row, status="active", model=self.run.crew.model, reason=None, answer=None)
+        await self._write([entry], _now_ms())
+        return True
+
+    async def take_answers(self, answers: Sequence[tuple[str, Event]]) -> None:
+        """Take answers from outside, one by one, up to a limit: what comes after it is not taken.
+
+        Raises:
+            ConflictError: An answer is not waited for. None of the answers is taken.
+        """
+        taken: list[Took] = []
+        for effect_id, event in answers:
+            if limit_reached(self.run):
+                break
+            self.run.take(Took(effect_id, event))
+            taken.append(self.run.events[-1])
+        if taken:
+            now = _now_ms()
+            self.row = journal.row_after(self.row, self.run, now)
+            await self._write([*taken, *ending(self.row, self.run)], now)
+
+    async def _write(self, entries: Sequence[Entry], now_ms: int) -> None:
+        lines, use = self.chain.lines(entries), Use(len(self.run.thoughts), now_ms)
+        await self.engine.store.append(self.row.run_id, lines, self.row, use)
+        self.chain.written(lines)
+
+
 def _begun_with(run: Folded, copied: Sequence[Took]) -> list[Entry]:
     """Fold events of another run in, taking the run up again where that one was."""
     entries: list[Entry] = []
@@ -316,20 +378,9 @@ def _begun_with(run: Folded, copied: Sequence[Took]) -> list[Entry]:
         if run.snapshot.status != "active":
             entries.append(Resumed())
             run.apply(entries[-1])
-        entries.append(entry)
-        run.apply(entry)
+        run.take(entry)
+        entries.append(run.events[-1])
     return entries
-
-
-def _folded_in(run: Folded, answers: Sequence[tuple[str, Event]]) -> list[Took]:
-    """Fold answers in one by one, up to a limit: what comes after it is not taken, as if it had come later."""
-    taken: list[Took] = []
-    for effect_id, event in answers:
-        if limit_reached(run):
-            break
-        taken.append(Took(effect_id, event))
-        run.apply(taken[-1])
-    return taken
 
 
 def _now_ms() -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -19,16 +19,23 @@ from msgspec.structs import replace
 from ..core.budget import NOTHING, Budget, Ledger, Usage, dearer
 from ..core.effects import Ask
 from ..core.events import Answered, Event, Failed, Stopped
-from ..core.machine import Pending, Registry, Snapshot, Step, advance, begin, wanted, without_failures
+from ..core.machine import (
+    Pending,
+    Reading,
+    Registry,
+    Snapshot,
+    Step,
+    advance,
+    begin,
+    wanted,
+    without_failures,
+)
 from ..core.strategy import Strategy, Thought
 from ..errors import ConflictError, ReasonryError, StoreError
 from .ports import Line, RunRow
 
 HEAD_CHARS = 200
 """How much of a problem or an answer is shown in lists."""
-
-DIGEST_CHARS = 32
-"""Of the digest of a part of a run's record."""
 
 SCHEMA = 1
 """Version of the entries below; a store written by a newer one is refused."""
@@ -61,6 +68,8 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     schema: int = SCHEMA
     why: str = ""
     """Why this strategy, where it was not the user who named it."""
+    version: int = 0
+    """The strategy's; 0 where 0.1.0 wrote it."""
 
 
 class Sent(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):
@@ -74,11 +83,22 @@ class Sent(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True)
     usd: float | None = None
 
 
-class Took(Struct, frozen=True, tag="took", array_like=True):
+class RecordedReading(Struct, frozen=True, array_like=True, omit_defaults=True):
+    """A reading as it is written down; the value is left out where the text of the answer says the same."""
+
+    mode: str
+    refusal: str | None = None
+    value_is: Literal["recorded", "text", "json"] = "recorded"
+    value: Any = None
+
+
+class Took(Struct, frozen=True, tag="took", array_like=True, omit_defaults=True):
     """An event settled the effect `id`; None: the run was stopped."""
 
     id: str | None
     event: Event
+    reading: RecordedReading | None = None
+    """How an answer was read; None where 0.1.0 wrote it: then it is read again."""
 
 
 class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults=True):
@@ -95,12 +115,13 @@ class Ended(Struct, frozen=True, tag="ended", array_like=True):
     """Of the last snapshot; written by 0.1.0 and not compared, because a state may change with the code."""
     digests: dict[str, str] = {}
     """By part; see `digests_of`. Empty where 0.1.0 wrote it."""
+    record: bytes = b""
+    """All there is to see of the run, as deflated JSON, so that it reads without the code of its day."""
 
 
 Entry = Begun | Sent | Took | Resumed | Ended
 
 _encoder = msgspec.json.Encoder()
-_canonical = msgspec.json.Encoder(order="sorted")
 _decoder = msgspec.json.Decoder(Entry)
 
 
@@ -143,6 +164,37 @@ def _digest(before: bytes, body: bytes) -> bytes:
     return hashlib.sha256(before + body).digest()[:16]
 
 
+def record_reading(reading: Reading, text: str) -> RecordedReading:
+    """Return a reading as it is written down with an answer of that text."""
+    if reading.refusal is not None:
+        return RecordedReading(reading.mode, reading.refusal)
+    if reading.value == text:
+        return RecordedReading(reading.mode, value_is="text")
+    if _is_json_of(text, reading.value):
+        return RecordedReading(reading.mode, value_is="json")
+    return RecordedReading(reading.mode, value=reading.value)
+
+
+def _is_json_of(text: str, value: Any) -> bool:
+    if not isinstance(value, Struct):
+        return False
+    try:
+        return msgspec.json.decode(text, type=type(value)) == value
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+
+
+def recorded_reading(took: Took) -> Reading | None:
+    """Return the reading that was written down with an answer; its value is plain data."""
+    recorded, event = took.reading, took.event
+    if recorded is None or not isinstance(event, Answered):
+        return None
+    value = recorded.value
+    if recorded.value_is != "recorded":
+        value = event.text if recorded.value_is == "text" else msgspec.json.decode(event.text)
+    return Reading(recorded.mode, value, recorded.refusal)
+
+
 def read(run_id: str, lines: Sequence[Line]) -> tuple[list[Entry], Chain]:
     """Check the chain and decode the entries.
 
@@ -173,6 +225,17 @@ def _damaged(run_id: str, seq: int) -> StoreError:
         run_id=run_id,
         line=seq,
     )
+
+
+def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, Crew]:
+    """Return what a run was begun with, and the limits and the crew that it was last given."""
+    begun = entries[0]
+    assert isinstance(begun, Begun), "checked when the journal was read"
+    budget, crew = begun.budget, begun.crew
+    for entry in entries:
+        if isinstance(entry, Resumed):
+            budget, crew = entry.budget or budget, entry.crew or crew
+    return begun, budget, crew
 
 
 class Folded:
@@ -212,8 +275,8 @@ class Folded:
             ConflictError: The event does not fit the run. Nothing changed.
         """
         match entry:
-            case Took(id=effect_id, event=event):
-                return self.take(effect_id, event)
+            case Took():
+                return self.take(entry)
             case Sent(id=effect_id, tokens=tokens, usd=usd):
                 self.out[effect_id] += 1
                 if tokens or usd is not None:
@@ -228,16 +291,19 @@ class Folded:
                 raise ConflictError("a run begins once")
         return None
 
-    def take(self, effect_id: str | None, event: Event) -> Step:
-        """Fold an event in.
+    def take(self, took: Took) -> Step:
+        """Fold an event in; `events[-1]` is then what is to be written down of it.
 
         Raises:
             ConflictError: It does not fit the run. Nothing changed.
         """
-        step = advance(self.strategy, self.snapshot, effect_id, event, strategies=self.strategies)
+        effect_id, event = took.id, took.event
+        step = self._advance(took)
+        if step.reading is not None and isinstance(event, Answered):
+            took = replace(took, reading=record_reading(step.reading, event.text))
         if isinstance(event, Stopped) or step.snapshot.error is not None:
-            self._before_end = self.snapshot, Took(effect_id, event)
-        self.events.append(Took(effect_id, event))
+            self._before_end = self.snapshot, took
+        self.events.append(took)
         self._book(effect_id, event)
         if effect_id in self.asked and isinstance(event, Answered | Failed):
             reply = event.text if isinstance(event, Answered) else None
@@ -246,6 +312,16 @@ class Folded:
             self.asked[effect_id] = replace(asked, reply=reply, read=read, tried=event.tried)
         self.snapshot = self._note(step)
         return step
+
+    def _advance(self, took: Took) -> Step:
+        return advance(
+            self.strategy,
+            self.snapshot,
+            took.id,
+            took.event,
+            strategies=self.strategies,
+            reading=recorded_reading(took),
+        )
 
     def _reopen(self) -> None:
         """Lift a stop or a failure of the world; what was answered stays answered."""
@@ -257,8 +333,7 @@ class Folded:
         asked = tuple(one for one in wanted(lifted) if one.id not in self.asked)
         self.snapshot = self._note(Step(replace(lifted, at_ms=self.snapshot.at_ms), asked))
         if answered:
-            again = advance(self.strategy, self.snapshot, last.id, last.event, strategies=self.strategies)
-            self.snapshot = self._note(again)
+            self.snapshot = self._note(self._advance(last))
         self._before_end = self.ended = None
 
     def _note(self, step: Step) -> Snapshot:
@@ -324,54 +399,32 @@ def fold(entries: Sequence[Entry], strategies: Registry) -> Folded:
     try:
         folded = Folded(first, strategies)
     except msgspec.ValidationError as error:
-        raise StoreError(
-            f"the options of the run do not fit the strategy {first.strategy!r} as it is today: {error}",
-            code="store_corrupt",
-            line=1,
-        ) from error
+        raise _misfit(first, 1, error, strategies) from error
     for number, entry in enumerate(entries[1:], start=2):
         try:
             folded.apply(entry)
         except ReasonryError as error:
-            raise StoreError(
-                f"line {number} of the journal does not fit the strategy {first.strategy!r} as it is today: "
-                f"{error.message}",
-                code="store_corrupt",
-                line=number,
-            ) from error
+            raise _misfit(first, number, error, strategies) from error
     return folded
 
 
-def digests_of(run: Folded) -> dict[str, str]:
-    """Return a digest of each part of what a run leaves behind: its events, path, thoughts and outcome."""
-    end = run.snapshot
-    parts = {
-        "events": [(one.id, one.event) for one in run.events],
-        "path": run.edges,
-        "thoughts": run.thoughts,
-        "outcome": (end.status, end.error, end.outcome),
-    }
-    return {
-        name: hashlib.sha256(_canonical.encode(part)).hexdigest()[:DIGEST_CHARS]
-        for name, part in parts.items()
-    }
-
-
-def closing(run: Folded) -> list[Ended]:
-    """Return the entry that closes a run's journal, if the run has ended."""
-    return [] if run.snapshot.status == "active" else [Ended(digests=digests_of(run))]
-
-
-def differences(row: RunRow, run: Folded) -> list[str]:
-    """Return the parts in which a run that has ended, walked again, differs from its record.
-
-    0.1.0 recorded of the outcome what lists show; that is compared then.
-    """
-    recorded = run.ended.digests if run.ended else {}
-    if recorded:
-        now = digests_of(run)
-        return [name for name, digest in recorded.items() if now.get(name) != digest]
-    return [] if row_after(row, run, row.updated_at_ms) == row else ["outcome"]
+def _misfit(begun: Begun, line: int, error: Exception, strategies: Registry) -> ReasonryError:
+    """Say that a journal does not fit its strategy: of another version, or damaged."""
+    today, why = _strategy(strategies, begun.strategy).version, str(error)
+    if begun.version == today and getattr(error, "code", "") != "strategy_changed":
+        return StoreError(
+            f"line {line} of the journal does not fit the strategy {begun.strategy!r}: {why}",
+            code="store_corrupt",
+            line=line,
+        )
+    return ConflictError(
+        f"the run was begun with version {begun.version} of the strategy {begun.strategy!r}, and line {line} of its "
+        f"journal does not fit version {today}: {why}. `runs show` has what was recorded; `runs fork --at N` goes on "
+        "from an answer that still fits",
+        code="strategy_changed",
+        line=line,
+        version=begun.version,
+    )
 
 
 def row_after(row: RunRow, run: Folded, now_ms: int) -> RunRow:

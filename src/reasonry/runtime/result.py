@@ -113,10 +113,9 @@ def _with_choice(document: dict[str, Any], why: str) -> dict[str, Any]:
     return {**document, "diagnostics": {**document.get("diagnostics", {}), "strategy_chosen": why}}
 
 
-def trace_of(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:
-    """Return all there is to see of a run: the result document, the path, the events, the questions, the thoughts."""
+def trace_of(run: Folded) -> dict[str, Any]:
+    """Return all there is to see of a run besides its result: the path, the events, the questions, the thoughts."""
     return {
-        **result_of(run_id, session_id, run).document(),
         "problem": run.begun.problem,
         "options": run.begun.options,
         "budget": msgspec.to_builtins(run.budget),
@@ -125,7 +124,7 @@ def trace_of(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:
         "forked_from": run.begun.forked_from,
         "stage": run.snapshot.stage,
         "path": [list(edge) for edge in run.edges],
-        "events": [{"id": one.id, **msgspec.to_builtins(one.event)} for one in run.events],
-        "questions": [msgspec.to_builtins(one) for one in run.asked.values()],
-        "thoughts": [msgspec.to_builtins(one) for one in run.thoughts],
+        "events": [{"id": took.id, **msgspec.to_builtins(took.event)} for took in run.events],
+        "questions": [msgspec.to_builtins(asked) for asked in run.asked.values()],
+        "thoughts": [msgspec.to_builtins(thought) for thought in run.thoughts],
     }

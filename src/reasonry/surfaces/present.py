@@ -21,6 +21,7 @@ EXIT_CODES: dict[str, int] = {
     "not_found": 3,
     "unauthorized": 4,
     "conflict": 5,
+    "strategy_changed": 5,
     "store_unavailable": 6,
     "store_busy": 6,
     "store_full": 6,

@@ -127,11 +127,11 @@ def resume_(
     app = common.app(workers.policy())
 
     async def work(app: App) -> Result:
-        _, run, _ = await app.engine.read(run_id)
         team, limit = await app.equipped(workers.team()), limits.budget()
-        model = workers.model or run.crew.model
-        with watching(common.json, model, "", limit or run.budget) as watch:
-            return await driven(app, run_id, app.resume(run_id, team, limit, watch))
+        async with app.engine.open(run_id) as opened:
+            model, budget = workers.model or opened.run.crew.model, limit or opened.run.budget
+            with watching(common.json, model, "", budget) as watch:
+                return await driven(app, run_id, app.go_on(opened, team, limit, watch))
 
     return show_result(run_async(with_app(app, work)), common)
 
