@@ -34,6 +34,8 @@ from reasonry.runtime.sessions import Sessions
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 
+from .runtime.playing import by
+
 FIXTURE = Path(__file__).parent / "fixtures" / "store_0_1_0"
 
 Document = dict[str, Any]
@@ -164,14 +166,14 @@ def _key(*parts: Any) -> str:
 async def coach_to_the_end(engine: Engine, run_id: str, caller: Recorded) -> None:
     """Answer all that a run asks, as its caller."""
     who = caller.performers()
-    shown = await Coach(engine).take_over(run_id, who)
+    shown = await Coach(engine).take_over(run_id, by(who))
     while shown["status"] == "active":
         answers = []
         for one in shown["questions"]:
             said = caller.say(one["id"])
             assert isinstance(said, Answered)
             answers.append({"id": one["id"], "answer": said.text})
-        shown = await Coach(engine).answer(run_id, answers, who)
+        shown = await Coach(engine).answer(run_id, answers, by(who))
 
 
 # -- runs
