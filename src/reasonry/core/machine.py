@@ -334,8 +334,8 @@ class _Run:
             reached = self._reach()
             self._record(stage, reached.thoughts)
             if reached.request is not None:
-                self._open(stage, reached.request)
-                if not self._take_answers():
+                has_answers = self._open(stage, reached.request)
+                if not (has_answers and self._take_answers()):
                     return self._step()
             elif reached.failure is not None:
                 lost = reached.failure
@@ -363,13 +363,16 @@ class _Run:
 
     # -- asking
 
-    def _open(self, stage: Stage[Any], requested: Request) -> None:
-        now, pending = self.now, list[Pending]()
+    def _open(self, stage: Stage[Any], requested: Request) -> bool:
+        """Make effects pending; return whether some are answered already, by runs inside that asked nobody."""
+        now, pending, has_children = self.now, list[Pending](), False
         for number, effect in enumerate(requested.effects, now.counter + 1):
             if isinstance(effect, Ask) and effect.form is None and stage.form is not None:
                 effect = replace(effect, form=stage.form)
             waiting = Pending(f"e{number}", stage.name, effect, now.rounds + 1)
-            pending.append(self._open_child(waiting) if isinstance(effect, RunStrategy) else waiting)
+            if isinstance(effect, RunStrategy):
+                has_children, waiting = True, self._open_child(waiting)
+            pending.append(waiting)
         entry = now.state if now.entry is None and requested.state is not now.state else now.entry
         self.now = replace(
             now,
@@ -380,7 +383,8 @@ class _Run:
             asked=_digest(requested.effects),
             has_enough=requested.enough is not None,
         )
-        self.effects += wanted(self.now)
+        self.effects += wanted(self.now) if has_children else pending
+        return has_children
 
     def _open_child(self, waiting: Pending) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)
@@ -468,7 +472,7 @@ class _Run:
     def _take_answers(self) -> bool:
         """Move the answers over if the stage can go on: all of them are there, or what is there is enough."""
         now, pending = self.now, self.now.pending
-        missing = sum(waiting.settled is None for waiting in pending)
+        missing = len([waiting for waiting in pending if waiting.settled is None])
         if missing:
             if missing == len(pending) or not self._is_enough():
                 return False

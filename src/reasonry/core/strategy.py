@@ -126,7 +126,7 @@ def request(
         enough: See `Request`.
     """
     thoughts = tuple([item for item in items if isinstance(item, Thought)])
-    effects = tuple([item for item in items if not isinstance(item, Thought)])
+    effects: Any = tuple([item for item in items if not isinstance(item, Thought)]) if thoughts else items
     return Request(state, effects, thoughts, give_failures or enough is not None, enough)
 
 
