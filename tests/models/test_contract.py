@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from reasonry.core.budget import Usage
+from reasonry.core.metering import estimate_tokens
 from reasonry.errors import ModelError
-from reasonry.runtime.ports import OnText
+from reasonry.runtime.ports import BrokenReplyError, OnText
 from reasonry.testing import FAULT_KINDS, Fault, ModelServer
 
 from .asking import FORM, KEY, OPEN_FORM, TRANSPORTS, model_over, question
@@ -48,6 +50,7 @@ FAILURES: dict[str, tuple[str, bool]] = {
     "gzip_bomb": ("provider_error", True),
     "bad_events": ("provider_error", True),
     "broken_stream": ("provider_error", True),
+    "late_break": ("provider_error", True),
     "endless_line": ("provider_error", True),
     "endless_comments": ("provider_error", True),
     "endless_events": ("provider_error", True),
@@ -106,7 +109,7 @@ async def test_what_a_reply_says_is_handed_on_and_told_apart(
 
 def test_every_fault_of_the_server_is_in_one_of_the_tables() -> None:
     content = {"fenced", "malformed", "truncated", "empty", "refusal", "content_filter"}
-    alone = {"no_json_schema", "gzip", "absurd_usage", "no_usage"}
+    alone = {"no_json_schema", "gzip", "surplus_choices", *BROKEN_USAGES}
     assert set(FAILURES) | content | alone == set(FAULT_KINDS)
 
 
@@ -184,12 +187,81 @@ async def test_a_server_that_knows_no_schemas_is_asked_again_without_and_then_ne
     assert server.stats()["requests"] == 4
 
 
+BROKEN_USAGES = (
+    "absurd_usage", "no_usage", "null_usage", "negative_usage", "text_usage", "list_usage", "huge_usage", "tiny_usage"
+)  # fmt: skip
+SAID = "seven of them, and an eighth that nobody has counted until now " * 5
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_figures_that_cannot_be_are_left_out(server: ModelServer, transport: str) -> None:
-    server.reset(faults=[Fault(kind="no_usage")], replies=["hm"])
+@pytest.mark.parametrize("watched", WATCHERS)
+@pytest.mark.parametrize("kind", BROKEN_USAGES)
+async def test_where_usage_cannot_be_right_an_estimate_is_booked(
+    server: ModelServer, kind: str, watched: str, transport: str
+) -> None:
+    server.reset(faults=[Fault(kind=kind)], replies=[SAID])  # pyright: ignore[reportArgumentType]
+    asked = question("How many are there? " * 20)
+    usage = Usage()
     async with model_over(server, transport) as model:
-        usage = (await model.answer(question())).usage
-    assert (usage.calls, usage.tokens, usage.cached_input_tokens, usage.usd) == (1, 0, 0, None)
+        try:
+            answer = await model.answer(asked, WATCHERS[watched])
+        except BrokenReplyError as error:
+            # What its SDK takes for no reply at all has to be paid all the same.
+            assert transport == "pydantic-ai"
+            usage = error.usage
+        else:
+            assert answer.text == SAID
+            usage = answer.usage
+            assert usage.output_tokens == estimate_tokens(SAID)
+    assert usage.input_tokens == estimate_tokens(asked.prompt)
+    assert usage.output_tokens >= estimate_tokens(SAID) or watched == "streamed"
+    assert usage.estimated_tokens == usage.tokens
+    assert usage.usd == pytest.approx(usage.input_tokens * 0.25e-6 + usage.output_tokens * 2e-6)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("kind", ["invalid_body", "half_body", "late_break"])
+@pytest.mark.parametrize("watched", WATCHERS)
+async def test_a_reply_that_broke_off_says_what_it_took_until_then(
+    server: ModelServer, kind: str, watched: str, transport: str
+) -> None:
+    server.reset(faults=[Fault(kind=kind)], replies=[SAID * 20])  # pyright: ignore[reportArgumentType]
+    async with model_over(server, transport) as model:
+        with pytest.raises(BrokenReplyError) as caught:
+            await model.answer(question("How many?"), WATCHERS[watched])
+    usage = caught.value.usage
+    assert usage.input_tokens == estimate_tokens("How many?")
+    whole = estimate_tokens(SAID * 20)
+    assert usage.estimated_tokens == usage.tokens
+    if watched == "whole" or kind == "late_break" or transport == "own":
+        assert whole / 3 < usage.output_tokens < 1.2 * whole
+    assert usage.usd is not None
+
+
+@pytest.mark.parametrize("kind", ["rate_limit", "server_error", "unauthorized", "reset", "html"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_what_was_refused_has_cost_nothing(server: ModelServer, kind: str, transport: str) -> None:
+    server.reset(faults=[Fault(kind=kind)])  # pyright: ignore[reportArgumentType]
+    async with model_over(server, transport) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.answer(question("How many?"))
+    assert not isinstance(caught.value, BrokenReplyError) or kind == "html"
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("watched", WATCHERS)
+async def test_choices_nobody_asked_for_are_booked_and_not_mixed_into_the_answer(
+    server: ModelServer, watched: str, transport: str
+) -> None:
+    server.reset(faults=[Fault(kind="surplus_choices")], replies=[SAID] * 40)
+    async with model_over(server, transport) as model:
+        answer = await model.answer(question("How many?"), WATCHERS[watched])
+    stats = server.stats()
+    assert answer.usage.output_tokens == stats["completion_tokens"] > 1_000
+    assert answer.usage.estimated_tokens == 0
+    if transport == "own":
+        assert answer.text == SAID
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

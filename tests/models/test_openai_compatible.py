@@ -63,15 +63,6 @@ def test_one_model_serves_loop_after_loop() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("on_text", [None, lambda text: None])
-async def test_impossible_figures_count_as_nothing(on_text: object) -> None:
-    with ModelServer(faults=[Fault(kind="absurd_usage")]) as server:
-        async with model_over(server) as model:
-            usage = (await model.answer(question(), on_text)).usage  # pyright: ignore[reportArgumentType]
-    assert (usage.tokens, usage.cached_input_tokens, usage.usd) == (0, 0, None)
-
-
-@pytest.mark.anyio
 async def test_a_packed_reply_is_unpacked() -> None:
     with ModelServer(faults=[Fault(kind="gzip")], replies=["packed"]) as server:
         async with model_over(server) as model:
@@ -214,8 +205,8 @@ def test_a_body_that_is_no_answer_is_a_model_error(raw: bytes) -> None:
 )
 def test_usage_is_never_negative_nor_more_cached_than_sent(stated: object) -> None:
     usage = usage_of(stated, lambda i, o, c: None)
-    assert 0 <= usage.cached_input_tokens <= usage.input_tokens <= 10**9
-    assert 0 <= usage.output_tokens <= 10**9
+    assert 0 <= usage.cached_input_tokens <= usage.input_tokens <= 1_000_000
+    assert 0 <= usage.output_tokens <= 1_000_000
     assert usage.usd is None or 0 <= usage.usd < 1_000_000
 
 

@@ -26,13 +26,18 @@ Amount = Annotated[float, Meta(gt=0)]
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """What was spent. `usd` is None where the price is not known."""
+    """What was spent. `usd` is None where the price is not known.
+
+    Args:
+        estimated_tokens: Of the input and output tokens, those that no provider stated; see `core.metering`.
+    """
 
     calls: int = 1
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = 0
     usd: float | None = None
+    estimated_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -47,6 +52,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
             output_tokens=self.output_tokens + other.output_tokens,
             cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
             usd=sum(known) if known else None,
+            estimated_tokens=self.estimated_tokens + other.estimated_tokens,
         )
 
 
@@ -158,6 +164,19 @@ class Ledger(Struct, frozen=True):
             if self.reserved.calls and (unmeasured or spent + HEADROOM * (used - spent + wanted) > limit):
                 return Refusal(reason, f"calls in flight may use up the {limit:g} {unit}", wait=True)
         return replace(self, reserved=self.reserved + estimate)
+
+    def passed_by(self, coming: Usage) -> Refusal | None:
+        """Return which limit is passed by what is spent and what is coming in, if one is."""
+        total = self.spent + coming
+        for reason, limit, used, unit in (
+            ("max_tokens", self.budget.tokens, total.tokens, "tokens"),
+            ("max_usd", self.budget.usd, total.usd or 0, "US dollars"),
+        ):
+            if limit is not None and used > limit:
+                return Refusal(
+                    reason, f"the limit of {limit:g} {unit} was passed by a reply, which was cut off"
+                )
+        return None
 
     def settle(self, estimate: Usage, actual: Usage) -> Ledger:
         """Give the reservation back and book what was really spent."""

@@ -41,6 +41,7 @@ class OfflineModel:
     """Exact rational arithmetic behind the model port."""
 
     name = "offline"
+    is_free = True
 
     @staticmethod
     def serves(problem: str) -> bool:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ..core.events import Answered
+from ..core.metering import estimated
 from ..errors import ModelError, UsageError
-from ..runtime.ports import OnText, Question
+from ..runtime.ports import BrokenReplyError, OnText, Question
 from .event_stream import EventLines
 from .http_session import HttpResponse, HttpSession
 from .openai_wire import (
@@ -75,7 +76,7 @@ class OpenAICompatibleModel:
             limit_name="max_completion_tokens" if _is_of(host, OPENAI) else "max_tokens",
             samples=takes_n,
         )
-        self._price = price_list(self.url, model)
+        self.price = price_list(self.url, model)
         self._http = HttpSession(self.url)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
@@ -106,17 +107,23 @@ class OpenAICompatibleModel:
                 return await asking
         except TimeoutError:
             message = f"{self.name} did not answer within {limit_s:g} s"
-            raise ModelError(message, code="provider_timeout", retryable=True) from None
+            error = ModelError(message, code="provider_timeout", retryable=True)
+            raise BrokenReplyError(error, estimated(question.prompt, "", self.price)) from None
 
     async def _ask_many(self, question: Question, samples: int) -> list[Answered]:
         body = request_body(self.model, question.ask, question.stage, self._dialect, False, samples)
-        async with self._posted(body) as response:
-            if response.content_type == "text/event-stream":
-                self._dialect.samples = False
-                message = f"{self.name} streams without being asked to; it is asked for one answer at a time"
-                raise ModelError(message, retryable=True, retry_after_s=0.0, conceded=True)
-            raw = await self._document(response)
-        answers, choices = answers_in(raw, self.name, body, self._price)
+        gathered = Gathered()
+        with self._booking(gathered, question):
+            async with self._posted(body) as response:
+                if response.content_type == "text/event-stream":
+                    self._dialect.samples = False
+                    message = (
+                        f"{self.name} streams without being asked to; it is asked for one answer at a time"
+                    )
+                    error = ModelError(message, retryable=True, retry_after_s=0.0, conceded=True)
+                    raise BrokenReplyError(error, gathered.usage(question.prompt, self.price))
+                raw = await self._document(response, gathered)
+            answers, choices = answers_in(raw, gathered, self.name, body, self.price, question.prompt)
         if choices < body.get("n", 1):
             self._dialect.samples = False
         return answers
@@ -125,15 +132,27 @@ class OpenAICompatibleModel:
         body = request_body(
             self.model, question.ask, question.stage, self._dialect, stream=on_text is not None
         )
-        gathered = Gathered()
-        async with self._posted(body) as response:
-            if response.content_type == "text/event-stream":
-                await self._listen(response, gathered, on_text)
-            else:
-                added = gathered.take(await self._document(response), self.name)
-                if on_text is not None and added:
-                    on_text(added)
-        return gathered.answered(self.name, body, self._price, self.name)
+        gathered = Gathered(question.on_hidden)
+        with self._booking(gathered, question):
+            async with self._posted(body) as response:
+                if response.content_type == "text/event-stream":
+                    await self._listen(response, gathered, on_text)
+                else:
+                    added = gathered.take(await self._document(response, gathered), self.name)
+                    if on_text is not None and added:
+                        on_text(added)
+            return gathered.answered(self.name, body, self.price, question.prompt)
+
+    @contextmanager
+    def _booking(self, gathered: Gathered, question: Question) -> Generator[None]:
+        """Have what came of a reply booked where the reply is no answer."""
+        try:
+            yield
+        except ModelError as error:
+            if not gathered.has_begun:
+                raise
+            usage = gathered.usage(question.prompt, self.price)
+            raise BrokenReplyError(error, usage) from error
 
     @asynccontextmanager
     async def _posted(self, body: dict[str, Any]) -> AsyncGenerator[HttpResponse]:
@@ -143,8 +162,10 @@ class OpenAICompatibleModel:
                 raise await self._refused(response, body)
             yield response
 
-    async def _document(self, response: HttpResponse) -> bytes:
-        raw = await response.read()
+    async def _document(self, response: HttpResponse, gathered: Gathered) -> bytes:
+        async for piece in response.pieces():
+            gathered.unread.append(piece)
+        raw, gathered.unread = b"".join(gathered.unread), []
         if raw.lstrip()[:1] == b"<":
             message = (
                 f"{self.name} answered with a web page, not JSON; check the URL (it usually ends in /v1)"

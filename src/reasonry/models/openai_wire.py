@@ -6,6 +6,8 @@ Servers differ in what they take. What one has refused is noted in its `Dialect`
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -17,8 +19,9 @@ from msgspec.structs import replace
 from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
+from ..core.metering import PriceOf, Stated, metered
 from ..errors import ModelError
-from .prices import PriceOf, count, dollars
+from ..runtime.ports import OnText
 from .redact import redact
 
 MOST_SAMPLES = 128
@@ -142,9 +145,12 @@ def _closed(node: Any) -> Any:
 class _Message(Struct):
     content: Any = None
     refusal: Any = None
+    reasoning: Any = None
+    reasoning_content: Any = None
 
 
 class _Choice(Struct):
+    index: Any = None
     message: _Message | None = None
     delta: _Message | None = None
     finish_reason: Any = None
@@ -159,24 +165,40 @@ class _Reply(Struct):
 _decoder = msgspec.json.Decoder(_Reply)
 
 
-def _reply(raw: bytes, shown: str) -> _Reply:
-    try:
-        reply = _decoder.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise ModelError(f"{shown} sent a reply that is not a chat completion", retryable=True) from None
-    if reply.error:
-        raise refusal_of_request(200, {}, raw, shown)
-    return reply
-
-
 class Gathered:
-    """A reply as it comes together, whole or chunk by chunk."""
+    """A reply as it comes together, whole or chunk by chunk.
 
-    def __init__(self) -> None:
+    Args:
+        on_hidden: Told what comes and is not part of the answer: reasoning, choices nobody asked for.
+    """
+
+    def __init__(self, on_hidden: OnText | None = None) -> None:
         self.pieces: list[str] = []
         self.refusals: list[str] = []
         self.finish: str | None = None
-        self.usage: Any = None
+        self.stated: Any = None
+        self.reasoning: list[str] = []
+        self.surplus: defaultdict[int, list[str]] = defaultdict(list)
+        """The texts of choices that are no part of the answer, by their places."""
+        self.unread: list[bytes] = []
+        """What came of a body that could not be read."""
+        self._on_hidden = on_hidden
+
+    def read(self, raw: bytes, shown: str) -> _Reply:
+        """Read a completion or a chunk of one, and what it says it took.
+
+        Raises:
+            ModelError: It is no such thing, or it is an error.
+        """
+        try:
+            reply = _decoder.decode(raw)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            self.unread.append(raw)
+            raise ModelError(f"{shown} sent a reply that is not a chat completion", retryable=True) from None
+        if reply.error:
+            raise refusal_of_request(200, {}, raw, shown)
+        self.stated = reply.usage or self.stated
+        return reply
 
     def take(self, raw: bytes, shown: str) -> str:
         """Take in a completion or a chunk of one; return the text it adds.
@@ -184,9 +206,15 @@ class Gathered:
         Raises:
             ModelError: It is no such thing, or it is an error.
         """
-        reply = _reply(raw, shown)
-        self.usage = reply.usage or self.usage
-        return self.add(reply.choices[0]) if reply.choices else ""
+        added = ""
+        reply = self.read(raw, shown)
+        for place, choice in enumerate(reply.choices):
+            place = choice.index if type(choice.index) is int else place
+            if place == 0:
+                added += self.add(choice)
+            else:
+                self.pass_over(choice, place)
+        return added
 
     def add(self, first: _Choice) -> str:
         """Take in what a choice says; return the text it adds."""
@@ -195,22 +223,50 @@ class Gathered:
         self.pieces.append(text)
         self.refusals.append(_text(message.refusal))
         self.finish = first.finish_reason if isinstance(first.finish_reason, str) else self.finish
+        self._hide(message)
         return text
 
-    def answered(self, name: str, sent: dict[str, Any], price: PriceOf, shown: str) -> Answered:
+    def pass_over(self, choice: _Choice, place: int) -> None:
+        """Take in what a choice says that is no part of this answer."""
+        message = choice.message or choice.delta or _Message()
+        text = _text(message.content) + _text(message.refusal)
+        self.surplus[place].append(text)
+        self._hide(message, text)
+
+    def _hide(self, message: _Message, text: str = "") -> None:
+        reasoned = _text(message.reasoning_content) or _text(message.reasoning)
+        self.reasoning.append(reasoned)
+        if self._on_hidden is not None and (reasoned or text):
+            self._on_hidden(reasoned + text)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything came that may have to be paid."""
+        return bool(self.pieces or self.surplus or self.unread or self.stated is not None)
+
+    def usage(self, prompt: str, price: PriceOf) -> Usage:
+        """Return what to book for what came so far."""
+        unread = b"".join(self.unread).decode("utf-8", "replace")
+        replies = ["".join([*self.pieces, *self.refusals, unread]), *map("".join, self.surplus.values())]
+        return usage_of(self.stated, price, prompt, replies, "".join(self.reasoning))
+
+    def answered(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> Answered:
         """Return the event.
+
+        Args:
+            prompt: All that was asked, for the usage.
 
         Raises:
             ModelError: The reply ended before it said anything, not even why.
         """
         text, refusal = "".join(self.pieces), "".join(self.refusals)
         if not self.pieces or (self.finish is None and not text and not refusal):
-            raise ModelError(f"{shown} sent a reply without a choice in it", retryable=True)
+            raise ModelError(f"{name} sent a reply without a choice in it", retryable=True)
         refused = bool(refusal) or self.finish == "content_filter"
         held = sent.get("response_format", {}).get("type") == "json_schema"
         return Answered(
             text or refusal,
-            usage=usage_of(self.usage, price),
+            usage=self.usage(prompt, price),
             model=name,
             native=held and not refused and _is_json(text),
             truncated=self.finish == "length",
@@ -218,23 +274,30 @@ class Gathered:
         )
 
 
-def answers_in(raw: bytes, name: str, sent: dict[str, Any], price: PriceOf) -> tuple[list[Answered], int]:
+def answers_in(
+    raw: bytes, gathered: Gathered, name: str, sent: dict[str, Any], price: PriceOf, prompt: str
+) -> tuple[list[Answered], int]:
     """Return the answers in a completion of several choices, and how many choices it has.
+
+    No more answers come back than were asked for; they bear between them what the whole reply took.
+
+    Args:
+        gathered: Takes in what came, whether or not it is an answer.
 
     Raises:
         ModelError: It is no such thing, or it is an error, or none of its choices is an answer.
     """
-    reply = _reply(raw, name)
-    answers = list[Answered]()
-    for choice in reply.choices:
+    reply, answers = gathered.read(raw, name), list[Answered]()
+    for place, choice in enumerate(reply.choices):
+        gathered.pass_over(choice, place)
         one = Gathered()
         one.add(choice)
         with suppress(ModelError):
-            answers.append(one.answered(name, sent, price, name))
+            answers.append(one.answered(name, sent, price, ""))
     if not answers:
         raise ModelError(f"{name} sent a reply without a choice in it", retryable=True)
-    shares = shared(usage_of(reply.usage, price), len(answers))
-    together = zip(answers, shares, strict=True)
+    answers = answers[: sent.get("n", 1)]
+    together = zip(answers, shared(gathered.usage(prompt, price), len(answers)), strict=True)
     return [replace(one, usage=share) for one, share in together], len(reply.choices)
 
 
@@ -254,16 +317,19 @@ def shared(whole: Usage, samples: int) -> list[Usage]:
     return [first, *[other] * (samples - 1)]
 
 
-def usage_of(stated: Any, price: PriceOf) -> Usage:
-    """Return what a reply says it took; figures that cannot be are left out."""
+def usage_of(
+    stated: Any, price: PriceOf, prompt: str = "", replies: Sequence[str] = ("",), reasoning: str = ""
+) -> Usage:
+    """Return what to book for a reply, by what it says it took and by its length; see `core.metering`."""
     stated = stated if isinstance(stated, dict) else {}
     details = stated.get("prompt_tokens_details")
-    taken, made = count(stated.get("prompt_tokens")), count(stated.get("completion_tokens"))
-    cached = min(taken, count(details.get("cached_tokens"))) if isinstance(details, dict) else 0
-    usd = dollars(stated.get("cost"))
-    if usd is None and (taken or made):
-        usd = price(taken, made, cached)
-    return Usage(input_tokens=taken, output_tokens=made, cached_input_tokens=cached, usd=usd)
+    said = Stated(
+        stated.get("prompt_tokens"),
+        stated.get("completion_tokens"),
+        details.get("cached_tokens") if isinstance(details, dict) else None,
+        stated.get("cost"),
+    )
+    return metered(said, prompt, replies, reasoning=reasoning, price=price)
 
 
 def _text(content: Any) -> str:

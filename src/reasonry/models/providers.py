@@ -10,16 +10,17 @@ import inspect
 import os
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
+from ..core.metering import PriceOf, Stated, estimated, metered
 from ..errors import ModelError, UsageError
-from ..runtime.ports import OnText, Question
-from .prices import count, dollars
+from ..runtime.ports import BrokenReplyError, OnText, Question
+from .prices import price_list
 from .redact import redact
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class ProviderModel:
     def __init__(self, name: str) -> None:
         self.name = name
         self._http, self._model = _opened(name)
+        self.price = price_list(self._model.base_url or "", self._model.model_name, self._model.system)
         implicit = name.partition(":")[0] in CACHING
         self.caches_prompts = implicit or bool(self._model.profile.get("supports_cache"))
         self._native = bool(self._model.profile.get("supports_json_schema_output"))
@@ -63,18 +65,31 @@ class ProviderModel:
                 return await self._ask(question, on_text)
         except TimeoutError:
             message = f"{self.name} did not answer within {limit_s:g} s"
-            raise ModelError(message, code="provider_timeout", retryable=True) from None
+            error = ModelError(message, code="provider_timeout", retryable=True)
+            raise BrokenReplyError(error, estimated(question.prompt, "", self.price)) from None
 
     async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
+        from .sdk_transport import replies
+
         ask, native = question.ask, self._native and question.ask.form is not None
         request = _request(ask), self._settings(ask), _parameters(ask, question.stage, native)
-        try:
-            response = await self._stream(request, on_text) if on_text else await self._send(request)
-        except ModelError:
-            raise
-        except Exception as error:
-            raise self._failure(error, ask, native) from None
-        return _answered(response, self.name, native)
+        heard = list[str]()
+        with replies() as received:
+            try:
+                response = await (
+                    self._stream(request, on_text, question.on_hidden, heard)
+                    if on_text
+                    else self._send(request)
+                )
+            except Exception as error:
+                failure = error if isinstance(error, ModelError) else self._failure(error, ask, native)
+                if not received:
+                    raise failure from None
+                # Of a stream the frames are no part of what is paid for.
+                came = "".join(heard) if on_text else b"".join(received).decode("utf-8", "replace")
+                usage = estimated(question.prompt, came, self.price)
+                raise BrokenReplyError(failure, usage) from None
+        return _answered(response, self.name, native, question.prompt, self.price)
 
     async def _send(
         self, request: tuple[ModelRequest, ModelSettings, ModelRequestParameters]
@@ -91,7 +106,11 @@ class ProviderModel:
         )
 
     async def _stream(
-        self, request: tuple[ModelRequest, ModelSettings, ModelRequestParameters], on_text: OnText
+        self,
+        request: tuple[ModelRequest, ModelSettings, ModelRequestParameters],
+        on_text: OnText,
+        on_hidden: OnText | None,
+        heard: list[str],
     ) -> ModelResponse:
         from pydantic_ai.direct import model_request_stream
 
@@ -104,9 +123,12 @@ class ProviderModel:
             instrument=False,
         ) as stream:
             async for event in stream:
-                added = _text_in(event)
+                added, thought = _text_in(event, "text"), _text_in(event, "thinking")
+                heard += (added, thought)
                 if added:
                     on_text(added)
+                if thought and on_hidden is not None:
+                    on_hidden(thought)
             return stream.get()
 
     def _settings(self, ask: Ask) -> ModelSettings:
@@ -210,32 +232,27 @@ def _parameters(ask: Ask, stage: str, native: bool) -> ModelRequestParameters:
     )
 
 
-def _text_in(event: Any) -> str:
-    """Return what an event of a stream adds to the text; thinking and tool calls add nothing."""
-    kind = getattr(event, "event_kind", "")
-    if kind == "part_start" and getattr(event.part, "part_kind", "") == "text":
-        return event.part.content
-    if kind == "part_delta" and getattr(event.delta, "part_delta_kind", "") == "text":
-        return event.delta.content_delta
-    return ""
+def _text_in(event: Any, part: Literal["text", "thinking"]) -> str:
+    """Return what an event of a stream adds to the text, or to what is thought; tool calls add nothing."""
+    kind, added = getattr(event, "event_kind", ""), None
+    if kind == "part_start" and getattr(event.part, "part_kind", "") == part:
+        added = event.part.content
+    elif kind == "part_delta" and getattr(event.delta, "part_delta_kind", "") == part:
+        added = event.delta.content_delta
+    return added or ""
 
 
-def _answered(response: ModelResponse, name: str, native: bool) -> Answered:
+def _answered(response: ModelResponse, name: str, native: bool, prompt: str, price: PriceOf) -> Answered:
     text = response.text or ""
     refusal = (response.provider_details or {}).get("refusal")
+    said = text or (refusal if isinstance(refusal, str) else "")
+    usage = _usage(response, said, prompt, price)
     refused = bool(refusal) or response.finish_reason == "content_filter"
     if not text and not refused and response.finish_reason is None:
-        raise ModelError(f"{name} sent a reply with nothing in it", retryable=True)
-    stated = response.usage
-    taken = count(stated.input_tokens)
+        raise BrokenReplyError(ModelError(f"{name} sent a reply with nothing in it", retryable=True), usage)
     return Answered(
-        text or (refusal if isinstance(refusal, str) else ""),
-        usage=Usage(
-            input_tokens=taken,
-            output_tokens=count(stated.output_tokens),
-            cached_input_tokens=min(taken, count(stated.cache_read_tokens)),
-            usd=_cost(response),
-        ),
+        said,
+        usage=usage,
         model=name,
         native=native and not refused and _is_json(text),
         truncated=response.finish_reason == "length",
@@ -243,11 +260,15 @@ def _answered(response: ModelResponse, name: str, native: bool) -> Answered:
     )
 
 
+def _usage(response: ModelResponse, said: str, prompt: str, price: PriceOf) -> Usage:
+    stated = response.usage
+    figures = Stated(stated.input_tokens, stated.output_tokens, stated.cache_read_tokens, _cost(response))
+    return metered(figures, prompt, [said], reasoning=response.thinking or "", price=price)
+
+
 def _cost(response: ModelResponse) -> float | None:
-    if not count(response.usage.input_tokens) + count(response.usage.output_tokens):
-        return None
     try:
-        return dollars(float(response.cost().total_price))
+        return float(response.cost().total_price)
     except (LookupError, ValueError, AssertionError):
         return None
 

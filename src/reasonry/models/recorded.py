@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ..core.budget import Usage
 from ..core.events import Answered
+from ..core.metering import PriceOf, unpriced
 from ..errors import ModelError, UsageError
 from ..runtime.ports import Model, OnText, Question
 from .jsonl import read_lines
@@ -46,6 +47,8 @@ class Recorder:
 
     def __init__(self, model: Model, path: str) -> None:
         self.model, self.name = model, model.name
+        self.price: PriceOf = getattr(model, "price", unpriced)
+        self.is_free = bool(getattr(model, "is_free", False))
         try:
             self._file = open(path, "ab+", opener=_for_me_alone)  # noqa: SIM115, closed by `close`
             self._end_line()
@@ -102,6 +105,8 @@ class RecordedModel:
     Raises:
         UsageError: It cannot be read, or a line is broken: `line` says which.
     """
+
+    is_free = True
 
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"

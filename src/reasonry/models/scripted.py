@@ -73,6 +73,8 @@ class ScriptedModel:
         name: As a user would write it after `--model`.
     """
 
+    is_free = True
+
     def __init__(self, lines: Iterable[ScriptLine], name: str = "scripted") -> None:
         self.name = name
         self._lines = list(lines)

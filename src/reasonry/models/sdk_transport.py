@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import httpx2
@@ -16,9 +18,23 @@ from .proxies import Proxy, proxy_for
 _KEPT = httpx2.Limits(keepalive_expiry=IDLE_S)
 
 
+_replies: ContextVar[list[bytes]] = ContextVar("reasonry_replies")
+
+
+@contextmanager
+def replies() -> Generator[list[bytes]]:
+    """Give what comes of replies inside, refusals left out: an SDK that cannot read one says nothing of it."""
+    received: list[bytes] = []
+    token = _replies.set(received)
+    try:
+        yield received
+    finally:
+        _replies.reset(token)
+
+
 class _BoundedBody(httpx2.AsyncByteStream):
-    def __init__(self, inner: Any, server: str, lines: EventLines | None) -> None:
-        self._inner, self._server, self._lines = inner, server, lines
+    def __init__(self, inner: Any, server: str, lines: EventLines | None, received: list[bytes]) -> None:
+        self._inner, self._server, self._lines, self._received = inner, server, lines, received
         self._left = MAX_REPLY_BYTES
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -26,6 +42,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
             self._left -= len(piece)
             if self._left < 0:
                 raise broken(self._server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
+            self._received.append(piece)
             if self._lines is not None:
                 self._lines.feed(piece)
             yield piece
@@ -57,7 +74,8 @@ class SdkTransport(httpx2.AsyncBaseTransport):
             raise refusal
         streams = response.headers.get("content-type", "").startswith("text/event-stream")
         lines = EventLines(server) if streams else None
-        response.stream = _BoundedBody(response.stream, server, lines)
+        received = _replies.get([]) if response.status_code == 200 else []
+        response.stream = _BoundedBody(response.stream, server, lines, received)
         return response
 
     def _pool_for(self, url: httpx2.URL) -> httpx2.AsyncHTTPTransport:

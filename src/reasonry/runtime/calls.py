@@ -13,17 +13,18 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Usage
+from ..core.budget import NOTHING, Refusal, Usage
 from ..core.effects import Ask
 from ..core.events import Answered, Event, Failed
 from ..core.machine import Pending
 from ..core.parse import without_surrogates
 from ..errors import ModelError, ReasonryError
 from .batch import Batch, takes_samples
-from .guard import BudgetGuard
+from .booking import Booking
+from .guard import BudgetExhausted, BudgetGuard
 from .observe import Observer
 from .policy import Performers, Policy
-from .ports import NOT_FAILURES, Model, Question, provider_of
+from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, provider_of
 from .rate import Sent
 from .telemetry import span
 
@@ -58,6 +59,9 @@ class Calls:
         self.intend, self.at_ms = intend, at_ms
         self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, int] = {}
+        """How many requests went out for effects not answered yet."""
+        self.taken: dict[str, Usage] = {}
+        """What these requests took, as far as can be seen."""
         self._flights: dict[object, asyncio.Future[Event]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
@@ -130,9 +134,8 @@ class Calls:
             except ModelError as error:
                 conceded = bool(error.details.get("conceded")) and len(tried) < MOST_CONCESSIONS
                 if not (error.retryable and (conceded or attempt < self.policy.max_attempts)):
-                    self.in_flight.pop(one.id, None)
-                    usage = Usage(calls=len(tried) + 1)
-                    return Failed(error.code, error.message, self.at_ms(), usage, tried=tuple(tried))
+                    lost = self._settled(one.id)
+                    return Failed(error.code, error.message, self.at_ms(), lost, tried=tuple(tried))
                 pause = self._pause(attempt, error.retry_after_s)
                 self.observer.retrying(one.id, error.message, pause)
                 await asyncio.sleep(pause)
@@ -140,9 +143,14 @@ class Calls:
                 tried.append(f"{error.code}: {error.message}"[:MAX_TRIED_CHARS])
             else:
                 first, *others = answers
-                usage = replace(first.usage, calls=first.usage.calls + len(tried))
+                usage = first.usage + self._settled(one.id)
                 first = replace(first, usage=usage, tried=tuple(tried))
                 return [self._kept(one) for one in (first, *others)]
+
+    def _settled(self, effect_id: str) -> Usage:
+        """Take an effect as no longer in flight; return what the requests took that brought no answer."""
+        self.in_flight.pop(effect_id, None)
+        return self.taken.pop(effect_id, NOTHING)
 
     def _kept(self, answer: Answered) -> Answered:
         name = "" if answer.model == self.who.model.name else answer.model
@@ -151,30 +159,30 @@ class Calls:
     async def _attempt(self, model: Model, question: Question, samples: int) -> Sequence[Answered]:
         samples = self.guard.fitting(question, samples) if takes_samples(model) else 1
         estimate = await self.guard.reserve(question, samples)
+        booking = Booking(model, question, self.who.prices, self.guard.limits_replies)
+        before = self.taken.get(question.id, NOTHING)
         spent: Sequence[Usage] = (NOTHING,)
         try:
             sent = await self._in_turn(model, question, estimate.tokens)
             spent = (Usage(),)
             self.in_flight[question.id] = self.in_flight.get(question.id, 0) + 1
+            self.taken[question.id] = before + Usage()
             if self.guard.limits_calls:
                 await self.intend(question.id)
-            async with asyncio.timeout(question.timeout_s):
-                answers = await self._answers(model, question, samples)
+            answers = await self._answers(model, question, samples, booking)
             spent = [one.usage for one in answers]
             sent.tokens = sum(one.tokens for one in spent) or sent.tokens
-        except TimeoutError:
-            seconds = question.timeout_s or 0
-            raise ModelError(
-                f"{model.name} did not answer within {seconds:g} s", code="provider_timeout", retryable=True
-            ) from None
-        except (ReasonryError, *NOT_FAILURES):
-            raise
         except BaseException as error:
-            raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
+            if spent[0].calls:
+                spent = (booking.of_failure(error),)
+                self.taken[question.id] = before + spent[0]
+            raise
+        else:
+            self.taken[question.id] = before
+            return answers
         finally:
+            self.guard.forget(question.id)
             self.guard.settle(estimate, *spent)
-        del self.in_flight[question.id]
-        return answers
 
     async def _in_turn(self, model: Model, question: Question, tokens: int) -> Sent:
         def pausing(pause_s: float) -> None:
@@ -183,18 +191,58 @@ class Calls:
 
         return await self.policy.rates.of(model.name).wait(tokens, pausing)
 
-    async def _answers(self, model: Model, question: Question, samples: int) -> Sequence[Answered]:
+    async def _answers(
+        self, model: Model, question: Question, samples: int, booking: Booking
+    ) -> Sequence[Answered]:
+        """Ask, in time and within the budget.
+
+        Raises:
+            BudgetExhausted: The answer was cut off as it streamed in: with it a limit would have been passed.
+            ModelError: No answer is to be had.
+        """
+        passed: Refusal | None = None
+
+        def hear(piece: str) -> None:
+            nonlocal passed
+            booking.hear(piece)
+            if passed is None and self.guard.limits_replies:
+                passed = self.guard.watch(question.id, booking.so_far)
+                if passed is not None:
+                    in_time.reschedule(asyncio.get_running_loop().time())
+
+        try:
+            async with asyncio.timeout(question.timeout_s) as in_time:
+                return await self._traced(model, question, samples, booking, hear)
+        except TimeoutError as error:
+            if passed is not None:
+                raise BudgetExhausted(passed) from None
+            seconds = question.timeout_s or 0
+            late = ModelError(
+                f"{model.name} did not answer within {seconds:g} s", code="provider_timeout", retryable=True
+            )
+            raise BrokenReplyError(late, booking.so_far) from error
+        except (ReasonryError, *NOT_FAILURES):
+            raise
+        except BaseException as error:
+            raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
+
+    async def _traced(
+        self, model: Model, question: Question, samples: int, booking: Booking, hear: OnText
+    ) -> Sequence[Answered]:
         def heard(piece: str) -> None:
+            hear(piece)
             self.observer.text(question.id, piece)
 
         on_text = heard if self.observer.wants_text else None
+        question = replace(question, on_hidden=hear if on_text else None)
         with span(model.name, question, samples) as note:
             if samples > 1 and takes_samples(model):
-                answers = (await model.answer_many(question, samples))[:samples]
+                answers = await model.answer_many(question, samples)
             else:
                 answers = [await model.answer(question, on_text)]
             if not answers:
                 raise ModelError(f"{model.name} gave no answer at all", retryable=True)
+            answers = booking.of_answers(answers, samples)
             note(answers)
         return answers
 

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from msgspec.structs import replace
-
 from ..core.budget import NOTHING, Refusal, Usage
 from ..core.effects import Ask
 from ..core.events import Event, Stopped
@@ -184,7 +182,7 @@ class Drive:
         for step in await self._write_landed():
             self.watch.stepped(self.run, step)
         if self.run.snapshot.status == "active":
-            cut = replace(NOTHING, calls=sum(self.performing.in_flight.values()))
+            cut = self.performing.cut_off
             async with self.writing:
                 await self._write([Took(None, Stopped(reason, detail, self._at_ms(), cut))])
 

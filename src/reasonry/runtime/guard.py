@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from ..core.budget import NOTHING, Ledger, Refusal, Usage
+from ..core.metering import estimate_tokens
 from .ports import Question
-
-CHARS_PER_TOKEN = 4
 
 
 class BudgetExhausted(Exception):
@@ -24,6 +23,8 @@ class BudgetGuard:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self._changed = asyncio.Event()
+        self._coming: dict[str, Usage] = {}
+        """What replies that stream in are estimated to have taken so far, by question."""
 
     @property
     def limits_calls(self) -> bool:
@@ -36,7 +37,7 @@ class BudgetGuard:
         return self.ledger.fitting(self._prompt_tokens(question), samples)
 
     def _prompt_tokens(self, question: Question) -> int:
-        return (len(question.ask.system) + len(question.ask.prompt)) // CHARS_PER_TOKEN
+        return estimate_tokens(question.prompt)
 
     async def reserve(self, question: Question, samples: int = 1) -> Usage:
         """Set an estimate aside for one call; waits while calls in flight may still leave room.
@@ -54,6 +55,20 @@ class BudgetGuard:
                 raise BudgetExhausted(outcome)
             self._changed.clear()
             await self._changed.wait()
+
+    @property
+    def limits_replies(self) -> bool:
+        """Whether a reply that streams in may pass a limit."""
+        return (self.ledger.budget.tokens, self.ledger.budget.usd) != (None, None)
+
+    def watch(self, question_id: str, so_far: Usage) -> Refusal | None:
+        """Note what a reply has taken so far; return the limit that is passed by now, if one is."""
+        self._coming[question_id] = so_far
+        return self.ledger.passed_by(sum(self._coming.values(), NOTHING))
+
+    def forget(self, question_id: str) -> None:
+        """Watch a reply no longer."""
+        self._coming.pop(question_id, None)
 
     def settle(self, estimate: Usage, *actual: Usage) -> None:
         """Book what a call really took, sample by sample; calls that wait for room look again."""

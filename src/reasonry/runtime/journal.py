@@ -46,12 +46,13 @@ CALLER = "caller"
 
 
 class Crew(Struct, frozen=True, omit_defaults=True):
-    """Who and what a run works with, as a user would write it."""
+    """Who and what a run works with, and at what price, as a user would write it."""
 
     model: str = ""
     judge_model: str | None = None
     verifier: str | None = None
     draft_model: str | None = None
+    price: tuple[str, ...] = ()
 
 
 class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):
@@ -256,8 +257,8 @@ class Folded:
         """What the dearest answer took: the guess for calls whose answer was lost."""
         self.lost = 0
         """Calls that went out and whose answer was never recorded."""
-        self.cut = 0
-        """Calls that were cut off in flight when the run was stopped; counted in `spent`."""
+        self.cut = NOTHING
+        """What was cut off in flight when the run was stopped, as far as could be seen; counted in `spent`."""
         self.out: Counter[str] = Counter()
         """Calls written down before they went out that may still be answered, by effect."""
         self.ended: Ended | None = None
@@ -362,7 +363,7 @@ class Folded:
         usage = getattr(event, "usage", NOTHING)
         self.spent += usage
         if effect_id is None:
-            self.cut += usage.calls
+            self.cut += usage
             self._give_up_calls(cut=usage.calls)
         else:
             self.dearest = dearer(self.dearest, usage)
@@ -381,10 +382,11 @@ class Folded:
     @property
     def ledger(self) -> Ledger:
         """The run's budget and what is spent of it; a lost answer is taken to have cost what the dearest did."""
-        lost, dearest = self.lost + self.out.total(), self.dearest
-        unknown = lost + self.cut
-        usd = None if dearest.usd is None else dearest.usd * unknown
-        guess = Usage(calls=lost, input_tokens=dearest.tokens * unknown, usd=usd)
+        lost, dearest, cut = self.lost + self.out.total(), self.dearest, self.cut
+        unknown = lost + cut.calls
+        usd = None if dearest.usd is None else max(0.0, dearest.usd * unknown - (cut.usd or 0))
+        tokens = max(0, dearest.tokens * unknown - cut.tokens)
+        guess = Usage(calls=lost, input_tokens=tokens, usd=usd)
         return Ledger(self.budget, self.spent + guess, largest=dearest)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from ..core.budget import NOTHING, Usage
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Event, Failed, ToolReturned, Verified
 from ..core.machine import Pending
@@ -80,3 +81,8 @@ class Performing:
     def in_flight(self) -> Mapping[str, int]:
         """How many requests went out for each effect that is not answered yet."""
         return self.calls.in_flight
+
+    @property
+    def cut_off(self) -> Usage:
+        """What these requests took, as far as can be seen."""
+        return sum(self.calls.taken.values(), NOTHING)

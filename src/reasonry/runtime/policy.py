@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from ..core.effects import Ask
 from ..errors import UsageError
 from .journal import Crew, Folded
+from .named_prices import Prices
 from .ports import Model, Verifier
 from .rate import RateLimits
 
@@ -62,6 +63,7 @@ class Performers(Struct, frozen=True):
     Args:
         judge: Values thoughts; None: the model does.
         draft: Proposes thoughts that are valued afterwards; None: the model does.
+        prices: Those the user named.
     """
 
     model: Model
@@ -69,6 +71,12 @@ class Performers(Struct, frozen=True):
     verifier: Verifier | None = None
     tools: Tools | None = None
     draft: Model | None = None
+    prices: Prices = Prices()
+
+    @property
+    def models(self) -> list[Model]:
+        """All who may be asked."""
+        return [one for one in (self.model, self.judge, self.draft) if one is not None]
 
     def of(self, ask: Ask) -> Model:
         """Return the model that a question goes to."""

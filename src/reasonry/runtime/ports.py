@@ -9,8 +9,10 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from ..core.budget import Usage
 from ..core.effects import Ask, Verify
 from ..core.events import Answered, Verified
+from ..errors import ModelError
 
 NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 """What goes through; anything else, SystemExit too, is a failure of who was asked and must not end the process."""
@@ -26,6 +28,32 @@ class Question(Struct, frozen=True):
     stage: str
     ask: Ask
     timeout_s: float | None = None
+    on_hidden: OnText | None = None
+    """Told, of an answer that streams in, what is paid for and not part of its text: reasoning, above all."""
+
+    @property
+    def prompt(self) -> str:
+        """All that is asked, for its length."""
+        return self.ask.system + self.ask.prompt
+
+
+class BrokenReplyError(ModelError):
+    """A reply came, in part or whole, that is no answer: it has to be paid all the same.
+
+    Args:
+        error: What is wrong with it.
+        usage: What it took.
+    """
+
+    def __init__(self, error: ModelError, usage: Usage) -> None:
+        super().__init__(
+            error.message,
+            code=error.code,
+            retryable=error.retryable,
+            retry_after_s=error.retry_after_s,
+            **error.details,
+        )
+        self.usage = usage
 
 
 class Model(Protocol):
@@ -33,7 +61,10 @@ class Model(Protocol):
 
     A model whose provider keeps prompts in a cache may say so with an attribute `caches_prompts = True`: then the first
     call of a fan-out goes alone. One that draws several samples in one request is a `SamplingModel`. One that keeps its
-    place in a file may have `rewind`; see `models.scripted`.
+    place in a file may have `rewind`; see `models.scripted`. One whose price is known has `price`, a
+    `core.metering.PriceOf`; without it no run that it works on takes a limit on dollars, unless the user names a price.
+    One that answers for nothing has `is_free = True`. Of others the usage is an estimate where it cannot be right, and
+    where there is none in a run with a limit on tokens or dollars.
 
     Attributes:
         name: As a user would write it after `--model`.
@@ -47,6 +78,7 @@ class Model(Protocol):
         Raises:
             ModelError: No answer is to be had; `retryable` and `retry_after_s` say whether and when to try again;
                 with `conceded=True` in its details the model will send something else then, which takes no attempt.
+            BrokenReplyError: A reply came that is no answer; what it took is booked.
         """
         ...
 

@@ -106,6 +106,13 @@ def _warnings(run: Folded) -> Iterator[str]:
         times = f"{len(failed)} of {len(verdicts)} times"
         yield f"the verifier{name} gave no verdict {times}; the last: {failed[-1].detail}"
 
+    guessed = run.usage.estimated_tokens
+    if guessed:
+        yield (
+            f"{guessed:,} of the {run.usage.tokens:,} tokens booked are estimates from the length of prompts and "
+            "replies: what the model's provider said they took was missing, impossible or lost"
+        )
+
 
 def _with_choice(document: dict[str, Any], why: str) -> dict[str, Any]:
     if not why:

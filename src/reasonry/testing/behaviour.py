@@ -34,8 +34,16 @@ FaultKind = Literal[
     "endless_comments",
     "endless_events",
     "drip",
+    "late_break",
     "absurd_usage",
     "no_usage",
+    "null_usage",
+    "negative_usage",
+    "text_usage",
+    "list_usage",
+    "huge_usage",
+    "tiny_usage",
+    "surplus_choices",
     "fenced",
     "malformed",
     "truncated",
@@ -43,7 +51,7 @@ FaultKind = Literal[
     "refusal",
     "content_filter",
 ]
-"""What can go wrong. Up to `drip` it is the transport that fails, after that what the reply says."""
+"""What can go wrong. Up to `late_break` it is the transport that fails, after that what the reply says."""
 
 FAULT_KINDS: tuple[str, ...] = get_args(FaultKind)
 

@@ -14,12 +14,14 @@ from .behaviour import Fault
 from .brain import open_request, text_of
 from .desk import Desk
 from .exchange import Exchange, HttpRequest
-from .faults import TRANSPORT, Said, distort, distort_usage
+from .faults import SURPLUS_CHOICES, TRANSPORT, Perform, Said, distort, distort_usage
 from .speech import Speech, Told
 
 _NO_SCHEMA = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
 _ONE_SAMPLE = "Invalid value: 'n' must be at most 1 with this model."
 _NEVER_ENDING = ("hang", "trickle", "drip")
+_LAST_EVENTS = 3
+"""Events at the end of a stream that say how it ended and what it took."""
 
 
 async def complete(
@@ -74,6 +76,7 @@ def _composed(desk: Desk, call: Call, body: dict[str, Any]) -> tuple[Fault | Non
     call.fault = None if fault is None else fault.kind
     wanted = body.get("n") if desk.behaviour.samples == "served" else 1
     samples = max(1, min(wanted, 128)) if isinstance(wanted, int) else 1
+    samples += SURPLUS_CHOICES if call.fault == "surplus_choices" else 0
     texts = [desk.brain.say(replace(first, sample=sample)) for sample in range(samples)]
     return fault, [_limited(distort(call.fault or "", text), body) for text in texts]
 
@@ -86,6 +89,8 @@ async def _until(instant_s: float) -> None:
 
 async def _broken(desk: Desk, fault: Fault, told: Told, speech: Speech, exchange: Exchange) -> bool:
     perform = TRANSPORT.get(fault.kind)
+    if fault.kind == "late_break" and told.body.get("stream") is True:
+        perform = _late_break(told, speech)
     if perform is None and fault.kind != "no_json_schema":
         return False
     if fault.kind not in _NEVER_ENDING:
@@ -122,6 +127,18 @@ def _booked(
         "prompt_tokens_details": {"cached_tokens": call.cached_tokens},
     }
     return usage, keys
+
+
+def _late_break(told: Told, speech: Speech) -> Perform:
+    async def perform(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+        """Send the whole text and break off before anything says that it is whole, or what it took."""
+        exchange.start_events()
+        for name, data in list(speech.events(told))[:-_LAST_EVENTS]:
+            exchange.write_event(msgspec.json.encode(data), name)
+        await asyncio.sleep(0.01)
+        exchange.reset()
+
+    return perform
 
 
 async def _stream(

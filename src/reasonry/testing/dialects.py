@@ -49,6 +49,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def _anthropic_message(told: Told, text: str) -> dict[str, Any]:
     one, cached = told.said[0], told.figure("prompt_tokens_details", "cached_tokens")
+    taken = told.figure("prompt_tokens")
     return {
         "id": f"msg_{told.call.number}",
         "type": "message",
@@ -58,7 +59,7 @@ def _anthropic_message(told: Told, text: str) -> dict[str, Any]:
         "stop_reason": "refusal" if one.refusal else _ANTHROPIC_STOPS[one.finish],
         "stop_sequence": None,
         "usage": {
-            "input_tokens": told.figure("prompt_tokens") - cached,
+            "input_tokens": taken - cached if isinstance(taken, int) else taken,
             "cache_read_input_tokens": cached,
             "cache_creation_input_tokens": 0,
             "output_tokens": told.figure("completion_tokens"),

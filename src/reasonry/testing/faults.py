@@ -188,6 +188,7 @@ TRANSPORT: dict[str, Perform] = {
     "endless_comments": _endless(b"", b": still here\n"),
     "endless_events": _endless(b"", b"data:\n\n"),
     "drip": _drip,
+    "late_break": _half_body,
 }
 """The faults in which no proper completion is sent."""
 
@@ -219,11 +220,28 @@ def distort(kind: str, text: str) -> Said:
             return Said(text)
 
 
-def distort_usage(kind: str, usage: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the usage figures as a fault of usage has them."""
-    if kind == "no_usage":
-        return None
-    if kind == "absurd_usage":
-        figures: dict[str, Any] = {"prompt_tokens": -5, "completion_tokens": 1e300, "total_tokens": "many"}
-        return {**figures, "prompt_tokens_details": {"cached_tokens": 10**12}, "cost": -3}
-    return usage
+SURPLUS_CHOICES = 39
+"""How many choices nobody asked for come with the fault `surplus_choices`; the usage covers them."""
+
+_FIGURES = ("prompt_tokens", "completion_tokens", "total_tokens")
+_USAGES: dict[str, Any] = {
+    "absurd_usage": {
+        "prompt_tokens": -5,
+        "completion_tokens": 1e300,
+        "total_tokens": "many",
+        "prompt_tokens_details": {"cached_tokens": 10**12},
+        "cost": -3,
+    },
+    "no_usage": None,
+    "null_usage": dict.fromkeys(_FIGURES),
+    "negative_usage": dict.fromkeys(_FIGURES, -50_000),
+    "text_usage": dict.fromkeys(_FIGURES, "12"),
+    "list_usage": [7, 7, 14],
+    "huge_usage": dict.fromkeys(_FIGURES, 10**15),
+    "tiny_usage": dict.fromkeys(_FIGURES, 0) | {"completion_tokens": 1},
+}
+
+
+def distort_usage(kind: str, usage: dict[str, Any]) -> Any:
+    """Return the usage figures as a fault of usage has them; None: they are left out."""
+    return _USAGES.get(kind, usage)

@@ -16,12 +16,12 @@ Event = tuple[str, Any]
 
 
 class Told(Struct, frozen=True):
-    """All that goes into a completion. `usage` has OpenAI's names; None: it is left out."""
+    """All that goes into a completion. `usage` has OpenAI's names, or is broken; None: it is left out."""
 
     call: Call
     body: dict[str, Any]
     said: Sequence[Said]
-    usage: dict[str, Any] | None
+    usage: Any
     chunk_words: int
 
     @property

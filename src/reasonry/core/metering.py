@@ -1,0 +1,179 @@
+"""What a call took, where a provider's word cannot be taken for it.
+
+Rule 1: the length of prompt and reply suggest how many tokens they are. A stated figure below a quarter of that is not
+believed, nor is one above a token for each byte and `MOST_HIDDEN_TOKENS` more: a reply may cost far more than it shows,
+for reasoning is often hidden, and a prompt too, for providers add to it.
+Rule 2: what is not believed (absent, negative, text, a list, …) is replaced by the estimate, and said to be one.
+Rule 3: a stated cost is believed within a factor of `MOST_OFF` of what the price list says, or where there is none.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .budget import Usage
+
+CHARS_PER_TOKEN = 4
+"""Of English text. A character beyond ASCII counts as three: other languages take more tokens."""
+
+UNDERSTATED = 4
+"""How many times the stated figure the estimate may be."""
+
+MOST_HIDDEN_TOKENS = 1_000_000
+"""More than any model reasons over one reply, or is sent with one prompt."""
+
+MOST_OFF = 100
+"""How many times dearer or cheaper than its list price a call may be: discounts, tiers, fees."""
+
+PriceOf = Callable[[int, int, int], float | None]
+"""(input tokens, output tokens, cached input tokens) → US dollars, or None where it is not known."""
+
+_RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
+
+
+class Stated(Struct, frozen=True):
+    """What a provider says a call took, unchecked."""
+
+    input_tokens: Any = None
+    output_tokens: Any = None
+    cached_input_tokens: Any = None
+    usd: Any = None
+
+
+def unpriced(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
+    """Be a `PriceOf` that is not known."""
+    return
+
+
+def is_known(price: PriceOf) -> bool:
+    """Whether it says what a call costs."""
+    return price(1, 1, 0) is not None
+
+
+def weigh(text: str) -> int:
+    """Return how long a text is for `tokens_of`; the weights of its pieces add up to that of the whole."""
+    beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
+    return len(text) + 2 * beyond
+
+
+def tokens_of(weight: int) -> int:
+    """Return about how many tokens a text of that weight is."""
+    return -(-weight // CHARS_PER_TOKEN)
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens a text is."""
+    return tokens_of(weigh(text))
+
+
+def metered(
+    stated: Stated,
+    prompt: str,
+    replies: Sequence[str],
+    *,
+    reasoning: str = "",
+    price: PriceOf = unpriced,
+) -> Usage:
+    """Return what to book for one request.
+
+    Args:
+        replies: All that came, whether or not it is used.
+        reasoning: What came besides; providers may or may not count it.
+        price: What calls to this model cost.
+    """
+    reply = "".join(replies)
+    taken = _believed(stated.input_tokens, prompt)
+    made = _believed(stated.output_tokens, reply, reasoning, max(1, len(replies)))
+    whole = taken is not None and made is not None
+    cached = count(stated.cached_input_tokens) if taken is not None else 0
+    guessed = estimated(prompt, reply + reasoning)
+    usage = Usage(
+        input_tokens=guessed.input_tokens if taken is None else taken,
+        output_tokens=guessed.output_tokens if made is None else made,
+        cached_input_tokens=min(cached, taken or 0),
+        estimated_tokens=(guessed.input_tokens if taken is None else 0)
+        + (guessed.output_tokens if made is None else 0),
+    )
+    return replace(usage, usd=_cost(dollars(stated.usd), whole, usage, price))
+
+
+def estimated(prompt: str, reply: str, price: PriceOf = unpriced) -> Usage:
+    """Return what a request is estimated to have taken, from the lengths of prompt and reply."""
+    return guess(estimate_tokens(prompt), estimate_tokens(reply), price)
+
+
+def guess(taken: int, made: int, price: PriceOf) -> Usage:
+    """Return the usage of a request whose tokens nobody stated."""
+    usd = price(taken, made, 0)
+    return Usage(input_tokens=taken, output_tokens=made, usd=usd, estimated_tokens=taken + made)
+
+
+def checked(usage: Usage, prompt: str, reply: str, price: PriceOf = unpriced) -> Usage:
+    """Return the usage that a program's own model states, with an estimate for what cannot be.
+
+    Such a model is believed as far as its figures are possible at all; one that states nothing is estimated.
+    """
+    silent = (usage.input_tokens, usage.output_tokens) == (0, 0)
+    figures = ((usage.input_tokens, prompt), (usage.output_tokens, reply))
+    if not silent and all(_count_up_to(figure, _most(text)) is not None for figure, text in figures):
+        usd = None if usage.usd is None else dollars(usage.usd)
+        cached = min(count(usage.cached_input_tokens), usage.input_tokens)
+        return replace(usage, cached_input_tokens=cached, usd=usd)
+    nothing = (
+        Stated(None, None, None, usage.usd) if silent else Stated(usage.input_tokens, usage.output_tokens)
+    )
+    return replace(metered(nothing, prompt, [reply], price=price), calls=usage.calls)
+
+
+def count(stated: Any) -> int:
+    """Return a token count, or 0 where it cannot be one."""
+    return _count_up_to(stated, 1_000_000_000) or 0
+
+
+def dollars(stated: Any) -> float | None:
+    """Return a cost that a provider states itself, if it can be one."""
+    if isinstance(stated, bool) or not isinstance(stated, int | float):
+        return None
+    return float(stated) if math.isfinite(stated) and 0 <= stated < 1_000_000 else None
+
+
+def _believed(stated: Any, text: str, unseen: str = "", parts: int = 1) -> int | None:
+    figure = _count_up_to(stated, _most(text + unseen, parts))
+    return figure if figure is not None and figure >= _fewest(text, figure) else None
+
+
+def _count_up_to(stated: Any, most: int) -> int | None:
+    if isinstance(stated, float) and stated.is_integer():
+        stated = int(stated)
+    if isinstance(stated, bool) or not isinstance(stated, int):
+        return None
+    return stated if 0 <= stated <= most else None
+
+
+def _most(text: str, parts: int = 1) -> int:
+    return len(text.encode("utf-8", "surrogatepass")) + parts * MOST_HIDDEN_TOKENS
+
+
+def _fewest(text: str, figure: int) -> int:
+    """Return how few tokens a text can be; where the figure is surely enough, a bound that is less close."""
+    text = text.strip()
+    if not text or figure * UNDERSTATED >= estimate_tokens(text):
+        return min(1, len(text))
+    # One token may stand for a long row of the same character.
+    return max(1, estimate_tokens(_RUN.sub(r"\1", text)) // UNDERSTATED)
+
+
+def _cost(said: float | None, whole: bool, usage: Usage, price: PriceOf) -> float | None:
+    listed = (
+        price(usage.input_tokens, usage.output_tokens, usage.cached_input_tokens) if usage.tokens else None
+    )
+    if said is None or listed is None:
+        return listed if said is None else said
+    near = listed == 0 or listed / MOST_OFF <= said <= listed * MOST_OFF
+    return said if whole and near else listed
