@@ -394,6 +394,8 @@ def test_escape_sequences_of_a_model_do_not_reach_the_terminal(shell: Shell) -> 
     for bad in ("\x1b", "\x9b", "\u202e"):
         assert bad not in done.stdout + done.stderr
     assert shell.json("runs", "list")["runs"][0]["answer"].startswith("\x1b[31mred")
+    listed = shell.run("runs", "list", "--json").stdout
+    assert not set("\x1b\x9b\u202e") & set(listed), "a document has them as escapes"
 
 
 def test_a_thought_is_kept_and_the_session_goes_on(shell: Shell) -> None:

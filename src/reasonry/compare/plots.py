@@ -37,11 +37,11 @@ def tag(name: str, *children: str, **attributes: str | float) -> str:
 
 def text(content: str) -> str:
     """Return text as markup that does nothing."""
-    return escape(inert(content))
+    return escape(inert(content.replace("\t", " ")))
 
 
 def _shown(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")
+    return inert(value) if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def label(content: str, x: float, y: float, anchor: str = "start", class_: str = "") -> str:

@@ -1,7 +1,8 @@
 """A whole session as JSON data that can be imported again, as Markdown to read, as Mermaid to look at.
 
-Thoughts are somebody else's text: in Markdown they cannot open tags, in Mermaid they cannot leave their
-label.
+Thoughts are somebody else's text. In Markdown they keep lists, headings, emphasis and fenced code, but hold no link, no
+image and no tag; in Mermaid they cannot leave their label; in both, characters that act unseen are spelled out. As JSON
+a session is what it was.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.text import inert
+
 FORMATS = ("json", "markdown", "mermaid")
 KIND = "reasonry.session"
 VERSION = 1
@@ -17,7 +20,10 @@ _LABEL_CHARS = 60
 
 Document = Mapping[str, Any]
 
-_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)([^`]*)")
+_PROSE_UNSAFE = re.compile(r"[\\`<\[\]&~]|/(?=/)|(?<=/)/")
+_INLINE_UNSAFE = re.compile(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
+_WORD = re.compile(r"[\w.:-]+")
 _LABEL_UNSAFE = re.compile(r"[^\w ,.;:!?()+*/=%-]")
 
 
@@ -42,8 +48,8 @@ def markdown(session: Document) -> str:
     lines = [
         f"# {_inline(session['purpose'] or 'Session')}",
         "",
-        f"- Session: `{session['sessionId']}`",
-        f"- Strategy: {session['strategy']}",
+        f"- Session: {_code(session['sessionId'])}",
+        f"- Strategy: {_word(session['strategy'])}",
         f"- Begun: {session['createdAt']}, last used: {session['usedAt']}",
         f"- Thoughts: {len(thoughts)}",
     ]
@@ -70,8 +76,7 @@ def _thought_lines(one: Document) -> Iterator[str]:
     total = f"/{one['totalThoughts']}" if "totalThoughts" in one else ""
     yield f"### Thought {one['thoughtNumber']}{total}{_remarks(one)}"
     yield ""
-    for line in one["thought"].splitlines() or [""]:
-        yield f"> {_TAG.sub(chr(92) + '<', line)}".rstrip()
+    yield from (f"> {line}".rstrip() for line in _quoted(one["thought"]))
     data: Mapping[str, Any] = one.get("data") or {}
     if data:
         yield ""
@@ -79,8 +84,27 @@ def _thought_lines(one: Document) -> Iterator[str]:
         yield f"- {_inline(str(name))}: {_inline(str(value))}"
 
 
+def _quoted(text: str) -> Iterator[str]:
+    """Return the lines of a thought: fenced code as it is, in a fence that it cannot close, all else without links."""
+    lines = iter(inert(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
+    for line in lines:
+        opened = _FENCE.fullmatch(line)
+        if opened is None:
+            # Code spans are shown with their backticks: a backslash would show inside one.
+            yield _PROSE_UNSAFE.sub(r"\\\g<0>", line)
+            continue
+        closed = re.compile(rf" {{0,3}}{opened[1][0]}{{{len(opened[1])},}} *")
+        code: list[str] = []
+        for inside in lines:
+            if closed.fullmatch(inside):
+                break
+            code.append(inside)
+        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", "\n".join(code))), default=0))
+        yield from ("", fence + opened[2], *code, fence)
+
+
 def _remarks(one: Document) -> str:
-    remarks = [f"`{one['stage']}`"] if one.get("stage") else []
+    remarks = [_code(one["stage"])] if one.get("stage") else []
     if "revisesThought" in one:
         remarks.append(f"revises thought {one['revisesThought']}")
     elif one.get("isRevision"):
@@ -95,7 +119,15 @@ def _remarks(one: Document) -> str:
 
 
 def _inline(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", " ".join(text.split()))
+    return _INLINE_UNSAFE.sub(r"\\\g<0>", inert(" ".join(text.split())))
+
+
+def _word(text: str) -> str:
+    return text if _WORD.fullmatch(text) else _inline(text)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if _WORD.fullmatch(text) else _inline(text)
 
 
 # -- Mermaid
@@ -130,10 +162,10 @@ def _arrows(one: Document, node: str, ends: Mapping[Any, str], numbers: Mapping[
 def _label(one: Document) -> str:
     text = " ".join(one["thought"].split())
     text = text if len(text) <= _LABEL_CHARS else text[: _LABEL_CHARS - 1] + "…"
-    stage = f" {one['stage']}" if one.get("stage") else ""
+    stage = f" {_safe(one['stage'])}" if one.get("stage") else ""
     return f"{one['thoughtNumber']}{stage}<br/>{_safe(text)}"
 
 
 def _safe(text: str) -> str:
     """Return text in which everything that Mermaid or a page could take for markup is spelt by its number."""
-    return _LABEL_UNSAFE.sub(lambda match: f"#{ord(match[0])};", text)
+    return _LABEL_UNSAFE.sub(lambda match: f"#{ord(match[0])};", inert(text))

@@ -7,17 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ...core.text import inert
+from ...core.text import escaped_json, inert
 from ...errors import ReasonryError, UsageError
 
 
 def print_document(document: Any) -> None:
     """Print one JSON document on standard output, and nothing else."""
-    text = json.dumps(document, ensure_ascii=False, indent=2)
-    # Half a character cannot be written as UTF-8; escaped, it can.
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        text = json.dumps(document, indent=2)
-    _write(sys.stdout, text)
+    _write(sys.stdout, _json_text(document))
 
 
 def print_line(text: str = "") -> None:
@@ -26,16 +22,20 @@ def print_line(text: str = "") -> None:
 
 
 def write_text(path: Path, content: Any) -> None:
-    """Write a document as JSON, or text as it is, to a file.
+    """Write a document as JSON, without characters that act unseen, or text as it is, to a file.
 
     Raises:
         UsageError: The file cannot be written.
     """
-    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    text = content if isinstance(content, str) else _json_text(content) + "\n"
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def _json_text(document: Any) -> str:
+    return escaped_json(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def check_writable(path: Path) -> None:
