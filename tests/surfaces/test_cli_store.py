@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import apsw
@@ -52,3 +53,32 @@ class TestVerify:
 
     def test_the_memory_store_has_nothing_to_lose(self, shell: Shell) -> None:
         assert shell.json("store", "verify", "--store", "memory")["whole"] is True
+
+
+class TestBackup:
+    def test_a_backup_is_made_and_restored(self, shell: Shell) -> None:
+        made = shell.json("store", "backup", "copy.db")
+        assert (made["runs"], made["sessions"]) == (1, 2)
+        assert made["bytes"] == (shell.folder / "copy.db").stat().st_size
+        shell.run("think", "two", "--number", "1", "--total", "2", "--next")
+        assert len(shell.json("sessions", "list")["sessions"]) == 3
+        restored = shell.json("store", "restore", "copy.db")
+        assert restored["store"] == shell.environ["REASONRY_STORE"]
+        assert len(shell.json("sessions", "list")["sessions"]) == 2
+        done = shell.run("store", "backup", "copy.db", "--force")
+        assert (done.returncode, done.stdout.startswith("written to copy.db: 1 runs and 2 sessions")) == (
+            0,
+            True,
+        )
+
+    def test_what_cannot_be_done_says_why_and_exits_so(self, shell: Shell) -> None:
+        (shell.folder / "copy.db").write_text("dear diary", "utf-8")
+        for words, code, exit_code in (
+            (("backup", "copy.db"), "conflict", 5),
+            (("restore", "copy.db"), "store_corrupt", 6),
+            (("restore", "nowhere.db"), "invalid_request", 2),
+            (("backup", "other.db", "--store", "memory"), "invalid_request", 2),
+        ):
+            done = shell.run("store", *words, "--json")
+            assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (exit_code, code)
+        assert shell.json("store", "verify")["whole"] is True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -395,6 +396,19 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     """What is damaged or unchecked, and where."""
 
 
+class Backup(Struct, frozen=True):
+    """A copy of a store that was looked through and found whole."""
+
+    file: str
+    bytes: int
+    runs: int
+    sessions: int
+
+
+OnProgress = Callable[[int, int], None]
+"""Called, perhaps from another thread, with how much is done and how much there is to do."""
+
+
 class Store(RunStore, SessionStore, Protocol):
     """One place for runs and sessions.
 
@@ -410,5 +424,29 @@ class Store(RunStore, SessionStore, Protocol):
         """Look at everything that is kept, changing nothing; first the file, then each run and session.
 
         Each is looked at in a moment of its own, so that others can go on writing.
+        """
+        ...
+
+    async def back_up(
+        self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> Backup:
+        """Copy everything, as it is in one moment, to a file; others can go on reading and writing.
+
+        Args:
+            force: Write over a file that is there.
+
+        Raises:
+            ConflictError: The file is there.
+            StoreError: `store_corrupt`: something in the store is damaged, and no backup was made.
+        """
+        ...
+
+    async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
+        """Put a backup in the place of everything that is kept. After an error the store is as it was.
+
+        Raises:
+            UsageError: There is no such file.
+            StoreError: `store_corrupt | store_newer`: the file is no whole store that this version can use;
+                `store_busy`: someone has the store open.
         """
         ...

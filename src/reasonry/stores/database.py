@@ -130,7 +130,7 @@ class Source:
             migrations.migrate(db, self.path)
             if verify:
                 self._verify(db)
-            self._logs[id(db)] = _identity_of(log_of(self.path))
+            self._settle(db)
         except BaseException:
             self.close(db)
             raise
@@ -144,7 +144,7 @@ class Source:
                 migrations.migrate(db, self.path)
             db.execute("PRAGMA wal_autocheckpoint = 0")
             db.execute("PRAGMA query_only = ON")
-            self._logs[id(db)] = _identity_of(log_of(self.path))
+            self._settle(db)
         except BaseException:
             self.close(db)
             raise
@@ -214,6 +214,12 @@ class Source:
         self._identity = self._connected[id(db)] = identity(found)
         in_use[self._identity] += 1
         return db
+
+    def _settle(self, db: sql.Database) -> None:
+        """Note which log is in use. From now on nobody takes away the file, if nobody has until now."""
+        if _identity_of(self.path) != self._connected[id(db)]:
+            raise refused(self.path, "its file was replaced while it was opened; try again")
+        self._logs[id(db)] = _identity_of(log_of(self.path))
 
     def _verify(self, db: sql.Database) -> None:
         # A failed sync leaves pages that only look written. The checkpoint writes them once more, elsewhere,

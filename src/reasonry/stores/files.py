@@ -12,7 +12,7 @@ import secrets
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from ..errors import StoreError
@@ -47,6 +47,9 @@ def look(path: Path) -> os.stat_result | None:
     Raises:
         StoreError: Something is there that is not a store which this version can use.
     """
+    if kept_of(path).exists():
+        why = "a backup is being restored to it, or that was interrupted; wait, or restore it again"
+        raise refused(path, f"{why} (reasonry store restore)")
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -54,17 +57,18 @@ def look(path: Path) -> os.stat_result | None:
         return None
     except (OSError, ValueError) as error:
         raise refused(path, _reason(error)) from error
-    _look_at_kind(path, found.st_mode)
+    check_kind(path, found.st_mode)
     try:
         if not in_use[identity(found)]:
-            _look_inside(path)
+            check_header(path)
     except OSError as error:
         raise refused(path, _reason(error)) from error
     _look_at_rights(path, found.st_mode)
     return found
 
 
-def _look_at_kind(path: Path, mode: int) -> None:
+def check_kind(path: Path, mode: int) -> None:
+    """Raise StoreError unless it is a file."""
     if stat.S_ISLNK(mode):
         raise refused(path, "it is a symbolic link; give the path of the file itself")
     if stat.S_ISDIR(mode):
@@ -85,7 +89,8 @@ def _look_at_folder(path: Path) -> None:
         raise refused(path, "its folder is read-only; make it writable, or use another store")
 
 
-def _look_inside(path: Path) -> None:
+def check_header(path: Path) -> None:
+    """Raise StoreError if a file is not a store that this version can use; no database may have it open."""
     with path.open("rb") as file:
         header = file.read(100)
     if not header:
@@ -99,6 +104,11 @@ def _look_inside(path: Path) -> None:
     version = int.from_bytes(header[60:64], "big")
     if version > len(MIGRATIONS):
         raise newer(path, f"schema {version}")
+
+
+def kept_of(path: Path) -> Path:
+    """Return where a store is kept while a backup takes its place."""
+    return path.with_name(path.name + ".replaced")
 
 
 def _look_beside(path: Path) -> None:
@@ -123,6 +133,18 @@ def create(path: Path, fill: Callable[[Path], None]) -> None:
         path: Where it shall appear.
         fill: Makes the empty file at the path it is given a store, and closes it.
     """
+    with draft_of(path) as draft:
+        fill(draft)
+        publish(draft, path)
+
+
+@contextlib.contextmanager
+def draft_of(path: Path) -> Generator[Path]:
+    """Make an empty file to be filled, beside where it shall appear; what is left of it in the end is removed.
+
+    Raises:
+        StoreError: It cannot be made.
+    """
     try:
         make_folder(path.absolute().parent)
         _look_at_folder(path)
@@ -132,8 +154,7 @@ def create(path: Path, fill: Callable[[Path], None]) -> None:
     except OSError as error:
         raise refused(path, f"it cannot be created: {_reason(error)}") from error
     try:
-        fill(draft)
-        _publish(draft, path)
+        yield draft
     finally:
         for end in ("", "-journal", "-wal", "-shm"):
             draft.with_name(draft.name + end).unlink(missing_ok=True)
@@ -160,22 +181,39 @@ def touch(path: Path) -> None:
         os.close(handle)
 
 
-def _publish(draft: Path, path: Path) -> None:
+def publish(draft: Path, path: Path, *, replace: bool = False) -> bool:
+    """Let a finished file appear under its name, whole or not at all.
+
+    Args:
+        replace: Take the place of what is there.
+
+    Returns:
+        Whether it does; False if something is there already.
+    """
     handle = os.open(draft, os.O_RDWR)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+    if replace:
+        draft.replace(path)
+    elif not _link(draft, path):
+        return False
+    sync_folder(path.absolute().parent)
+    return True
+
+
+def _link(draft: Path, path: Path) -> bool:
     try:
         # A link, unlike a rename, never replaces a store that another process has just begun to fill.
         path.hardlink_to(draft)
     except FileExistsError:
-        return
+        return False
     except OSError:
         if path.exists():
-            return
+            return False
         draft.rename(path)
-    sync_folder(path.absolute().parent)
+    return True
 
 
 def sync_folder(folder: Path) -> None:

@@ -8,12 +8,24 @@ from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from ..errors import StoreError
-from ..runtime.ports import Finding, InJournal, Line, RunRow, SessionChange, SessionRow, ThoughtRow, Use
+from ..errors import StoreError, UsageError
+from ..runtime.ports import (
+    Backup,
+    Finding,
+    InJournal,
+    Line,
+    OnProgress,
+    RunRow,
+    SessionChange,
+    SessionRow,
+    ThoughtRow,
+    Use,
+)
 from .checks import check_change, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .locks import Right, driven
 from .runs import no_run, run_exists, taken
@@ -261,6 +273,16 @@ class MemoryStore:
             self._session(session_id)
             del self._sessions[session_id]
 
+    async def back_up(
+        self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> Backup:
+        """See the port. Raises UsageError."""
+        raise _kept_nowhere()
+
+    async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
+        """See the port. Raises UsageError."""
+        raise _kept_nowhere()
+
     async def verify(self) -> AsyncGenerator[Finding]:
         """See the port; memory has no file that could be damaged."""
         with self._open():
@@ -327,6 +349,10 @@ class MemoryStore:
                 raise driven(run_id, os.getpid())
             self._driven.add(run_id)
         return lambda: self._driven.discard(run_id)
+
+
+def _kept_nowhere() -> UsageError:
+    return UsageError("the store memory is kept in no file; give --store the path of one", option="store")
 
 
 def _use(session: _Session) -> tuple[int, int]:

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..errors import StoreError
-from ..runtime.ports import Finding, InJournal, Line, RunRow, SessionRow, ThoughtRow, Use
-from . import runs, sessions, sql
+from ..runtime.ports import Backup, Finding, InJournal, Line, OnProgress, RunRow, SessionRow, ThoughtRow, Use
+from . import backup, runs, sessions, sql
 from .checks import check_limit, check_row, check_seqs, check_texts, check_thoughts
-from .database import Source, is_fault
+from .database import Source
 from .locks import LockFolder, Right
+from .readers import Readers
 from .sessions import Decide
 from .verification import verify
 from .writer import Writer
-
-T = TypeVar("T")
-Read = Callable[[sql.Tx], T]
-
-READERS = 4
-"""Most reads at once."""
 
 
 class SqliteStore:
@@ -42,8 +33,9 @@ class SqliteStore:
         self.path = Path(path)
         self.name = str(path)
         source = Source(self.path, patience_s)
+        self._source = source
         self._writer = Writer(source)
-        self._readers = _Readers(source)
+        self._readers = Readers(source)
         self._locks = LockFolder(self.path.with_name(self.path.name + ".locks"))
 
     async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
@@ -168,6 +160,16 @@ class SqliteStore:
         await self._writer.do(lambda tx: sessions.delete_session(tx, session_id))
         await self._forget()
 
+    async def back_up(
+        self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> Backup:
+        """See the port."""
+        return await backup.back_up(self._source, file, force, on_progress)
+
+    async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
+        """See the port."""
+        return await backup.restore(self.path, file, on_progress)
+
     def verify(self) -> AsyncGenerator[Finding]:
         """See the port."""
         return verify(self.name, self._readers.do)
@@ -187,69 +189,3 @@ class SqliteStore:
                 code="store_busy",
                 path=self.name,
             )
-
-
-class _Readers:
-    """Connections that read, each used by one thread at a time."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._idle: list[sql.Database] = []
-        self._pool: ThreadPoolExecutor | None = None
-        self._start = threading.Lock()
-        self._closed = False
-
-    async def do(self, work: Read[T]) -> T:
-        """Run `work` in a transaction that sees one state of the store."""
-        with self._start:
-            if self._closed:
-                raise StoreError(f"the store {self._source.path} is closed")
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(READERS, "reasonry-read")
-            pool = self._pool
-        return await asyncio.get_running_loop().run_in_executor(pool, self._read, work)
-
-    async def close(self) -> None:
-        """Finish what was begun, then close the connections."""
-        with self._start:
-            self._closed = True
-        if self._pool is not None:
-            await asyncio.to_thread(self._pool.shutdown)
-        while self._idle:
-            self._source.close(self._idle.pop())
-
-    def _read(self, work: Read[T]) -> T:
-        try:
-            db = self._take()
-            try:
-                db.execute(sql.BEGIN_READ)
-                value = work(sql.Tx(db))
-            finally:
-                self._give_back(db)
-        except Exception as error:
-            meant = self._source.read_fault(error)
-            if meant is error:
-                raise
-            raise meant from error
-        return value
-
-    def _take(self) -> sql.Database:
-        with contextlib.suppress(IndexError):
-            db = self._idle.pop()
-            try:
-                self._source.check_in_place(db)
-            except StoreError:
-                self._source.close(db)
-                raise
-            return db
-        return self._source.reader()
-
-    def _give_back(self, db: sql.Database) -> None:
-        try:
-            if db.in_transaction:
-                db.execute(sql.ROLLBACK)
-            self._idle.append(db)
-        except Exception as error:
-            self._source.close(db)
-            if not is_fault(error):
-                raise

@@ -73,6 +73,8 @@ _group(
     "Look after the store.",
     {
         "verify": "Check everything that is stored, and say what is whole.",
+        "backup": "Copy the store to a file, also while it is in use.",
+        "restore": "Put a backup in the place of the store.",
     },
 )
 _group(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
 
 from ...app import App
-from ...runtime.ports import Finding
+from ...runtime.ports import Backup, Finding, OnProgress
 from .. import present
 from .output import print_document, print_line, print_note
 from .settings import Common, run_async, with_app
@@ -36,6 +37,68 @@ def verify_(*, all: Annotated[bool, Parameter(negative=())] = False, common: Com
     else:
         _show(document)
     return 0 if document["whole"] else present.EXIT_CODES["store_corrupt"]
+
+
+def backup_(
+    file: Path,
+    /,
+    *,
+    force: Annotated[bool, Parameter(negative=())] = False,
+    common: Common = Common(),
+) -> int:
+    """Copy the store to a file, also while it is in use. The copy is checked before it is said to be made.
+
+    Copying the store's file by other means is no backup: what was written last may be missing from it.
+
+    Parameters
+    ----------
+    file
+        The file to write.
+    force
+        Write over a file that is there.
+    """
+    app = common.app()
+    work = with_app(app, lambda app: app.store.back_up(file, force=force, on_progress=_say_progress()))
+    return _tell(app, run_async(work), "written to", common)
+
+
+def restore_(file: Path, /, *, common: Common = Common()) -> int:
+    """Put a backup in the place of the store, and of all that is in it. Nobody may have the store open.
+
+    Until all is done the store is kept beside it, and stays what it was if anything is wrong with the backup.
+
+    Parameters
+    ----------
+    file
+        A file that `store backup` wrote.
+    """
+    app = common.app()
+    work = with_app(app, lambda app: app.store.restore(file, on_progress=_say_progress()))
+    return _tell(app, run_async(work), "restored from", common)
+
+
+def _tell(app: App, backup: Backup, what: str, common: Common) -> int:
+    if common.json:
+        print_document({"store": app.store.name, **msgspec.to_builtins(backup)})
+    else:
+        counts = f"{backup.runs:,} runs and {backup.sessions:,} sessions, {backup.bytes:,} bytes"
+        print_line(f"{what} {backup.file}: {counts}, all whole")
+    return 0
+
+
+def _say_progress() -> OnProgress | None:
+    """Return what says at every tenth how far the copying has come, where someone looks on."""
+    if not sys.stderr.isatty():
+        return None
+    said = [0]
+
+    def say(done: int, total: int) -> None:
+        tenth = 10 * done // max(total, 1)
+        if tenth > said[0]:
+            said[0] = tenth
+            print_note(f"{10 * tenth} % is copied")
+
+    return say
 
 
 async def _verify(app: App) -> list[Finding]:

@@ -1,0 +1,265 @@
+"""Copying a store to a file while it is in use, and putting such a copy in its place.
+
+A copy is filled and looked through under a name of its own, and appears under the one asked for when it is whole and
+on the disk. While a backup takes the place of a store, the store lies beside it under another name (`files.kept_of`),
+and as long as it does nobody opens either: a crash in between is seen, and the next restoring begins with putting the
+store back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TypeVar
+
+from ..errors import ConflictError, StoreError, UsageError
+from ..runtime.ports import Backup, Finding, OnProgress
+from . import sql, verification
+from .database import Source, connect, read_fault
+from .files import (
+    check_header,
+    check_kind,
+    draft_of,
+    identity,
+    in_use,
+    kept_of,
+    publish,
+    refused,
+    sync_folder,
+)
+from .raw import RawFile
+from .readers import Readers
+from .wal import check_log, log_of
+
+T = TypeVar("T")
+Stop = threading.Event
+
+CHUNK_PAGES = 1024
+"""4 MB: so much is copied between two words about how far it has come."""
+
+
+async def back_up(source: Source, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
+    """Copy a store to a file; see the port."""
+    await asyncio.to_thread(_check_target, source.path, file, force)
+    with draft_of(file) as draft:
+        await _in_thread(lambda stop: _copy_store(source, draft, file, on_progress, stop))
+        findings = await _findings(draft, str(source.path))
+        if damaged := _damaged(findings):
+            raise StoreError(
+                f"no backup was made, for the store {source.path} is damaged: {damaged}; reasonry store verify says "
+                "all of it",
+                code="store_corrupt",
+                path=str(source.path),
+            )
+        if not await asyncio.to_thread(publish, draft, file, replace=force):
+            raise _there(file)
+        return _told(file, findings)
+
+
+async def restore(path: Path, file: Path, on_progress: OnProgress | None) -> Backup:
+    """Put a backup in the place of a store; see the port."""
+    await asyncio.to_thread(_check_backup, path, file)
+    with draft_of(path) as draft:
+        await _in_thread(lambda stop: _copy_file(file, draft, path, on_progress, stop))
+        try:
+            findings = await _findings(draft, str(file))
+        except StoreError as error:
+            message = error.message.replace(str(draft), str(file))
+            raise StoreError(message, code=error.code, path=str(file)) from error
+        if damaged := _damaged(findings):
+            message = f"{file} was not restored, for it is damaged: {damaged}"
+            raise StoreError(message, code="store_corrupt", path=str(file))
+        await asyncio.to_thread(_take_place, draft, path)
+    return _told(file, findings)
+
+
+def _check_target(path: Path, file: Path, force: bool) -> None:
+    folder = file.absolute().parent
+    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{file} cannot be written: its folder is read-only", path=str(file))
+    try:
+        found = file.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}", path=str(file)) from error
+    if path.exists() and path.samefile(file):
+        raise UsageError(f"{file} is the store itself; give another file", path=str(file))
+    if not force:
+        raise _there(file)
+    check_kind(file, found.st_mode)
+    with _alone(file, "it is a store that is in use"):
+        if log_of(file).exists():
+            raise UsageError(f"{file} is a store with a log beside it; give another file", path=str(file))
+
+
+def _there(file: Path) -> ConflictError:
+    return ConflictError(f"{file} is there already; --force writes over it", path=str(file))
+
+
+def _check_backup(path: Path, file: Path) -> None:
+    try:
+        found = file.lstat()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", path=str(file)) from error
+    if path.exists() and path.samefile(file):
+        raise UsageError(f"{file} is the store itself; give the backup", path=str(file))
+    check_kind(file, found.st_mode)
+    if in_use[identity(found)]:
+        raise UsageError(f"{file} is a store that this process has open; make a backup of it", path=str(file))
+    try:
+        check_header(file)
+        check_log(file)
+    except OSError as error:
+        raise refused(file, error.strerror or str(error)) from error
+
+
+async def _in_thread(work: Callable[[Stop], T]) -> T:
+    """Do work in a thread; it is told to stop when nobody waits any longer."""
+    stop = Stop()
+    try:
+        return await asyncio.to_thread(work, stop)
+    finally:
+        stop.set()
+
+
+def _copy_store(source: Source, draft: Path, to: Path, on_progress: OnProgress | None, stop: Stop) -> None:
+    try:
+        db = source.reader()
+        try:
+            _copy(db, draft, to, on_progress, stop)
+        finally:
+            source.close(db)
+    except Exception as error:
+        raise source.read_fault(error) from error
+
+
+def _copy_file(file: Path, draft: Path, to: Path, on_progress: OnProgress | None, stop: Stop) -> None:
+    import apsw
+
+    # Where there is no log nobody writes, and nothing has to be written beside the file to read it.
+    how = "mode=ro" if log_of(file).exists() else "immutable=1"
+    try:
+        uri = f"{file.absolute().as_uri()}?{how}"
+        with contextlib.closing(apsw.Connection(uri, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)) as db:
+            _copy(db, draft, to, on_progress, stop)
+    except apsw.Error as error:
+        raise read_fault(error, file) from error
+
+
+def _copy(db: sql.Database, draft: Path, to: Path, on_progress: OnProgress | None, stop: Stop) -> None:
+    import apsw
+
+    with contextlib.closing(connect(draft, 1.0)) as copy:
+        copy.execute("PRAGMA journal_mode = OFF")
+        copy.execute("PRAGMA synchronous = OFF")
+        # All is copied as it is in one moment, whoever writes meanwhile.
+        db.execute(sql.BEGIN_READ)
+        db.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        try:
+            with copy.backup("main", db, "main") as backup:
+                while not backup.done and not stop.is_set():
+                    backup.step(CHUNK_PAGES)
+                    if on_progress is not None:
+                        on_progress(backup.page_count - backup.remaining, backup.page_count)
+        except apsw.FullError as error:
+            message = (
+                f"{to} cannot be written: the disk or the quota is full; free some space, then try again"
+            )
+            raise StoreError(message, code="store_full", path=str(to)) from error
+        db.execute(sql.ROLLBACK)
+
+
+async def _findings(draft: Path, name: str) -> list[Finding]:
+    source = Source(draft)
+
+    def settle() -> None:
+        # A copy of an earlier version takes its steps here.
+        db = source.writer(verify=False)
+        try:
+            if not source.empty_log(db, source.patience_s):
+                raise refused(draft, "someone else has it open", "store_busy")
+        finally:
+            source.close(db)
+
+    readers = Readers(source)
+    try:
+        await asyncio.to_thread(settle)
+        return [finding async for finding in verification.verify(name, readers.do)]
+    except Exception as error:
+        raise source.read_fault(error) from error
+    finally:
+        await readers.close()
+
+
+def _damaged(findings: list[Finding]) -> str:
+    return "; ".join(one.message for one in findings if one.state == "damaged")[:500]
+
+
+def _told(file: Path, findings: list[Finding]) -> Backup:
+    kinds = [finding.kind for finding in findings]
+    return Backup(str(file), file.stat().st_size, kinds.count("run"), kinds.count("session"))
+
+
+@contextlib.contextmanager
+def _alone(path: Path, why: str) -> Generator[RawFile]:
+    """Keep everyone else away from a file."""
+    try:
+        file = RawFile(path)
+    except OSError as error:
+        raise refused(path, error.strerror or str(error)) from error
+    try:
+        if not file.lock_alone():
+            raise StoreError(f"{path} cannot be replaced: {why}", code="store_busy", path=str(path))
+        yield file
+    finally:
+        file.close()
+
+
+def _take_place(draft: Path, path: Path) -> None:
+    kept = kept_of(path)
+    try:
+        if kept.exists():
+            with _alone(kept, "another restoring is under way"):
+                _put_back(path, kept)
+        if not path.exists():
+            _replace(draft, path, kept)
+            return
+        with _alone(path, "the store is in use; end whatever has it open, then try again"):
+            _replace(draft, path, kept)
+    except OSError as error:
+        raise refused(path, error.strerror or str(error)) from error
+
+
+def _replace(draft: Path, path: Path, kept: Path) -> None:
+    log_of(kept).unlink(missing_ok=True)
+    try:
+        for old, new in ((path, kept), (log_of(path), log_of(kept))):
+            if old.exists():
+                old.rename(new)
+        path.with_name(path.name + "-shm").unlink(missing_ok=True)
+        sync_folder(path.absolute().parent)
+        if not publish(draft, path):
+            raise StoreError(f"{path} was begun anew meanwhile", code="store_busy", path=str(path))
+    except BaseException:
+        _put_back(path, kept)
+        raise
+    # With this the backup is the store; a log without its file is no more than something left over.
+    kept.unlink(missing_ok=True)
+    log_of(kept).unlink(missing_ok=True)
+    sync_folder(path.absolute().parent)
+
+
+def _put_back(path: Path, kept: Path) -> None:
+    # If there is a file, it is the backup, which nobody has opened, and the store's log was moved before it came.
+    if not kept.exists():
+        return
+    path.unlink(missing_ok=True)
+    if log_of(kept).exists():
+        log_of(kept).rename(log_of(path))
+    kept.rename(path)
+    sync_folder(path.absolute().parent)
