@@ -19,6 +19,7 @@ from .runtime.coach import CALLER, Caller, Coach
 from .runtime.documents import rows_of_run
 from .runtime.engine import Engine, OpenRun, Order
 from .runtime.journal import Begun, Crew, Folded
+from .runtime.masking import SECRETS
 from .runtime.observe import Observer
 from .runtime.policy import Performers, Policy, rewind
 from .runtime.ports import Model, Store, Verifier
@@ -72,6 +73,7 @@ class App:
     """Why the model of the last order was taken, for people."""
 
     def __post_init__(self) -> None:
+        SECRETS.keep_environment(self.environ)
         self.store: Store = self._open_store()
         self.engine = Engine(self.store, self.strategies, self.policy)
         self._models: list[Model] = []

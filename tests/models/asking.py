@@ -27,6 +27,15 @@ def question(prompt: str = "Which?", timeout_s: float = 10, **ask: Any) -> Quest
     return Question("q-1", "some_stage", Ask(prompt, **ask), timeout_s=timeout_s)
 
 
+def everything_of(error: BaseException | None) -> str:
+    """All that an error and those behind it hold."""
+    told = ""
+    while error is not None:
+        told += f"{error!r} {error} {error.args} {vars(error)}\n"
+        error = error.__cause__ or error.__context__
+    return told
+
+
 @asynccontextmanager
 async def model_over(server: ModelServer, transport: str = "own", key: str = KEY) -> AsyncIterator[Model]:
     model: Model

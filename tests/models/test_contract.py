@@ -10,10 +10,12 @@ import pytest
 from reasonry.core.budget import Usage
 from reasonry.core.metering import estimate_tokens
 from reasonry.errors import ModelError
+from reasonry.runtime.batch import takes_samples
 from reasonry.runtime.ports import BrokenReplyError, OnText
 from reasonry.testing import FAULT_KINDS, Fault, ModelServer
+from reasonry.testing.echoes import written
 
-from .asking import FORM, KEY, OPEN_FORM, TRANSPORTS, model_over, question
+from .asking import FORM, KEY, OPEN_FORM, TRANSPORTS, everything_of, model_over, question
 
 pytestmark = pytest.mark.anyio
 
@@ -55,6 +57,10 @@ FAILURES: dict[str, tuple[str, bool]] = {
     "endless_comments": ("provider_error", True),
     "endless_events": ("provider_error", True),
     "drip": ("provider_timeout", True),
+    "key_in_error": ("provider_auth", False),
+    "key_in_200": ("provider_error", True),
+    "key_in_event": ("provider_error", True),
+    "key_in_reason": ("provider_auth", False),
 }
 """Fault → code of the error, and whether another try may help."""
 
@@ -73,6 +79,7 @@ async def test_a_broken_call_is_a_model_error_with_the_right_code(
     assert (caught.value.code, caught.value.retryable) == FAILURES[kind]
     told_to_wait = kind in ("rate_limit", "server_error", "unavailable")
     assert caught.value.retry_after_s == (7.0 if told_to_wait else None)
+    assert not [way for way in written(KEY) if way in everything_of(caught.value)]
     assert server.stats()["requests"] == 1, "a call is sent once; trying again is the runtime's business"
 
 
@@ -275,10 +282,22 @@ async def test_a_wrong_key_is_never_shown(server: ModelServer, transport: str) -
         server.reset(api_key=None)
     assert caught.value.code == "provider_auth"
     assert not caught.value.retryable
-    shown = repr(caught.value) + str(caught.value.document()) + repr(caught.value.__cause__)
-    assert KEY not in shown
-    assert "CANARY" not in shown
+    assert "CANARY" not in everything_of(caught.value)
     assert "***" in caught.value.message
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("kind", ["key_in_error", "key_in_200", "key_in_event", "bad_request"])
+async def test_no_key_is_shown_of_several_answers_at_once(
+    server: ModelServer, kind: str, transport: str
+) -> None:
+    server.reset(faults=[Fault(kind=kind)], replies=[])  # pyright: ignore[reportArgumentType]
+    async with model_over(server, transport) as model:
+        if not takes_samples(model):
+            pytest.skip("it asks for one answer at a time")
+        with pytest.raises(ModelError) as caught:
+            await model.answer_many(question(), 3)
+    assert not [way for way in written(KEY) if way in everything_of(caught.value)]
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

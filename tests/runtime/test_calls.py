@@ -16,6 +16,7 @@ from reasonry.core.machine import Pending
 from reasonry.errors import ModelError
 from reasonry.runtime.calls import MOST_CONCESSIONS, WARM_PREFIX_CHARS, Calls
 from reasonry.runtime.guard import BudgetExhausted, BudgetGuard
+from reasonry.runtime.masking import SECRETS
 from reasonry.runtime.observe import Unwatched
 from reasonry.runtime.perform import Performing
 from reasonry.runtime.policy import Performers, Policy
@@ -307,4 +308,12 @@ async def test_each_call_is_a_span_where_an_sdk_is_set_up() -> None:
         "reasonry.cost_usd": 0.25,
     }
     assert "SECRET" not in str([one.to_json() for one in (failed, done)])
+    assert not failed.events, "an exception would be recorded with all that a library has put into it"
+
+    SECRETS.keep("sk-CANARY0123456789abcdef")
+    broken = CountingModel(fault={1: RuntimeError("Bearer sk-CANARY0123456789abcdef")}.get)
+    await ask(calls(broken), Ask("SECRET"))
+    *_, span = exporter.get_finished_spans()
+    assert (span.attributes["error.type"], span.status.description) == ("RuntimeError", "Bearer ***")
+    assert "CANARY" not in span.to_json()
     provider.shutdown()

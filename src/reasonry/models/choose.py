@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from ..errors import UsageError
+from ..runtime.masking import SECRETS
 from ..runtime.ports import Model
 from .local_ollama import base_url, installed_models
 
@@ -79,6 +80,7 @@ def open_model(
         UsageError: It is none of the legal forms, or something it needs is missing.
     """
     environ = os.environ if environ is None else environ
+    SECRETS.keep_environment(environ)
     kind, rest = check_model_form(spec)
     if kind == "openai-compatible" and keyed_by is not None:
         _check_key_stays(rest, environ, keyed_by)

@@ -15,6 +15,7 @@ import msgspec
 from ..core.events import Answered
 from ..core.metering import estimated
 from ..errors import ModelError, UsageError
+from ..runtime.masking import SECRETS
 from ..runtime.ports import BrokenReplyError, OnText, Question
 from .event_stream import EventLines
 from .http_session import HttpResponse, HttpSession
@@ -68,7 +69,7 @@ class OpenAICompatibleModel:
         self.url = checked_url(url)
         self.model = model
         self.name = name or f"openai-compatible:{self.url}#{model}"
-        self._secrets = (api_key,) if api_key else ()
+        SECRETS.keep(api_key)
         self._headers = {"Content-Type": "application/json", **_authorization(api_key)}
         host = urlsplit(self.url).hostname or ""
         self.caches_prompts = _is_of(host, CACHING)
@@ -109,6 +110,10 @@ class OpenAICompatibleModel:
             message = f"{self.name} did not answer within {limit_s:g} s"
             error = ModelError(message, code="provider_timeout", retryable=True)
             raise BrokenReplyError(error, estimated(question.prompt, "", self.price)) from None
+        except ModelError as error:
+            # What a library says about a failed request may hold its headers, and with them the key.
+            error.__cause__ = error.__context__ = None
+            raise
 
     async def _ask_many(self, question: Question, samples: int) -> list[Answered]:
         body = request_body(self.model, question.ask, question.stage, self._dialect, False, samples)
@@ -192,7 +197,7 @@ class OpenAICompatibleModel:
             return ModelError(
                 message, retryable=True, retry_after_s=0.0, conceded=True, status=response.status
             )
-        error = refusal_of_request(response.status, headers, raw, self.name, self._secrets)
+        error = refusal_of_request(response.status, headers, raw, self.name)
         if error.retryable and error.retry_after_s is None:
             error.retry_after_s = retry_after(headers, time.time())
         return error

@@ -347,13 +347,11 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def refusal_of_request(
-    status: int, headers: dict[str, str], raw: bytes, shown: str, secrets: tuple[str, ...] = ()
-) -> ModelError:
+def refusal_of_request(status: int, headers: dict[str, str], raw: bytes, shown: str) -> ModelError:
     """Return the error that a refused request stands for."""
     said, code = error_in(raw)
     status = _status_in(raw) or status
-    told = f": {redact(said, secrets)}" if said else ""
+    told = f": {redact(said)}" if said else ""
     wait = retry_after(headers)
     if status in (401, 403):
         text = f"{shown} refused the API key ({status}){told}; check the key in the environment"
@@ -386,8 +384,8 @@ def error_in(raw: bytes) -> tuple[str, str]:
     error = document.get("error", document) if isinstance(document, dict) else document
     if isinstance(error, dict):
         message = error.get("message") or error.get("detail") or ""
-        return str(message)[:10_000], str(error.get("code") or error.get("type") or "")
-    return (error[:10_000], "") if isinstance(error, str) else ("", "")
+        return str(message), str(error.get("code") or error.get("type") or "")
+    return (error, "") if isinstance(error, str) else ("", "")
 
 
 def _status_in(raw: bytes) -> int | None:

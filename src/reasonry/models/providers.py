@@ -19,6 +19,7 @@ from ..core.effects import Ask
 from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, estimated, metered
 from ..errors import ModelError, UsageError
+from ..runtime.masking import SECRETS
 from ..runtime.ports import BrokenReplyError, OnText, Question
 from .prices import price_list
 from .redact import redact
@@ -46,6 +47,7 @@ class ProviderModel:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        SECRETS.keep_environment(os.environ)
         self._http, self._model = _opened(name)
         self.price = price_list(self._model.base_url or "", self._model.model_name, self._model.system)
         implicit = name.partition(":")[0] in CACHING
@@ -67,6 +69,10 @@ class ProviderModel:
             message = f"{self.name} did not answer within {limit_s:g} s"
             error = ModelError(message, code="provider_timeout", retryable=True)
             raise BrokenReplyError(error, estimated(question.prompt, "", self.price)) from None
+        except ModelError as error:
+            # What a library says about a failed request may hold its headers, and with them the key.
+            error.__cause__ = error.__context__ = None
+            raise
 
     async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
         from .sdk_transport import replies
@@ -303,10 +309,7 @@ def failure_of(error: Exception, name: str) -> ModelError:
             return one
     from pydantic_ai import exceptions
 
-    secrets = [
-        value for key, value in os.environ.items() if key.endswith(("_KEY", "_TOKEN")) and len(value) > 7
-    ]
-    told = redact(_told(error), secrets)
+    told = redact(_told(error))
     wait = getattr(error, "retry_after", None)
     for kind, code, retryable, says in _FAILURES:
         if isinstance(error, getattr(exceptions, kind, ())):

@@ -9,6 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 from msgspec import Struct
 
 from ..errors import ModelError
+from ..runtime.masking import SECRETS
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -56,7 +57,10 @@ def proxy_for(host: str, tls: bool) -> Proxy | None:
     authorization = ""
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        authorization = "Basic " + base64.b64encode(pair.encode()).decode("ascii")
+        packed = base64.b64encode(pair.encode()).decode("ascii")
+        SECRETS.keep_password(url)
+        SECRETS.keep(packed)
+        authorization = f"Basic {packed}"
     return Proxy(parts.hostname, parts.port or 80, authorization)
 
 

@@ -13,6 +13,7 @@ from ..core.budget import Usage
 from ..core.events import Answered
 from ..core.metering import PriceOf, unpriced
 from ..errors import ModelError, UsageError
+from ..runtime.masking import SECRETS
 from ..runtime.ports import Model, OnText, Question
 from .jsonl import read_lines
 
@@ -71,7 +72,7 @@ class Recorder:
             question.stage,
             digest(question),
             question.ask.sample,
-            answer.text,
+            SECRETS.mask(answer.text),
             answer.usage,
             answer.model,
             answer.truncated,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+
+from ..runtime.masking import MASK, SECRETS, Secrets
 
 MAX_SHOWN = 300
 
@@ -23,16 +24,11 @@ _KEYLIKE = re.compile(
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")
 
 
-def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
-    """Return a stranger's text fit to be shown: no secrets, no control characters, one short line.
+def redact(text: str, secrets: Secrets = SECRETS) -> str:
+    """Return a stranger's text fit to be shown: no keys, no control characters, one short line.
 
-    Args:
-        text: What the stranger said.
-        secrets: Known secrets; besides them, whatever looks like a key becomes `***`.
+    Besides the known keys, whatever looks like one becomes `***`.
     """
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "***")
-    text = _KEYLIKE.sub("***", text[: MAX_SHOWN * 20])
+    text = _KEYLIKE.sub(MASK, secrets.mask(text, error=True)[: MAX_SHOWN * 20])
     text = " ".join(_CONTROL.sub(" ", text).encode("utf-8", "replace").decode().split())
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"

@@ -13,6 +13,7 @@ from ..core.events import Event, Failed, ToolReturned, Verified
 from ..core.machine import Pending
 from ..errors import ReasonryError
 from .calls import Calls
+from .masking import SECRETS
 from .ports import NOT_FAILURES
 
 
@@ -29,12 +30,15 @@ class Performing:
         self.policy, self.slots = calls.policy, calls.slots
 
     async def perform(self, one: Pending) -> Event:
-        """Perform one effect.
+        """Perform one effect. No key in use gets into the event, whoever has echoed it.
 
         Raises:
             BudgetExhausted: It was not performed, because the budget does not cover it.
         """
         self.observer.asked(one)
+        return SECRETS.masked(await self._perform(one))
+
+    async def _perform(self, one: Pending) -> Event:
         match one.effect:
             case Ask():
                 return await self.calls.ask(one, one.effect)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from ..core.budget import NOTHING
 from ..core.events import Answered
 from ..errors import ReasonryError
+from .masking import SECRETS
 from .ports import Question, provider_of
 
 
@@ -23,16 +24,30 @@ def span(model: str, question: Question, samples: int = 1) -> Generator[Callable
     if "opentelemetry.sdk" not in sys.modules and "opentelemetry.trace" not in sys.modules:
         yield lambda answers: None
         return
-    from opentelemetry.trace import SpanKind, get_tracer
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, get_tracer
 
-    asked = _request(model, question, samples)
+    def failed(span: Span, kind: str, message: str) -> None:
+        span.set_attribute("error.type", kind)
+        span.set_status(Status(StatusCode.ERROR, SECRETS.mask(message, error=True)))
+
+    asked = SECRETS.masked(_request(model, question, samples))
     name = f"chat {asked['gen_ai.request.model']}"
     tracer = get_tracer("reasonry")
-    with tracer.start_as_current_span(name, kind=SpanKind.CLIENT, attributes=asked) as current:
+    # The SDK would record exceptions as they are, with what a library or a server put into them.
+    with tracer.start_as_current_span(
+        name,
+        kind=SpanKind.CLIENT,
+        attributes=asked,
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as current:
         try:
             yield lambda answers: current.set_attributes(_response(answers))
         except ReasonryError as error:
-            current.set_attribute("error.type", error.code)
+            failed(current, error.code, error.message)
+            raise
+        except Exception as error:
+            failed(current, type(error).__name__, str(error))
             raise
 
 

@@ -5,7 +5,9 @@ The one place where an error's code meets what a surface makes of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ import msgspec
 from ..core.plan import PlanStep, format_plan, numbered
 from ..core.text import inert
 from ..errors import ReasonryError
+from ..runtime.masking import SECRETS
 
 EXIT_CODES: dict[str, int] = {
     "invalid_request": 2,
@@ -75,7 +78,33 @@ def exit_code_of(result: Mapping[str, Any]) -> int:
 
 def error_document(error: ReasonryError) -> dict[str, Any]:
     """Return an error as the one document a surface answers with."""
-    return {"error": error.document()}
+    return {"error": SECRETS.masked(error.document())}
+
+
+class _MaskedStream:
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(SECRETS.mask(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def masked_output(environ: Mapping[str, str]) -> Generator[None]:
+    """Keep keys out of all that is printed meanwhile, whoever prints it: commands, warnings, logs, tracebacks."""
+    SECRETS.keep_environment(environ)
+    output: Any = _MaskedStream(sys.stdout)
+    errors: Any = _MaskedStream(sys.stderr)
+    with redirect_stdout(output), redirect_stderr(errors):
+        yield
 
 
 def clipped(text: str, width: int) -> str:

@@ -35,6 +35,10 @@ FaultKind = Literal[
     "endless_events",
     "drip",
     "late_break",
+    "key_in_error",
+    "key_in_200",
+    "key_in_event",
+    "key_in_reason",
     "absurd_usage",
     "no_usage",
     "null_usage",
@@ -51,7 +55,7 @@ FaultKind = Literal[
     "refusal",
     "content_filter",
 ]
-"""What can go wrong. Up to `late_break` it is the transport that fails, after that what the reply says."""
+"""What can go wrong. Up to `key_in_reason` it is the transport that fails, after that what the reply says."""
 
 FAULT_KINDS: tuple[str, ...] = get_args(FaultKind)
 

@@ -23,7 +23,11 @@ class HttpRequest:
 
 
 class Exchange(asyncio.Protocol):
-    """One connection: reads requests one by one and hands each to `handle`, which writes through it."""
+    """One connection: reads requests one by one and hands each to `handle`, which writes through it.
+
+    Attributes:
+        key: The key that came with the last request.
+    """
 
     def __init__(
         self, handle: Callable[[HttpRequest, Exchange], Awaitable[None]], open_ones: set[Exchange]
@@ -34,6 +38,7 @@ class Exchange(asyncio.Protocol):
         self._buffer = bytearray()
         self._task: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
+        self.key = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -64,6 +69,7 @@ class Exchange(asyncio.Protocol):
             self._task = self._loop.create_task(self._serve(request))
 
     async def _serve(self, request: HttpRequest) -> None:
+        self.key = key_of(request)
         try:
             await self._handle(request, self)
         finally:
@@ -127,9 +133,15 @@ class Exchange(asyncio.Protocol):
             self._transport.abort()
 
 
-def head(status: int, content_type: str, headers: Mapping[str, str]) -> bytes:
+def key_of(request: HttpRequest) -> str:
+    """Return the key that came with a request, in whichever of the providers' headers; empty if there is none."""
+    bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+    return bearer or request.headers.get("x-api-key", "") or request.headers.get("x-goog-api-key", "")
+
+
+def head(status: int, content_type: str, headers: Mapping[str, str], phrase: str = "") -> bytes:
     """Return a response's status line and headers."""
-    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Content-Type: {content_type}"]
+    lines = [f"HTTP/1.1 {status} {phrase or HTTPStatus(status).phrase}", f"Content-Type: {content_type}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from .behaviour import Fault
+from .echoes import echo
 from .exchange import Exchange, head
 
 HUGE_BYTES = 1_000_000_000
@@ -163,6 +164,25 @@ async def _broken_stream(exchange: Exchange, fault: Fault, whole: bytes) -> None
     exchange.reset()
 
 
+async def _key_in_error(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.send(401, echo(exchange.key))
+
+
+async def _key_in_200(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.send(200, echo(exchange.key))
+
+
+async def _key_in_event(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    exchange.start_events()
+    exchange.write_event(echo(exchange.key), "error")
+    exchange.end_events()
+
+
+async def _key_in_reason(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+    phrase = f"Bad key {exchange.key}"
+    exchange.write(head(401, "text/plain", {"Content-Length": "0", "X-Echo": exchange.key}, phrase))
+
+
 TRANSPORT: dict[str, Perform] = {
     "rate_limit": _status(429, "rate_limit_exceeded", "Rate limit reached; slow down."),
     "quota": _status(429, "insufficient_quota", "You exceeded your current quota."),
@@ -189,6 +209,10 @@ TRANSPORT: dict[str, Perform] = {
     "endless_events": _endless(b"", b"data:\n\n"),
     "drip": _drip,
     "late_break": _half_body,
+    "key_in_error": _key_in_error,
+    "key_in_200": _key_in_200,
+    "key_in_event": _key_in_event,
+    "key_in_reason": _key_in_reason,
 }
 """The faults in which no proper completion is sent."""
 

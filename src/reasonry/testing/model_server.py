@@ -24,7 +24,7 @@ from .brain import Reply
 from .completion import complete
 from .desk import Desk
 from .dialects import ANTHROPIC, GOOGLE, from_anthropic, from_google
-from .exchange import Exchange, HttpRequest
+from .exchange import Exchange, HttpRequest, key_of
 from .speech import OPENAI, Speech
 
 
@@ -213,9 +213,7 @@ def _decoded(request: HttpRequest, speech: Speech) -> dict[str, Any] | None:
 
 def _refusal(desk: Desk, request: HttpRequest) -> tuple[int, str, str] | None:
     behaviour = desk.behaviour
-    headers = request.headers
-    bearer = headers.get("authorization", "").removeprefix("Bearer ")
-    key = bearer or headers.get("x-api-key", "") or headers.get("x-goog-api-key", "")
+    key = key_of(request)
     if behaviour.api_key is not None and key != behaviour.api_key:
         return 401, "invalid_api_key", f"Incorrect API key provided: {key or 'none'}."
     if behaviour.max_parallel is not None and desk.ledger.inflight > behaviour.max_parallel:

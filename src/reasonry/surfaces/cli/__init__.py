@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
@@ -110,7 +111,11 @@ def run(arguments: list[str]) -> int:
     Returns:
         The exit code; 0 only when what was asked for is done.
     """
-    as_json = "--json" in arguments
+    with present.masked_output(os.environ):
+        return _run(arguments, "--json" in arguments)
+
+
+def _run(arguments: list[str], as_json: bool) -> int:
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
@@ -121,7 +126,7 @@ def run(arguments: list[str]) -> int:
         return present.EXIT_CODES["cancelled"]
     except Exception as error:
         if os.environ.get("REASONRY_DEBUG"):
-            raise
+            traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
         message = f"internal error, please report it (REASONRY_DEBUG=1 shows where): {what}"
         return _failed(ReasonryError(message), as_json)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from ...runtime.masking import SECRETS
 from .tools import Document
 
 _COLOURS = {"💭 Thought": "34", "🔄 Revision": "33", "🌿 Branch": "32"}
@@ -144,7 +145,7 @@ class Watcher:
     def __call__(self, tool: str, arguments: Document, document: Document) -> None:
         """Draw what was thought."""
         if tool == "sequentialthinking":
-            drawn = box(arguments, document, colour=self._colour, columns=self._columns)
+            drawn = box(SECRETS.masked(arguments), document, colour=self._colour, columns=self._columns)
             self._sink.write(drawn.encode("utf-8", "backslashreplace"))
 
     def finish(self) -> None:

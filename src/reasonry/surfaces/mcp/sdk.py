@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
 from ...errors import ReasonryError
+from ...runtime.masking import SECRETS
 from .desk import CACHE_HINTS, INSTRUCTIONS, Desk, server_info
 from .frames import INVALID_PARAMS, tool_text
 from .tools import Binding, Caller, Document
@@ -60,6 +61,7 @@ class DeskServer(MCPServer[Any]):
             document, is_error = await self._desk.call(name, arguments, Caller(self._binding, report))
         except ReasonryError as error:
             raise _refused(error) from error
+        document = SECRETS.masked(document)
         text = types.TextContent(type="text", text=tool_text(document))
         return types.CallToolResult(content=[text], structured_content=document, is_error=is_error)
 
@@ -101,13 +103,15 @@ class DeskServer(MCPServer[Any]):
 
     async def _ask(self, method: str, params: Document) -> Document:
         try:
-            return await self._desk.methods[method](params)
+            return SECRETS.masked(await self._desk.methods[method](params))
         except ReasonryError as error:
             raise _refused(error) from error
 
 
 def _refused(error: ReasonryError) -> MCPError:
-    return MCPError(code=INVALID_PARAMS, message=error.message, data=error.document())
+    return MCPError(
+        code=INVALID_PARAMS, message=SECRETS.mask(error.message), data=SECRETS.masked(error.document())
+    )
 
 
 def parse(line: bytes) -> SessionMessage:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...core.strategy import Strategy
+from ...runtime.masking import SECRETS
+from ..present import masked_output
 from ..signals import on_ending
 from .desk import Desk
 from .guided import Sessions, guided_tools
@@ -96,7 +98,8 @@ def main(
         async with app:
             await run_stdio(app.sessions(), app.strategies.values(), extras=tools, environ=environ)
 
-    asyncio.run(serve())
+    with masked_output(environ):
+        asyncio.run(serve())
 
 
 @contextlib.contextmanager
@@ -130,7 +133,11 @@ class _Service:
         over = asyncio.Event()
         binding = Binding()
         wire = open_wire(self.source, self.sink, max_line=MAX_LINE_BYTES, on_end=over.set)
-        connection = Connection(self.desk, binding, wire.send, lambda send: Lane(self.desk, binding, send))
+
+        def send(line: bytes) -> None:
+            wire.send(SECRETS.mask_line(line))
+
+        connection = Connection(self.desk, binding, send, lambda send: Lane(self.desk, binding, send))
         on_ending(over.set)
         wire.start(connection.receive, lambda head: connection.refuse(frames.oversized(head, MAX_LINE_BYTES)))
         await over.wait()

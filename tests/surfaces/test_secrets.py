@@ -1,0 +1,188 @@
+"""A provider gives the user's key away in every reply it can; nothing of it is shown, sent, logged or stored."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.app import App, Team
+from reasonry.core.budget import Budget
+from reasonry.errors import ModelError
+from reasonry.runtime.policy import Policy
+from reasonry.surfaces.cli import run
+from reasonry.surfaces.present import error_document, masked_output
+from reasonry.testing import Fault, ModelServer
+from reasonry.testing.echoes import written
+
+KEY = "sk-CANARY/0123456789+abcdef"
+WAYS = written(KEY)
+ONCE = Policy(max_attempts=2, backoff_s=0.01)
+
+
+def found_in(folder: Path) -> list[str]:
+    """The ways of writing the key that are found in any file, as they are or inside JSON."""
+    stored = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file()).decode("latin-1")
+    return [way for way in WAYS if way in stored or json.dumps(way)[1:-1] in stored]
+
+
+def found_of(text: str) -> list[str]:
+    return [way for way in WAYS if way in text or json.dumps(way)[1:-1] in text]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["key_in_error", "key_in_200", "key_in_event", "key_in_reason", None])
+async def test_nothing_of_the_key_is_stored(
+    kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REASONRY_API_KEY", KEY)
+    faults = [Fault(kind=kind)] if kind else []
+    said = json.dumps({"thought": WAYS[3], "answer": " | ".join(WAYS)})
+    with ModelServer(faults=faults, replies=[said] * 3) as server:
+        async with App(str(tmp_path / "s.db"), ONCE) as app:
+            team = Team(model=server.model, record=str(tmp_path / "record.jsonl"))
+            order, who = app.order("Which key?", "react", {}, Budget(), team)
+            result = await app.solve(order, who)
+    assert result.status == ("failed" if kind else "done")
+    assert not found_in(tmp_path)
+    if kind is None:
+        assert result.answer is not None
+        assert "***" in result.answer
+
+
+@pytest.mark.anyio
+async def test_nothing_of_the_key_that_a_tool_or_a_verifier_gives_away_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_SERVICE_API_KEY", KEY)
+
+    def leak(what: str) -> dict[str, Any]:
+        """Give the key away."""
+        if what == "raise":
+            raise RuntimeError(" | ".join(WAYS))
+        return {"env": WAYS, KEY: [KEY]}
+
+    def judge(answer: str) -> bool:
+        raise RuntimeError(KEY)
+
+    actions = [
+        {"thought": "a", "actions": [{"tool": "leak", "arguments": {"what": what}}]}
+        for what in ("raise", "x")
+    ]
+    replies = [*actions, {"thought": "b", "answer": "done"}]
+    with ModelServer(replies=replies) as server:
+        async with App(str(tmp_path / "s.db"), ONCE) as app:
+            team = Team(model=server.model, tools=[leak], verifier=judge)
+            order, who = app.order("Which key?", "react", {}, Budget(), team)
+            await app.solve(order, who)
+        prompts = json.dumps(server.bodies)
+    assert server.stats()["requests"] >= 2
+    assert "***" in prompts
+    assert not found_in(tmp_path)
+    assert not found_of(prompts)
+
+
+@pytest.mark.parametrize("kind", ["key_in_error", "key_in_200", "key_in_event", "key_in_reason", None])
+@pytest.mark.parametrize("json_wanted", [False, True])
+def test_nothing_of_the_key_is_printed(
+    kind: Any,
+    json_wanted: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("REASONRY_API_KEY", KEY)
+    said = json.dumps({"thought": WAYS[3], "answer": " | ".join(WAYS)})
+    with ModelServer(faults=[Fault(kind=kind)] if kind else [], replies=[said] * 3) as server:
+        store = ["--store", str(tmp_path / "s.db")]
+        code = run(
+            [
+                "solve",
+                f"Is it {KEY}?",
+                "--strategy",
+                "react",
+                "--model",
+                server.model,
+                *store,
+                *(["--json"] * json_wanted),
+            ]
+        )
+        runs = run(["runs", "list", *store, *(["--json"] * json_wanted)])
+    printed = capfd.readouterr()
+    assert (code, runs) == (0 if kind is None else 8, 0)
+    assert not found_of(printed.out + printed.err)
+    assert "***" in printed.out + printed.err
+
+
+def test_what_nobody_foresaw_is_masked_on_its_way_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", KEY)
+    monkeypatch.setenv("REASONRY_DEBUG", "1")
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError(f"it was {KEY}")
+
+    monkeypatch.setattr("reasonry.surfaces.cli.app", broken)
+    assert run(["strategies"]) == 1
+    printed = capsys.readouterr()
+    assert "RuntimeError: it was ***" in printed.err
+    assert KEY not in printed.out + printed.err
+
+
+def test_warnings_logs_and_error_documents_are_masked(capsys: pytest.CaptureFixture[str]) -> None:
+    import logging
+
+    with masked_output({"SOME_API_KEY": KEY}):
+        print(KEY, "and more")
+        sys.stderr.writelines([f"{KEY}\n"])
+        logging.getLogger("reasonry.test").addHandler(handler := logging.StreamHandler())
+        logging.getLogger("reasonry.test").error("key %s", KEY)
+        logging.getLogger("reasonry.test").removeHandler(handler)
+        document = error_document(ModelError(f"no {KEY}", choices=[KEY], **{"status": 3}))
+    printed = capsys.readouterr()
+    assert printed.out == "*** and more\n"
+    assert printed.err == "***\nkey ***\n"
+    assert document["error"]["message"] == "no ***"
+    assert document["error"]["choices"] == ["***"]
+
+
+def test_nothing_of_the_key_gets_into_mcp_frames(tmp_path: Path) -> None:
+    thought = {"thought": f"the key is {WAYS[1]}", "nextThoughtNeeded": True}
+    calls: list[dict[str, Any]] = [
+        {
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "x", "version": "1"},
+            },
+        },
+        _called("sequentialthinking", {**thought, "thoughtNumber": 1, "totalThoughts": 2}),
+        _called("sequentialthinking", {**thought, "thoughtNumber": 2, "totalThoughts": 2, "history": True}),
+        _called("sessions", {"action": "search", "query": "key"}),
+        _called("no such tool", {"key": KEY}),
+        _called(KEY, {}),
+    ]
+    lines = [json.dumps({"jsonrpc": "2.0", "id": at, **call}) for at, call in enumerate(calls)]
+    done = subprocess.run(
+        [sys.executable, "-m", "reasonry.surfaces.mcp"],
+        input="\n".join([*lines, ""]).encode(),
+        capture_output=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, "REASONRY_API_KEY": KEY, "REASONRY_STORE": str(tmp_path / "s.db")},
+    )
+    replies = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {reply["id"] for reply in replies} == set(range(len(calls)))
+    assert b"***" in done.stdout
+    assert not found_of(done.stdout.decode() + done.stderr.decode())
+
+
+def _called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"method": "tools/call", "params": {"name": name, "arguments": arguments}}
