@@ -85,6 +85,9 @@ class HttpSession:
     """The connections to one server, from whichever event loop they are asked for."""
 
     def __init__(self, url: str) -> None:
+        # Takes a while, which shall not be taken from the first call's time.
+        import aiohttp  # noqa: F401
+
         parts = urlsplit(url)
         self._tls = parts.scheme == "https"
         self._host = parts.hostname or ""
