@@ -28,14 +28,12 @@ EACH_STRATEGY_HAS = {"Options", "State", "options.py", "prompts.py", "state.py",
 """Names of parts that every strategy has of its own."""
 
 CLASSES_TWICE = {
-    "Call",
     "Caller",
     "Desk",
     "Ledger",
     "Limits",
     "Line",
     "PlanReply",
-    "Request",
     "Ruling",
     "Sent",
     "ServerProcess",

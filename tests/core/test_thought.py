@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 
 from reasonry.core.strategy import Field, Stage, Strategy
-from reasonry.core.thought import Call, Head, Placed, open_session, spans, submit
+from reasonry.core.thinking_tool import ThinkingCall
+from reasonry.core.thought import Head, Placed, open_session, spans, submit
 from reasonry.errors import IllegalTransitionError, UsageError
 from reasonry.strategies import STRATEGIES
 
@@ -56,9 +57,8 @@ class Session:
         self.strategy, self.head, self.past = strategy, open_session(strategy), Past()
 
     def think(self, number: int = 1, total: int = 5, **more: Any) -> Placed:
-        call = Call(
-            thought="…", number=number, total=total, next_needed=more.pop("next_needed", True), **more
-        )
+        whole = {"next_thought_needed": True, **more}
+        call = ThinkingCall(thought="…", thought_number=number, total_thoughts=total, **whole)
         placed = submit(self.strategy, self.head, call, self.past)
         self.head = placed.head
         self.past.taken.append((number, placed.branch, placed.record.stage))
@@ -96,9 +96,9 @@ def test_the_total_is_raised_to_the_number() -> None:
 
 def test_asking_for_more_raises_the_total_past_the_thought() -> None:
     session = Session()
-    assert session.think(5, 5, needs_more=True).record.total == 6
-    assert session.think(9, 5, needs_more=True).record.total == 10
-    assert session.think(2, 5, needs_more=True).record.total == 5
+    assert session.think(5, 5, needs_more_thoughts=True).record.total == 6
+    assert session.think(9, 5, needs_more_thoughts=True).record.total == 10
+    assert session.think(2, 5, needs_more_thoughts=True).record.total == 5
 
 
 # -- stages
@@ -150,45 +150,49 @@ def test_a_branch_starts_in_the_stage_of_the_thought_it_left() -> None:
     session.think(1)
     session.think(2, stage="work", data={"action": "dig"})
     session.think(3, stage="check")
-    assert session.think(3, branch_from=1, branch="early").record.stage == "start"
-    assert session.think(4, branch_from=2, branch="late").record.stage == "work"
+    assert session.think(3, branch_from_thought=1, branch_id="early").record.stage == "start"
+    assert session.think(4, branch_from_thought=2, branch_id="late").record.stage == "work"
     assert session.think(4).record.stage == "check"
 
 
 def test_branches_move_by_themselves() -> None:
     session = Session()
     session.think(1)
-    session.think(2, branch_from=1, branch="a", stage="work", data={"action": "dig"})
+    session.think(2, branch_from_thought=1, branch_id="a", stage="work", data={"action": "dig"})
     assert session.head.main.stage == "start"
     with pytest.raises(IllegalTransitionError, match="from start to check"):
         session.think(2, stage="check")
-    assert session.think(3, branch="a", stage="check").record.stage == "check"
+    assert session.think(3, branch_id="a", stage="check").record.stage == "check"
 
 
 def test_a_branch_named_alone_is_continued_or_leaves_the_latest_thought() -> None:
     session = Session()
     session.think(1)
     session.think(2, stage="work", data={"action": "dig"})
-    placed = session.think(3, branch="new")
+    placed = session.think(3, branch_id="new")
     assert (placed.record.branch_from, placed.record.stage) == (2, "work")
-    inner = session.think(4, branch="inner")
+    inner = session.think(4, branch_id="inner")
     assert session.head.branches["inner"].parent == "new"
     assert inner.record.branch_from == 3
-    assert session.think(5, branch="new").branch == "new"
+    assert session.think(5, branch_id="new").branch == "new"
     assert list(session.head.branches) == ["new", "inner"]
 
 
 def test_a_branch_point_alone_gets_the_next_free_name() -> None:
     session = Session()
     session.think(1)
-    session.think(2, branch="branch-2", branch_from=1)
-    assert [session.think(2, branch_from=1).branch for _ in range(3)] == ["branch-1", "branch-3", "branch-4"]
+    session.think(2, branch_id="branch-2", branch_from_thought=1)
+    assert [session.think(2, branch_from_thought=1).branch for _ in range(3)] == [
+        "branch-1",
+        "branch-3",
+        "branch-4",
+    ]
 
 
 def test_an_empty_branch_is_the_main_line() -> None:
     session = Session()
     session.think(1)
-    assert session.think(2, branch="", branch_from=1).branch is None
+    assert session.think(2, branch_id="", branch_from_thought=1).branch is None
     assert session.head.branches == {}
 
 
@@ -196,32 +200,32 @@ def test_an_empty_branch_is_the_main_line() -> None:
 def test_any_text_is_a_branch(name: str) -> None:
     session = Session()
     session.think(1)
-    assert session.think(2, branch=name, branch_from=1).branch == name
+    assert session.think(2, branch_id=name, branch_from_thought=1).branch == name
     assert list(session.head.branches) == [name]
 
 
 def test_a_branch_may_be_the_first_thing_there_is() -> None:
-    placed = Session().think(1, branch="a")
+    placed = Session().think(1, branch_id="a")
     assert (placed.branch, placed.record.branch_from, placed.record.stage) == ("a", None, "start")
 
 
 def test_merging_takes_a_known_branch_back_in() -> None:
     session = Session()
     session.think(1)
-    session.think(2, branch="a")
-    assert session.think(3, merge="a").record.merges == "a"
+    session.think(2, branch_id="a")
+    assert session.think(3, merge_branch="a").record.merges == "a"
     with pytest.raises(UsageError, match="no branch 'b'") as caught:
-        session.think(4, merge="b")
+        session.think(4, merge_branch="b")
     assert caught.value.details["choices"] == ["a"]
     with pytest.raises(UsageError, match="itself"):
-        session.think(4, branch="a", merge="a")
+        session.think(4, branch_id="a", merge_branch="a")
 
 
 # -- references and numbers
 
 
 @pytest.mark.parametrize(
-    ("field", "name"), [("revises", "revisesThought"), ("branch_from", "branchFromThought")]
+    ("field", "name"), [("revises_thought", "revisesThought"), ("branch_from_thought", "branchFromThought")]
 )
 def test_a_reference_to_no_thought_says_which_there_are(field: str, name: str) -> None:
     session = Session()
@@ -237,7 +241,7 @@ def test_numbers_may_repeat_and_jump_and_thinking_goes_on_after_the_end() -> Non
     session = Session()
     for number in (4, 4, 1, 1000, 2):
         session.think(number)
-    assert session.think(5, next_needed=False).head.ended
+    assert session.think(5, next_thought_needed=False).head.ended
     assert not session.think(6).head.ended
     assert session.head.thoughts == 7
 
@@ -245,7 +249,7 @@ def test_numbers_may_repeat_and_jump_and_thinking_goes_on_after_the_end() -> Non
 def test_revising_is_marked_with_or_without_a_number() -> None:
     session = Session()
     session.think(1)
-    assert session.think(2, revises=1).record.is_revision
+    assert session.think(2, revises_thought=1).record.is_revision
     assert session.think(3, is_revision=True).record.revises is None
 
 
@@ -261,7 +265,7 @@ def test_the_head_stays_small_with_a_hundred_branches() -> None:
     session = Session(STRATEGIES["tree_of_thoughts"])
     session.think(1)
     for count in range(100):
-        session.think(2, branch=f"approach-{count}", branch_from=1)
+        session.think(2, branch_id=f"approach-{count}", branch_from_thought=1)
     encoded = msgspec.json.encode(session.head)
     assert len(encoded) < 6_000
     assert msgspec.json.decode(encoded, type=Head) == session.head
@@ -283,7 +287,7 @@ class AnyWalk(RuleBasedStateMachine):
 
     @rule(number=st.integers(1, 30), total=st.integers(1, 30), more=st.booleans(), over=st.booleans())
     def think_on(self, number: int, total: int, more: bool, over: bool) -> None:
-        placed = self.session.think(number, total, needs_more=more, next_needed=not over)
+        placed = self.session.think(number, total, needs_more_thoughts=more, next_thought_needed=not over)
         assert placed.record.total >= max(number, total)
         assert placed.record.total > number or not more
         assert placed.head.ended == over
@@ -296,7 +300,7 @@ class AnyWalk(RuleBasedStateMachine):
         if name not in self.stages:
             point = self.session.past.place(left) if left else (latest[0][1:] if latest else None)
             self.stages[name] = point[1] if point else self.session.strategy.first
-        placed = self.session.think(data.draw(st.integers(1, 30)), branch=name, branch_from=left)
+        placed = self.session.think(data.draw(st.integers(1, 30)), branch_id=name, branch_from_thought=left)
         assert (placed.branch, placed.record.stage) == (name, self.stages[name])
 
     @rule(data=st.data())
@@ -305,7 +309,7 @@ class AnyWalk(RuleBasedStateMachine):
         here = self.stage_of(branch)
         to = data.draw(st.sampled_from([here.name, *here.to]))
         call = {"stage": to, "data": filled(self.session.strategy.by_name[to])}
-        placed = self.session.think(data.draw(st.integers(1, 30)), branch=branch, **call)
+        placed = self.session.think(data.draw(st.integers(1, 30)), branch_id=branch, **call)
         self.stages[branch] = to
         assert placed.record.came_from == (None if to == here.name else here.name)
 
@@ -315,20 +319,20 @@ class AnyWalk(RuleBasedStateMachine):
         here = self.stage_of(branch)
         others = [name for name in self.session.strategy.by_name if name not in (here.name, *here.to)]
         to = data.draw(st.sampled_from([*others, "no such stage"]))
-        self.refused(branch=branch, stage=to, data=filled(here))
+        self.refused(branch_id=branch, stage=to, data=filled(here))
 
-    @rule(number=st.integers(31, 99), field=st.sampled_from(["revises", "branch_from"]))
+    @rule(number=st.integers(31, 99), field=st.sampled_from(["revises_thought", "branch_from_thought"]))
     def refer_to_nothing(self, number: int, field: str) -> None:
         self.refused(**{field: number})
 
     @rule()
     def merge_nothing(self) -> None:
-        self.refused(merge="no such branch")
+        self.refused(merge_branch="no such branch")
 
     @precondition(lambda self: any(one.required for one in self.stage_of(None).fields))
     @rule()
     def leave_a_field_out(self) -> None:
-        self.refused(branch="", stage=self.stages[None])
+        self.refused(branch_id="", stage=self.stages[None])
 
     def refused(self, **call: Any) -> None:
         before, encoded = self.session.head, msgspec.json.encode(self.session.head)

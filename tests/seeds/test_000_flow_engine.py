@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from reasonry.core.machine import begin
-from reasonry.core.thought import Call, Head, open_session, submit
+from reasonry.core.thinking_tool import ThinkingCall
+from reasonry.core.thought import Head, open_session, submit
 from reasonry.errors import IllegalTransitionError
 from reasonry.strategies import STRATEGIES, resolve
 
@@ -88,7 +89,9 @@ def drawn(flow: str) -> set[tuple[str, str]]:
 
 
 def think(strategy, head: Head, past: Numbers, number: int, **fields) -> Head:
-    call = Call(thought="…", number=number, total=3, next_needed=True, **fields)
+    call = ThinkingCall(
+        thought="…", thought_number=number, total_thoughts=3, next_thought_needed=True, **fields
+    )
     placed = submit(strategy, head, call, past, demand_fields=False)
     past.places[number] = (placed.branch, placed.record.stage)
     return placed.head
@@ -173,7 +176,7 @@ def test_automatic_adjustment_of_the_total_if_the_number_passes_it() -> None:
 
 def test_needs_more_thoughts_signals_adjustment_explicitly() -> None:
     linear, past = STRATEGIES["linear"], Numbers()
-    head = think(linear, open_session(linear), past, 3, needs_more=True)
+    head = think(linear, open_session(linear), past, 3, needs_more_thoughts=True)
     assert head.main.total == 4
 
 
@@ -182,9 +185,9 @@ def test_creating_branches_from_any_thought_and_merging_them_back() -> None:
     head = open_session(linear)
     for number in range(1, 4):
         head = think(linear, head, past, number)
-    head = think(linear, head, past, 4, branch_from=2, branch="b")
+    head = think(linear, head, past, 4, branch_from_thought=2, branch_id="b")
     assert head.branches["b"].left == 2
-    head = think(linear, head, past, 5, branch="", merge="b")
+    head = think(linear, head, past, 5, branch_id="", merge_branch="b")
     assert head.latest is None
 
 

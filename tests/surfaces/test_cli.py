@@ -558,3 +558,16 @@ def test_settings_of_sessions_are_options_and_variables(shell: Shell) -> None:
     shell.environ["REASONRY_MAX_THOUGHT_CHARS"] = "3"
     assert shell.run(*think).returncode == 2
     assert shell.run(*think, "--max-thought-chars", "5").returncode == 0
+
+
+def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shell) -> None:
+    """`--next` and `--done` stand for nextThoughtNeeded, and `--revises` says that it is a revision."""
+    from reasonry.core.thinking_tool import ThinkingCall, tool_schema
+    from reasonry.surfaces.cli.think import OPTIONS
+
+    members = tool_schema(ThinkingCall)["properties"]
+    assert set(OPTIONS.values()) == members.keys() - {"thought", "nextThoughtNeeded", "isRevision"}
+    shown = " ".join(shell.run("think", "--help").stdout.replace("│", " ").split())
+    for option, argument in OPTIONS.items():
+        assert f"--{option.replace('_', '-')}" in shown
+        assert members[argument]["description"] in shown

@@ -18,6 +18,7 @@ from msgspec import Struct
 from ..errors import UsageError
 from .fields import check_fields
 from .strategy import Strategy
+from .thinking_tool import ThinkingCall
 
 _SHOWN_SPANS = 20
 
@@ -52,24 +53,6 @@ class Head(Struct, frozen=True, omit_defaults=True):
     def line(self, branch: str | None) -> Line:
         """Return the line of that name; None: the main line."""
         return self.main if branch is None else self.branches[branch]
-
-
-class Call(Struct, frozen=True, kw_only=True):
-    """One thought as its thinker hands it in, read and of the right types."""
-
-    thought: str
-    number: int
-    total: int
-    next_needed: bool
-    is_revision: bool = False
-    revises: int | None = None
-    branch_from: int | None = None
-    branch: str | None = None
-    """Empty: expressly on the main line."""
-    needs_more: bool = False
-    stage: str | None = None
-    data: dict[str, Any] | None = None
-    merge: str | None = None
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
@@ -123,7 +106,7 @@ def open_session(strategy: Strategy[Any, Any]) -> Head:
 def submit(
     strategy: Strategy[Any, Any],
     head: Head,
-    call: Call,
+    call: ThinkingCall,
     past: Past,
     *,
     at_ms: int = 0,
@@ -138,29 +121,29 @@ def submit(
         IllegalTransitionError: The line cannot go to the stage named; `choices` has those it can go to.
         UsageError: Another rule is broken; `field` names the part of the call.
     """
-    if call.revises is not None:
-        _must_exist(past, "revisesThought", call.revises)
+    if call.revises_thought is not None:
+        _must_exist(past, "revisesThought", call.revises_thought)
     branch, line, left = _line_of(head, call, past)
     _check_merge(head, call, branch)
     stage = _stage_of(strategy, line, call, demand_fields)
-    total = max(call.total, call.number)
-    if call.needs_more and total == call.number:
+    total = max(call.total_thoughts, call.thought_number)
+    if call.needs_more_thoughts and total == call.thought_number:
         total += 1
     record = Record(
         stage=stage,
         total=total,
-        next_needed=call.next_needed,
+        next_needed=call.next_thought_needed,
         at_ms=at_ms,
         came_from=None if stage == line.stage else line.stage,
-        is_revision=call.is_revision or call.revises is not None,
-        revises=call.revises,
+        is_revision=call.is_revision or call.revises_thought is not None,
+        revises=call.revises_thought,
         branch_from=left,
-        needs_more=call.needs_more,
-        merges=call.merge or None,
+        needs_more=call.needs_more_thoughts,
+        merges=call.merge_branch or None,
         data=call.data,
     )
-    stands = Line(stage, call.number, total, line.thoughts + 1, line.left, line.parent)
-    return Placed(_moved(head, branch, stands, not call.next_needed), branch, record)
+    stands = Line(stage, call.thought_number, total, line.thoughts + 1, line.left, line.parent)
+    return Placed(_moved(head, branch, stands, not call.next_thought_needed), branch, record)
 
 
 def _moved(head: Head, branch: str | None, line: Line, ended: bool) -> Head:
@@ -169,12 +152,12 @@ def _moved(head: Head, branch: str | None, line: Line, ended: bool) -> Head:
     return Head(head.main, {**head.branches, branch: line}, branch, head.thoughts + 1, ended)
 
 
-def _line_of(head: Head, call: Call, past: Past) -> tuple[str | None, Line, int | None]:
+def _line_of(head: Head, call: ThinkingCall, past: Past) -> tuple[str | None, Line, int | None]:
     """Return the branch (None: main line), where it stands, and the number it leaves or left off at."""
-    left = call.branch_from
+    left = call.branch_from_thought
     if left is not None:
         _must_exist(past, "branchFromThought", left)
-    name = call.branch
+    name = call.branch_id
     if name is None and left is not None:
         name = _free_name(head)
     if not name:
@@ -196,24 +179,24 @@ def _free_name(head: Head) -> str:
     return f"branch-{count}"
 
 
-def _check_merge(head: Head, call: Call, branch: str | None) -> None:
-    if not call.merge:
+def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
+    if not call.merge_branch:
         return
-    if call.merge not in head.branches:
+    if call.merge_branch not in head.branches:
         known = ", ".join(head.branches) or "none"
         raise UsageError(
-            f"mergeBranch: there is no branch {call.merge!r} in this session. Its branches: {known}.",
+            f"mergeBranch: there is no branch {call.merge_branch!r} in this session. Its branches: {known}.",
             field="mergeBranch",
             choices=list(head.branches),
         )
-    if call.merge == branch:
+    if call.merge_branch == branch:
         raise UsageError(
             f"mergeBranch: branch {branch!r} cannot take itself back in; merge it on another line.",
             field="mergeBranch",
         )
 
 
-def _stage_of(strategy: Strategy[Any, Any], line: Line, call: Call, demand_fields: bool) -> str:
+def _stage_of(strategy: Strategy[Any, Any], line: Line, call: ThinkingCall, demand_fields: bool) -> str:
     if call.stage is None:
         return line.stage
     if call.stage != line.stage:

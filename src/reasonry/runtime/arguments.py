@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from ..core.thought import Call
+from ..core.thinking_tool import ThinkingCall, tool_schema
 from ..errors import TooLargeError, UsageError
 from .session_settings import SessionSettings
 
 Arguments = Mapping[str, Any]
+T = TypeVar("T", bound=Struct)
 
 MAX_INT = 2**53 - 1
 """The largest whole number that every JSON reader keeps exactly."""
@@ -32,97 +33,75 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-class Request(Struct, frozen=True):
-    """One call of the thinking tool, read."""
-
-    call: Call
-    session_id: str | None = None
-    clear: bool = False
-    strategy: str | None = None
-    history: int | None = None
-    """Most thoughts wanted in the reply."""
-
-
-def read_request(given: Arguments, settings: SessionSettings) -> Request:
+def read_call(arguments: Arguments, settings: SessionSettings) -> ThinkingCall:
     """Read the arguments of the thinking tool.
 
     Raises:
         UsageError: One is missing or not of its type; `field` names it.
         TooLargeError: One is too long.
     """
-    call = Call(
-        thought=text_of(given, "thought", most=settings.max_thought_chars),
-        number=int_of(given, "thoughtNumber"),
-        total=int_of(given, "totalThoughts"),
-        next_needed=bool_of(given, "nextThoughtNeeded"),
-        is_revision=bool_of(given, "isRevision", False),
-        revises=int_of(given, "revisesThought", None),
-        branch_from=int_of(given, "branchFromThought", None),
-        branch=text_of(given, "branchId", None),
-        needs_more=bool_of(given, "needsMoreThoughts", False),
-        stage=text_of(given, "stage", None),
-        data=_data_of(given, settings.max_thought_chars),
-        merge=text_of(given, "mergeBranch", None),
-    )
-    return Request(
-        call,
-        id_of(given, "sessionId", None),
-        bool_of(given, "clearSession", False),
-        text_of(given, "strategy", None),
-        int_of(given, "history", None, least=0),
-    )
+    long = {"thought": settings.max_thought_chars, "data": settings.max_thought_chars}
+    call = read_arguments(ThinkingCall, arguments, long)
+    if call.session_id is not None:
+        _check_id("sessionId", call.session_id)
+    return call
+
+
+def read_arguments(form: type[T], arguments: Arguments, max_chars: Mapping[str, int]) -> T:
+    """Return arguments as the Struct whose schema they follow.
+
+    Args:
+        max_chars: How long a text or an object may be, by its name; `MAX_NAME_CHARS` for the others.
+
+    Raises:
+        UsageError: One is missing or not of its type; `field` names it.
+        TooLargeError: One is too long.
+    """
+    schema = tool_schema(form)
+    for name in schema["required"]:
+        if name not in arguments:
+            raise _missing(name)
+    members = schema["properties"]
+    values = {
+        name: _value(name, value, members[name], max_chars.get(name, MAX_NAME_CHARS))
+        for name, value in arguments.items()
+        if name in members
+    }
+    return msgspec.convert(values, form)
+
+
+def _value(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> Any:
+    match schema["type"]:
+        case "string":
+            return _text(name, value, max_chars)
+        case "integer":
+            return _whole(name, value, schema.get("minimum", -MAX_INT), MAX_INT)
+        case "boolean":
+            return _flag(name, value)
+        case "object" if isinstance(value, dict):
+            return json_of(name, value, max_chars)
+        case _:
+            raise _wrong(name, "an object", value)
 
 
 def text_of(given: Arguments, name: str, usual: Any = _MISSING, *, most: int = MAX_NAME_CHARS) -> Any:
     """Return a text of at most `most` characters that is valid Unicode."""
-    value = given.get(name, _MISSING)
-    if value is _MISSING:
-        return _usual(name, usual)
-    if not isinstance(value, str):
-        raise _wrong(name, "text", value)
-    if len(value) > most:
-        raise TooLargeError(
-            f"{name} has {len(value):,} characters; the limit is {most:,}", field=name, limit=most
-        )
-    if not value.isascii():
-        _check_unicode(name, value)
-    return value
+    return _text(name, given[name], most) if name in given else _usual(name, usual)
 
 
 def id_of(given: Arguments, name: str, usual: Any = _MISSING) -> Any:
     """Return the id of a session."""
-    value = text_of(given, name, usual)
-    if value == "":
-        raise UsageError(f"{name} is empty; leave it out, or give the id of a session", field=name)
-    return value
+    return _check_id(name, text_of(given, name, usual))
 
 
 def int_of(given: Arguments, name: str, usual: Any = _MISSING, *, least: int = 1, most: int = MAX_INT) -> Any:
     """Return a whole number from `least` to `most`."""
-    value = given.get(name, _MISSING)
-    if value is _MISSING:
-        return _usual(name, usual)
-    number = _whole(value)
-    if number is None:
-        raise _wrong(name, "a whole number", value)
-    if not least <= number <= most:
-        bound = f"at least {least}" if number < least else f"at most {most}"
-        raise UsageError(f"{name} must be {bound}, not {shown(number)}", field=name, minimum=least)
-    return number
+    return _whole(name, given[name], least, most) if name in given else _usual(name, usual)
 
 
 def bool_of(given: Arguments, name: str, usual: Any = _MISSING) -> Any:
     """Return true or false."""
-    value = given.get(name, _MISSING)
-    if value is _MISSING:
-        return _usual(name, usual)
-    if value is True or value is False:
-        return value
-    if isinstance(value, str):
-        written = value.lower()
-        if written in ("true", "false"):
-            return written == "true"
-    raise _wrong(name, "true or false", value)
+    return _flag(name, given[name]) if name in given else _usual(name, usual)
 
 
 def choice_of(given: Arguments, name: str, choices: Sequence[str], usual: Any = _MISSING) -> Any:
@@ -191,31 +170,53 @@ def json_of(name: str, value: Any, most: int) -> Any:
     return plain
 
 
-def _data_of(given: Arguments, most: int) -> dict[str, Any] | None:
-    value = given.get("data", _MISSING)
-    if value is _MISSING:
-        return None
-    if not isinstance(value, dict):
-        raise _wrong("data", "an object", value)
-    return json_of("data", value, most)
-
-
 def _usual(name: str, usual: Any) -> Any:
     if usual is _MISSING:
-        raise UsageError(f"{name} is missing", field=name)
+        raise _missing(name)
     return usual
 
 
-def _whole(value: Any) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
+def _missing(name: str) -> UsageError:
+    return UsageError(f"{name} is missing", field=name)
+
+
+def _text(name: str, value: Any, max_chars: int) -> str:
+    if not isinstance(value, str):
+        raise _wrong(name, "text", value)
+    if len(value) > max_chars:
+        raise TooLargeError(
+            f"{name} has {len(value):,} characters; the limit is {max_chars:,}", field=name, limit=max_chars
+        )
+    if not value.isascii():
+        _check_unicode(name, value)
+    return value
+
+
+def _check_id(name: str, value: Any) -> Any:
+    if value == "":
+        raise UsageError(f"{name} is empty; leave it out, or give the id of a session", field=name)
+    return value
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
-        return int(value.partition(".")[0])
-    return None
+        number = int(value.partition(".")[0])
+    elif isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0:
+        number = int(value)
+    else:
+        raise _wrong(name, "a whole number", value)
+    if not least <= number <= most:
+        bound = f"at least {least}" if number < least else f"at most {most}"
+        raise UsageError(f"{name} must be {bound}, not {shown(number)}", field=name, minimum=least)
+    return number
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if not isinstance(value, bool):
+        raise _wrong(name, "true or false", value)
+    return value
 
 
 def _check_unicode(name: str, text: str) -> None:

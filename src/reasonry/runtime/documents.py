@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.strategy import Strategy, Thought
+from ..core.thinking_tool import NextStage, ShownThought, ThinkingReply
 from ..core.thought import Head, Record
 from .ports import SessionRow, ThoughtRow
 from .turn import MAX_SHOWN_CHARS, MAX_SHOWN_THOUGHTS, Taken, decode_head, decode_record, encode
@@ -38,21 +39,22 @@ def reply_document(taken: Taken, history: int | None) -> Document:
     """
     record, head = taken.placed.record, taken.placed.head
     shown = latest_thoughts([*taken.before, taken.thought], history)
-    return {
-        "thoughtNumber": taken.thought.number,
-        "totalThoughts": record.total,
-        "nextThoughtNeeded": record.next_needed,
-        "branches": list(head.branches),
-        "thoughtHistoryLength": head.thoughts,
-        "sessionId": taken.row.session_id,
-        "strategy": taken.row.strategy,
-        "stage": record.stage,
-        "nextStages": next_stages(taken.strategy, record.stage),
-        "thoughtHistory": shown,
-        "historyTruncated": len(shown) < head.thoughts,
-        "summary": None if record.next_needed else summary(head),
-        "notices": [msgspec.to_builtins(notice) for notice in taken.notices],
-    }
+    reply = ThinkingReply(
+        thought_number=taken.thought.number,
+        total_thoughts=record.total,
+        next_thought_needed=record.next_needed,
+        branches=list(head.branches),
+        thought_history_length=head.thoughts,
+        session_id=taken.row.session_id,
+        strategy=taken.row.strategy,
+        stage=record.stage,
+        next_stages=next_stages(taken.strategy, record.stage),
+        thought_history=shown,
+        history_truncated=len(shown) < head.thoughts,
+        summary=None if record.next_needed else summary(head),
+        notices=taken.notices,
+    )
+    return msgspec.to_builtins(reply)
 
 
 def summary(head: Head) -> str:
@@ -63,41 +65,38 @@ def summary(head: Head) -> str:
     )
 
 
-def next_stages(strategy: Strategy[Any, Any], stage: str) -> list[Document]:
+def next_stages(strategy: Strategy[Any, Any], stage: str) -> list[NextStage]:
     """Return the stages that may follow, in table order."""
     table = strategy.by_name
     if stage not in table:
         return []
-    return [{"name": name, "description": table[name].description} for name in table[stage].to]
+    return [NextStage(name, table[name].description) for name in table[stage].to]
 
 
-def latest_thoughts(thoughts: Sequence[ThoughtRow], most: int | None) -> list[Document]:
+def latest_thoughts(thoughts: Sequence[ThoughtRow], most: int | None) -> list[ShownThought]:
     """Return the latest thoughts, oldest first and whole, as many as fit into a reply."""
     count = MAX_SHOWN_THOUGHTS if most is None else min(most, MAX_SHOWN_THOUGHTS)
-    room, shown = MAX_SHOWN_CHARS, list[Document]()
+    room, shown = MAX_SHOWN_CHARS, list[ShownThought]()
     for thought in reversed(thoughts[-count:] if count else ()):
         room -= len(thought.text)
         if room < 0:
             break
-        shown.append(_brief(thought))
+        shown.append(_shown_thought(thought))
     shown.reverse()
     return shown
 
 
-def _brief(thought: ThoughtRow) -> Document:
-    document: Document = {"thoughtNumber": thought.number, "thought": thought.text}
-    if thought.branch is not None:
-        document["branchId"] = thought.branch
+def _shown_thought(thought: ThoughtRow) -> ShownThought:
     record = _decode_shown(thought.body)
-    if record.is_revision:
-        document["isRevision"] = True
-    if record.revises is not None:
-        document["revisesThought"] = record.revises
-    if record.branch_from is not None:
-        document["branchFromThought"] = record.branch_from
-    if record.merges is not None:
-        document["mergeBranch"] = record.merges
-    return document
+    return ShownThought(
+        thought_number=thought.number,
+        thought=thought.text,
+        branch_id=thought.branch,
+        is_revision=record.is_revision,
+        revises_thought=record.revises,
+        branch_from_thought=record.branch_from,
+        merge_branch=record.merges,
+    )
 
 
 def session_document(row: SessionRow, *, status: str | None = None) -> Document:

@@ -18,13 +18,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
-from ..core.thought import Call, Head, open_session, submit
+from ..core.thinking_tool import Notice, ThinkingCall
+from ..core.thought import Head, open_session, submit
 from ..errors import ReasonryError, TooLargeError, UsageError
 from . import arguments as read
 from .export import KIND, VERSION
 from .ports import SessionRow, ThoughtRow
 from .session_settings import SessionSettings
-from .turn import PURPOSE_CHARS, Find, Notice, encode
+from .turn import PURPOSE_CHARS, Find, encode
 
 _FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
@@ -138,25 +139,10 @@ def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now
     )
 
 
-def _own_call(one: Mapping[str, Any], settings: SessionSettings) -> Call:
-    number = read.int_of(one, "thoughtNumber")
-    data = one.get("data")
-    if data is not None and not isinstance(data, dict):
-        raise UsageError("data must be an object", field="data")
-    return Call(
-        thought=read.text_of(one, "thought", most=settings.max_thought_chars),
-        number=number,
-        total=read.int_of(one, "totalThoughts", number),
-        next_needed=read.bool_of(one, "nextThoughtNeeded", True),
-        is_revision=read.bool_of(one, "isRevision", False),
-        revises=read.int_of(one, "revisesThought", None),
-        branch_from=read.int_of(one, "branchFromThought", None),
-        branch=read.text_of(one, "branchId", ""),
-        needs_more=read.bool_of(one, "needsMoreThoughts", False),
-        stage=read.text_of(one, "stage", None),
-        data=None if data is None else read.json_of("data", data, settings.max_thought_chars),
-        merge=read.text_of(one, "mergeBranch", None),
-    )
+def _own_call(one: Mapping[str, Any], settings: SessionSettings) -> ThinkingCall:
+    known = {name: value for name, value in one.items() if name != "data" or value is not None}
+    usual = {"totalThoughts": one.get("thoughtNumber"), "nextThoughtNeeded": True, "branchId": ""}
+    return read.read_call({**usual, **known}, settings)
 
 
 # -- think-strategies
@@ -208,19 +194,19 @@ def _foreign_call(
     head: Head,
     past: _Rows,
     settings: SessionSettings,
-) -> Call:
+) -> ThinkingCall:
     number = _positive(one.get("thoughtNumber")) or place
     data: dict[str, Any] = {name: one[name] for name in _FOREIGN_DATA if one.get(name) is not None}
     branch = one.get("branchId")
-    call = Call(
+    call = ThinkingCall(
         thought=read.text_of(one, "thought", "", most=settings.max_thought_chars),
-        number=number,
-        total=_positive(one.get("totalThoughts")) or number,
-        next_needed=one.get("nextThoughtNeeded") is not False,
+        thought_number=number,
+        total_thoughts=_positive(one.get("totalThoughts")) or number,
+        next_thought_needed=one.get("nextThoughtNeeded") is not False,
         is_revision=one.get("isRevision") is True,
-        revises=_known(one, "revisesThought", past, data),
-        branch_from=_known(one, "branchFromThought", past, data),
-        branch=read.text_of(one, "branchId") if isinstance(branch, str) else "",
+        revises_thought=_known(one, "revisesThought", past, data),
+        branch_from_thought=_known(one, "branchFromThought", past, data),
+        branch_id=read.text_of(one, "branchId") if isinstance(branch, str) else "",
     )
     stage = one.get("currentStage") or one.get("stage")
     if isinstance(stage, str):
@@ -228,9 +214,11 @@ def _foreign_call(
     return replace(call, data=read.json_of("data", data, settings.max_thought_chars) if data else None)
 
 
-def _on_stage(call: Call, stage: str, strategy: Strategy[Any, Any], head: Head, data: dict[str, Any]) -> Call:
+def _on_stage(
+    call: ThinkingCall, stage: str, strategy: Strategy[Any, Any], head: Head, data: dict[str, Any]
+) -> ThinkingCall:
     """Name the stage where the table allows it, else note it."""
-    line = head.branches.get(call.branch or "", head.main)
+    line = head.branches.get(call.branch_id or "", head.main)
     if stage == line.stage or stage in strategy.stage(line.stage).to:
         return replace(call, stage=stage)
     data["stage"] = stage
@@ -254,11 +242,13 @@ def _positive(value: Any) -> int | None:
 # -- both
 
 
-def _take(strategy: Strategy[Any, Any], head: Head, call: Call, past: _Rows, at_ms: int) -> Head:
+def _take(strategy: Strategy[Any, Any], head: Head, call: ThinkingCall, past: _Rows, at_ms: int) -> Head:
     placed = submit(strategy, head, call, past, at_ms=at_ms, demand_fields=False)
-    row = ThoughtRow(len(past.rows) + 1, call.number, call.thought, placed.branch, encode(placed.record))
+    row = ThoughtRow(
+        len(past.rows) + 1, call.thought_number, call.thought, placed.branch, encode(placed.record)
+    )
     past.rows.append(row)
-    past.places[call.number] = (placed.branch, placed.record.stage)
+    past.places[call.thought_number] = (placed.branch, placed.record.stage)
     return placed.head
 
 

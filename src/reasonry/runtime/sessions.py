@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
+from ..core.thinking_tool import Notice
 from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
 from . import arguments as read
 from . import export, imports
@@ -34,7 +35,7 @@ from .ids import new_id as new_uuid
 from .ports import SessionChange, SessionRow, SessionView, Store, ThoughtRow
 from .search import RunThoughts, search
 from .session_settings import SessionSettings
-from .turn import MAX_SHOWN_THOUGHTS, Notice, Turn, decode_head, is_over
+from .turn import MAX_SHOWN_THOUGHTS, Turn, decode_head, is_over
 
 Arguments = Mapping[str, Any]
 T = TypeVar("T")
@@ -111,10 +112,10 @@ class Sessions:
         Raises:
             UsageError: The call breaks a rule; nothing has changed.
         """
-        request = read.read_request(arguments, self.settings)
-        asked = exact_id or request.session_id or bound
+        call = read.read_call(arguments, self.settings)
+        asked = exact_id or call.session_id or bound
         turn = Turn(
-            request=request,
+            call=call,
             asked=asked,
             target=asked or self._new_id(),
             exact=exact_id is not None,
@@ -128,11 +129,10 @@ class Sessions:
             taken = await self.store.change(turn.target, turn.decide)
         except UsageError as error:
             raise await self._with_way_back(error, turn) from None
-        document = reply_document(taken, request.history)
-        if exact_id is not None and request.session_id not in (None, exact_id):
+        if exact_id is not None and call.session_id not in (None, exact_id):
             message = "This tool thinks in one session of its own, whatever sessionId says."
-            notice = Notice("bound", request.session_id or "", message)
-            document["notices"].append(msgspec.to_builtins(notice))
+            taken.notices.append(Notice("bound", call.session_id or "", message))
+        document = reply_document(taken, call.history)
         # The thought is kept; a sweep that fails now is made up for by the next one.
         with contextlib.suppress(StoreError):
             await self.sweep()
@@ -259,8 +259,8 @@ class Sessions:
             **self._document(row),
             **standing_document(row),
             "stage": stage,
-            "nextStages": next_stages(self.strategy(row.strategy), stage),
-            "thoughtHistory": shown,
+            "nextStages": msgspec.to_builtins(next_stages(self.strategy(row.strategy), stage)),
+            "thoughtHistory": msgspec.to_builtins(shown),
             "historyTruncated": len(shown) < row.thoughts,
         }
 

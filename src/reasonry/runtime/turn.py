@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from ..core.strategy import Strategy
+from ..core.thinking_tool import Notice, ThinkingCall
 from ..core.thought import Head, Placed, Record, open_session, submit
 from ..errors import ConflictError, NotFoundError, TooLargeError, UsageError
-from .arguments import Request, shown
+from .arguments import shown
 from .ports import SessionChange, SessionRow, SessionView, ThoughtRow
 from .session_settings import SessionSettings
 
@@ -26,14 +27,6 @@ decode_record = msgspec.json.Decoder(Record).decode
 
 Find = Callable[[str | None], Strategy[Any, Any]]
 """Returns a strategy by name or alias; for None the one that sessions think by where none is named."""
-
-
-class Notice(Struct, frozen=True, rename="camel"):
-    """Something the caller did not ask for and must know."""
-
-    reason: str
-    requested_session_id: str
-    message: str
 
 
 class Taken(Struct, frozen=True):
@@ -85,7 +78,7 @@ class Turn:
         found: After `decide`: how many thoughts the session to go on with had; 0 for a new one.
     """
 
-    request: Request
+    call: ThinkingCall
     asked: str | None
     target: str
     exact: bool
@@ -106,19 +99,19 @@ class Turn:
         self.found = 0 if row is None else row.thoughts
         delete = row is None and view.row is not None and self._replaces(view.row)
         if row is None:
-            strategy = self.find(self.request.strategy or None)
+            strategy = self.find(self.call.strategy or None)
             row, head = self._new_row(strategy, view.row, delete), open_session(strategy)
         else:
             strategy, head = self._same_strategy(row), decode_head(row.head)
-        placed = submit(strategy, head, self.request.call, _Past(view, row.thoughts), at_ms=self.now_ms)
+        placed = submit(strategy, head, self.call, _Past(view, row.thoughts), at_ms=self.now_ms)
         self._check_limits(row, head, placed)
         before = self._before(view, row)
         row, thought = self._written(row, placed)
         return SessionChange(row, thought, delete, Taken(strategy, row, thought, placed, before, notices))
 
     def _written(self, row: SessionRow, placed: Placed) -> tuple[SessionRow, ThoughtRow]:
-        call, count = self.request.call, row.thoughts + 1
-        thought = ThoughtRow(count, call.number, call.thought, placed.branch, encode(placed.record))
+        call, count = self.call, row.thoughts + 1
+        thought = ThoughtRow(count, call.thought_number, call.thought, placed.branch, encode(placed.record))
         after = SessionRow(
             row.session_id,
             row.strategy,
@@ -142,7 +135,7 @@ class Turn:
                 session_id=row.session_id,
                 run_id=row.run_id,
             )
-        if self.request.clear:
+        if self.call.clear_session:
             return None, []
         if self.lapses and (row.status == "archived" or is_over(row, self.settings, self.now_ms)):
             return None, [Notice("expired", row.session_id, "This session has expired; a new one was begun.")]
@@ -159,18 +152,18 @@ class Turn:
         return Notice("unknown", self.asked, message)
 
     def _replaces(self, row: SessionRow) -> bool:
-        return self.exact or self.request.clear or row.status == "active"
+        return self.exact or self.call.clear_session or row.status == "active"
 
     def _new_row(self, strategy: Strategy[Any, Any], there: SessionRow | None, delete: bool) -> SessionRow:
         """Return the row of a new session; it bears the id asked for only if that is to be, and is free."""
         fits = self.asked is None or (self.exact and (there is None or delete))
         session_id = self.target if fits else self.new_id()
-        purpose = " ".join(self.request.call.thought[: 2 * PURPOSE_CHARS].split())[:PURPOSE_CHARS]
+        purpose = " ".join(self.call.thought[: 2 * PURPOSE_CHARS].split())[:PURPOSE_CHARS]
         return SessionRow(session_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
 
     def _same_strategy(self, row: SessionRow) -> Strategy[Any, Any]:
         strategy = self.find(row.strategy)
-        wanted = self.request.strategy
+        wanted = self.call.strategy
         if wanted is not None and wanted != row.strategy and self.find(wanted).name != row.strategy:
             raise UsageError(
                 f"session {row.session_id} thinks by {row.strategy}, and a session keeps its strategy; "
@@ -198,9 +191,9 @@ class Turn:
             )
 
     def _before(self, view: SessionView, row: SessionRow) -> list[ThoughtRow]:
-        wanted = self.request.history
+        wanted = self.call.history
         count = MAX_SHOWN_THOUGHTS if wanted is None else min(wanted, MAX_SHOWN_THOUGHTS)
-        if row.thoughts == 0 or count < 2 or len(self.request.call.thought) >= MAX_SHOWN_CHARS:
+        if row.thoughts == 0 or count < 2 or len(self.call.thought) >= MAX_SHOWN_CHARS:
             return []
         return view.latest(count - 1)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..core.thinking_tool import ThinkingCall, ThinkingReply, tool_schema
 from ..errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,58 +66,14 @@ def thinking_input(strategies: Iterable[str]) -> Schema:
     Args:
         strategies: The names a thinker may choose from.
     """
-    properties: Schema = {
-        "thought": _text("The step itself"),
-        "nextThoughtNeeded": _flag("Whether another thought is needed"),
-        "thoughtNumber": _number("Number of this thought"),
-        "totalThoughts": _number("Present estimate of the thoughts needed"),
-        "isRevision": _flag("Whether this revises earlier thinking"),
-        "revisesThought": _number("Which thought it revises"),
-        "branchFromThought": _number("Which thought it branches from"),
-        "branchId": _text("Name of the branch it is on; none: main line"),
-        "needsMoreThoughts": _flag("At the end, but more are needed"),
-        "sessionId": _text("Session to go on with; none: a new one"),
-        "clearSession": _flag("Forget the session and begin anew"),
-        "strategy": _text(f"First call only: {', '.join(strategies)}"),
-        "stage": _text("Stage this thought belongs to"),
-        "data": {"type": "object", "description": "The stage's fields"},
-        "mergeBranch": _text("Branch this thought takes back in"),
-        "history": {"type": "integer", "minimum": 0, "description": "Most thoughts wanted in the reply"},
-    }
-    required = ["thought", "nextThoughtNeeded", "thoughtNumber", "totalThoughts"]
-    return {"type": "object", "properties": properties, "required": required}
+    schema = tool_schema(ThinkingCall)
+    strategy = {"type": "string", "description": f"First call only: {', '.join(strategies)}"}
+    return {**schema, "properties": {**schema["properties"], "strategy": strategy}}
 
 
 def thinking_output() -> Schema:
     """Return the JSON schema of the thinking tool's reply."""
-    thought = _object(
-        {
-            "thoughtNumber": _INTEGER,
-            "thought": _STRING,
-            "branchId": _STRING,
-            "isRevision": _BOOLEAN,
-            "revisesThought": _INTEGER,
-            "branchFromThought": _INTEGER,
-            "mergeBranch": _STRING,
-        },
-        ["thoughtNumber", "thought"],
-    )
-    properties: Schema = {
-        "thoughtNumber": _INTEGER,
-        "totalThoughts": _INTEGER,
-        "nextThoughtNeeded": _BOOLEAN,
-        "branches": _list(_STRING),
-        "thoughtHistoryLength": _INTEGER,
-        "sessionId": _STRING,
-        "strategy": _STRING,
-        "stage": _STRING,
-        "nextStages": _list(_object({"name": _STRING, "description": _STRING}, ["name", "description"])),
-        "thoughtHistory": _list(thought),
-        "historyTruncated": _BOOLEAN,
-        "summary": {"type": ["string", "null"]},
-        "notices": _list(_object({"reason": _STRING, "requestedSessionId": _STRING, "message": _STRING}, [])),
-    }
-    return _object(properties, list(properties))
+    return tool_schema(ThinkingReply)
 
 
 def sessions_input() -> Schema:
@@ -171,7 +128,6 @@ def open_sessions(
 
 _STRING: Schema = {"type": "string"}
 _INTEGER: Schema = {"type": "integer"}
-_BOOLEAN: Schema = {"type": "boolean"}
 
 
 def _text(description: str) -> Schema:
@@ -184,10 +140,6 @@ def _flag(description: str) -> Schema:
 
 def _number(description: str) -> Schema:
     return {"type": "integer", "minimum": 1, "description": description}
-
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
 
 
 def _object(properties: Schema, required: list[str]) -> Schema:

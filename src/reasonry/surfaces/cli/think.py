@@ -3,37 +3,66 @@
 from __future__ import annotations
 
 import json as json_
-from typing import Annotated, Any
+from dataclasses import field, make_dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from ...app import App
+from ...core.thinking_tool import ThinkingCall, tool_schema
 from ...errors import UsageError
 from .output import print_document, print_line, print_note
 from .settings import Common, SessionRules, run_async, with_app
 
 Flag = Annotated[bool, Parameter(negative=())]
 
+OPTIONS = {
+    "number": "thoughtNumber",
+    "total": "totalThoughts",
+    "session": "sessionId",
+    "strategy": "strategy",
+    "stage": "stage",
+    "data": "data",
+    "branch": "branchId",
+    "branch_from": "branchFromThought",
+    "merge_branch": "mergeBranch",
+    "revises": "revisesThought",
+    "more": "needsMoreThoughts",
+    "clear": "clearSession",
+    "history": "history",
+}
+"""The argument of the thinking tool that each option stands for."""
+
+
+def _option(name: str, argument: str) -> tuple[str, Any, Any]:
+    """Return a command line option as a dataclass field: text, which the tool reads, or a flag."""
+    schema = tool_schema(ThinkingCall)
+    member = schema["properties"][argument]
+    form = ", as a JSON object" if member["type"] == "object" else ""
+    described = Parameter(help=f"{member['description']}{form}.")
+    if member["type"] == "boolean":
+        return name, Annotated[Flag, described], field(default=False)
+    if argument in schema["required"]:
+        return name, Annotated[str, described], field()
+    return name, Annotated[str | None, described], field(default=None)
+
+
+if TYPE_CHECKING:
+    ThinkingOptions = Any
+else:
+    _FIELDS = [_option(name, argument) for name, argument in OPTIONS.items()]
+    ThinkingOptions = Parameter(name="*")(
+        make_dataclass("ThinkingOptions", _FIELDS, kw_only=True, namespace={"__module__": __name__})
+    )
+
 
 def think(
     thought: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    number: Annotated[str, Parameter(name="--number")],
-    total: Annotated[str, Parameter(name="--total")],
+    options: ThinkingOptions,
     next: Flag = False,
     done: Flag = False,
-    session: str | None = None,
-    strategy: str | None = None,
-    stage: str | None = None,
-    data: str | None = None,
-    branch: str | None = None,
-    branch_from: str | None = None,
-    merge_branch: str | None = None,
-    revises: str | None = None,
-    more: Flag = False,
-    clear: Flag = False,
-    history: str | None = None,
     rules: SessionRules = SessionRules(),
     common: Common = Common(),
 ) -> int:
@@ -43,58 +72,17 @@ def think(
     ----------
     thought
         What was thought; `-` is taken literally.
-    number
-        The thought's number.
-    total
-        How many thoughts are expected by now.
     next
         Another thought follows.
     done
         This is the last thought.
-    session
-        The session to go on with; without it a new one is begun.
-    strategy
-        The strategy of a new session.
-    stage
-        The stage the thought belongs to: the one the line stands in, or a legal next one.
-    data
-        The stage's fields, as a JSON object.
-    branch
-        The branch the thought is on.
-    branch_from
-        The thought a branch leaves from.
-    merge_branch
-        A branch that this thought takes back in.
-    revises
-        The thought that this one revises.
-    more
-        More thoughts are needed than expected.
-    clear
-        Forget the session and begin a new one.
-    history
-        How many of the latest thoughts to show.
     """
     if next == done:
         raise UsageError("say --next if another thought follows, or --done if this is the last one")
-    given = {
-        "thought": thought,
-        "thoughtNumber": number,
-        "totalThoughts": total,
-        "nextThoughtNeeded": next,
-        "sessionId": session,
-        "strategy": strategy,
-        "stage": stage,
-        "data": _read_data(data),
-        "branchId": branch,
-        "branchFromThought": branch_from,
-        "mergeBranch": merge_branch,
-        "isRevision": True if revises is not None else None,
-        "revisesThought": revises,
-        "needsMoreThoughts": more or None,
-        "clearSession": clear or None,
-        "history": history,
-    }
-    arguments = {name: value for name, value in given.items() if value is not None}
+    arguments = {OPTIONS[name]: value for name, value in vars(options).items() if value not in (None, False)}
+    if "data" in arguments:
+        arguments["data"] = _read_data(arguments["data"])
+    arguments |= {"thought": thought, "nextThoughtNeeded": next}
     document = run_async(with_app(common.app(environ=rules.environ()), lambda app: _think(app, arguments)))
     if common.json:
         print_document(document)
@@ -107,9 +95,7 @@ async def _think(app: App, arguments: dict[str, Any]) -> dict[str, Any]:
     return await app.sessions().think(arguments)
 
 
-def _read_data(data: str | None) -> Any:
-    if data is None:
-        return None
+def _read_data(data: str) -> Any:
     try:
         return json_.loads(data)
     except (ValueError, RecursionError) as error:

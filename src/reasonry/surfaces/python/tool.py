@@ -16,6 +16,7 @@ import os
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ...core.thinking_tool import ThinkingCall, tool_schema
 from ...errors import NotFoundError
 from ...runtime.arguments import id_of
 from ...runtime.ports import Store
@@ -29,7 +30,7 @@ Where = str | Store | None
 
 _opened: dict[str | None, Store] = {}
 _sessions: WeakKeyDictionary[Store, Sessions] = WeakKeyDictionary()
-_REQUIRED = frozenset(thinking_input(())["required"])
+_REQUIRED = frozenset(tool_schema(ThinkingCall)["required"])
 
 
 class ThinkingTool:

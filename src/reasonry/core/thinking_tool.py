@@ -1,0 +1,110 @@
+"""The contract of the thinking tool: what a call may say and what a reply says.
+
+Schemas, parsing, the command line and replies are made from these Structs; by wire names, which are in camel case.
+Descriptions are paid for in every request of an agent, so they are short.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from .strategy import inlined_schema
+
+ThoughtNumber = Annotated[int, Meta(ge=1)]
+
+
+class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One thought as its thinker hands it in."""
+
+    thought: Annotated[str, Meta(description="The step itself")]
+    next_thought_needed: Annotated[bool, Meta(description="Whether another thought is needed")]
+    thought_number: Annotated[ThoughtNumber, Meta(description="Number of this thought")]
+    total_thoughts: Annotated[ThoughtNumber, Meta(description="Present estimate of the thoughts needed")]
+    is_revision: Annotated[bool, Meta(description="Whether this revises earlier thinking")] = False
+    revises_thought: Annotated[ThoughtNumber | None, Meta(description="Which thought it revises")] = None
+    branch_from_thought: Annotated[
+        ThoughtNumber | None, Meta(description="Which thought it branches from")
+    ] = None
+    branch_id: Annotated[str | None, Meta(description="Name of the branch it is on; none: main line")] = None
+    """Empty: expressly on the main line."""
+    needs_more_thoughts: Annotated[bool, Meta(description="At the end, but more are needed")] = False
+    session_id: Annotated[str | None, Meta(description="Session to go on with; none: a new one")] = None
+    clear_session: Annotated[bool, Meta(description="Forget the session and begin anew")] = False
+    strategy: Annotated[str | None, Meta(description="Strategy of a new session")] = None
+    stage: Annotated[str | None, Meta(description="Stage this thought belongs to")] = None
+    data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields")] = None
+    merge_branch: Annotated[str | None, Meta(description="Branch this thought takes back in")] = None
+    history: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Most thoughts wanted in the reply")
+    ] = None
+
+
+class NextStage(Struct, frozen=True, rename="camel"):
+    """A stage that may follow."""
+
+    name: str
+    description: str
+
+
+class ShownThought(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A thought in a reply's history."""
+
+    thought_number: int
+    thought: str
+    branch_id: str | None = None
+    is_revision: bool = False
+    revises_thought: int | None = None
+    branch_from_thought: int | None = None
+    merge_branch: str | None = None
+
+
+class Notice(Struct, frozen=True, rename="camel"):
+    """Something the caller did not ask for and must know."""
+
+    reason: str
+    requested_session_id: str
+    message: str
+
+
+class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Where the session stands after a thought."""
+
+    thought_number: int
+    total_thoughts: int
+    next_thought_needed: bool
+    branches: list[str]
+    thought_history_length: int
+    session_id: str
+    strategy: str
+    stage: str
+    next_stages: list[NextStage]
+    thought_history: list[ShownThought]
+    history_truncated: bool
+    summary: str | None
+    notices: list[Notice]
+
+
+@cache
+def tool_schema(form: type[Struct]) -> dict[str, Any]:
+    """Return the JSON schema of a tool's arguments or reply, without what its reader has no use for.
+
+    An optional member has no `default` and does not admit null: it is left out.
+    """
+    return _compact(inlined_schema(form))
+
+
+def _compact(schema: dict[str, Any]) -> dict[str, Any]:
+    if "anyOf" in schema:
+        inner = schema["anyOf"][0]
+        kept = {} if "default" in schema else {"type": [inner["type"], "null"]}
+        about = {"description": schema["description"]} if "description" in schema else {}
+        return _compact({**inner, **kept, **about})
+    if "properties" in schema:
+        members = {name: _compact(part) for name, part in schema["properties"].items()}
+        return {"type": "object", "properties": members, "required": schema.get("required", [])}
+    if "items" in schema:
+        schema = {**schema, "items": _compact(schema["items"])}
+    return {key: value for key, value in schema.items() if key != "default"}
