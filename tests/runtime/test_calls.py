@@ -14,11 +14,11 @@ from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import Pending
 from reasonry.errors import ModelError
-from reasonry.runtime.calls import MOST_CONCESSIONS, WARM_PREFIX_CHARS, Calls
+from reasonry.runtime.calls import MAX_FALLBACKS, WARM_PREFIX_CHARS, Calls
 from reasonry.runtime.guard import BudgetExhausted, BudgetGuard
 from reasonry.runtime.masking import SECRETS
 from reasonry.runtime.observe import Unwatched
-from reasonry.runtime.perform import Performing
+from reasonry.runtime.perform import perform
 from reasonry.runtime.policy import Performers, Policy
 from reasonry.runtime.ports import Question
 from reasonry.runtime.rate import RateLimits
@@ -207,7 +207,7 @@ async def test_a_model_that_never_stops_conceding_fails_all_the_same() -> None:
     )
     (answer,) = await ask(calls(model, Policy(max_attempts=3)), Ask("?"))
     assert isinstance(answer, Failed)
-    assert answer.usage.calls == model.calls == MOST_CONCESSIONS + 3
+    assert answer.usage.calls == model.calls == MAX_FALLBACKS + 3
 
 
 async def test_a_call_that_takes_too_long_is_cut_off() -> None:
@@ -264,12 +264,11 @@ class Broken:
 async def test_a_verifier_or_a_tool_that_breaks_is_an_event_like_any_other() -> None:
     who = Performers(CountingModel(), verifier=Broken(), tools=Broken())
     calls = Calls(who, BudgetGuard(Ledger()), Policy(), Unwatched(), intend, lambda: 0)
-    performing = Performing(calls)
-    verdict = await performing.perform(Pending("e1", "stage", Verify("p", ("a",)), 1))
+    verdict = await perform(Pending("e1", "stage", Verify("p", ("a",)), 1), calls)
     assert isinstance(verdict, Verified)
     assert verdict.verdict == "unknown"
     assert "bug in the verifier" in verdict.detail
-    failed = await performing.perform(Pending("e2", "stage", CallTool("t"), 1))
+    failed = await perform(Pending("e2", "stage", CallTool("t"), 1), calls)
     assert isinstance(failed, Failed)
     assert (failed.code, "bug in the tool" in failed.message) == ("tool_error", True)
 

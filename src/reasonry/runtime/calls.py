@@ -1,5 +1,6 @@
-"""Calls to models: attempts with patience, one flight for equal calls, a warm prompt cache before a fan-out.
+"""Calls to models: each is a list of layers around one request, in the order of `Calls.layers`.
 
+A layer is `(call, send) -> answers`: it may answer by itself, wait, send more than once, or look at what comes back.
 Only transport is tried again here: overload, resets, time-outs, bodies that are no answer. What an answer says is the
 machine's business; it re-asks by itself, so that every reply that was paid for is in the journal.
 """
@@ -9,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import replace as replaced
 
 from ..core.budget import NOTHING, Refusal, Usage
 from ..core.effects import Ask
@@ -25,17 +27,36 @@ from .guard import BudgetExhausted, BudgetGuard
 from .observe import Observer
 from .policy import Performers, Policy
 from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, provider_of
-from .rate import Sent
 from .telemetry import span
 
 WARM_PREFIX_CHARS = 4_096
 """Providers cache prompts from about 1,024 tokens on; shorter ones are not worth waiting for."""
 
-MOST_CONCESSIONS = 10
+MAX_FALLBACKS = 10
 """How often a question is asked in another form because of what the server does not take; it takes no attempt."""
 
 MAX_TRIED_CHARS = 300
 """Of what is recorded of a request that failed."""
+
+
+@dataclass
+class Call:
+    """A question on its way to a model; what one layer finds out, those after it see."""
+
+    model: Model
+    question: Question
+    samples: int = 1
+    booking: Booking | None = None
+    estimate_tokens: int = 0
+    spent: Sequence[Usage] = (NOTHING,)
+    """What the latest request took, sample by sample; nothing before it is sent."""
+    on_text: Callable[[str], None] = field(default=lambda piece: None)
+    """Told of each piece of the reply that streams in."""
+
+
+Answers = Sequence[Answered] | Failed
+Send = Callable[[Call], Awaitable[Answers]]
+Layer = Callable[[Call, Send], Awaitable[Answers]]
 
 
 class Calls:
@@ -62,145 +83,173 @@ class Calls:
         """How many requests went out for effects not answered yet."""
         self.taken: dict[str, Usage] = {}
         """What these requests took, as far as can be seen."""
-        self._flights: dict[object, asyncio.Future[Event]] = {}
+        self._flights: dict[object, asyncio.Future[Answers]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
+        self._send: Send = self._request
+        for layer in reversed(self.layers):
+            self._send = _wrapped(layer, self._send)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """What a call goes through, outermost first; after the last one the request is sent."""
+        return (
+            self._share_flight,
+            self._gather_samples,
+            self._warm_cache,
+            self._retry,
+            self._take_slot,
+            self._reserve_budget,
+            self._wait_for_rate,
+            self._write_down,
+            self._cut_at_limit,
+            self._trace,
+        )
 
     async def ask(self, one: Pending, ask: Ask) -> Event:
-        """Have a question answered; equal questions asked at the same time share one call.
+        """Have a question answered.
 
         Raises:
             BudgetExhausted: The budget does not cover the call.
         """
-        model = self.who.of(ask)
-        key = _sameness(model, one.id, ask)
+        question = Question(one.id, one.stage, ask, timeout_s=self.policy.call_timeout_s)
+        answers = await self._send(Call(self.who.of(ask), question))
+        return answers if isinstance(answers, Failed) else answers[0]
+
+    # -- the layers, outermost first
+
+    async def _share_flight(self, call: Call, send: Send) -> Answers:
+        """Let equal questions that are asked at the same time share one call; the first one has paid for it."""
+        key = _equality_key(call)
         flight = self._flights.get(key)
         if flight is not None:
-            event = await asyncio.shield(flight)
-            return replace(event, usage=NOTHING) if isinstance(event, Answered | Failed) else event
+            answers = await asyncio.shield(flight)
+            if isinstance(answers, Failed):
+                return replaced(answers, usage=NOTHING)
+            return [replaced(answer, usage=NOTHING) for answer in answers]
         flight = self._flights[key] = asyncio.get_running_loop().create_future()
         try:
-            event = await self._sampled(model, one, ask)
+            answers = await send(call)
         except BaseException as error:
             flight.set_exception(error)
             flight.exception()
             raise
         else:
-            flight.set_result(event)
-            return event
+            flight.set_result(answers)
+            return answers
         finally:
             del self._flights[key]
 
-    async def _sampled(self, model: Model, one: Pending, ask: Ask) -> Event:
-        """Send samples of one question as one request, if the model takes that; several are never streamed."""
+    async def _gather_samples(self, call: Call, send: Send) -> Answers:
+        """Send samples of one question as one request, if the model takes that."""
+        if not takes_samples(call.model):
+            return await send(call)
+        key = call.model.name, _encoded(replaced(call.question.ask, sample=0))
+        event = await self._batch.ask(key, call.model, lambda samples: send(replace(call, samples=samples)))
+        assert isinstance(event, Answered | Failed), "a question is answered or fails"
+        return event if isinstance(event, Failed) else [event]
 
-        async def send(samples: int) -> Sequence[Answered] | Failed:
-            return await self._when_warm(model, one, ask, samples)
-
-        if takes_samples(model):
-            return await self._batch.ask((model.name, _written(replace(ask, sample=0))), model, send)
-        answers = await send(1)
-        return answers if isinstance(answers, Failed) else answers[0]
-
-    async def _when_warm(
-        self, model: Model, one: Pending, ask: Ask, samples: int
-    ) -> Sequence[Answered] | Failed:
+    async def _warm_cache(self, call: Call, send: Send) -> Answers:
         """Send the first of a fan-out alone: the others then find their common prefix in the provider's cache."""
+        ask = call.question.ask
         head = f"{ask.system}\n{ask.prompt}"[:WARM_PREFIX_CHARS]
         wanted = self.policy.cache_warmup
         if wanted is None:
-            wanted = getattr(model, "caches_prompts", False)
+            wanted = getattr(call.model, "caches_prompts", False)
         if not wanted or len(head) < WARM_PREFIX_CHARS:
-            return await self._attempts(model, one, ask, samples)
-        warming = self._warmings.get((model.name, head))
+            return await send(call)
+        warming = self._warmings.get((call.model.name, head))
         if warming is not None:
             await warming.wait()
-            return await self._attempts(model, one, ask, samples)
-        warming = self._warmings[model.name, head] = asyncio.Event()
+            return await send(call)
+        warming = self._warmings[call.model.name, head] = asyncio.Event()
         try:
-            return await self._attempts(model, one, ask, samples)
+            return await send(call)
         finally:
             warming.set()
 
-    async def _attempts(
-        self, model: Model, one: Pending, ask: Ask, samples: int
-    ) -> Sequence[Answered] | Failed:
-        question = Question(one.id, one.stage, ask, timeout_s=self.policy.call_timeout_s)
-        attempt, tried = 1, list[str]()
+    async def _retry(self, call: Call, send: Send) -> Answers:
+        """Try again what may succeed later, after a pause; what is lost for good is a `Failed`."""
+        attempt, tried, effect_id = 1, list[str](), call.question.id
         while True:
             try:
-                async with self.slots:
-                    answers = await self._attempt(model, question, samples)
+                answers = await send(call)
             except ModelError as error:
-                conceded = bool(error.details.get("conceded")) and len(tried) < MOST_CONCESSIONS
-                if not (error.retryable and (conceded or attempt < self.policy.max_attempts)):
-                    lost = self._settled(one.id)
+                degraded = bool(error.details.get("conceded")) and len(tried) < MAX_FALLBACKS
+                if not (error.retryable and (degraded or attempt < self.policy.max_attempts)):
+                    lost = self._land(effect_id)
                     return Failed(error.code, error.message, self.at_ms(), lost, tried=tuple(tried))
-                pause = self._pause(attempt, error.retry_after_s)
-                self.observer.retrying(one.id, error.message, pause)
+                pause = self._pause_s(attempt, error.retry_after_s)
+                self.observer.retrying(effect_id, error.message, pause)
                 await asyncio.sleep(pause)
-                attempt += not conceded
+                attempt += not degraded
                 tried.append(f"{error.code}: {error.message}"[:MAX_TRIED_CHARS])
             else:
+                assert not isinstance(answers, Failed), "what fails for good is decided here"
                 first, *others = answers
-                usage = first.usage + self._settled(one.id)
-                first = replace(first, usage=usage, tried=tuple(tried))
-                return [self._kept(one) for one in (first, *others)]
+                first = replaced(first, usage=first.usage + self._land(effect_id), tried=tuple(tried))
+                return [self._as_recorded(answer) for answer in (first, *others)]
 
-    def _settled(self, effect_id: str) -> Usage:
-        """Take an effect as no longer in flight; return what the requests took that brought no answer."""
-        self.in_flight.pop(effect_id, None)
-        return self.taken.pop(effect_id, NOTHING)
+    async def _take_slot(self, call: Call, send: Send) -> Answers:
+        """Keep to `max_concurrency`."""
+        async with self.slots:
+            return await send(call)
 
-    def _kept(self, answer: Answered) -> Answered:
-        name = "" if answer.model == self.who.model.name else answer.model
-        return replace(answer, text=without_surrogates(answer.text), at_ms=self.at_ms(), model=name)
-
-    async def _attempt(self, model: Model, question: Question, samples: int) -> Sequence[Answered]:
-        samples = self.guard.fitting(question, samples) if takes_samples(model) else 1
-        estimate = await self.guard.reserve(question, samples)
-        booking = Booking(model, question, self.who.prices, self.guard.limits_replies)
-        before = self.taken.get(question.id, NOTHING)
-        spent: Sequence[Usage] = (NOTHING,)
+    async def _reserve_budget(self, call: Call, send: Send) -> Answers:
+        """Set an estimate of what the request takes aside, and book what it took."""
+        samples = self.guard.fitting(call.question, call.samples) if takes_samples(call.model) else 1
+        estimate = await self.guard.reserve(call.question, samples)
+        booking = Booking(call.model, call.question, self.who.prices, self.guard.limits_replies)
+        attempt = replace(call, samples=samples, booking=booking, estimate_tokens=estimate.tokens)
         try:
-            sent = await self._in_turn(model, question, estimate.tokens)
-            spent = (Usage(),)
-            self.in_flight[question.id] = self.in_flight.get(question.id, 0) + 1
-            self.taken[question.id] = before + Usage()
-            if self.guard.limits_calls:
-                await self.intend(question.id)
-            answers = await self._answers(model, question, samples, booking)
-            spent = [one.usage for one in answers]
-            sent.tokens = sum(one.tokens for one in spent) or sent.tokens
-        except BaseException as error:
-            if spent[0].calls:
-                spent = (booking.of_failure(error),)
-                self.taken[question.id] = before + spent[0]
-            raise
-        else:
-            self.taken[question.id] = before
-            return answers
+            return await send(attempt)
         finally:
-            self.guard.forget(question.id)
-            self.guard.settle(estimate, *spent)
+            self.guard.forget(call.question.id)
+            self.guard.settle(estimate, *attempt.spent)
 
-    async def _in_turn(self, model: Model, question: Question, tokens: int) -> Sent:
+    async def _wait_for_rate(self, call: Call, send: Send) -> Answers:
+        """Keep to the provider's rate limits."""
+
         def pausing(pause_s: float) -> None:
-            reason = f"the rate limit of {provider_of(model.name)} is reached"
-            self.observer.retrying(question.id, reason, pause_s)
+            reason = f"the rate limit of {provider_of(call.model.name)} is reached"
+            self.observer.retrying(call.question.id, reason, pause_s)
 
-        return await self.policy.rates.of(model.name).wait(tokens, pausing)
+        sent = await self.policy.rates.of(call.model.name).wait(call.estimate_tokens, pausing)
+        answers = await send(call)
+        sent.tokens = sum(usage.tokens for usage in call.spent) or sent.tokens
+        return answers
 
-    async def _answers(
-        self, model: Model, question: Question, samples: int, booking: Booking
-    ) -> Sequence[Answered]:
-        """Ask, in time and within the budget.
+    async def _write_down(self, call: Call, send: Send) -> Answers:
+        """Note that the request goes out, durably where a limit must survive a crash; note what it took."""
+        assert call.booking is not None
+        effect_id = call.question.id
+        before = self.taken.get(effect_id, NOTHING)
+        call.spent = (Usage(),)
+        self.in_flight[effect_id] = self.in_flight.get(effect_id, 0) + 1
+        self.taken[effect_id] = before + Usage()
+        try:
+            if self.guard.limits_calls:
+                await self.intend(effect_id)
+            answers = await send(call)
+        except BaseException as error:
+            call.spent = (call.booking.of_failure(error),)
+            self.taken[effect_id] = before + call.spent[0]
+            raise
+        assert not isinstance(answers, Failed), "a failed request is an error up to the retries"
+        call.spent = [answer.usage for answer in answers]
+        self.taken[effect_id] = before
+        return answers
+
+    async def _cut_at_limit(self, call: Call, send: Send) -> Answers:
+        """Cut a reply off that comes too late, or with which a limit would be passed.
 
         Raises:
-            BudgetExhausted: The answer was cut off as it streamed in: with it a limit would have been passed.
+            BudgetExhausted: The answer was cut off as it streamed in.
             ModelError: No answer is to be had.
         """
+        assert call.booking is not None
         passed: Refusal | None = None
+        booking, question = call.booking, call.question
 
         def hear(piece: str) -> None:
             nonlocal passed
@@ -210,53 +259,82 @@ class Calls:
                 if passed is not None:
                     in_time.reschedule(asyncio.get_running_loop().time())
 
+        call.on_text = hear
         try:
             async with asyncio.timeout(question.timeout_s) as in_time:
-                return await self._traced(model, question, samples, booking, hear)
+                return await send(call)
         except TimeoutError as error:
             if passed is not None:
                 raise BudgetExhausted(passed) from None
             seconds = question.timeout_s or 0
             late = ModelError(
-                f"{model.name} did not answer within {seconds:g} s", code="provider_timeout", retryable=True
+                f"{call.model.name} did not answer within {seconds:g} s",
+                code="provider_timeout",
+                retryable=True,
             )
             raise BrokenReplyError(late, booking.so_far) from error
         except (ReasonryError, *NOT_FAILURES):
             raise
         except BaseException as error:
-            raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
+            raise ModelError(f"{call.model.name} failed: {type(error).__name__}: {error}") from error
 
-    async def _traced(
-        self, model: Model, question: Question, samples: int, booking: Booking, hear: OnText
-    ) -> Sequence[Answered]:
+    async def _trace(self, call: Call, send: Send) -> Answers:
+        """Note the request and its answers in a span."""
+        with span(call.model.name, call.question, call.samples) as note:
+            answers = await send(call)
+            if not isinstance(answers, Failed):
+                note(answers)
+            return answers
+
+    async def _request(self, call: Call) -> Answers:
+        """Ask the model; several samples are never streamed."""
+
         def heard(piece: str) -> None:
-            hear(piece)
-            self.observer.text(question.id, piece)
+            call.on_text(piece)
+            self.observer.text(call.question.id, piece)
 
-        on_text = heard if self.observer.wants_text else None
-        question = replace(question, on_hidden=hear if on_text else None)
-        with span(model.name, question, samples) as note:
-            if samples > 1 and takes_samples(model):
-                answers = await model.answer_many(question, samples)
-            else:
-                answers = [await model.answer(question, on_text)]
-            if not answers:
-                raise ModelError(f"{model.name} gave no answer at all", retryable=True)
-            answers = booking.of_answers(answers, samples)
-            note(answers)
-        return answers
+        assert call.booking is not None
+        on_text: OnText | None = heard if self.observer.wants_text else None
+        question = replaced(call.question, on_hidden=call.on_text if on_text else None)
+        if call.samples > 1 and takes_samples(call.model):
+            answers: Sequence[Answered] = await call.model.answer_many(question, call.samples)
+        else:
+            answers = [await call.model.answer(question, on_text)]
+        if not answers:
+            raise ModelError(f"{call.model.name} gave no answer at all", retryable=True)
+        return call.booking.of_answers(answers, call.samples)
 
-    def _pause(self, attempt: int, retry_after_s: float | None) -> float:
+    # -- what the layers share
+
+    @property
+    def cut_off(self) -> Usage:
+        """What the requests in flight took, as far as can be seen."""
+        return sum(self.taken.values(), NOTHING)
+
+    def _land(self, effect_id: str) -> Usage:
+        """Take an effect as no longer in flight; return what the requests took that brought no answer."""
+        self.in_flight.pop(effect_id, None)
+        return self.taken.pop(effect_id, NOTHING)
+
+    def _as_recorded(self, answer: Answered) -> Answered:
+        name = "" if answer.model == self.who.model.name else answer.model
+        return replaced(answer, text=without_surrogates(answer.text), at_ms=self.at_ms(), model=name)
+
+    def _pause_s(self, attempt: int, retry_after_s: float | None) -> float:
         policy = self.policy
         if retry_after_s is not None:
             return min(max(retry_after_s, 0.0), policy.max_backoff_s)
         return random.uniform(0, min(policy.backoff_s * 2 ** (attempt - 1), policy.max_backoff_s))
 
 
-def _sameness(model: Model, effect_id: str, ask: Ask) -> object:
-    """What makes two calls equal: model, question, form of the answer, sample, and the run inside the run."""
-    return effect_id.rpartition("/")[0], model.name, _written(ask)
+def _wrapped(layer: Layer, send: Send) -> Send:
+    return lambda call: layer(call, send)
 
 
-def _written(ask: Ask) -> bytes:
+def _equality_key(call: Call) -> object:
+    """Return what makes two calls equal: model, question, form, sample, and the run inside the run."""
+    return call.question.id.rpartition("/")[0], call.model.name, _encoded(call.question.ask)
+
+
+def _encoded(ask: Ask) -> bytes:
     return msgspec.json.encode(ask)

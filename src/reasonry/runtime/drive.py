@@ -20,7 +20,7 @@ from .guard import BudgetExhausted, BudgetGuard
 from .journal import Chain, Entry, Folded, Sent, Took
 from .limits import limit_reached
 from .observe import Observer
-from .perform import Performing
+from .perform import perform
 from .policy import Performers, Policy
 from .ports import Line, RunRow, Store, Use
 
@@ -50,8 +50,7 @@ class Drive:
         self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
         self.started = time.monotonic() - run.snapshot.at_ms / 1000
         self.guard = BudgetGuard(run.ledger)
-        calls = Calls(who, self.guard, policy, watch, self._intend, self._at_ms)
-        self.performing = Performing(calls)
+        self.calls = Calls(who, self.guard, policy, watch, self._intend, self._at_ms)
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.landed: list[Took] = []
         """Answers that came in and are not written down yet."""
@@ -121,7 +120,7 @@ class Drive:
         for one in effects:
             if self.coached and isinstance(one.effect, Ask):
                 continue
-            self.tasks[asyncio.create_task(self.performing.perform(one))] = one
+            self.tasks[asyncio.create_task(perform(one, self.calls))] = one
 
     async def _take(self, done: Sequence[asyncio.Task[Event]]) -> None:
         self._land(done)
@@ -182,7 +181,7 @@ class Drive:
         for step in await self._write_landed():
             self.watch.stepped(self.run, step)
         if self.run.snapshot.status == "active":
-            cut = self.performing.cut_off
+            cut = self.calls.cut_off
             async with self.writing:
                 await self._write([Took(None, Stopped(reason, detail, self._at_ms(), cut))])
 
@@ -206,7 +205,7 @@ class Drive:
 
     def _unrecorded_calls(self) -> list[Sent]:
         """What went out and found the run ended: nobody has counted it."""
-        calls = Counter(self.performing.in_flight)
+        calls = Counter(self.calls.in_flight)
         for one in self.landed:
             calls[one.id or ""] += getattr(one.event, "usage", NOTHING).calls
         entries = [Sent(effect_id) for effect_id in calls.elements()]
