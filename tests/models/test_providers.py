@@ -88,7 +88,7 @@ async def test_a_broken_call_is_a_model_error_and_is_sent_once(
     server.reset(faults=[Fault(kind=kind, retry_after="3")], replies=[], api_key=None)  # pyright: ignore[reportArgumentType]
     async with opened(spec, server, monkeypatch) as model:
         with pytest.raises(ModelError) as caught:
-            await model.answer(question(form=FORM, timeout_s=0.5 if kind == "hang" else 20))
+            await model.answer(question(form=FORM, timeout_s=1.5 if kind == "hang" else 20))
     assert (caught.value.code, caught.value.retryable) == (code, retryable)
     assert caught.value.retry_after_s == (3.0 if kind in ("rate_limit", "unavailable") else None)
     assert KEY not in str(caught.value.document())

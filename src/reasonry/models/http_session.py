@@ -11,9 +11,9 @@ import asyncio
 import io
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from ..errors import ModelError
@@ -39,73 +39,104 @@ def tls_context() -> ssl.SSLContext:
 
 
 class HttpResponse:
-    """A response whose head was read.
+    """A response whose head was read; a context manager that closes the connection unless it was read to its end.
 
     Attributes:
         headers: With lower-case names.
         server: Host and port, for errors.
     """
 
-    def __init__(self, response: ClientResponse, server: str) -> None:
+    def __init__(self, response: ClientResponse, session: HttpSession) -> None:
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self.content_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        self.server = server
-        self._response = response
+        self.server = session.server
+        self._response, self._session = response, session
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._response.release()
 
     async def read(self, limit: int = MAX_REPLY_BYTES) -> bytes:
         """Return the whole body.
 
         Raises:
-            ModelError: It is longer than `limit` bytes.
+            ModelError: It is longer than `limit` bytes, or breaks off.
         """
         return b"".join([piece async for piece in self.pieces(limit)])
 
-    async def pieces(self, limit: int = MAX_REPLY_BYTES) -> AsyncIterator[bytes]:
+    def pieces(self, limit: int = MAX_REPLY_BYTES) -> AsyncIterator[bytes]:
         """Yield the body as it comes in, unpacked.
 
         Raises:
-            ModelError: It is longer than `limit` bytes.
+            ModelError: It is longer than `limit` bytes, or breaks off.
         """
-        length = self._response.content_length
-        if length is not None and length > limit:
-            raise broken(self.server, f"sent a reply of {length:,} bytes; the limit is {limit:,}")
-        total = 0
-        while piece := await self._response.content.readany():
-            total += len(piece)
-            if total > limit:
-                raise broken(self.server, f"sent a reply of more than {limit:,} bytes")
-            yield piece
-            if len(piece) >= _BUFFER_BYTES:
-                # A server that floods us is read no faster than the rest of the process allows.
-                await asyncio.sleep(0)
+        return _Pieces(self._response, self._session, limit)
+
+
+class _Pieces:
+    """The body of a response. Not a generator: the loop keeps a list of those, which costs more than reading does."""
+
+    def __init__(self, response: ClientResponse, session: HttpSession, limit: int) -> None:
+        self._content, self._stated = response.content, response.content_length
+        self._session, self._limit = session, limit
+        self._total = self._last = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._stated is not None and self._stated > self._limit:
+            raise self._too_long(f"{self._stated:,} bytes; the limit is {self._limit:,}")
+        if self._last >= _BUFFER_BYTES:
+            # A server that floods us is read no faster than the rest of the process allows.
+            await asyncio.sleep(0)
+        try:
+            piece = await self._content.readany()
+        except self._session.errors as error:
+            raise self._session.failure(error) from None
+        if not piece:
+            raise StopAsyncIteration
+        self._last = len(piece)
+        self._total += self._last
+        if self._total > self._limit:
+            raise self._too_long(f"more than {self._limit:,} bytes")
+        return piece
+
+    def _too_long(self, size: str) -> ModelError:
+        return broken(self._session.server, f"sent a reply of {size}")
 
 
 class HttpSession:
-    """The connections to one server, from whichever event loop they are asked for."""
+    """The connections to one server, from whichever event loop they are asked for.
+
+    Attributes:
+        server: Host and port, for errors.
+        errors: What aiohttp raises; `failure` says what it means.
+    """
 
     def __init__(self, url: str) -> None:
         # Takes a while, which shall not be taken from the first call's time.
-        import aiohttp  # noqa: F401
+        from aiohttp import ClientError
 
+        self.errors = (ClientError, UnicodeError)
         parts = urlsplit(url)
         self._tls = parts.scheme == "https"
         self._host = parts.hostname or ""
-        self._server = parts.netloc
+        self.server = parts.netloc
         self._opened: AsyncGenerator[ClientSession] | None = None
         self._session: ClientSession | None = None
         self._proxy: Proxy | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    @asynccontextmanager
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[HttpResponse]:
-        """Send a request and yield the response.
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """Send a request and return the response, to be used as a context manager.
 
         Raises:
             ModelError: `provider_timeout` if no connection comes about in time, else `provider_error`.
         """
-        from aiohttp import ClientError
-
         session, proxy = await self._of_this_loop()
         data = body if len(body) <= _LARGE_BODY_BYTES else io.BytesIO(body)
         options: dict[str, Any] = {"headers": headers}
@@ -116,10 +147,10 @@ class HttpSession:
             told = "proxy_headers" if self._tls else "headers"
             options[told] = {**options.get(told, {}), **proxy.headers}
         try:
-            async with session.post(url, data=data, allow_redirects=False, **options) as response:
-                yield HttpResponse(response, self._server)
-        except (ClientError, UnicodeError) as error:
-            raise self._failure(error, proxy) from None
+            response = await session.post(url, data=data, allow_redirects=False, **options)
+        except self.errors as error:
+            raise self.failure(error) from None
+        return HttpResponse(response, self)
 
     async def _of_this_loop(self) -> tuple[ClientSession, Proxy | None]:
         loop = asyncio.get_running_loop()
@@ -129,36 +160,36 @@ class HttpSession:
             self._session = await anext(self._opened)
         return self._session, self._proxy
 
-    def _failure(self, error: Exception, proxy: Proxy | None) -> ModelError:
+    def failure(self, error: Exception) -> ModelError:
+        """Return the error that one of aiohttp's stands for."""
         import aiohttp
 
+        proxy = self._proxy
         match error:
             case aiohttp.ConnectionTimeoutError():
-                message = f"{self._server} did not take a connection within {CONNECT_TIMEOUT_S:g} s"
+                message = f"{self.server} did not take a connection within {CONNECT_TIMEOUT_S:g} s"
                 return ModelError(message, code="provider_timeout", retryable=True)
             case aiohttp.ClientHttpProxyError() if proxy is not None:
-                message = f"the proxy {proxy.shown} did not connect to {self._server} ({error.status})"
+                message = f"the proxy {proxy.shown} did not connect to {self.server} ({error.status})"
                 return ModelError(message, retryable=False)
             case aiohttp.ClientProxyConnectionError() if proxy is not None:
                 return ModelError(
                     f"no connection to the proxy {proxy.shown}; check HTTPS_PROXY", retryable=True
                 )
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
-                return ModelError(f"no secure connection to {self._server}: {_tls_reason(error)}")
+                return ModelError(f"no secure connection to {self.server}: {_tls_reason(error)}")
             case aiohttp.ClientConnectorError():
                 reason = error.os_error.strerror or "the address cannot be used"
-                message = (
-                    f"no connection to {self._server}: {reason}; check the URL, and that the server runs"
-                )
+                message = f"no connection to {self.server}: {reason}; check the URL, and that the server runs"
                 return ModelError(message, retryable=True)
             case aiohttp.InvalidURL() | UnicodeError():
                 return ModelError(
-                    f"no connection to {self._server}: the address cannot be used; check the URL"
+                    f"no connection to {self.server}: the address cannot be used; check the URL"
                 )
             case aiohttp.ClientResponseError():
-                return broken(self._server, "sent something that is not HTTP")
+                return broken(self.server, "sent something that is not HTTP")
             case _:
-                return broken(self._server, "closed the connection in the middle of a call")
+                return broken(self.server, "closed the connection in the middle of a call")
 
     async def close(self) -> None:
         """Close the connections; the next request opens new ones."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Generator, Iterable
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -119,7 +119,7 @@ class OpenAICompatibleModel:
         body = request_body(self.model, question.ask, question.stage, self._dialect, False, samples)
         gathered = Gathered()
         with self._booking(gathered, question):
-            async with self._posted(body) as response:
+            async with await self._posted(body) as response:
                 if response.content_type == "text/event-stream":
                     self._dialect.samples = False
                     message = (
@@ -139,7 +139,7 @@ class OpenAICompatibleModel:
         )
         gathered = Gathered(question.on_hidden)
         with self._booking(gathered, question):
-            async with self._posted(body) as response:
+            async with await self._posted(body) as response:
                 if response.content_type == "text/event-stream":
                     await self._listen(response, gathered, on_text)
                 else:
@@ -159,13 +159,13 @@ class OpenAICompatibleModel:
             usage = gathered.usage(question.prompt, self.price)
             raise BrokenReplyError(error, usage) from error
 
-    @asynccontextmanager
-    async def _posted(self, body: dict[str, Any]) -> AsyncGenerator[HttpResponse]:
+    async def _posted(self, body: dict[str, Any]) -> HttpResponse:
         address, raw = f"{self.url}/chat/completions", msgspec.json.encode(body)
-        async with self._http.post(address, self._headers, raw) as response:
-            if response.status != 200:
+        response = await self._http.post(address, self._headers, raw)
+        if response.status != 200:
+            async with response:
                 raise await self._refused(response, body)
-            yield response
+        return response
 
     async def _document(self, response: HttpResponse, gathered: Gathered) -> bytes:
         async for piece in response.pieces():
