@@ -128,6 +128,13 @@ def box(arguments: Mapping[str, Any], document: Document, *, colour: bool, colum
     return "\n" + "\n".join(rows) + "\n"
 
 
+def tell(sink: int, text: str) -> None:
+    """Write a line on a descriptor that nobody may be reading."""
+    writer = _PolledSink(sink) if hasattr(select, "poll") else _ThreadedSink(sink)
+    writer.write(f"{inert(SECRETS.mask(text))}\n".encode("utf-8", "backslashreplace"))
+    writer.finish()
+
+
 class Watcher:
     """Draws each thought on a descriptor that nobody may be reading: it never waits, it rather leaves out.
 

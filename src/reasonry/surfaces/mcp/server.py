@@ -20,10 +20,16 @@ from .tools import Binding, Tool
 
 if TYPE_CHECKING:
     from .sdk import DeskServer
+    from .stdio import Connection
 
 MAX_LINE_BYTES = 32 << 20
+GRACE_S = 3.0
+"""How long calls in flight may take to finish once the input has ended."""
 _LEAVING_S = 0.8
-"""How long calls in flight may take to finish once the client has gone."""
+"""The same, once a signal has come."""
+_DRAIN_S = 0.5
+"""How long the client may take to read its last answers."""
+_MAX_TOLD = 20
 
 
 def build_server(
@@ -56,16 +62,20 @@ async def run_stdio(
     Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that nothing else can
     read from or write into the conversation.
     """
-    from .box import Watcher, wants_boxes
+    from .. import present
+    from .box import Watcher, tell, wants_boxes
 
     environ = os.environ if environ is None else environ
     desk = open_desk(sessions, strategies, extras)
     watcher = Watcher(2, environ) if wants_boxes(environ) else None
     desk.watch = watcher
     with _conversation() as (source, sink):
-        await _Service(desk, source, sink).run()
+        left = await _Service(desk, source, sink).run()
     if watcher is not None:
         watcher.finish()
+    if left:
+        told = [present.clipped(one, 80) for one in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
+        tell(2, f"reasonry mcp: {len(left)} requests were not done when it had to leave: {', '.join(told)}")
 
 
 def main(
@@ -124,13 +134,19 @@ class _Service:
     source: int
     sink: int
 
-    async def run(self) -> None:
+    async def run(self) -> list[str]:
+        """Serve until the input ends or a signal comes; return the requests that could not be done, for people."""
         from . import frames
         from .lane import Lane
         from .stdio import Connection
         from .wire import open_wire
 
-        over = asyncio.Event()
+        over, hurry = asyncio.Event(), asyncio.Event()
+
+        def end_soon() -> None:
+            hurry.set()
+            over.set()
+
         binding = Binding()
         wire = open_wire(self.source, self.sink, max_line=MAX_LINE_BYTES, on_end=over.set)
 
@@ -138,12 +154,33 @@ class _Service:
             wire.send(SECRETS.mask_line(line))
 
         connection = Connection(self.desk, binding, send, lambda send: Lane(self.desk, binding, send))
-        on_ending(over.set)
+        on_ending(end_soon)
         wire.start(connection.receive, lambda head: connection.refuse(frames.oversized(head, MAX_LINE_BYTES)))
         await over.wait()
         wire.stop()
+        left = await _finish(connection, hurry)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LEAVING_S):
-                await connection.finish()
+            async with asyncio.timeout(_DRAIN_S):
                 await wire.drained.wait()
         wire.close()
+        return left
+
+
+async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
+    """Let calls in flight finish, within their grace, which a signal cuts short; return what was left."""
+    hurried = asyncio.ensure_future(hurry.wait())
+    for work, within_s in ((connection.prepared(), None), (connection.finish(), GRACE_S)):
+        doing = asyncio.ensure_future(work)
+        await asyncio.wait({doing, hurried}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        if hurry.is_set():
+            await asyncio.wait({doing}, timeout=_LEAVING_S)
+        doing.cancel()
+    hurried.cancel()
+    why = "a signal came" if hurry.is_set() else f"the input ended {GRACE_S:g} s ago"
+    left = connection.abandon(f"this was not done when the server left: {why}; what was recorded is kept")
+    if left:
+        # What was given up is still to put its things away.
+        ending = asyncio.ensure_future(connection.finish())
+        await asyncio.wait({ending}, timeout=_LEAVING_S)
+        ending.cancel()
+    return left

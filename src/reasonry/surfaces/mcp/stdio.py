@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ...errors import ReasonryError, UsageError
+from ...errors import ReasonryError, UsageError, WorldError
 from . import frames
 from .desk import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, Desk, server_info
 from .lane import Lane
@@ -84,7 +84,8 @@ class Connection:
         self._era: Era | None = None
         self._greeting: list[bytes] = []
         self._listed: dict[tuple[Era, str], bytes] = {}
-        self.tasks: dict[Any, asyncio.Task[None]] = {}
+        self._tasks: dict[Any, asyncio.Task[None]] = {}
+        self._working: dict[asyncio.Task[None], tuple[Any, str, Era]] = {}
 
     # --- in
 
@@ -100,7 +101,7 @@ class Connection:
         elif (fault := frames.fault(message)) is not None:
             self._send(frames.error(fault[0], frames.INVALID_REQUEST, f"Invalid request: {fault[1]}"))
         elif not self._answer_directly(message["id"], message["method"], message.get("params") or {}, line):
-            self._hand_over(line)
+            self._hand_over(message, line)
 
     def refuse(self, error: frames.UnreadableError) -> None:
         """Answer a line that could not be read; for a tool call, as a tool's error."""
@@ -116,29 +117,52 @@ class Connection:
         if message.get("method") == "notifications/cancelled":
             params = message.get("params")
             id = params.get("requestId") if isinstance(params, dict) else None
-            task = self.tasks.get(id) if frames.is_id(id) else None
+            task = self._tasks.get(id) if frames.is_id(id) else None
             if task is not None:
                 task.cancel()
                 return
+            if self._lane is not None:
+                self._lane.settle(id)
         if message.get("method") == "notifications/initialized":
             self._greeting.append(line)
         if self._lane is not None:
             self._lane.feed(line)
 
-    def _hand_over(self, line: bytes) -> None:
+    def _hand_over(self, message: Document, line: bytes) -> None:
         if self._lane is None:
             self._lane = self._open_lane(self._send)
             if self._greeting:
                 self._lane.greet(self._greeting)
-        self._lane.feed(line)
+        self._lane.ask(message["id"], _name_of(message["method"], message.get("params") or {}), line)
+
+    async def prepared(self) -> None:
+        """Return once every request that was read is at work: none waits for the SDK to be brought in."""
+        if self._lane is not None:
+            await self._lane.ready.wait()
 
     async def finish(self) -> None:
-        """Wait for the calls in flight, and let the SDK go."""
-        if self.tasks:
-            await asyncio.wait(list(self.tasks.values()))
+        """Return once every request that was read is answered, and let the SDK go."""
+        while self._working:
+            await asyncio.wait(list(self._working))
         if self._lane is not None:
-            self._lane.end()
-            await asyncio.wait([self._lane.task])
+            await self._lane.finish()
+
+    def abandon(self, why: str) -> list[str]:
+        """Answer what is still at work with an error, and give it up; return what that was, for people."""
+        error = WorldError(why, code="deadline_exceeded", retryable=True)
+        left: list[str] = []
+        for task, (id, what, era) in list(self._working.items()):
+            task.cancel()
+            if what.startswith("tools/call"):
+                document = error_document(error)
+                self._send(frames.result(id, frames.tool_result(document, True, era.tool_suffix)))
+            else:
+                self._send(frames.error(id, frames.INTERNAL_ERROR, why, error.document()))
+            left.append(f"{id} ({what})")
+        for id, what in self._lane.abandon() if self._lane is not None else ():
+            self._send(frames.error(id, frames.INTERNAL_ERROR, why, error.document()))
+            left.append(f"{id} ({what})")
+        return left
 
     # --- the short way
 
@@ -155,9 +179,9 @@ class Connection:
         elif method == "tools/list" and params.keys() <= _ONLY_META:
             self._send(frames.result(id, self._tool_listing(era)))
         elif method == "tools/call" and _is_plain_call(params):
-            self._start(id, self._call(id, params, era))
+            self._start(id, self._call(id, params, era), _name_of(method, params), era)
         elif method in self._desk.methods and _is_plain(method, params):
-            self._start(id, self._fetch(id, method, params, era))
+            self._start(id, self._fetch(id, method, params, era), method, era)
         else:
             return False
         return True
@@ -217,9 +241,10 @@ class Connection:
 
     # --- work
 
-    def _start(self, id: Any, work: Awaitable[None]) -> None:
+    def _start(self, id: Any, work: Awaitable[None], what: str, era: Era) -> None:
         task = asyncio.ensure_future(self._guard(id, work))
-        self.tasks[id] = task
+        self._tasks[id] = task
+        self._working[task] = (id, what, era)
         task.add_done_callback(lambda done: self._finished(id, done))
 
     async def _guard(self, id: Any, work: Awaitable[None]) -> None:
@@ -230,8 +255,9 @@ class Connection:
             self._send(frames.error(id, frames.INTERNAL_ERROR, document["message"], document))
 
     def _finished(self, id: Any, task: asyncio.Task[None]) -> None:
-        if self.tasks.get(id) is task:
-            del self.tasks[id]
+        del self._working[task]
+        if self._tasks.get(id) is task:
+            del self._tasks[id]
 
     async def _call(self, id: Any, params: Document, era: Era) -> None:
         caller = self._caller
@@ -260,6 +286,11 @@ class Connection:
             self._send(frames.error(id, frames.INVALID_PARAMS, error.message, error.document()))
             return
         self._send(frames.result(id, era.dress(method, result)))
+
+
+def _name_of(method: str, params: Document) -> str:
+    name = params.get("name")
+    return f"{method} {name}" if isinstance(name, str) else method
 
 
 def _is_modern(meta: Document) -> bool:

@@ -80,13 +80,19 @@ class Wire:
         with contextlib.suppress(RuntimeError):
             while data := self._read():
                 self._loop.call_soon_threadsafe(self._take, data)
-            self._loop.call_soon_threadsafe(self._end)
+            self._loop.call_soon_threadsafe(self._finish)
 
     def _read(self) -> bytes:
         try:
             return os.read(self._source, _READ)
         except OSError:
             return b""
+
+    def _finish(self) -> None:
+        """Take the end of input for the end of a line, too."""
+        if self._partial and not self._ended:
+            self._take(b"\n")
+        self._end()
 
     def _end(self) -> None:
         if not self._ended:
@@ -176,7 +182,7 @@ class PolledWire(Wire):
         if data:
             self._take(data)
         else:
-            self._end()
+            self._finish()
 
     def send(self, line: bytes) -> None:
         """Write a line, now if the other side reads, else as soon as it does."""

@@ -1,0 +1,150 @@
+"""The end of input: every request that was read is answered, and what cannot be done in time is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.surfaces.mcp.server import GRACE_S
+from reasonry.testing.model_server import ModelServer
+
+from .raw import COMMAND, INFO
+
+SERVER = """
+import asyncio, sys
+from reasonry.surfaces.mcp import main
+from reasonry.surfaces.mcp.tools import Tool
+async def nap(arguments, caller):
+    await asyncio.sleep(arguments["seconds"])
+    return {"napped": arguments["seconds"]}
+schema = {"type": "object", "properties": {}}
+main("memory", extras=[Tool("nap", "Nap", "Naps.", schema, schema, nap)])
+"""
+HELLO = {
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": INFO},
+}
+
+
+def nap(id: Any, seconds: float, *, through_sdk: bool = False) -> dict[str, Any]:
+    """Return a call; one with a member that our short way does not know goes through the SDK."""
+    odd = {"odd": True} if through_sdk else {}
+    return {
+        "id": id,
+        "method": "tools/call",
+        "params": {"name": "nap", "arguments": {"seconds": seconds}, **odd},
+    }
+
+
+def written(requests: Sequence[dict[str, Any]]) -> bytes:
+    return b"\n".join(json.dumps({"jsonrpc": "2.0", **one}).encode() for one in (HELLO, *requests))
+
+
+def converse(*requests: dict[str, Any]) -> tuple[dict[Any, list[dict[str, Any]]], str, float]:
+    """Send requests, the last without an end of its line, and end the input; return answers by id, stderr, seconds."""
+    began = time.monotonic()
+    done = subprocess.run(
+        [COMMAND[0], "-c", SERVER], input=written(requests), capture_output=True, timeout=60, check=True
+    )
+    answers: dict[Any, list[dict[str, Any]]] = {}
+    for line in done.stdout.splitlines():
+        answer = json.loads(line)
+        answers.setdefault(answer["id"], []).append(answer)
+    return answers, done.stderr.decode(), time.monotonic() - began
+
+
+def results(answers: list[dict[str, Any]]) -> list[Any]:
+    return [answer["result"]["structuredContent"] for answer in answers]
+
+
+@pytest.mark.parametrize("through_sdk", [False, True], ids=["short way", "SDK"])
+def test_a_call_in_flight_has_three_seconds(through_sdk: bool) -> None:
+    answers, said, _ = converse(nap(1, 1.5, through_sdk=through_sdk))
+    assert results(answers[1]) == [{"napped": 1.5}]
+    assert said == ""
+
+
+def test_every_request_is_answered_once_whatever_its_way_and_its_id() -> None:
+    requests = [
+        nap(id, 0.1 * number, through_sdk=number % 2 == 0) for number, id in enumerate([1, "1", 2, 3, "x"])
+    ]
+    listing: list[dict[str, Any]] = [
+        {"id": 10, "method": "tools/list"},
+        {"id": 11, "method": "no/such"},
+        {"id": 12, "method": "resources/list"},
+        {"id": 13, "method": "tools/call", "params": {"name": "no_such"}},
+    ]
+    answers, said, seconds = converse(*requests, *listing, nap(14, 0.3), nap(14, 0.2))
+    assert {key: len(found) for key, found in answers.items() if len(found) != 1} == {14: 2}
+    assert answers.keys() == {0, 1, "1", 2, 3, "x", 10, 11, 12, 13, 14}
+    assert said == ""
+    assert seconds < 30
+
+
+def test_a_last_line_without_an_end_is_read() -> None:
+    answers, _, _ = converse({"id": 1, "method": "ping"})
+    assert [answer["result"] for answer in answers[1]] == [{}]
+
+
+def test_what_takes_longer_is_answered_with_an_error_and_told_on_standard_error() -> None:
+    requests = [nap(1, 600), nap("two\x1b[2J", 600, through_sdk=True), nap(3, 0.5)]
+    answers, said, seconds = converse(*requests)
+    assert results(answers[3]) == [{"napped": 0.5}]
+    (error,) = [one["error"] for one in results(answers[1])]
+    assert (error["code"], error["retryable"]) == ("deadline_exceeded", True)
+    assert "the input ended 3 s ago" in error["message"]
+    (answer,) = answers["two\x1b[2J"]
+    assert "the input ended 3 s ago" in answer["error"]["message"]
+    (line,) = said.splitlines()
+    assert "2 requests were not done" in line
+    assert "1 (tools/call nap)" in line
+    assert r"two\u001b[2J (tools/call nap)" in line
+    assert GRACE_S <= seconds < GRACE_S + 25
+
+
+def test_a_signal_cuts_the_grace_short() -> None:
+    process = subprocess.Popen(
+        [COMMAND[0], "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(written([nap(1, 600), {"id": 2, "method": "ping"}]) + b"\n")
+    process.stdin.flush()
+    heard = [json.loads(process.stdout.readline())["id"] for _ in range(2)]
+    assert heard == [0, 2]
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - began < GRACE_S
+    assert "a signal came" in out.decode()
+    assert b"1 (tools/call nap)" in err
+    assert process.returncode == 0
+
+
+def test_a_run_that_was_not_done_is_recorded_as_cancelled(tmp_path: Path) -> None:
+    with ModelServer(latency_ms=20_000) as server:
+        env = {**os.environ, "REASONRY_MODEL": server.model, "REASONRY_STORE": str(tmp_path / "store.db")}
+        order = {"name": "solve", "arguments": {"problem": "x", "strategy": "self_ask"}}
+        done = subprocess.run(
+            COMMAND,
+            input=written([{"id": 1, "method": "tools/call", "params": order}]),
+            capture_output=True,
+            env=env,
+            timeout=60,
+            check=True,
+        )
+    assert b"1 (tools/call solve)" in done.stderr
+    assert b"Traceback" not in done.stderr
+    listed = subprocess.run(
+        [COMMAND[0], "-m", "reasonry", "runs", "list", "--json"], capture_output=True, env=env, check=True
+    )
+    assert [run["status"] for run in json.loads(listed.stdout)["runs"]] == ["cancelled"]
