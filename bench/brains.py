@@ -11,9 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from loopback import ChatRequest, Player
 from msgspec.structs import replace
-
-from reasonry.testing import ChatRequest, Player
 
 HERE = Path(__file__)
 

@@ -25,11 +25,11 @@ from typing import NamedTuple
 
 from brains import brain, question
 from crash import kill_after, standing
+from loopback import ServerProcess
 from shell import command
 from wire import Wire, progress
 
 from reasonry.core.vote import tally
-from reasonry.testing import ServerProcess
 
 WANTED, ALLOWED = 30, 10
 ROWS = 6

@@ -26,12 +26,12 @@ from typing import Any
 
 from brains import brain
 from game24 import OPTIONS
+from loopback import ServerProcess
 from shell import command
 from wire import progress
 
 from reasonry.app import App
 from reasonry.core.effects import Ask
-from reasonry.testing import ServerProcess
 
 PROBLEM = "Use 3, 3, 8 and 8 to make 24"
 AT_ONCE = 32

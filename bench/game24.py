@@ -34,13 +34,13 @@ from typing import NamedTuple
 
 import peers
 from brains import brain
+from loopback import ServerProcess
 from wire import Wire, progress
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
 from reasonry.puzzles import Puzzle, check, solve_numbers
 from reasonry.runtime.policy import Policy
-from reasonry.testing import ServerProcess
 
 TARGET = Fraction(24)
 BREADTH, WIDTH, SAMPLES, DEPTH = 5, 8, 3, 3

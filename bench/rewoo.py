@@ -23,12 +23,12 @@ from pathlib import Path
 
 import peers
 from brains import CALLS, brain
+from loopback import ServerProcess
 from wire import Wire, progress
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
 from reasonry.runtime.policy import Policy
-from reasonry.testing import ServerProcess
 
 PROBLEM = "What do the reports say about the bridge?"
 ROUNDS, REQUESTS = 5, 8

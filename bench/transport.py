@@ -19,12 +19,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+from loopback import ServerProcess
 
 from reasonry.core.effects import Ask
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.providers import ProviderModel
 from reasonry.runtime.ports import Model, Question
-from reasonry.testing import ServerProcess
 
 ROUNDS = (35, 35, 16)
 LATENCY_MS = 50

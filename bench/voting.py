@@ -25,13 +25,13 @@ from typing import NamedTuple
 
 import peers
 from brains import MOST_SAMPLES, QUESTIONS, brain, question, right_answer
+from loopback import ServerProcess
 from wire import Wire, progress
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
 from reasonry.core.vote import tally
 from reasonry.runtime.policy import Policy
-from reasonry.testing import ServerProcess
 
 AT_ONCE = 4
 POLICY = Policy(max_concurrency=MOST_SAMPLES)

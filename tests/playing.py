@@ -16,72 +16,9 @@ from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned,
 from reasonry.core.machine import Pending, Snapshot, Step, advance, begin, wanted
 from reasonry.core.strategy import Strategy
 
+from .filling import TEXTS, fill
+
 MAX_EVENTS = 3_000
-
-WORDS = [
-    "42",
-    "0.5",
-    "1/2",
-    "yes",
-    "no",
-    "A",
-    "the second step",
-    "search[x]",
-    "#E1 = search[cats]",
-    "Correct",
-    "",
-]
-
-
-def fitting(schema: Mapping[str, Any], rng: random.Random, depth: int = 0) -> Any:
-    """Return a random value that fits a JSON schema, as far as the schemas of our forms go."""
-    if "enum" in schema:
-        return rng.choice(schema["enum"])
-    if "const" in schema:
-        return schema["const"]
-    if "anyOf" in schema:
-        return fitting(rng.choice(schema["anyOf"]), rng, depth)
-    kind = schema.get("type", "string")
-    if isinstance(kind, list):
-        kind = rng.choice(kind)
-    if kind == "object":
-        return _object(schema, rng, depth)
-    return _array(schema, rng, depth) if kind == "array" else _plain(kind, schema, rng)
-
-
-def _array(schema: Mapping[str, Any], rng: random.Random, depth: int) -> list[Any]:
-    least, most = schema.get("minItems", 0), schema.get("maxItems", 4)
-    count = 0 if depth > 4 else rng.randint(least, max(least, min(most, 4)))
-    return [fitting(schema.get("items", {}), rng, depth + 1) for _ in range(count)]
-
-
-def _plain(kind: str, schema: Mapping[str, Any], rng: random.Random) -> Any:
-    low, high = schema.get("minimum", schema.get("exclusiveMinimum", 0)), schema.get("maximum", 9)
-    match kind:
-        case "integer":
-            return rng.randint(int(low), int(high))
-        case "number":
-            return round(rng.uniform(low, high), 2)
-        case "boolean":
-            return rng.random() < 0.5
-        case "null":
-            return None
-        case _:
-            return rng.choice(WORDS[:-1] if schema.get("minLength") else WORDS)
-
-
-def _object(schema: Mapping[str, Any], rng: random.Random, depth: int) -> dict[str, Any]:
-    properties = schema.get("properties", {})
-    required = schema.get("required", [])
-    chosen = {
-        name: fitting(part, rng, depth + 1)
-        for name, part in properties.items()
-        if name in required or rng.random() < 0.6
-    }
-    extra = schema.get("additionalProperties")
-    if isinstance(extra, Mapping) and not properties:
-        chosen |= {str(n): fitting(extra, rng, depth + 1) for n in range(1, 4)}
-    return chosen
 
 
 @dataclass
@@ -104,7 +41,7 @@ class World:
             case CallTool():
                 bad = rng.random() < self.hostility
                 return (
-                    Failed("tool_error", "broken", at_ms) if bad else ToolReturned(rng.choice(WORDS), at_ms)
+                    Failed("tool_error", "broken", at_ms) if bad else ToolReturned(rng.choice(TEXTS), at_ms)
                 )
             case Verify():
                 verdict = rng.choice(["right", "wrong", "unknown"])
@@ -127,7 +64,7 @@ class World:
         example = self.examples.get(one.stage)
         if example is not None and rng.random() < 0.5:
             return Answered(json.dumps(example), at_ms)
-        return Answered(json.dumps(fitting(ask.form or {}, rng)), at_ms)
+        return Answered(json.dumps(fill(ask.form or {}, rng)), at_ms)
 
 
 @dataclass

@@ -29,17 +29,14 @@ EACH_STRATEGY_HAS = {"Options", "State", "options.py", "prompts.py", "state.py",
 
 CLASSES_TWICE = {
     "Caller",
-    "Desk",
-    "Ledger",
     "Limits",
     "Line",
     "PlanReply",
+    "Record",
     "Ruling",
     "Sent",
-    "ServerProcess",
     "Sessions",
     "Tool",
-    "Trial",
     "Turn",
     "_Envelope",
     "_Run",
@@ -47,14 +44,11 @@ CLASSES_TWICE = {
 """Classes of one name that still are different things: take out what has become one, put nothing in."""
 
 FILES_TWICE = {
-    "desk.py",
     "documents.py",
     "execution.py",
     "options.py",
-    "search.py",
-    "server.py",
+    "result.py",
     "sessions.py",
-    "solving.py",
     "table.py",
     "tools.py",
 }
@@ -72,8 +66,8 @@ def name_of(path: Path) -> str:
 
 def own_file(strategy: str) -> Path:
     """Return the file of a strategy; of one that has a folder, the file that opens it."""
-    folder = SOURCE / "strategies" / strategy
-    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    alone = SOURCE / "strategies" / f"{strategy}.py"
+    return alone if alone.exists() else alone.with_suffix("") / "__init__.py"
 
 
 def docstrings(tree: ast.Module) -> set[int]:

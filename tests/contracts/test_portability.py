@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from reasonry.testing import ModelServer, Player
 from reasonry.tools.mcp_client import split_command
+from tests.servers import ModelServer, Player
 
 from ..surfaces.mcp.raw import Raw
 from .without_posix import MODULES, NAMES, without_posix

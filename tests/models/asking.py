@@ -11,7 +11,7 @@ from reasonry.core.effects import Ask
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.providers import ProviderModel
 from reasonry.runtime.ports import Model, Question
-from reasonry.testing import ModelServer
+from tests.servers import ModelServer
 
 KEY = "sk-CANARY0123456789abcdef"
 FORM = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}

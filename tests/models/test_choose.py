@@ -9,7 +9,7 @@ from reasonry.models import choose
 from reasonry.models.choose import FORMS, default_model, describe_models, open_model
 from reasonry.models.local_ollama import base_url, installed_models
 from reasonry.models.openai_compatible import OpenAICompatibleModel
-from reasonry.testing import ModelServer
+from tests.servers import ModelServer
 
 from .asking import KEY, question
 

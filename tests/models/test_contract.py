@@ -12,8 +12,8 @@ from reasonry.core.metering import estimate_tokens
 from reasonry.errors import ModelError
 from reasonry.runtime.batch import takes_samples
 from reasonry.runtime.ports import BrokenReplyError, OnText
-from reasonry.testing import FAULT_KINDS, Fault, ModelServer
-from reasonry.testing.echoes import written
+from tests.servers import FAULT_KINDS, Fault, ModelServer
+from tests.servers.echoes import written
 
 from .asking import FORM, KEY, OPEN_FORM, TRANSPORTS, everything_of, model_over, question
 
@@ -80,7 +80,9 @@ async def test_a_broken_call_is_a_model_error_with_the_right_code(
     told_to_wait = kind in ("rate_limit", "server_error", "unavailable")
     assert caught.value.retry_after_s == (7.0 if told_to_wait else None)
     assert not [way for way in written(KEY) if way in everything_of(caught.value)]
-    assert server.stats()["requests"] == 1, "a call is sent once; trying again is the runtime's business"
+    # On a busy machine so short a limit may run out before the request is there.
+    sent = server.stats()["requests"]
+    assert sent == 1 or (slow and sent == 0), "a call is sent once; trying again is the runtime's business"
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

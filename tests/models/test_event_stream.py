@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reasonry.errors import ModelError
 from reasonry.models.event_stream import MAX_LINE_BYTES, MAX_LINES, EventLines
-from reasonry.testing import Fault, ModelServer
+from tests.servers import Fault, ModelServer
 
 from .asking import TRANSPORTS, model_over, question
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from reasonry.errors import ModelError
 from reasonry.models.http_session import tls_context
 from reasonry.models.openai_compatible import OpenAICompatibleModel
-from reasonry.testing import ModelServer
+from tests.servers import ModelServer
 
 from .asking import KEY, question
 

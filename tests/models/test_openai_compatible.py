@@ -15,7 +15,7 @@ from reasonry.core.events import Answered
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.openai_compatible import OpenAICompatibleModel, checked_url
 from reasonry.models.openai_wire import Dialect, Gathered, request_body, retry_after, usage_of
-from reasonry.testing import Fault, ModelServer
+from tests.servers import Fault, ModelServer
 
 from .asking import FORM, KEY, model_over, question
 

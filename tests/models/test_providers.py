@@ -11,7 +11,7 @@ from reasonry.errors import ModelError
 from reasonry.models.choose import open_model
 from reasonry.models.prices import price_list
 from reasonry.runtime.ports import Model
-from reasonry.testing import Fault, ModelServer
+from tests.servers import Fault, ModelServer
 
 from .asking import FORM, KEY, question
 

@@ -15,7 +15,7 @@ from reasonry.models.choose import open_model
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.openai_wire import Dialect, request_body, shared
 from reasonry.runtime.result import Result
-from reasonry.testing import ChatRequest, Fault, ModelServer
+from tests.servers import ChatRequest, Fault, ModelServer
 
 from .asking import FORM, question
 

@@ -23,7 +23,8 @@ from reasonry.runtime.ports import Line, OnText, Question, SessionRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 
-from ..playing import WORDS, World
+from ..filling import TEXTS
+from ..playing import World
 from .playing import by
 
 PROBLEM = "Use 4, 6 and 1 to make 24"
@@ -68,7 +69,7 @@ class WorldTools:
         rng = random.Random(f"{self.world.seed} {name} {arguments}")
         if rng.random() < self.world.hostility:
             raise ToolError("broken")
-        return rng.choice(WORDS)
+        return rng.choice(TEXTS)
 
 
 class WorldVerifier:

@@ -11,8 +11,8 @@ from typing import Any
 
 from reasonry.core.describe import describe
 from reasonry.strategies import STRATEGIES
-from reasonry.testing import ChatRequest
-from tests.playing import fitting
+from tests.filling import fill
+from tests.servers import ChatRequest
 
 EXAMPLES: dict[frozenset[str], Any] = {
     frozenset(stage["reply_schema"]["properties"]): stage["reply_example"]
@@ -28,7 +28,7 @@ def play(request: ChatRequest) -> Any:
     rng = random.Random(f"{request.system}\0{request.prompt}\0{request.sample}")
     example = EXAMPLES.get(frozenset(form.get("properties", {})))
     if example is None or rng.random() < 0.5:
-        example = fitting(form, rng)
+        example = fill(form, rng)
     if "planning" in example:
         example = EXAMPLES[frozenset(form["properties"])]
         if "Thought 2" not in request.prompt:

@@ -16,7 +16,7 @@ from reasonry.runtime.observe import Unwatched
 from reasonry.runtime.policy import Policy
 from reasonry.runtime.ports import OnText, Question
 from reasonry.runtime.result import Result
-from reasonry.testing import Fault, ModelServer
+from tests.servers import Fault, ModelServer
 
 from .crashing import ALL
 from .playing import LOOP, CountingModel

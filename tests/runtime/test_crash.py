@@ -19,7 +19,7 @@ from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.machine import Pending
 from reasonry.core.strategy import Strategy
-from reasonry.testing import Fault, ServerProcess
+from tests.servers import Fault, ServerProcess
 
 from ..test_every_strategy import DRIVEN
 from . import brain

@@ -23,7 +23,7 @@ from reasonry.runtime.policy import Performers, Policy
 from reasonry.runtime.result import Result
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY
-from reasonry.testing import ModelServer, ServerProcess
+from tests.servers import ModelServer, ServerProcess
 
 from .answering import order
 from .crashing import ALL, Job, Nursery

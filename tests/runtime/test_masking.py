@@ -15,7 +15,7 @@ from msgspec import Struct
 from reasonry.core.budget import Usage
 from reasonry.core.events import Answered, Failed, ToolReturned
 from reasonry.runtime.masking import Secrets
-from reasonry.testing.echoes import echo, written
+from tests.servers.echoes import echo, written
 
 KEY = "sk-CANARY0123456789abcdef"
 keys = st.text(

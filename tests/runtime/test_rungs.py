@@ -8,7 +8,7 @@ import pytest
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
-from reasonry.testing import Fault, ModelServer
+from tests.servers import Fault, ModelServer
 
 pytestmark = pytest.mark.anyio
 

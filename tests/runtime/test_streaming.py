@@ -10,7 +10,7 @@ from reasonry.app import App, Team
 from reasonry.core.budget import Budget
 from reasonry.runtime.observe import Unwatched
 from reasonry.runtime.policy import Policy
-from reasonry.testing import Fault, ModelServer, Player
+from tests.servers import Fault, ModelServer, Player
 
 from .crashing import ALL
 

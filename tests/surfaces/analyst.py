@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from reasonry.testing import ChatRequest
+from tests.servers import ChatRequest
 
 QUERY = "Do I need an umbrella in Bergen in October?"
 NOTES = """# Packing

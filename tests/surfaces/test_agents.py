@@ -20,7 +20,7 @@ from reasonry.errors import UsageError
 from reasonry.runtime.coach import Caller
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.agents import AgentAccess, Named
-from reasonry.testing import ModelServer
+from tests.servers import ModelServer
 
 pytestmark = [
     pytest.mark.anyio,

@@ -16,8 +16,8 @@ from reasonry.app import App, Team
 from reasonry.core.budget import Budget
 from reasonry.runtime.policy import Policy
 from reasonry.surfaces.cli import run
-from reasonry.testing import ChatRequest, ModelServer
 from reasonry.tools.mcp_client import McpServer
+from tests.servers import ChatRequest, ModelServer
 
 from . import analyst
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.testing import Fault, ModelServer, ServerProcess
+from tests.servers import Fault, ModelServer, ServerProcess
 
 from ..runtime.crashing import Job, Nursery
 from ..runtime.test_crash import everywhere

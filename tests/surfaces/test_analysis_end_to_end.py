@@ -13,7 +13,7 @@ import pytest
 import reasonry
 from reasonry.strategies.analysis.focus import WORDS, focus_of
 from reasonry.surfaces.cli import run
-from reasonry.testing import ChatRequest, ModelServer
+from tests.servers import ChatRequest, ModelServer
 
 from . import analyst
 from .mcp.raw import Raw

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.testing import ChatRequest, ModelServer
+from tests.servers import ChatRequest, ModelServer
 
 PUZZLES = [
     {"problem": "Use 4, 9, 10 and 13 to make 24"},

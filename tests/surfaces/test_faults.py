@@ -14,7 +14,7 @@ from reasonry.runtime.policy import Policy
 from reasonry.runtime.result import Result
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli import run
-from reasonry.testing import Fault, ModelServer, Player
+from tests.servers import Fault, ModelServer, Player
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 ANSWER = "(9 - (13 - 10)) * 4 = 24"

@@ -16,7 +16,7 @@ from reasonry.core.budget import Budget
 from reasonry.errors import UsageError
 from reasonry.models.choose import open_model
 from reasonry.runtime.journal import Crew
-from reasonry.testing import ModelServer
+from tests.servers import ModelServer
 
 from ..models.asking import question
 

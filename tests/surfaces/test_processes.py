@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.testing import ModelServer, Player
+from tests.servers import ModelServer, Player
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 ANSWER = "(9 - (13 - 10)) * 4 = 24"

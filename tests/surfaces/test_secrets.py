@@ -17,8 +17,8 @@ from reasonry.errors import ModelError
 from reasonry.runtime.policy import Policy
 from reasonry.surfaces.cli import run
 from reasonry.surfaces.present import error_document, masked_output
-from reasonry.testing import Fault, ModelServer
-from reasonry.testing.echoes import written
+from tests.servers import Fault, ModelServer
+from tests.servers.echoes import written
 
 KEY = "sk-CANARY/0123456789+abcdef"
 WAYS = written(KEY)

@@ -1,7 +1,7 @@
 """Number puzzles, exactly: make a target from some numbers, each used once, with + - * / and parentheses.
 
-term        numbers, terms, moves         solving   whether and how the target can be made
-expression  expressions as text, checked  steps     the moves of a line of thought, followed
+term        numbers, terms, moves         solutions  whether and how the target can be made
+expression  expressions as text, checked  steps      the moves of a line of thought, followed
 reading     puzzles in sentences
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .expression import check, checked, evaluate, read_expression
 from .reading import read_numbers, read_puzzle
-from .solving import solve, solve_numbers
+from .solutions import solve, solve_numbers
 from .steps import Position, close, closed, expressions, follow, read_moves
 from .term import MAX_NUMBERS, MIN_NUMBERS, Puzzle, PuzzleMove, Term, joined, legal_moves, moves_of, shown
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.testing import ModelServer
+from tests.servers import ModelServer
 
 from .raw import COMMAND, Raw
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..filling import fill
 from .behaviour import Behaviour
-
-_WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jade")
 
 
 class ChatRequest(Struct, frozen=True):
@@ -102,60 +101,4 @@ def by_form(request: ChatRequest) -> Any:
     chance = random.Random(f"{request.system}\0{request.prompt}\0{request.sample}")
     if request.form is None:
         return f"The answer is {chance.randrange(100)}."
-    return fill(request.form, chance)
-
-
-def fill(schema: Mapping[str, Any], chance: random.Random, depth: int = 0) -> Any:
-    """Return a value that fits a JSON schema, as far as schemas of replies go."""
-    if "const" in schema:
-        return schema["const"]
-    if "enum" in schema:
-        return chance.choice(schema["enum"])
-    for key in ("anyOf", "oneOf"):
-        if key in schema:
-            return fill(schema[key][0 if depth < 5 else -1], chance, depth + 1)
-    kind = schema.get("type", "object" if "properties" in schema else "string")
-    kind = kind[0] if isinstance(kind, list) else kind
-    return _FILLERS.get(kind, _fill_string)(schema, chance, depth)
-
-
-def _fill_object(schema: Mapping[str, Any], chance: random.Random, depth: int) -> Any:
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    wanted = set(schema.get("required", ())) if depth > 4 else set(properties)
-    filled = {name: fill(part, chance, depth + 1) for name, part in properties.items() if name in wanted}
-    more = schema.get("additionalProperties")
-    if isinstance(more, dict) and not properties:
-        filled = {str(at): fill(more, chance, depth + 1) for at in (1, 2, 3)}
-    return filled
-
-
-def _fill_array(schema: Mapping[str, Any], chance: random.Random, depth: int) -> Any:
-    count = 0 if depth > 6 else max(schema.get("minItems", 0), min(2, schema.get("maxItems", 2)))
-    return [fill(schema.get("items", {}), chance, depth + 1) for _ in range(count)]
-
-
-def _fill_number(schema: Mapping[str, Any], chance: random.Random, depth: int) -> Any:
-    low = schema.get("minimum", schema.get("exclusiveMinimum", 0))
-    high = schema.get("maximum", schema.get("exclusiveMaximum", low + 1))
-    return round(chance.uniform(low, high), 3)
-
-
-def _fill_integer(schema: Mapping[str, Any], chance: random.Random, depth: int) -> Any:
-    low = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
-    return chance.randint(int(low), int(schema.get("maximum", low + 9)))
-
-
-def _fill_string(schema: Mapping[str, Any], chance: random.Random, depth: int) -> Any:
-    text = " ".join(chance.choice(_WORDS) for _ in range(3))
-    return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength", 10_000)]
-
-
-_FILLERS: dict[str, Callable[[Mapping[str, Any], random.Random, int], Any]] = {
-    "object": _fill_object,
-    "array": _fill_array,
-    "number": _fill_number,
-    "integer": _fill_integer,
-    "string": _fill_string,
-    "boolean": lambda schema, chance, depth: chance.random() < 0.5,
-    "null": lambda schema, chance, depth: None,
-}
+    return fill(request.form, chance, whole=True)

@@ -15,7 +15,7 @@ import msgspec
 
 from .behaviour import Fault
 from .echoes import echo
-from .exchange import Exchange, head
+from .exchange import Exchange
 
 HUGE_BYTES = 1_000_000_000
 BOMB_BYTES = 200_000_000
@@ -60,13 +60,13 @@ def _status(status: int, code: str, message: str) -> Perform:
 
     async def perform(exchange: Exchange, fault: Fault, whole: bytes) -> None:
         headers = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
-        exchange.send(status, body, headers=headers)
+        await exchange.send(status, body, headers=headers)
 
     return perform
 
 
 async def _redirect(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.send(307, b"", headers={"Location": "http://127.0.0.1:9/v1/chat/completions"})
+    await exchange.send(307, b"", headers={"Location": "http://127.0.0.1:9/v1/chat/completions"})
 
 
 async def _reset(exchange: Exchange, fault: Fault, whole: bytes) -> None:
@@ -78,43 +78,42 @@ async def _hang(exchange: Exchange, fault: Fault, whole: bytes) -> None:
 
 
 async def _trickle(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.write(head(200, "application/json", {"Content-Length": str(len(whole))}))
+    await exchange.start(length=len(whole))
     for byte in whole:
-        exchange.write(bytes((byte,)))
+        await exchange.write(bytes((byte,)))
         await asyncio.sleep(1)
 
 
 async def _invalid_body(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.send(200, whole[: len(whole) // 2])
+    await exchange.send(200, whole[: len(whole) // 2])
 
 
 async def _half_body(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.write(
-        head(200, "application/json", {"Content-Length": str(len(whole))}) + whole[: len(whole) // 2]
-    )
+    await exchange.start(length=len(whole))
+    await exchange.write(whole[: len(whole) // 2])
     exchange.close()
 
 
 async def _html(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.send(200, b"<!doctype html><title>Sign in</title><p>Please sign in.", "text/html; charset=utf-8")
+    await exchange.send(
+        200, b"<!doctype html><title>Sign in</title><p>Please sign in.", "text/html; charset=utf-8"
+    )
 
 
 async def _wrong_charset(exchange: Exchange, fault: Fault, whole: bytes) -> None:
     broken = whole.replace(b'"content":"', b'"content":"\xff\xfe caf\xe9 ')
-    exchange.send(200, broken, "application/json; charset=latin-1")
+    await exchange.send(200, broken, "application/json; charset=latin-1")
 
 
 async def _huge(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.write(head(200, "application/json", {"Transfer-Encoding": "chunked"}))
+    await exchange.start()
     await _flood(exchange, _BLOCK)
 
 
 async def _flood(exchange: Exchange, block: bytes) -> None:
     for _ in range(HUGE_BYTES // len(block)):
-        exchange.write_chunk(block)
-        if not await exchange.drained():
-            return
-    exchange.end_events()
+        await exchange.write(block)
+    await exchange.end()
 
 
 def _endless(begun: bytes, again: bytes) -> Perform:
@@ -122,26 +121,26 @@ def _endless(begun: bytes, again: bytes) -> Perform:
     block = again * (len(_BLOCK) // 10 // len(again))
 
     async def perform(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-        exchange.start_events()
-        exchange.write_chunk(begun)
+        await exchange.start_events()
+        await exchange.write(begun)
         await _flood(exchange, block)
 
     return perform
 
 
 async def _drip(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.start_events()
-    while await exchange.drained():
-        exchange.write_chunk(b": still here\n\n")
+    await exchange.start_events()
+    while True:
+        await exchange.write(b": still here\n\n")
         await asyncio.sleep(DRIP_S)
 
 
 async def _gzip(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.send(200, gzip.compress(whole), headers={"Content-Encoding": "gzip"})
+    await exchange.send(200, gzip.compress(whole), headers={"Content-Encoding": "gzip"})
 
 
 async def _gzip_bomb(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.send(200, _bomb(), headers={"Content-Encoding": "gzip"})
+    await exchange.send(200, _bomb(), headers={"Content-Encoding": "gzip"})
 
 
 @cache
@@ -151,36 +150,40 @@ def _bomb() -> bytes:
 
 
 async def _bad_events(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.start_events()
-    exchange.write_event(b'{"choices": [{"delta": {"content": "half of')
-    exchange.write_event(b"[DONE]")
-    exchange.end_events()
+    await exchange.start_events()
+    await exchange.write_event(b'{"choices": [{"delta": {"content": "half of')
+    await exchange.write_event(b"[DONE]")
+    await exchange.end()
 
 
 async def _broken_stream(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.start_events()
-    exchange.write_event(b'{"choices":[{"index":0,"delta":{"role":"assistant","content":"The answer"}}]}')
+    await exchange.start_events()
+    await exchange.write_event(
+        b'{"choices":[{"index":0,"delta":{"role":"assistant","content":"The answer"}}]}'
+    )
     await asyncio.sleep(0.01)
     exchange.reset()
 
 
 async def _key_in_error(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.send(401, echo(exchange.key))
+    await exchange.send(401, echo(exchange.key))
 
 
 async def _key_in_200(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.send(200, echo(exchange.key))
+    await exchange.send(200, echo(exchange.key))
 
 
 async def _key_in_event(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    exchange.start_events()
-    exchange.write_event(echo(exchange.key), "error")
-    exchange.end_events()
+    await exchange.start_events()
+    await exchange.write_event(echo(exchange.key), "error")
+    await exchange.end()
 
 
 async def _key_in_reason(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    phrase = f"Bad key {exchange.key}"
-    exchange.write(head(401, "text/plain", {"Content-Length": "0", "X-Echo": exchange.key}, phrase))
+    await exchange.start(
+        401, "text/plain", {"X-Echo": exchange.key}, length=0, reason=f"Bad key {exchange.key}"
+    )
+    await exchange.end()
 
 
 TRANSPORT: dict[str, Perform] = {

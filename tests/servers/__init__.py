@@ -1,4 +1,4 @@
-"""Testing with Reasonry: a loopback model server that counts honestly and breaks on demand."""
+"""The loopback model server of the tests: it speaks the providers' protocols, counts honestly and breaks on demand."""
 
 from __future__ import annotations
 

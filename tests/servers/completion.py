@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from .accounting import Call, count_tokens, first_tokens
 from .behaviour import Fault
 from .brain import open_request, text_of
-from .desk import Desk
-from .exchange import Exchange, HttpRequest
+from .exchange import Exchange
 from .faults import SURPLUS_CHOICES, TRANSPORT, Perform, Said, distort, distort_usage
 from .speech import Speech, Told
+from .state import ServerState
 
 _NO_SCHEMA = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
 _ONE_SAMPLE = "Invalid value: 'n' must be at most 1 with this model."
@@ -25,7 +25,7 @@ _LAST_EVENTS = 3
 
 
 async def complete(
-    desk: Desk, call: Call, body: dict[str, Any], speech: Speech, request: HttpRequest, exchange: Exchange
+    state: ServerState, call: Call, body: dict[str, Any], speech: Speech, exchange: Exchange
 ) -> None:
     """Answer or break one request, and book it.
 
@@ -33,51 +33,53 @@ async def complete(
         body: The request in OpenAI's form.
         speech: How the reply is written down.
     """
-    if desk.behaviour.samples == "refused" and body.get("n", 1) != 1:
+    if state.behaviour.samples == "refused" and body.get("n", 1) != 1:
         error = {"message": _ONE_SAMPLE, "type": "invalid_request_error", "param": "n"}
-        _refuse(desk, call, 400, error, exchange)
+        await _refuse(state, call, 400, error, exchange)
         return
     try:
-        fault, said = _composed(desk, call, body)
+        fault, said = _composed(state, call, body)
     except Exception as error:  # the caller's own reply function
         failure = {"message": f"the reply function raised {error!r}", "type": "server_error"}
-        _refuse(desk, call, 500, failure, exchange)
+        await _refuse(state, call, 500, failure, exchange)
         return
-    usage, keys = _booked(desk, call, body, said)
+    usage, keys = _booked(state, call, body, said)
     stated = usage if fault is None else distort_usage(fault.kind, usage)
-    told = Told(call, body, said, stated, desk.behaviour.chunk_words)
-    await _until(request.arrived_s + desk.behaviour.latency_ms / 1000)
+    told = Told(call, body, said, stated, state.behaviour.chunk_words)
+    await _until(exchange.arrived_s + state.behaviour.latency_ms / 1000)
     if fault is not None:
         await asyncio.sleep(fault.delay_ms / 1000)
-        if await _broken(desk, fault, told, speech, exchange):
+        if await _broken(state, fault, told, speech, exchange):
             return
 
     def settle() -> None:
-        desk.cache.keep(keys)
-        desk.ledger.settle(call, "answered", asyncio.get_running_loop().time())
+        state.cache.keep(keys)
+        state.ledger.settle(call, "answered", asyncio.get_running_loop().time())
 
     if body.get("stream") is True:
-        await _stream(told, speech, desk.behaviour.chunk_ms / 1000, settle, exchange)
+        await _stream(told, speech, state.behaviour.chunk_ms / 1000, settle, exchange)
     else:
         settle()
-        exchange.send(200, msgspec.json.encode(speech.whole(told)))
+        await exchange.send(200, msgspec.json.encode(speech.whole(told)))
 
 
-def _refuse(desk: Desk, call: Call, status: int, error: dict[str, Any], exchange: Exchange) -> None:
-    desk.ledger.settle(call, "failed", asyncio.get_running_loop().time())
-    exchange.send(status, msgspec.json.encode({"error": error}))
+async def _refuse(
+    state: ServerState, call: Call, status: int, error: dict[str, Any], exchange: Exchange
+) -> None:
+    state.ledger.settle(call, "failed", asyncio.get_running_loop().time())
+    await exchange.send(status, msgspec.json.encode({"error": error}))
 
 
-def _composed(desk: Desk, call: Call, body: dict[str, Any]) -> tuple[Fault | None, list[Said]]:
+def _composed(state: ServerState, call: Call, body: dict[str, Any]) -> tuple[Fault | None, list[Said]]:
     first = open_request(body, call.number, 0)
-    fault = desk.faults.pick(call.number, first.prompt, call.prompt_digest)
+    fault = state.faults.pick(call.number, first.prompt, call.prompt_digest)
     if fault is not None and fault.kind == "no_json_schema" and first.form is None:
         fault = None
     call.fault = None if fault is None else fault.kind
-    wanted = body.get("n") if desk.behaviour.samples == "served" else 1
+    wanted = body.get("n") if state.behaviour.samples == "served" else 1
     samples = max(1, min(wanted, 128)) if isinstance(wanted, int) else 1
     samples += SURPLUS_CHOICES if call.fault == "surplus_choices" else 0
-    texts = [desk.brain.say(replace(first, sample=sample)) for sample in range(samples)]
+    texts = [state.brain.say(replace(first, sample=sample)) for sample in range(samples)]
     return fault, [_limited(distort(call.fault or "", text), body) for text in texts]
 
 
@@ -87,17 +89,17 @@ async def _until(instant_s: float) -> None:
         await asyncio.sleep(pause)
 
 
-async def _broken(desk: Desk, fault: Fault, told: Told, speech: Speech, exchange: Exchange) -> bool:
+async def _broken(state: ServerState, fault: Fault, told: Told, speech: Speech, exchange: Exchange) -> bool:
     perform = TRANSPORT.get(fault.kind)
     if fault.kind == "late_break" and told.body.get("stream") is True:
         perform = _late_break(told, speech)
     if perform is None and fault.kind != "no_json_schema":
         return False
     if fault.kind not in _NEVER_ENDING:
-        desk.ledger.settle(told.call, "failed", asyncio.get_running_loop().time())
+        state.ledger.settle(told.call, "failed", asyncio.get_running_loop().time())
     if perform is None:
         error = {"message": _NO_SCHEMA, "type": "invalid_request_error", "param": "response_format"}
-        exchange.send(400, msgspec.json.encode({"error": error}))
+        await exchange.send(400, msgspec.json.encode({"error": error}))
     else:
         await perform(exchange, fault, msgspec.json.encode(speech.whole(told)))
     return True
@@ -111,14 +113,14 @@ def _limited(said: Said, body: dict[str, Any]) -> Said:
 
 
 def _booked(
-    desk: Desk, call: Call, body: dict[str, Any], said: Sequence[Said]
+    state: ServerState, call: Call, body: dict[str, Any], said: Sequence[Said]
 ) -> tuple[dict[str, Any], list[bytes]]:
     tools = msgspec.json.encode(body["tools"]).decode() + "\n" if body.get("tools") else ""
     messages = [one for one in body["messages"] if isinstance(one, dict)]
     prompt = tools + "\n".join(f"{one.get('role')}: {text_of(one.get('content'))}" for one in messages)
     call.samples = len(said)
     call.prompt_tokens = count_tokens(prompt)
-    call.cached_tokens, keys = desk.cache.look_up(prompt)
+    call.cached_tokens, keys = state.cache.look_up(prompt)
     call.completion_tokens = sum(count_tokens(one.refusal or one.text) for one in said)
     usage = {
         "prompt_tokens": call.prompt_tokens,
@@ -132,9 +134,9 @@ def _booked(
 def _late_break(told: Told, speech: Speech) -> Perform:
     async def perform(exchange: Exchange, fault: Fault, whole: bytes) -> None:
         """Send the whole text and break off before anything says that it is whole, or what it took."""
-        exchange.start_events()
+        await exchange.start_events()
         for name, data in list(speech.events(told))[:-_LAST_EVENTS]:
-            exchange.write_event(msgspec.json.encode(data), name)
+            await exchange.write_event(msgspec.json.encode(data), name)
         await asyncio.sleep(0.01)
         exchange.reset()
 
@@ -144,12 +146,14 @@ def _late_break(told: Told, speech: Speech) -> Perform:
 async def _stream(
     told: Told, speech: Speech, pause_s: float, settle: Callable[[], None], exchange: Exchange
 ) -> None:
-    exchange.start_events()
+    await exchange.start_events()
     events = list(speech.events(told))
     for at, (name, data) in enumerate(events, start=1):
         if at == len(events):
             settle()
-        exchange.write_event(data.encode() if isinstance(data, str) else msgspec.json.encode(data), name)
+        await exchange.write_event(
+            data.encode() if isinstance(data, str) else msgspec.json.encode(data), name
+        )
         if pause_s:
             await asyncio.sleep(pause_s)
-    exchange.end_events()
+    await exchange.end()

@@ -1,4 +1,4 @@
-"""The loopback model server from the shell: `python -m reasonry.testing.server --port 8124 --latency-ms 50`.
+"""The loopback model server from the shell: `python -m tests.servers --port 8124 --latency-ms 50`.
 
 The first line on stdout is the base URL. It serves until it is interrupted.
 """
@@ -22,7 +22,7 @@ from .model_server import ModelServer
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve; the exit code is 0 when interrupted, 2 when the settings or the port are no good."""
-    parser = argparse.ArgumentParser(prog="python -m reasonry.testing.server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.servers", description=__doc__)
     parser.add_argument("--port", type=int, default=8124, help="0 takes a free one (default: 8124)")
     parser.add_argument("--latency-ms", type=float, help="from request to reply (default: 0)")
     parser.add_argument(
@@ -66,6 +66,8 @@ def _reply(brain: str) -> Reply | None:
     path, colon, name = brain.rpartition(":")
     if not colon or not path.endswith(".py"):
         raise ValueError(f"--brain takes form, game24 or FILE.py:NAME, not {brain!r}")
+    # As for a script, its neighbours can be imported.
+    sys.path.append(str(Path(path).resolve().parent))
     found = runpy.run_path(path).get(name)
     if not callable(found):
         raise ValueError(f"{path} has no function {name!r}")

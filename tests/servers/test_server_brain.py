@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonry.testing import ServerProcess
+from tests.servers import ServerProcess
 
 BRAIN = """
 def echo(request):
@@ -33,7 +33,7 @@ def test_a_brain_that_is_not_there_is_a_clear_error(tmp_path: Path, brain: str) 
     file = tmp_path / "brain.py"
     file.write_text(BRAIN)
     named = brain.replace("FILE", str(file) if "nothing" in brain else str(tmp_path / "brain.txt"))
-    command = [sys.executable, "-m", "reasonry.testing.server", "--port", "0", "--brain", named]
+    command = [sys.executable, "-m", "tests.servers", "--port", "0", "--brain", named]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr

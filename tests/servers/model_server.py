@@ -13,19 +13,29 @@ Other processes steer it over HTTP: `GET /_stats`, `GET /_bodies`, `POST /_reset
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import logging
 import threading
 from typing import Any, Self
 
 import msgspec
+from aiohttp import web
 
 from .behaviour import Behaviour, changed
 from .brain import Reply
 from .completion import complete
-from .desk import Desk
 from .dialects import ANTHROPIC, GOOGLE, from_anthropic, from_google
-from .exchange import Exchange, HttpRequest, key_of
+from .exchange import Exchange
 from .speech import OPENAI, Speech
+from .state import ServerState
+
+MAX_BODY_BYTES = 64_000_000
+
+QUIET = logging.getLogger("reasonry.tests.server")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
+"""What clients break is no news here."""
 
 
 class ModelServer:
@@ -51,10 +61,9 @@ class ModelServer:
     ) -> None:
         self._reply = reply
         self._port = port
-        self._desk = Desk(changed(behaviour or Behaviour(), settings), reply)
-        self._connections: set[Exchange] = set()
+        self._state = ServerState(changed(behaviour or Behaviour(), settings), reply)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._server: asyncio.Server | None = None
+        self._runner: web.AppRunner | None = None
         self._stop = asyncio.Event()
         self._ready = threading.Event()
         self._failure: OSError | None = None
@@ -68,27 +77,31 @@ class ModelServer:
     @property
     def model(self) -> str:
         """The server's first model, as a user would write it after `--model`."""
-        return f"openai-compatible:{self.url}#{self._desk.behaviour.models[0]}"
+        return f"openai-compatible:{self.url}#{self._state.behaviour.models[0]}"
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
         """The bodies of the requests since the last reset, oldest first."""
-        return list(self._desk.bodies)
+        return list(self._state.bodies)
 
     @property
     def connections(self) -> int:
         """How many connections are open."""
-        return len(self._connections)
+        return len(self._open())
 
     def drop_connections(self) -> None:
         """Close all connections, as a server does with idle ones."""
-        for connection in list(self._connections):
+        for connection in self._open():
             if self._loop is not None:
-                self._loop.call_soon_threadsafe(connection.close)
+                self._loop.call_soon_threadsafe(connection.transport.close)
+
+    def _open(self) -> list[Any]:
+        server = None if self._runner is None else self._runner.server
+        return [] if server is None else list(server.connections)
 
     def stats(self) -> dict[str, Any]:
         """Return the figures since the last reset; see `Ledger.stats`."""
-        return self._desk.ledger.stats()
+        return self._state.ledger.stats()
 
     def reset(self, *, reply: Reply | None = None, **settings: Any) -> None:
         """Forget all that was counted and change these settings. Calls in flight end as they began.
@@ -98,7 +111,7 @@ class ModelServer:
             settings: Those of `Behaviour`.
         """
         self._reply = reply or self._reply
-        self._desk = Desk(changed(self._desk.behaviour, settings), self._reply)
+        self._state = ServerState(changed(self._state.behaviour, settings), self._reply)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -127,103 +140,113 @@ class ModelServer:
             OSError: The port is taken.
         """
         self._loop = asyncio.get_running_loop()
-        self._server = await self._loop.create_server(self._connect, "127.0.0.1", self._port, backlog=512)
-        self._port = self._server.sockets[0].getsockname()[1]
+        app = web.Application(client_max_size=MAX_BODY_BYTES, logger=QUIET)
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        # A client that goes away ends the work for it.
+        self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, logger=QUIET)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self._port, backlog=512).start()
+        self._port = self._runner.addresses[0][1]
 
     async def serve(self) -> None:
         """Serve until stopped."""
-        if self._server is None:
+        if self._runner is None:
             await self.listen()
-        assert self._server is not None
+        assert self._runner is not None
         self._ready.set()
         try:
             await self._stop.wait()
         finally:
-            self._server.close()
-            for connection in list(self._connections):
-                connection.reset()
-            await asyncio.sleep(0)
+            for connection in self._open():
+                connection.transport.abort()
+            await self._runner.cleanup()
 
-    def _connect(self) -> Exchange:
-        return Exchange(self._handle, self._connections)
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        exchange = Exchange(request, await request.read())
+        with contextlib.suppress(ConnectionError):
+            await self._handle(exchange)
+        return exchange.response
 
-    async def _handle(self, request: HttpRequest, exchange: Exchange) -> None:
-        match request.method, request.path:
+    async def _handle(self, exchange: Exchange) -> None:
+        match exchange.method, exchange.path:
             case "POST", "/v1/chat/completions":
-                await self._chat(request, exchange, OPENAI)
+                await self._chat(exchange, OPENAI)
             case "POST", "/v1/messages":
-                await self._chat(request, exchange, ANTHROPIC)
+                await self._chat(exchange, ANTHROPIC)
             case "POST", path if path.endswith((":generateContent", ":streamGenerateContent")):
-                await self._chat(request, exchange, GOOGLE)
+                await self._chat(exchange, GOOGLE)
             case "GET", "/v1/models":
-                models = [{"id": name, "object": "model"} for name in self._desk.behaviour.models]
-                _send(exchange, 200, {"object": "list", "data": models})
+                models = [{"id": name, "object": "model"} for name in self._state.behaviour.models]
+                await _send(exchange, 200, {"object": "list", "data": models})
             case "GET", "/api/tags":
-                _send(exchange, 200, {"models": [{"name": name} for name in self._desk.behaviour.models]})
+                await _send(
+                    exchange, 200, {"models": [{"name": name} for name in self._state.behaviour.models]}
+                )
             case "GET", "/_stats":
-                _send(exchange, 200, self.stats())
+                await _send(exchange, 200, self.stats())
             case "GET", "/_bodies":
-                _send(exchange, 200, self.bodies)
+                await _send(exchange, 200, self.bodies)
             case "POST", "/_reset":
-                self._reset_over_http(request, exchange)
-            case _:
-                _refuse(exchange, 404, "not_found", f"There is nothing at {request.method} {request.path}.")
+                await self._reset_over_http(exchange)
+            case method, path:
+                await _refuse(exchange, 404, "not_found", f"There is nothing at {method} {path}.")
 
-    def _reset_over_http(self, request: HttpRequest, exchange: Exchange) -> None:
+    async def _reset_over_http(self, exchange: Exchange) -> None:
         try:
-            behaviour = msgspec.json.decode(request.body or b"{}", type=Behaviour)
-            self._desk = Desk(behaviour, self._reply)
+            behaviour = msgspec.json.decode(exchange.body or b"{}", type=Behaviour)
+            self._state = ServerState(behaviour, self._reply)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            _refuse(exchange, 400, "invalid_request_error", str(error))
+            await _refuse(exchange, 400, "invalid_request_error", str(error))
         else:
-            _send(exchange, 200, {"ok": True})
+            await _send(exchange, 200, {"ok": True})
 
-    async def _chat(self, request: HttpRequest, exchange: Exchange, speech: Speech) -> None:
-        desk, loop = self._desk, asyncio.get_running_loop()
-        body = _decoded(request, speech)
+    async def _chat(self, exchange: Exchange, speech: Speech) -> None:
+        state, loop = self._state, asyncio.get_running_loop()
+        body = _decoded(exchange, speech)
         if body is None:
-            _refuse(exchange, 400, "invalid_request_error", "The body must be a JSON object with `messages`.")
+            await _refuse(
+                exchange, 400, "invalid_request_error", "The body must be a JSON object with `messages`."
+            )
             return
-        if len(desk.bodies) < desk.behaviour.keep_bodies:
-            desk.bodies.append(body)
+        if len(state.bodies) < state.behaviour.keep_bodies:
+            state.bodies.append(body)
         digest = hashlib.blake2b(msgspec.json.encode(body["messages"]), digest_size=12).hexdigest()
-        call = desk.ledger.open(digest, request.arrived_s)
+        call = state.ledger.open(digest, exchange.arrived_s)
         try:
-            refusal = _refusal(desk, request)
+            refusal = _refusal(state, exchange)
             if refusal is None:
-                await complete(desk, call, body, speech, request, exchange)
+                await complete(state, call, body, speech, exchange)
             else:
-                desk.ledger.settle(call, "failed", loop.time())
-                _refuse(exchange, *refusal)
+                state.ledger.settle(call, "failed", loop.time())
+                await _refuse(exchange, *refusal)
         finally:
-            desk.ledger.close(call, loop.time())
+            state.ledger.close(call, loop.time())
 
 
-def _decoded(request: HttpRequest, speech: Speech) -> dict[str, Any] | None:
+def _decoded(exchange: Exchange, speech: Speech) -> dict[str, Any] | None:
     try:
-        body = msgspec.json.decode(request.body)
+        body = msgspec.json.decode(exchange.body)
         if speech is ANTHROPIC:
             body = from_anthropic(body)
         elif speech is GOOGLE:
-            body = from_google(body, request.path)
+            body = from_google(body, exchange.path)
     except (msgspec.MsgspecError, ValueError, TypeError, AttributeError, RecursionError):
         return None
     return body if isinstance(body, dict) and isinstance(body.get("messages"), list) else None
 
 
-def _refusal(desk: Desk, request: HttpRequest) -> tuple[int, str, str] | None:
-    behaviour = desk.behaviour
-    key = key_of(request)
+def _refusal(state: ServerState, exchange: Exchange) -> tuple[int, str, str] | None:
+    behaviour, key = state.behaviour, exchange.key
     if behaviour.api_key is not None and key != behaviour.api_key:
         return 401, "invalid_api_key", f"Incorrect API key provided: {key or 'none'}."
-    if behaviour.max_parallel is not None and desk.ledger.inflight > behaviour.max_parallel:
+    if behaviour.max_parallel is not None and state.ledger.inflight > behaviour.max_parallel:
         return 429, "rate_limit_exceeded", "Too many requests at once."
     return None
 
 
-def _send(exchange: Exchange, status: int, document: Any) -> None:
-    exchange.send(status, msgspec.json.encode(document))
+async def _send(exchange: Exchange, status: int, document: Any) -> None:
+    await exchange.send(status, msgspec.json.encode(document))
 
 
-def _refuse(exchange: Exchange, status: int, code: str, message: str) -> None:
-    _send(exchange, status, {"error": {"message": message, "type": code, "code": code, "param": None}})
+async def _refuse(exchange: Exchange, status: int, code: str, message: str) -> None:
+    await _send(exchange, status, {"error": {"message": message, "type": code, "code": code, "param": None}})

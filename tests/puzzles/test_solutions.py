@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.puzzles import Puzzle, check, follow, moves_of, solve
-from reasonry.puzzles.solving import values
+from reasonry.puzzles.solutions import values
 
 
 def puzzle(numbers: list[int], target: int | Fraction) -> Puzzle:

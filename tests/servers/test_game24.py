@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reasonry.puzzles import Puzzle, check, follow, solve, solve_numbers
-from reasonry.testing import ChatRequest, Player
-from reasonry.testing.game24 import puzzle_in
+from tests.servers import ChatRequest, Player
+from tests.servers.game24 import puzzle_in
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24."
 PUZZLE = Puzzle(tuple(map(Fraction, (4, 9, 10, 13))), Fraction(24))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 
 from .behaviour import Behaviour, changed
+
+ROOT = Path(__file__).parents[2]
+"""Where `tests` is found as a package."""
 
 
 class ServerProcess:
@@ -50,8 +54,8 @@ class ServerProcess:
         self._http("POST", "/_reset", msgspec.json.encode(self._behaviour))
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "reasonry.testing.server", "--port", "0", "--brain", self._brain]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-m", "tests.servers", "--port", "0", "--brain", self._brain]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
         if not self.url:

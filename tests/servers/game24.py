@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..models.offline import close, propose, value
-from ..puzzles import Puzzle, follow, read_moves, read_puzzle, solve_numbers
+from reasonry.models.offline import close, propose, value
+from reasonry.puzzles import Puzzle, follow, read_moves, read_puzzle, solve_numbers
+
 from .brain import ChatRequest
 
 _ITEM = re.compile(r"^\W*(\d+)[.):\]]+\s+(.*)$")

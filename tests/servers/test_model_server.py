@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from reasonry.testing import Behaviour, ChatRequest, Fault, ModelServer, Rule, ServerProcess
+from tests.servers import Behaviour, ChatRequest, Fault, ModelServer, Rule, ServerProcess
 
 
 def post(server: Any, prompt: str = "hello", **more: Any) -> dict[str, Any]:

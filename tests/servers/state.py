@@ -10,7 +10,7 @@ from .brain import Brain, Reply
 from .faults import FaultPlan
 
 
-class Desk:
+class ServerState:
     """One stretch of work between two resets."""
 
     def __init__(self, behaviour: Behaviour, reply: Reply | None) -> None:

@@ -1,0 +1,12 @@
+"""The model server of the tests, for the measurements."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from tests.servers import ChatRequest, Player, ServerProcess
+
+__all__ = ["ChatRequest", "Player", "ServerProcess"]

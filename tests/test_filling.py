@@ -1,0 +1,45 @@
+"""Made-up replies fit the form they are made up for."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from reasonry.strategies import STRATEGIES
+
+from .filling import fill
+
+FORMS = {
+    f"{name}.{stage.name}": stage.form
+    for name, strategy in STRATEGIES.items()
+    for stage in strategy.stages
+    if stage.form is not None
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_reply_fits_the_form_of_every_stage(form: dict[str, Any], whole: bool) -> None:
+    validator = Draft202012Validator(form)
+    for seed in range(20):
+        validator.validate(fill(form, random.Random(seed), whole=whole))
+
+
+@given(st.integers(), st.booleans())
+def test_the_same_seed_gives_the_same_reply(seed: int, whole: bool) -> None:
+    for form in FORMS.values():
+        assert fill(form, random.Random(seed), whole=whole) == fill(form, random.Random(seed), whole=whole)
+
+
+def test_a_schema_that_holds_itself_comes_to_an_end() -> None:
+    nested: dict[str, Any] = {"type": "object", "properties": {"value": {"type": "integer"}}}
+    nested["properties"]["inner"] = nested
+    nested["properties"]["list"] = {"type": "array", "items": nested}
+    filled = fill(nested, random.Random(0), whole=True)
+    assert filled["inner"]["value"] in range(10)
+    assert fill(nested, random.Random(0)) is not None
