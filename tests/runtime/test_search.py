@@ -24,7 +24,7 @@ from reasonry.runtime import search
 from reasonry.runtime.coach import Coach
 from reasonry.runtime.journal import fold, read
 from reasonry.runtime.policy import Performers
-from reasonry.runtime.ports import Line, RunRow, SessionRow, Use
+from reasonry.runtime.ports import Line, RunRow, SessionRow, Sweep, Use
 from reasonry.stores.sqlite import SqliteStore
 
 from ..test_every_strategy import each_driven, options, world
@@ -192,7 +192,7 @@ async def test_a_run_at_work_uses_its_session(place: str) -> None:
         run_id = await begun(app, 3, "a")
         session_id = await session_of(app, run_id)
         used = (await app.store.session(session_id)).used_at_ms
-        await app.store.expire_sessions(unused_since_ms=used + 1, delete=False)
+        await app.store.sweep_sessions(Sweep(used + 2, ttl_ms=1, retention_ms=10**9, delete=False))
         assert (await app.store.session(session_id)).status == "archived"
         await asyncio.sleep(0.002)
         shown = await Coach(app.engine).status(run_id)

@@ -291,6 +291,11 @@ class SessionView(Protocol):
 
     row: SessionRow | None
 
+    @property
+    def idle_ms(self) -> int:
+        """How long it has not been used, at least: by a count that does not go by the clock; 0 where none is known."""
+        ...
+
     def has_number(self, number: int) -> bool:
         """Whether some thought of the session bears this number."""
         ...
@@ -309,6 +314,21 @@ class SessionChange(Struct, frozen=True):
     """Remove the session that stood there before writing `row`, if any."""
     value: Any = None
     """Handed back to the caller once everything is durable."""
+    used: bool = True
+    """Whether writing `row` is use of the session."""
+
+
+class Sweep(Struct, frozen=True):
+    """One look for sessions that were not used for long."""
+
+    now_ms: int
+    """What the clock says, UTC, milliseconds since 1970."""
+    ttl_ms: int
+    """After so long unused an active session is archived or deleted."""
+    retention_ms: int
+    """After so long unused an archived session is deleted."""
+    delete: bool
+    """Whether an active session is deleted rather than archived."""
 
 
 class SessionStore(Protocol):
@@ -366,12 +386,13 @@ class SessionStore(Protocol):
         """
         ...
 
-    async def expire_sessions(self, *, unused_since_ms: int, delete: bool) -> int:
-        """Archive, or delete, active sessions last used before that instant, but never pinned ones; how many."""
-        ...
+    async def sweep_sessions(self, sweep: Sweep) -> None:
+        """Archive and delete sessions that were not used for long, but never pinned ones.
 
-    async def purge_sessions(self, *, unused_since_ms: int) -> int:
-        """Delete archived sessions last used before that instant, but never pinned ones; how many."""
+        A clock may be wrong. What it alone calls old is archived, and deleted only if it does so in two looks at least
+        a day apart, with no other finding and no use in between. A day, and anything deleted at the first look, goes
+        by a count that no change of the clock moves, and that never runs ahead of time.
+        """
         ...
 
     async def delete_session(self, session_id: str) -> None:

@@ -32,10 +32,10 @@ from .documents import (
     thought_document,
 )
 from .ids import new_id as new_uuid
-from .ports import SessionChange, SessionRow, SessionView, Store, ThoughtRow
+from .ports import SessionChange, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from .search import RunThoughts, search
 from .session_settings import SessionSettings
-from .turn import MAX_SHOWN_THOUGHTS, Turn, decode_head, is_over
+from .turn import MAX_SHOWN_THOUGHTS, Turn, decode_head, is_lapsed, is_over
 
 Arguments = Mapping[str, Any]
 T = TypeVar("T")
@@ -159,12 +159,11 @@ class Sessions:
             now: Even if the last sweep was less than a minute ago.
         """
         at = self._clock()
-        if not now and at - self._swept_at_ms < SWEEP_EVERY_MS:
+        if not now and 0 <= at - self._swept_at_ms < SWEEP_EVERY_MS:
             return
         self._swept_at_ms = at
         ttl_ms, retention_ms = int(self.settings.ttl_s * 1_000), int(self.settings.retention_s * 1_000)
-        await self.store.expire_sessions(unused_since_ms=at - ttl_ms, delete=self._lapses)
-        await self.store.purge_sessions(unused_since_ms=at - retention_ms)
+        await self.store.sweep_sessions(Sweep(at, ttl_ms, retention_ms, self._lapses))
 
     # -- looking
 
@@ -241,7 +240,7 @@ class Sessions:
         at = self._clock()
 
         def decide(view: SessionView) -> SessionChange:
-            row = self._present(view.row, read.id_of(arguments, "sessionId"), at)
+            row = self._present(view, read.id_of(arguments, "sessionId"))
             if row.run_id is not None:
                 raise ConflictError(
                     f"session {row.session_id} is the record of run {row.run_id}; resume the run",
@@ -308,11 +307,10 @@ class Sessions:
     async def pin(self, arguments: Arguments) -> Document:
         """Keep a session from expiring, or with `pinned` false let it; this is not use."""
         session_id, pinned = read.id_of(arguments, "sessionId"), read.bool_of(arguments, "pinned", True)
-        at = self._clock()
 
         def decide(view: SessionView) -> SessionChange:
-            row = replace(self._present(view.row, session_id, at), pinned=pinned)
-            return SessionChange(row, value=row)
+            row = replace(self._present(view, session_id), pinned=pinned)
+            return SessionChange(row, used=False, value=row)
 
         return self._document(await self.store.change(session_id, decide))
 
@@ -349,16 +347,18 @@ class Sessions:
         return session_document(row, status="archived" if over else None)
 
     async def _row(self, session_id: str) -> SessionRow:
-        return self._present(await self.store.session(session_id), session_id, self._clock())
+        if self._lapses:
+            await self.sweep(now=True)
+        try:
+            return await self.store.session(session_id)
+        except NotFoundError:
+            raise _no_session(session_id) from None
 
-    def _present(self, row: SessionRow | None, session_id: str, at_ms: int) -> SessionRow:
-        """Return the row unless the session is not there or is over and only waits to be swept."""
-        gone = row is None or (self._lapses and row.status == "active" and is_over(row, self.settings, at_ms))
-        if row is None or gone:
-            raise NotFoundError(
-                f"No session {read.shown(session_id)}; `list` shows which there are", sessionId=session_id
-            )
-        return row
+    def _present(self, view: SessionView, session_id: str) -> SessionRow:
+        """Return the row unless the session is not there, or is over and only waits to be swept."""
+        if view.row is None or (self._lapses and is_lapsed(view, self.settings)):
+            raise _no_session(session_id)
+        return view.row
 
     async def _all_thoughts(self, row: SessionRow) -> Sequence[ThoughtRow]:
         if row.run_id is not None:
@@ -379,3 +379,9 @@ class Sessions:
         with contextlib.suppress(ReasonryError):
             return replace(row, thoughts=len(await self._thoughts_of_run(row.run_id)))
         return row
+
+
+def _no_session(session_id: str) -> NotFoundError:
+    return NotFoundError(
+        f"No session {read.shown(session_id)}; `list` shows which there are", sessionId=session_id
+    )

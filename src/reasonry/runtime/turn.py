@@ -95,7 +95,7 @@ class Turn:
         Raises:
             UsageError: The call breaks a rule.
         """
-        row, notices = self._going_on(view.row)
+        row, notices = self._going_on(view)
         self.found = 0 if row is None else row.thoughts
         delete = row is None and view.row is not None and self._replaces(view.row)
         if row is None:
@@ -124,8 +124,9 @@ class Turn:
         )
         return after, thought
 
-    def _going_on(self, row: SessionRow | None) -> tuple[SessionRow | None, list[Notice]]:
+    def _going_on(self, view: SessionView) -> tuple[SessionRow | None, list[Notice]]:
         """Return the session to go on with, if any."""
+        row = view.row
         if row is None:
             return None, [] if self.asked is None or self.exact else [self._unknown()]
         if row.run_id is not None:
@@ -137,7 +138,7 @@ class Turn:
             )
         if self.call.clear_session:
             return None, []
-        if self.lapses and (row.status == "archived" or is_over(row, self.settings, self.now_ms)):
+        if self.lapses and is_lapsed(view, self.settings):
             return None, [Notice("expired", row.session_id, "This session has expired; a new one was begun.")]
         return row, []
 
@@ -201,3 +202,8 @@ class Turn:
 def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
     """Whether a session's time to live has run out."""
     return not row.pinned and row.used_at_ms + settings.ttl_s * 1_000 < now_ms
+
+
+def is_lapsed(view: SessionView, settings: SessionSettings) -> bool:
+    """Whether its time to live has run out for certain, whatever became of the clock."""
+    return view.row is not None and not view.row.pinned and view.idle_ms > settings.ttl_s * 1_000

@@ -23,6 +23,7 @@ from ..runtime.ports import (
     RunRow,
     SessionChange,
     SessionRow,
+    Sweep,
     ThoughtRow,
     Use,
 )
@@ -31,6 +32,7 @@ from .locks import Right, driven
 from .runs import no_run, run_exists, taken
 from .sessions import Decide, no_session, session_exists, thought_exists
 from .sql import MAX_SEQ, place
+from .steady import SECOND_LOOK_MS, Uptime, uptime
 
 
 @dataclass(slots=True)
@@ -44,6 +46,9 @@ class _Run:
 class _Session:
     key: int
     row: SessionRow
+    used_steady_ms: int
+    due: tuple[int, int] | None = None
+    """When a look first found it due for deletion, and after how long unused."""
     thoughts: dict[int, ThoughtRow] = field(default_factory=dict[int, ThoughtRow])
     numbers: set[int] = field(default_factory=set[int])
 
@@ -53,6 +58,23 @@ class _Session:
 
     def in_order(self) -> list[ThoughtRow]:
         return [self.thoughts[seq] for seq in sorted(self.thoughts)]
+
+    def look(self, sweep: Sweep, steady_ms: int) -> bool:
+        """Archive it if it was not used for long; return whether it is to be deleted."""
+        idle_ms, by_clock_ms = steady_ms - self.used_steady_ms, sweep.now_ms - self.row.used_at_ms
+        if self.due is not None and by_clock_ms <= self.due[1]:
+            self.due = None
+        if self.row.status == "active" and max(idle_ms, by_clock_ms) > sweep.ttl_ms:
+            if sweep.delete and idle_ms > sweep.ttl_ms:
+                return True
+            self.row = replace(self.row, status="archived")
+            self.due = (steady_ms, sweep.ttl_ms) if sweep.delete else None
+        if self.row.status == "active":
+            return False
+        if self.due is None and by_clock_ms > sweep.retention_ms:
+            self.due = (steady_ms, sweep.retention_ms)
+        since_ms, limit_ms = self.due or (steady_ms, sweep.retention_ms)
+        return idle_ms > min(limit_ms, sweep.retention_ms) or steady_ms - since_ms >= SECOND_LOOK_MS
 
     def search(self, needle: str) -> Iterator[tuple[int, str, ThoughtRow | InJournal]]:
         for thought in self.in_order():
@@ -64,8 +86,9 @@ class _Session:
 
 
 class _View:
-    def __init__(self, session: _Session | None) -> None:
+    def __init__(self, session: _Session | None, steady_ms: int) -> None:
         self.row = session.row if session else None
+        self.idle_ms = steady_ms - session.used_steady_ms if session else 0
         self._session = session
 
     def has_number(self, number: int) -> bool:
@@ -78,12 +101,17 @@ class _View:
 
 
 class MemoryStore:
-    """A store that is gone with the process."""
+    """A store that is gone with the process.
+
+    Attributes:
+        uptime: Tells how long the computer has been up.
+    """
 
     name = "memory"
     durable = False
 
     def __init__(self) -> None:
+        self.uptime: Callable[[], Uptime] = uptime
         self._runs = dict[str, _Run]()
         self._sessions = dict[str, _Session]()
         self._driven = set[str]()
@@ -103,7 +131,7 @@ class MemoryStore:
             if session is not None:
                 if session.session_id in self._sessions:
                     raise session_exists(session.session_id)
-                self._sessions[session.session_id] = _Session(self._next_key(), session)
+                self._sessions[session.session_id] = _Session(self._next_key(), session, self.uptime().ms)
             self._runs[row.run_id] = _Run(self._next_key(), row, {line.seq: line for line in lines})
 
     async def append(
@@ -127,6 +155,7 @@ class MemoryStore:
                 session.row = replace(
                     session.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active"
                 )
+                session.used_steady_ms, session.due = self.uptime().ms, None
 
     async def run(self, run_id: str) -> RunRow:
         """See the port."""
@@ -170,7 +199,7 @@ class MemoryStore:
         check_texts(session_id)
         with self._open():
             session = self._sessions.get(session_id)
-            wanted = decide(_View(session))
+            wanted = decide(_View(session, self.uptime().ms))
             check_change(wanted, session is not None)
             self._check_free(session_id, session, wanted)
             self._write(session_id, wanted)
@@ -244,28 +273,17 @@ class MemoryStore:
         with self._open():
             if row.session_id in self._sessions:
                 raise session_exists(row.session_id)
-            session = self._sessions[row.session_id] = _Session(self._next_key(), row)
+            session = self._sessions[row.session_id] = _Session(self._next_key(), row, self.uptime().ms)
             for thought in thoughts:
                 session.add(thought)
 
-    async def expire_sessions(self, *, unused_since_ms: int, delete: bool) -> int:
+    async def sweep_sessions(self, sweep: Sweep) -> None:
         """See the port."""
+        steady_ms = self.uptime().ms
         with self._open():
-            unused = self._unused("active", unused_since_ms)
-            for session in unused:
-                if delete:
+            for session in list(self._sessions.values()):
+                if not session.row.pinned and session.look(sweep, steady_ms):
                     del self._sessions[session.row.session_id]
-                else:
-                    session.row = replace(session.row, status="archived")
-            return len(unused)
-
-    async def purge_sessions(self, *, unused_since_ms: int) -> int:
-        """See the port."""
-        with self._open():
-            unused = self._unused("archived", unused_since_ms)
-            for session in unused:
-                del self._sessions[session.row.session_id]
-            return len(unused)
 
     async def delete_session(self, session_id: str) -> None:
         """See the port."""
@@ -313,12 +331,6 @@ class MemoryStore:
             raise no_session(session_id)
         return self._sessions[session_id]
 
-    def _unused(self, status: str, since_ms: int) -> list[_Session]:
-        rows = self._sessions.values()
-        return [
-            s for s in rows if s.row.status == status and not s.row.pinned and s.row.used_at_ms < since_ms
-        ]
-
     def _check_free(self, session_id: str, session: _Session | None, wanted: SessionChange) -> None:
         """Refuse before anything is written, so that nothing has to be taken back."""
         target = None if wanted.delete else session
@@ -337,9 +349,11 @@ class MemoryStore:
             owner = wanted.row.session_id
             there = self._sessions.get(owner)
             if there is None:
-                self._sessions[owner] = _Session(self._next_key(), wanted.row)
+                self._sessions[owner] = _Session(self._next_key(), wanted.row, self.uptime().ms)
             else:
-                there.row = wanted.row
+                there.row, there.due = wanted.row, None
+                if wanted.used:
+                    there.used_steady_ms = self.uptime().ms
         if wanted.thought is not None:
             self._sessions[owner].add(wanted.thought)
 

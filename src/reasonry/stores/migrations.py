@@ -92,6 +92,23 @@ MIGRATIONS: tuple[Migration, ...] = (
             "INSERT INTO mark VALUES (1, randomblob(16), randomblob(16))",
         ),
     ),
+    Migration(
+        "0003_steady",
+        (
+            """
+            CREATE TABLE steady (
+              key INTEGER PRIMARY KEY CHECK (key = 1),
+              boot TEXT NOT NULL,
+              uptime_ms INTEGER NOT NULL,
+              steady_ms INTEGER NOT NULL
+            ) STRICT
+            """,
+            # When it was last used; when a look first found it due for deletion, and after how long unused.
+            "ALTER TABLE session ADD COLUMN used_steady_ms INTEGER",
+            "ALTER TABLE session ADD COLUMN due_steady_ms INTEGER",
+            "ALTER TABLE session ADD COLUMN due_after_ms INTEGER",
+        ),
+    ),
 )
 
 

@@ -12,6 +12,7 @@ from . import sql
 from .checks import MAX_INT
 from .packing import UnpackError, pack, unpack
 from .sql import Tx, place, seq_of
+from .steady import Uptime, steady_ms
 
 
 def no_run(run_id: str) -> NotFoundError:
@@ -56,14 +57,16 @@ def create_run(tx: Tx, row: RunRow, lines: Sequence[Line]) -> None:
     _write(tx, _key(tx, row.run_id), row.run_id, lines)
 
 
-def append(tx: Tx, run_id: str, lines: Sequence[Line], row: RunRow | None, use: Use | None) -> None:
+def append(
+    tx: Tx, run_id: str, lines: Sequence[Line], row: RunRow | None, use: Use | None, up: Uptime
+) -> None:
     """Add lines to a run, put `row` in place of its row, and note the use of its session."""
     key = _key(tx, run_id)
     _write(tx, key, run_id, lines)
     if row is not None:
         tx.execute(sql.SET_RUN, (*astuple(row), key))
     if use is not None:
-        tx.execute(sql.USE_SESSION, (*astuple(use), key, run_id))
+        tx.execute(sql.USE_SESSION, (*astuple(use), steady_ms(tx, up), key, run_id))
 
 
 def run(tx: Tx, run_id: str) -> RunRow:

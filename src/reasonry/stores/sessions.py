@@ -9,10 +9,11 @@ from typing import Any
 from msgspec.structs import astuple
 
 from ..errors import ConflictError, NotFoundError
-from ..runtime.ports import InJournal, SessionChange, SessionRow, SessionView, ThoughtRow
+from ..runtime.ports import InJournal, SessionChange, SessionRow, SessionView, Sweep, ThoughtRow
 from . import sql
 from .checks import MAX_INT, check_change
 from .sql import MAX_SEQ, Tx, place, seq_of
+from .steady import SECOND_LOOK_MS, Uptime, steady_ms
 
 Decide = Callable[[SessionView], SessionChange]
 
@@ -62,10 +63,17 @@ def _key(tx: Tx, session_id: str) -> int:
 class View:
     """A session as it stands in a transaction; of no use after it."""
 
-    def __init__(self, tx: Tx, key: int | None, row: SessionRow | None) -> None:
+    def __init__(self, tx: Tx, key: int | None, row: SessionRow | None, steady: int) -> None:
         self.row = row
         self._tx = tx
         self._key = key
+        self._steady = steady
+
+    @property
+    def idle_ms(self) -> int:
+        """See the port."""
+        found = self._tx.execute(sql.SESSION_USED, (self._key,)).fetchone() or (None,)
+        return 0 if found[0] is None else max(0, self._steady - found[0])
 
     def has_number(self, number: int) -> bool:
         """See the port."""
@@ -85,27 +93,29 @@ class View:
         return [_thought(found) for found in self._tx.execute(sql.LATEST_THOUGHTS, bounds)][::-1]
 
 
-def change(tx: Tx, session_id: str, decide: Decide) -> Any:
+def change(tx: Tx, session_id: str, decide: Decide, up: Uptime) -> Any:
     """Let `decide` look and decide, and write what it wants."""
     key, row = _find(tx, session_id)
-    wanted = decide(View(tx, key, row))
+    steady = steady_ms(tx, up)
+    wanted = decide(View(tx, key, row, steady))
     check_change(wanted, key is not None)
     if wanted.delete and key is not None:
         _drop(tx, key)
         key = None
     if wanted.row is not None:
-        key = _put(tx, key if wanted.row.session_id == session_id else None, wanted.row)
+        same = key if wanted.row.session_id == session_id else None
+        key = _put(tx, same, wanted.row, steady if wanted.used else None)
     if wanted.thought is not None and key is not None:
         owner = wanted.row.session_id if wanted.row is not None else session_id
         _add(tx, key, owner, wanted.thought)
     return wanted.value
 
 
-def _put(tx: Tx, key: int | None, row: SessionRow) -> int:
+def _put(tx: Tx, key: int | None, row: SessionRow, used_steady_ms: int | None) -> int:
     if key is not None:
-        tx.execute(sql.SET_SESSION, (*astuple(row), key))
+        tx.execute(sql.SET_SESSION, (*astuple(row), used_steady_ms, key))
         return key
-    if tx.change(sql.ADD_SESSION, astuple(row)) != 1:
+    if tx.change(sql.ADD_SESSION, (*astuple(row), used_steady_ms)) != 1:
         raise session_exists(row.session_id)
     return _key(tx, row.session_id)
 
@@ -184,30 +194,30 @@ def _match(tx: Tx, at: int) -> tuple[int, str, ThoughtRow | InJournal]:
     return at, owner, _thought(tx.execute(sql.THOUGHT, (at,)).fetchone() or ())
 
 
-def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
+def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow], up: Uptime) -> None:
     """Add a whole session."""
-    key = _put(tx, None, row)
+    key = _put(tx, None, row, steady_ms(tx, up))
     values = [(place(key, one.seq), one.number, one.text, one.branch, one.body) for one in thoughts]
     tx.executemany(sql.ADD_THOUGHT, values)
 
 
-def expire(tx: Tx, unused_since_ms: int, delete: bool) -> int:
-    """Archive, or delete, the active sessions that were not used since."""
-    if delete:
-        return _drop_unused(tx, "active", unused_since_ms)
-    return tx.change(sql.ARCHIVE_SESSIONS, (unused_since_ms,))
+def sweep(tx: Tx, sweep: Sweep, up: Uptime) -> None:
+    """Archive and delete what was not used for long; see the port."""
+    values = {"now": sweep.now_ms, "steady": steady_ms(tx, up), "second_look": SECOND_LOOK_MS}
+    ttl, retention = values | {"limit": sweep.ttl_ms}, values | {"limit": sweep.retention_ms}
+    tx.execute(sql.NO_LONGER_DUE, values)
+    if sweep.delete:
+        _drop_all(tx, sql.LAPSED_SESSIONS, ttl)
+        tx.execute(sql.ARCHIVE_LAPSING_SESSIONS, ttl)
+    else:
+        tx.execute(sql.ARCHIVE_SESSIONS, ttl)
+    _drop_all(tx, sql.SESSIONS_TO_DELETE, retention)
+    tx.execute(sql.NOW_DUE, retention)
 
 
-def purge(tx: Tx, unused_since_ms: int) -> int:
-    """Delete the archived sessions that were not used since."""
-    return _drop_unused(tx, "archived", unused_since_ms)
-
-
-def _drop_unused(tx: Tx, status: str, unused_since_ms: int) -> int:
-    keys = list(tx.execute(sql.UNUSED_SESSIONS, (status, unused_since_ms)))
-    for (key,) in keys:
+def _drop_all(tx: Tx, statement: str, values: dict[str, int]) -> None:
+    for (key,) in list(tx.execute(statement, values)):
         _drop(tx, key)
-    return len(keys)
 
 
 def delete_session(tx: Tx, session_id: str) -> None:

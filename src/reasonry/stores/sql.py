@@ -92,6 +92,7 @@ SESSION_COLUMNS = (
     "session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head"
 )
 SESSION = f"SELECT key, {SESSION_COLUMNS} FROM session WHERE session_id = ?"
+SESSION_USED = "SELECT used_steady_ms FROM session WHERE key = ?"
 SESSION_NAMES = "SELECT key, session_id FROM session WHERE key > ? ORDER BY key LIMIT ?"
 COUNT_SESSIONS = "SELECT count(*) FROM session"
 SESSION_IDS = "SELECT session_id, run_id FROM session WHERE key = ?"
@@ -105,23 +106,48 @@ WHERE (? IS NULL OR used_at_ms < ? OR (used_at_ms = ? AND key < ?)) AND (? IS NU
 ORDER BY used_at_ms DESC, key DESC LIMIT ?
 """
 ADD_SESSION = f"""
-INSERT INTO session ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO session ({SESSION_COLUMNS}, used_steady_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (session_id) DO NOTHING
 """
 SET_SESSION = """
 UPDATE session SET session_id = ?, strategy = ?, created_at_ms = ?, used_at_ms = ?, status = ?, pinned = ?,
-  thoughts = ?, purpose = ?, run_id = ?, head = ?
+  thoughts = ?, purpose = ?, run_id = ?, head = ?,
+  used_steady_ms = coalesce(?, used_steady_ms), due_steady_ms = NULL, due_after_ms = NULL
 WHERE key = ?
 """
 USE_SESSION = """
-UPDATE session SET thoughts = ?, used_at_ms = ?, status = 'active'
+UPDATE session SET thoughts = ?, used_at_ms = ?, status = 'active', used_steady_ms = ?, due_steady_ms = NULL,
+  due_after_ms = NULL
 WHERE session_id = (SELECT session_id FROM run WHERE key = ?) AND run_id = ?
 """
 DROP_SESSION = "DELETE FROM session WHERE key = ?"
-ARCHIVE_SESSIONS = """
-UPDATE session SET status = 'archived' WHERE status = 'active' AND pinned = 0 AND used_at_ms < ?
+# What follows takes, by name: `now`, the clock's time; `steady`, the store's own count; `limit`, after how long unused.
+_BY_CLOCK = "used_at_ms < :now - :limit"
+_BY_COUNT = "used_steady_ms < :steady - :limit"
+ARCHIVE_SESSIONS = f"""
+UPDATE session SET status = 'archived'
+WHERE status = 'active' AND pinned = 0 AND ({_BY_CLOCK} OR {_BY_COUNT})
 """
-UNUSED_SESSIONS = "SELECT key FROM session WHERE status = ? AND pinned = 0 AND used_at_ms < ?"
+LAPSED_SESSIONS = f"SELECT key FROM session WHERE status = 'active' AND pinned = 0 AND {_BY_COUNT}"
+ARCHIVE_LAPSING_SESSIONS = f"""
+UPDATE session SET status = 'archived', due_steady_ms = :steady, due_after_ms = :limit
+WHERE status = 'active' AND pinned = 0 AND {_BY_CLOCK}
+"""
+NO_LONGER_DUE = """
+UPDATE session SET due_steady_ms = NULL, due_after_ms = NULL
+WHERE due_steady_ms IS NOT NULL AND NOT (status = 'archived' AND pinned = 0 AND used_at_ms < :now - due_after_ms)
+"""
+SESSIONS_TO_DELETE = f"""
+SELECT key FROM session
+WHERE status = 'archived' AND pinned = 0
+  AND ({_BY_COUNT} OR used_steady_ms < :steady - due_after_ms OR due_steady_ms <= :steady - :second_look)
+"""
+NOW_DUE = f"""
+UPDATE session SET due_steady_ms = :steady, due_after_ms = :limit
+WHERE due_steady_ms IS NULL AND status = 'archived' AND pinned = 0 AND {_BY_CLOCK}
+"""
+STEADY = "SELECT boot, uptime_ms, steady_ms FROM steady"
+KEEP_STEADY = "REPLACE INTO steady (key, boot, uptime_ms, steady_ms) VALUES (1, ?, ?, ?)"
 
 THOUGHT_COLUMNS = "place, number, text, branch, body"
 ADD_THOUGHT = """

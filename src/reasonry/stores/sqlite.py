@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
-from ..runtime.ports import Backup, Finding, InJournal, Line, OnProgress, RunRow, SessionRow, ThoughtRow, Use
+from ..runtime.ports import (
+    Backup,
+    Finding,
+    InJournal,
+    Line,
+    OnProgress,
+    RunRow,
+    SessionRow,
+    Sweep,
+    ThoughtRow,
+    Use,
+)
 from . import backup, runs, sessions, sql
 from .checks import check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .database import Source
 from .locks import LockFolder, Right
 from .readers import Readers
 from .sessions import Decide
+from .steady import Uptime, uptime
 from .verification import verify
 from .writer import Writer
 
@@ -25,6 +37,9 @@ class SqliteStore:
     Args:
         path: Where it is, or shall be.
         patience_s: How long to wait for other processes before `store_busy`.
+
+    Attributes:
+        uptime: Tells how long the computer has been up.
     """
 
     durable = True
@@ -32,6 +47,7 @@ class SqliteStore:
     def __init__(self, path: Path | str, patience_s: float = 10.0) -> None:
         self.path = Path(path)
         self.name = str(path)
+        self.uptime: Callable[[], Uptime] = uptime
         source = Source(self.path, patience_s)
         self._source = source
         self._writer = Writer(source)
@@ -48,7 +64,7 @@ class SqliteStore:
         def work(tx: sql.Tx) -> None:
             runs.create_run(tx, row, lines)
             if session is not None:
-                sessions.import_session(tx, session, ())
+                sessions.import_session(tx, session, (), self.uptime())
 
         await self._writer.do(work)
 
@@ -61,7 +77,7 @@ class SqliteStore:
         for one in (row, use):
             if one is not None:
                 check_row(one)
-        await self._writer.do(lambda tx: runs.append(tx, run_id, lines, row, use))
+        await self._writer.do(lambda tx: runs.append(tx, run_id, lines, row, use, self.uptime()))
 
     async def run(self, run_id: str) -> RunRow:
         """See the port."""
@@ -100,7 +116,7 @@ class SqliteStore:
     async def change(self, session_id: str, decide: Decide) -> Any:
         """See the port. Raises ConflictError if a new session or thought is there already."""
         check_texts(session_id)
-        return await self._writer.do(lambda tx: sessions.change(tx, session_id, decide))
+        return await self._writer.do(lambda tx: sessions.change(tx, session_id, decide, self.uptime()))
 
     async def session(self, session_id: str) -> SessionRow:
         """See the port."""
@@ -144,15 +160,11 @@ class SqliteStore:
         """See the port."""
         check_row(row)
         check_thoughts(thoughts)
-        await self._writer.do(lambda tx: sessions.import_session(tx, row, thoughts))
+        await self._writer.do(lambda tx: sessions.import_session(tx, row, thoughts, self.uptime()))
 
-    async def expire_sessions(self, *, unused_since_ms: int, delete: bool) -> int:
+    async def sweep_sessions(self, sweep: Sweep) -> None:
         """See the port."""
-        return await self._writer.do(lambda tx: sessions.expire(tx, unused_since_ms, delete))
-
-    async def purge_sessions(self, *, unused_since_ms: int) -> int:
-        """See the port."""
-        return await self._writer.do(lambda tx: sessions.purge(tx, unused_since_ms))
+        await self._writer.do(lambda tx: sessions.sweep(tx, sweep, self.uptime()))
 
     async def delete_session(self, session_id: str) -> None:
         """See the port. Raises StoreError as `delete_run` does."""

@@ -1,0 +1,62 @@
+"""Time that no change of the clock moves: a store's own count of the milliseconds that have certainly passed.
+
+While the computer is up this count goes on as time does, for all processes alike. What passes between two starts of
+the computer is unknown, for only a clock could tell, and is not counted, nor is the last hour before it goes down. So
+what is old by this count is at least as old in truth.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from . import sql
+
+KEEP_EVERY_MS = 3_600_000
+"""How much of the count may be lost when the computer goes down."""
+
+SECOND_LOOK_MS = 86_400_000
+"""What only the clock calls old is deleted if it does so twice, this far apart by this count."""
+
+
+class Uptime(NamedTuple):
+    """How long the computer has been up, its sleep included where the system says so."""
+
+    boot: str
+    """What tells this start of the computer from all others or, where nothing does, the computer from all others."""
+    ms: int
+
+
+def uptime() -> Uptime:
+    """Read it from the system."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    ns = time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)
+    return Uptime(_boot(), ns // 1_000_000)
+
+
+@cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        import uuid
+
+        return f"{uuid.getnode():x}"
+
+
+def steady_ms(tx: sql.Tx, up: Uptime) -> int:
+    """Return the count at the moment of `up`, and keep it where it has to be."""
+    found = tx.execute(sql.STEADY).fetchone()
+    kept, passed = 0, None
+    if found is not None:
+        boot, since, kept = found
+        if boot == up.boot and since <= up.ms:
+            passed = up.ms - since
+    if passed is not None and passed < KEEP_EVERY_MS:
+        return kept + passed
+    # Where the computer was started anew nothing is known to have passed since.
+    count = kept + (passed or 0)
+    tx.execute(sql.KEEP_STEADY, (*up, count))
+    return count
