@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from reasonry.surfaces.mcp.server import GRACE_S
-from reasonry.testing.model_server import ModelServer
+from tests.servers.model_server import ModelServer
 
 from .raw import COMMAND, INFO
 
