@@ -19,6 +19,8 @@ from reasonry.surfaces.cli import run
 from reasonry.tools.mcp_client import McpServer
 from tests.servers import ChatRequest, ModelServer
 
+from ..tools import hostile_server
+from ..tools.test_mcp_bounds import LIST_FAULTS
 from . import analyst
 
 WEATHER = f"{sys.executable} {Path(__file__).parents[2] / 'examples' / 'weather_server.py'}"
@@ -215,6 +217,25 @@ def test_a_server_that_does_not_come_up_is_a_clear_error(
     error = shell.refused("--mcp", f"{sys.executable} {path}")
     assert reason in error["message"]
     assert error["code"] in ("tool_error", "tool_timeout")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(
+            "unnamed",
+            "name with bidi",
+            "description of 3 MB",
+            "description is a list",
+            "required is a number",
+        ),
+        *("endless empty pages", "same cursor", "3,000,000 values"),
+    ],
+)
+def test_a_server_whose_list_breaks_a_bound_is_a_clear_error(shell: Shell, kind: str) -> None:
+    error = shell.refused("--mcp", f"{sys.executable} {hostile_server.__file__} '{kind}'")
+    assert error["code"] == "tool_error"
+    assert LIST_FAULTS[kind] in error["message"]
 
 
 # -- MCP servers: in the middle of the run
