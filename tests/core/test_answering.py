@@ -1,12 +1,26 @@
-"""Answers that a text ends in."""
+"""Answers: those that a text ends in, and how one is verified, reviewed, repaired and settled."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
-from reasonry.core.answering import stated_answer
+from reasonry.core.answering import (
+    AnswerOptions,
+    AnswerReply,
+    CheckReply,
+    FinalAnswer,
+    settle_answer,
+    stated_answer,
+    verify_answer,
+)
+from reasonry.core.effects import Ask, Verify
+from reasonry.core.events import Failed, Reply, Verified
+from reasonry.core.strategy import Move, Request
 
 
 @pytest.mark.parametrize(
@@ -65,3 +79,126 @@ def test_only_the_last_sentence_counts(before: list[str], answer: int, stop: str
 @given(st.text())
 def test_any_text_states_an_answer_or_none(text: str) -> None:
     assert stated_answer(text) is None or stated_answer(text) in text
+
+
+class Small(Struct, frozen=True):
+    """The least that an answer can be settled in."""
+
+    options: AnswerOptions
+    problem: str = "6 * 7"
+    final: FinalAnswer = FinalAnswer()
+
+
+QUESTION, REVIEW = Ask("And?"), Ask("Sure?")
+
+
+def settle(state: Small, *answers: Any, review: bool = True) -> tuple[list[Any], Move | Request]:
+    """Settle an answer over what is answered; return what was asked, and the move or request it comes to."""
+    script = settle_answer(
+        state, lambda _: QUESTION, ("It is a product.",), review=(lambda _: REVIEW) if review else None
+    )
+    asked: list[Any] = []
+    try:
+        requested = next(script)
+        for answer in answers:
+            asked += requested.effects
+            requested = script.send((answer,))
+    except StopIteration as end:
+        return asked, end.value
+    return asked, requested
+
+
+def answered(text: str) -> Reply:
+    return Reply(AnswerReply(text), text, "native")
+
+
+def reviewed(correct: bool, correction: str | None = None) -> Reply:
+    return Reply(CheckReply(correct, "no", correction), "", "native")
+
+
+def test_an_answer_is_looked_at_by_the_verifier_first_and_then_by_its_author() -> None:
+    state = Small(AnswerOptions(verify=True))
+    asked, move = settle(state, answered("42"), Verified("unknown"), reviewed(True))
+    assert asked == [QUESTION, Verify("6 * 7", ("It is a product.", "42"), final=True), REVIEW]
+    assert isinstance(move, Move)
+    assert (move.to, move.state.final) == ("final_response", FinalAnswer("42", "reviewed"))
+    assert move.state.final.document == {"verification": "reviewed", "objections": []}
+
+
+def test_nobody_is_asked_where_nobody_is_wanted() -> None:
+    asked, move = settle(Small(AnswerOptions()), answered("42"), review=False)
+    assert asked == [QUESTION]
+    assert isinstance(move, Move)
+    assert move.state.final == FinalAnswer("42")
+    assert [(thought.text, thought.data) for thought in move.thoughts] == [("42", {"answer": "42"})]
+
+
+@pytest.mark.parametrize("said", [None, "42"])
+def test_a_proof_settles_an_answer_and_may_write_it_down(said: str | None) -> None:
+    asked, move = settle(
+        Small(AnswerOptions(verify=True)), answered("about 42"), Verified("right", answer=said)
+    )
+    assert len(asked) == 2, "a proved answer is not reviewed"
+    assert isinstance(move, Move)
+    assert move.state.final == FinalAnswer(said or "about 42", "proved")
+
+
+def test_an_answer_that_is_there_is_not_asked_for() -> None:
+    asked, _ = settle(
+        Small(AnswerOptions(verify=True), final=FinalAnswer("42")), Verified("unknown"), review=False
+    )
+    assert [type(effect) for effect in asked] == [Verify]
+
+
+def test_what_is_proved_wrong_is_gone_and_its_successor_is_looked_at_anew() -> None:
+    state = Small(AnswerOptions(verify=True))
+    _, move = settle(state, answered("41"), Verified("wrong", "Odd."))
+    objection = "The answer '41' was checked and is wrong. Odd."
+    assert isinstance(move, Move)
+    assert (move.to, move.failure, move.state.final) == (None, None, FinalAnswer(objections=(objection,)))
+    assert [(thought.text, thought.data) for thought in move.thoughts] == [(objection, {"correct": False})]
+    asked, move = settle(move.state, answered("40"), Verified("wrong"))
+    assert [type(effect) for effect in asked] == [Ask, Verify]
+    assert isinstance(move, Move)
+    assert move.failure == ("verification_failed", "The answer '40' was checked and is wrong.", None)
+    assert move.state.final.text is None
+
+
+@given(st.integers(0, 20), st.sampled_from(["", "Odd."]))
+def test_a_wrong_answer_is_repaired_as_often_as_the_options_say(repairs: int, detail: str) -> None:
+    state, rounds = Small(AnswerOptions(verify=True, max_repairs=repairs)), 0
+    while True:
+        _, move = settle(state, answered("41"), Verified("wrong", detail))
+        assert isinstance(move, Move)
+        state, rounds = move.state, rounds + 1
+        if move.failure is not None:
+            break
+    assert rounds == repairs + 1 == len(state.final.objections)
+
+
+def test_a_verifier_that_failed_has_said_nothing_where_that_is_wanted() -> None:
+    final = FinalAnswer("42").apply_verdict(Failed("tool_error", "crashed"))
+    assert final == FinalAnswer("42")
+    state = Small(AnswerOptions(verify=True), final=final)
+    assert next(verify_answer(state, ())).give_failures is False
+    assert next(verify_answer(state, (), give_failures=True)).give_failures is True
+
+
+@pytest.mark.parametrize(
+    ("correction", "repairs", "text", "standing"),
+    [
+        ("43", 1, "43", "open"),
+        (None, 1, None, "open"),
+        ("42", 1, None, "open"),
+        ("43", 0, "42", "doubted"),
+    ],
+)
+def test_a_failed_review_makes_room_for_a_correction_while_repairs_are_left(
+    correction: str | None, repairs: int, text: str | None, standing: str
+) -> None:
+    state = Small(AnswerOptions(max_repairs=repairs), final=FinalAnswer("42"))
+    _, move = settle(state, reviewed(False, correction))
+    assert isinstance(move, Move)
+    assert (move.state.final.text, move.state.final.standing) == (text, standing)
+    assert move.state.final.objections == ("The answer '42' did not pass the check: no",)
+    assert move.to == ("final_response" if standing == "doubted" else None)

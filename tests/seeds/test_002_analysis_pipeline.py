@@ -12,8 +12,8 @@ from reasonry.core.effects import CallTool
 from reasonry.core.events import Failed
 from reasonry.core.toolcard import ToolCard
 from reasonry.strategies import resolve
-from reasonry.strategies.analysis.forms import MAX_TASKS, TASKS
-from reasonry.strategies.analysis.tasks import PASSED_THROUGH
+from reasonry.strategies.analysis.questions import MAX_TASKS, TASKS
+from reasonry.strategies.analysis.state import PASSED_THROUGH
 
 from ..strategies.analysing import QUERY, USUAL, Desk, analyse, asked, plan, statuses
 from ..strategies.walking import walk

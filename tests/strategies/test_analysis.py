@@ -417,6 +417,64 @@ def test_concurrent_tasks_run_side_by_side_unless_one_needs_another() -> None:
     assert alone == [(stage, 1) for stage in three] * 3
 
 
+def test_a_task_to_be_converted_anew_waits_until_what_was_written_for_the_others_has_run() -> None:
+    walked = analyse(
+        {
+            "plan_generation": plan(("search", "a"), ("py_executor", "b")),
+            "query_conversion": [{"tool_input": {"q": "a"}}] * 2,
+        },
+        {"search": [Failed("tool_error", "down"), "found"], "py_executor": [{"status": "ok", "value": 42}]},
+        tools=(SEARCH, CODE_TOOL),
+        concurrent_tasks=True,
+        complexity_analysis=False,
+    )
+    assert statuses(walked) == ["ACCEPTED", "ACCEPTED"]
+    order = [(one.stage, getattr(one.effect, "tool", "")) for one in walked.performed][1:7]
+    assert order == [
+        ("query_conversion", ""),
+        ("task_execution", "search"),
+        ("task_execution", ""),
+        ("task_execution", "py_executor"),
+        ("quality_evaluation", ""),
+        ("query_conversion", ""),
+    ]
+
+
+def test_however_often_programs_fail_out_of_step_a_round_of_execution_ends() -> None:
+    broken = [{"status": "error", "error": "no"}] * 22
+    unreadable = Answered("not JSON")
+    desk = Desk(
+        {
+            "plan_generation": plan(("py_executor", "a"), ("py_executor", "b")),
+            "py_executor": [None, unreadable, unreadable, unreadable],
+        },
+        {"py_executor": broken},
+    )
+    given = {
+        "candidate_plans": 1,
+        "concurrent_tasks": True,
+        "execution_retry_limit": 10,
+        "tools": (CODE_TOOL,),
+    }
+    step = begin(ANALYSIS, QUERY, read_options(ANALYSIS, given))
+    most = 0
+    while waiting := wanted(step.snapshot):
+        step = advance(ANALYSIS, step.snapshot, waiting[0].id, desk.answer(waiting[0]))
+        most = max(most, len(step.snapshot.rounds_had))
+    assert step.snapshot.outcome is not None
+    failed = step.snapshot.outcome.document["tasks"]
+    assert [(task["status"], task["attempts"]) for task in failed] == [("FAILED", 11), ("FAILED", 11)]
+    assert 10 < most <= 17
+
+
+def test_a_search_that_returns_nothing_found_nothing() -> None:
+    walked = analyse(
+        {"plan_generation": plan("a")}, {"search_documents": [None]}, tools=(ToolCard("search_documents"),)
+    )
+    assert "(none fit)" in next(ask.prompt for ask in walked.asks if ask.facts["kind"] == "perform")
+    assert walked.outcome.document["tasks"][0]["result"]["passages"] == []
+
+
 def test_only_concurrent_plans_are_asked_what_depends_on_what() -> None:
     assert "depends_on" not in asked(analyse(), "plan_generation")[0].prompt
     assert "depends_on" in asked(analyse(concurrent_tasks=True), "plan_generation")[0].prompt

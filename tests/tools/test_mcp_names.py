@@ -18,7 +18,7 @@ from reasonry.core.budget import Budget
 from reasonry.core.toolcard import ANSWER, action_lines
 from reasonry.errors import ToolError
 from reasonry.strategies import STRATEGIES
-from reasonry.strategies.analysis.tasks import BUILT_IN
+from reasonry.strategies.analysis.state import BUILT_IN
 from reasonry.strategies.rewoo import LLM
 from reasonry.tools.built_in import built_in, reserved_names
 from reasonry.tools.catalog import Catalog

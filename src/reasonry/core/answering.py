@@ -18,7 +18,7 @@ from . import parse
 from .effects import Ask, Verify
 from .events import Failed, Verified
 from .parse import Unreadable
-from .strategy import Move, Request, Thought, fail, go, request
+from .strategy import Move, Request, Thought, fail, go, request, stay
 from .vote import agree, normalise
 
 REFUTED = "The answer {answer!r} was checked and is wrong."
@@ -180,7 +180,7 @@ def settle_answer(
     review: Callable[[Any], Ask] | None = None,
     to: str = "final_response",
 ) -> Generator[Request, Any, Move]:
-    """Ask for the answer, have it verified and reviewed, ask again with the objection, as long as repairs are left.
+    """Ask for the answer, have it verified and reviewed; stay for another one as long as repairs are left.
 
     The tail of a stage: `return (yield from settle_answer(…))`. An answer that the state already has is not asked for.
     Ends the run as `verification_failed` when every answer within the repairs was proved wrong.
@@ -193,27 +193,51 @@ def settle_answer(
         to: The stage to go to when the answer is settled.
     """
     thoughts: tuple[Thought, ...] = ()
-    while True:
-        if state.final.text is None:
-            (reply,) = yield request(state, *thoughts, question(state))
-            state, thoughts = _proposed(state, reply.value)
-        if state.options.verify and state.final.standing != "proved":
-            (verdict,) = yield request(state, *thoughts, claim(state.problem, path, state.final.text))
-            state, thoughts = replace(state, final=state.final.apply_verdict(verdict)), ()
-            if state.final.text is None:
-                objection = state.final.objections[-1]
-                thoughts = (Thought(objection, data={"correct": False}),)
-                if len(state.final.objections) > state.options.max_repairs:
-                    return replace(fail(state, "verification_failed", objection), thoughts=thoughts)
-                continue
-        if review is not None and state.final.standing != "proved":
-            (reply,) = yield request(state, *thoughts, review(state))
-            found: CheckReply = reply.value
-            state = replace(state, final=state.final.apply_review(found, state.options.max_repairs))
-            thoughts = (Thought(found.reason or str(found.correct), data={"correct": found.correct}),)
-            if state.final.standing == "open":
-                continue
-        return go(state, to, *thoughts)
+    if state.final.text is None:
+        (reply,) = yield request(state, question(state))
+        state, thoughts = _proposed(state, reply.value)
+    state, thoughts = yield from verify_answer(state, path, *thoughts)
+    if state.final.text is None:
+        return repair_or_fail(state)
+    if review is not None and state.final.standing != "proved":
+        (reply,) = yield request(state, *thoughts, review(state))
+        found: CheckReply = reply.value
+        state = replace(state, final=state.final.apply_review(found, state.options.max_repairs))
+        thoughts = (Thought(found.reason or str(found.correct), data={"correct": found.correct}),)
+        if state.final.standing == "open":
+            return stay(state, *thoughts)
+    return go(state, to, *thoughts)
+
+
+def verify_answer(
+    state: Any, path: Sequence[str], *thoughts: Thought, give_failures: bool = False
+) -> Generator[Request, Any, tuple[Any, tuple[Thought, ...]]]:
+    """Have the answer verified, where that is wanted and it is not proved yet; return the state after it.
+
+    An answer that is proved wrong is gone from the state, see `repair_or_fail`.
+
+    Args:
+        thoughts: To record; those returned with the state are not recorded yet.
+        give_failures: Take a verifier that failed as one that said nothing, instead of ending the run.
+    """
+    if not state.options.verify or state.final.standing == "proved":
+        return state, thoughts
+    effect = claim(state.problem, path, state.final.text)
+    (verdict,) = yield request(state, *thoughts, effect, give_failures=give_failures)
+    return replace(state, final=state.final.apply_verdict(verdict)), ()
+
+
+def repair_or_fail(state: Any, *, can_ask: bool = True) -> Move:
+    """Stay, to ask for another answer after one that was proved wrong; fail when the repairs are used up.
+
+    Args:
+        can_ask: Whether another answer can be asked for at all.
+    """
+    objection = state.final.objections[-1]
+    thought = Thought(objection, data={"correct": False})
+    if can_ask and len(state.final.objections) <= state.options.max_repairs:
+        return stay(state, thought)
+    return replace(fail(state, "verification_failed", objection), thoughts=(thought,))
 
 
 def _proposed(state: Any, reply: AnswerReply | CheckReply) -> tuple[Any, tuple[Thought, ...]]:

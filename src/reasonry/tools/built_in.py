@@ -9,7 +9,7 @@ from ..core.toolcard import ANSWER
 from ..errors import SandboxError
 from ..runtime.ports import Tool
 from ..strategies import STRATEGIES
-from ..strategies.analysis.tasks import BUILT_IN
+from ..strategies.analysis.state import BUILT_IN
 from ..strategies.rewoo import LLM
 
 

@@ -1,38 +1,43 @@
-"""Stages 5 to 7: going on or not, the synthesis, the focused answer; and the result."""
+"""Stages 5 to 7: going on or not, the synthesis, the focused answer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from ...core import parse
-from ...core.answering import claim
-from ...core.closing import propose, ruled
-from ...core.effects import Ask, Effect
-from ...core.events import Failed, Verified
-from ...core.evidence import evidence_text
+from ...core.answering import repair_or_fail, verify_answer
+from ...core.effects import Ask
+from ...core.events import Failed, Reply
 from ...core.parse import Unreadable
-from ...core.strategy import Move, Outcome, Thought, fail, go, stay
-from .forms import DecisionReply, FocusReply, SynthesisReply, texts
+from ...core.strategy import Body, Move, Thought, fail, go, request
 from .planning import plans_due
-from .prompts import CAPTION_FIELD, DECIDE, FOCUS, NOTHING_ACCEPTED, SYNTHESIZE
+from .questions import (
+    CAPTION_FIELD,
+    DECIDE,
+    FOCUS,
+    NOTHING_ACCEPTED,
+    SYNTHESIZE,
+    DecisionReply,
+    FocusReply,
+    SynthesisReply,
+    texts,
+)
+from .result import collected
 from .state import (
     COST_LIMIT,
     Iteration,
-    Plan,
     State,
     affordable,
-    at_work,
     is_broke,
     paid,
     question,
     room,
-    setbacks,
     stopped,
     with_iteration,
 )
+from .tasks import setbacks
 
 NOTHING = "no result was accepted, so there is nothing to answer from"
 
@@ -40,39 +45,34 @@ NOTHING = "no result was accepted, so there is nothing to answer from"
 # -- stage 5: iteration
 
 
-def ask_decision(state: State) -> tuple[Effect, ...]:
-    """Ask whether to go on, unless that is settled or cannot be paid."""
-    if state.ended is not None or not affordable(state, 1):
-        return ()
+def decide(s: State) -> Body:
+    """Go on from the first line, or not; not asked where that is settled or cannot be paid."""
+    if s.ended is not None or not affordable(s, 1):
+        return _close(s if s.ended else stopped(s, "cost_limit", COST_LIMIT))
+    answers = yield request(s, _decision(s))
+    reply: DecisionReply = answers[0].value
+    text = decision_text(reply, s.number)
+    s = paid(with_iteration(replace(s, history=(*s.history, text)), decision=reply), answers)
+    thought = Thought(text, data={"continue_iterations": reply.continue_iterations})
+    fewest, most = s.options.iterations
+    enforced = s.options.enforce_iterations and s.number < fewest
+    if not reply.continue_iterations and not enforced:
+        detail = reply.decision_rationale or "the work was found to be sufficient"
+        return _close(stopped(s, "quality_sufficient", detail), thought)
+    if s.number >= most:
+        return _close(stopped(s, "max_iterations", f"the limit of {most} iterations is reached"), thought)
+    return _continue(s, thought)
+
+
+def _decision(state: State) -> Ask:
     fewest, most = state.options.iterations
     wanted = f"; at least {fewest} are wanted" if fewest > state.number else ""
     worked = setbacks(state, (state.number,))
-    return (
-        question(
-            state, "decide", DECIDE.format(number=state.number, most=most, wanted=wanted, setbacks=worked)
-        ),
-    )
+    task = DECIDE.format(number=state.number, most=most, wanted=wanted, setbacks=worked)
+    return question(state, "decide", task)
 
 
-def decide(state: State, answers: tuple[Any, ...]) -> Move:
-    """Go on, or to the synthesis; the limits overrule the decision."""
-    if not answers:
-        return _close(state if state.ended else stopped(state, "cost_limit", COST_LIMIT))
-    reply: DecisionReply = answers[0].value
-    text = decision_text(reply, state.number)
-    state = paid(with_iteration(replace(state, history=(*state.history, text)), decision=reply), answers)
-    thought = Thought(text, data={"continue_iterations": reply.continue_iterations})
-    fewest, most = state.options.iterations
-    enforced = state.options.enforce_iterations and state.number < fewest
-    if not reply.continue_iterations and not enforced:
-        detail = reply.decision_rationale or "the work was found to be sufficient"
-        return _close(stopped(state, "quality_sufficient", detail), thought)
-    if state.number >= most:
-        return _close(stopped(state, "max_iterations", f"the limit of {most} iterations is reached"), thought)
-    return _again(state, thought)
-
-
-def _again(state: State, thought: Thought) -> Move:
+def _continue(state: State, thought: Thought) -> Move:
     """Back to the first stage, if there is room for all of them."""
     state = replace(state, iterations=(*state.iterations, Iteration()))
     sizes_up = state.options.complexity_analysis
@@ -108,16 +108,35 @@ def decision_text(reply: DecisionReply, number: int) -> str:
 # -- stage 6: synthesis
 
 
-def ask_synthesis(state: State) -> tuple[Effect, ...]:
-    """Ask for all that was found in one piece, unless nothing is left to pay for it; then have it looked at."""
-    if state.synthesis is not None:
-        return _claim(state, str(state.synthesis.answer))
-    if is_broke(state):
-        return ()
-    task = SYNTHESIZE.format(
-        none="" if state.accepted else NOTHING_ACCEPTED, field=CAPTION_FIELD if state.options.image else ""
-    )
-    return (question(state, "synthesis", _after_objections(state, task), kept=1),)
+def synthesize(s: State) -> Body:
+    """Findings, answer ← Synthesis(q, H); the answer is verified here unless it is still to be put into one value.
+
+    At the cost limit the accepted results stand in for a synthesis that is not to be had.
+    """
+    answer: Reply | Failed = Failed("cost_limit", COST_LIMIT)
+    if not is_broke(s):
+        (answer,) = yield request(s, _synthesis(s), give_failures=True)
+        s = paid(s, (answer,))
+    made = _stand_in(s) if isinstance(answer, Failed) else answer.value
+    if made is None:
+        assert isinstance(answer, Failed), "a reply is a synthesis"
+        return fail(s, "error", answer.message, answer.code)
+    final, findings = str(made.final_answer), list(texts(made.key_findings))
+    thought = Thought(str(made.answer), data={"final_answer": final, "key_findings": findings})
+    s = replace(s, synthesis=made)
+    if s.focus:
+        return go(s, "focused_answer", thought)
+    s = replace(s, final=s.final.propose(final))
+    s, thoughts = yield from verify_answer(s, (str(made.answer),), thought, give_failures=True)
+    if s.final.text is None:
+        return repair_or_fail(replace(s, synthesis=None), can_ask=room(s) + 1 >= 1)
+    return go(s, "final_response", *thoughts)
+
+
+def _synthesis(state: State) -> Ask:
+    none = "" if state.accepted else NOTHING_ACCEPTED
+    task = SYNTHESIZE.format(none=none, field=CAPTION_FIELD if state.options.image else "")
+    return question(state, "synthesis", _after_objections(state, task), kept=1)
 
 
 def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[SynthesisReply, str] | Unreadable:
@@ -128,46 +147,41 @@ def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[Synthe
     return Unreadable("image_caption is missing")
 
 
-def synthesize(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the synthesis; at the cost limit the accepted results stand in for one that is not to be had."""
-    if state.synthesis is not None:
-        return _ruled(state, answers[0], replace(state, synthesis=None), kept=1)
-    state = paid(state, answers)
-    failure = next((one for one in answers if isinstance(one, Failed)), None)
-    reply: SynthesisReply | None = answers[0].value if answers and failure is None else None
-    if reply is None:
-        limited = state.ended is not None and state.ended[0] == "cost_limit"
-        if not limited or not state.accepted:
-            failure = failure or Failed("cost_limit", COST_LIMIT)
-            return fail(state, "error", failure.message, failure.code)
-        results = collected(state) or ""
-        reply = SynthesisReply(results, results)
-    state = replace(state, synthesis=reply)
-    answer = str(reply.final_answer)
-    thought = Thought(
-        str(reply.answer), data={"final_answer": answer, "key_findings": list(texts(reply.key_findings))}
-    )
-    return go(state, "focused_answer", thought) if state.focus else _given(state, answer, thought)
-
-
-def collected(state: State) -> str | None:
-    """Return the accepted results as they are: the best there is before a synthesis."""
-    return "\n\n".join(f"{task.task_query}\n{evidence_text(task.result)}" for task in state.accepted) or None
+def _stand_in(state: State) -> SynthesisReply | None:
+    limited = state.ended is not None and state.ended[0] == "cost_limit"
+    results = collected(state) if limited else None
+    return None if results is None else SynthesisReply(results, results)
 
 
 # -- stage 7: the focused answer
 
 
-def ask_focus(state: State) -> tuple[Effect, ...]:
-    """Ask for the one value; then have it looked at."""
-    if state.focused is not None:
-        return _claim(state, str(state.synthesis.answer) if state.synthesis else "")
-    if state.focus is None or state.synthesis is None or is_broke(state):
-        return ()
+def focus(s: State) -> Body:
+    """One allowed value ← Focus(answer), which is then what is verified; without one the run has failed."""
+    if is_broke(s):
+        return fail(s, "focused_answer_failed", COST_LIMIT)
+    (answer,) = yield request(s, _focus(s), give_failures=True)
+    s = paid(s, (answer,))
+    if isinstance(answer, Failed):
+        detail = f"no focused answer was to be had: {answer.message}"
+        return fail(s, "focused_answer_failed", detail, answer.code)
+    value: str | int | float = answer.value
+    s = replace(s, focused=value, final=s.final.propose(str(value)))
+    thought = Thought(str(value), data={"value": value})
+    reasoning = str(s.synthesis.answer) if s.synthesis else ""
+    s, thoughts = yield from verify_answer(s, (reasoning,), thought, give_failures=True)
+    if s.final.text is None:
+        return repair_or_fail(replace(s, focused=None), can_ask=room(s) + 2 >= 1)
+    return go(s, "final_response", *thoughts)
+
+
+def _focus(state: State) -> Ask:
+    assert state.focus is not None, "asked only where one is wanted"
+    assert state.synthesis is not None, "the stage before brings it"
     task = FOCUS.format(answer=state.synthesis.final_answer, rule=state.focus.rule)
     task = _after_objections(state, task)
     facts = {"type": state.focus.kind, "words": list(state.focus.words)}
-    return (question(state, "focus", task, kept=2, form=state.focus.form, facts=facts),)
+    return question(state, "focus", task, kept=2, form=state.focus.form, facts=facts)
 
 
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:
@@ -179,128 +193,5 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
     return (value, mode) if value is not None else Unreadable(f"value must be {state.focus.rule}")
 
 
-def focus(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the value; without one the run has failed."""
-    if state.focused is not None:
-        return _ruled(state, answers[0], replace(state, focused=None), kept=2)
-    if not answers:
-        return fail(state, "focused_answer_failed", COST_LIMIT)
-    state = paid(state, answers)
-    if isinstance(answers[0], Failed):
-        detail = f"no focused answer was to be had: {answers[0].message}"
-        return fail(state, "focused_answer_failed", detail, answers[0].code)
-    value: str | int | float = answers[0].value
-    return _given(replace(state, focused=value), str(value), Thought(str(value), data={"value": value}))
-
-
-# -- what the verifier says of the answer
-
-
-def _given(state: State, answer: str, thought: Thought) -> Move:
-    state = replace(state, closing=propose(state.closing, answer))
-    return stay(state, thought) if state.options.verify else go(state, "final_response", thought)
-
-
-def _claim(state: State, reasoning: str) -> tuple[Effect, ...]:
-    return (claim(state.problem, (reasoning,), state.closing.answer or ""),)
-
-
-def _ruled(state: State, verdict: Verified | Failed, without: State, kept: int) -> Move:
-    """Apply the verdict; an answer proved wrong is asked for again, as long as repairs and the cost limit allow."""
-    closing = ruled(state.closing, verdict)
-    if closing.answer is not None:
-        return go(replace(state, closing=closing), "final_response")
-    objection = closing.objections[-1]
-    state, thought = replace(without, closing=closing), Thought(objection, data={"correct": False})
-    if len(closing.objections) > state.options.max_repairs or room(state) + kept < 1:
-        return replace(fail(state, "verification_failed", objection), thoughts=(thought,))
-    return stay(state, thought)
-
-
 def _after_objections(state: State, task: str) -> str:
-    return "\n\n".join([*state.closing.objections, task])
-
-
-# -- the result
-
-
-def outcome(state: State) -> Outcome:
-    """Return the focused value, else the final answer; before there is one, the accepted results."""
-    if state.focus is not None:
-        answer = None if state.focused is None else str(state.focused)
-    else:
-        answer = collected(state) if state.synthesis is None else state.closing.answer
-    reason, detail = state.ended or ("success", "")
-    return Outcome(answer, reason, detail, document(state))
-
-
-def document(state: State) -> dict[str, Any]:
-    """Return the analysis as the result document has it."""
-    made, focused = state.synthesis, state.focused
-    now = state.now
-    found = next((one.complexity for one in reversed(state.iterations) if one.complexity), None)
-    return {
-        "complexity": _data(found),
-        "plans": [_plan(n, plan) for n, plan in enumerate(now.plans, 1)],
-        "selected_plan": None if now.selected is None else _plan(now.selected + 1, now.plans[now.selected]),
-        "tasks": [task.document for task in state.tasks],
-        "iterations": [_iteration(n, one) for n, one in enumerate(state.iterations, 1)],
-        "synthesis": None
-        if made is None
-        else {"answer": str(made.answer), "key_findings": list(texts(made.key_findings))},
-        "final_answer": None if made is None else str(made.final_answer),
-        "focused_answer": None
-        if focused is None or state.focus is None
-        else {"type": state.focus.kind, "value": focused},
-        "title": None if made is None else made.title,
-        "headline": None if made is None else made.headline,
-        "image_caption": made.image_caption if made is not None and state.options.image else None,
-        **state.closing.document,
-        "diagnostics": {"dropped_plans": [why for one in state.iterations for why in one.dropped]},
-    }
-
-
-def _iteration(number: int, one: Iteration) -> dict[str, Any]:
-    return {
-        "iteration": number,
-        "complexity": _data(one.complexity),
-        "plans": [_plan(n, plan) for n, plan in enumerate(one.plans, 1)],
-        "selected_plan": None if one.selected is None else one.selected + 1,
-        "decision": _data(one.decision),
-    }
-
-
-def _plan(number: int, plan: Plan) -> dict[str, Any]:
-    tasks = [{"resource_name": task.resource_name, "task_query": task.task_query} for task in plan.tasks]
-    reason = " ".join(dict.fromkeys(plan.reasons))
-    return {"number": number, "tasks": tasks, "overall_score": plan.score, "reason": reason}
-
-
-def _data(reply: Any) -> dict[str, Any] | None:
-    if reply is None:
-        return None
-    values = {name: getattr(reply, name) for name in reply.__struct_fields__}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def progress(state: State) -> dict[str, Any]:
-    """Return where the analysis stands, small enough to be shown at each step."""
-    now = state.now
-    return {
-        "iteration": state.number,
-        "max_iterations": state.options.iterations[1],
-        "complexity_level": now.complexity.complexity_level if now.complexity else None,
-        "plans": [plan.score for plan in now.plans],
-        "selected_plan": None if now.selected is None else now.selected + 1,
-        "tasks": [
-            {
-                "resource_name": task.resource_name,
-                "query": task.task_query[:80],
-                "status": task.status,
-                "at": task.step,
-            }
-            for task in at_work(state)
-        ],
-        "accepted": len(state.accepted),
-        "spent_usd": round(state.spent_usd, 6),
-    }
+    return "\n\n".join([*state.final.objections, task])

@@ -8,62 +8,78 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...core import parse
-from ...core.effects import Ask, Effect
-from ...core.events import Failed
+from ...core.effects import Ask
+from ...core.events import Failed, Reply
 from ...core.parse import Unreadable
-from ...core.strategy import Move, Thought, fail, go, inlined_schema, stay
+from ...core.strategy import Body, Move, Thought, fail, go, inlined_schema, request
 from ...core.toolcard import card_named, no_such_tool
 from ...core.vote import is_settled, tally
-from .execution import move_on
-from .forms import TASKS, Complexity, PlannedTask, PlanReply, ScoreReply, texts
-from .prompts import ANGLES, COMPLEXITY, DEPENDS, DEPENDS_FIELD, EVALUATE, LEAN, PLAN
+from .questions import (
+    ANGLES,
+    COMPLEXITY,
+    DEPENDS,
+    DEPENDS_FIELD,
+    EVALUATE,
+    LEAN,
+    PLAN,
+    TASKS,
+    Complexity,
+    PlannedTask,
+    PlanReply,
+    ScoreReply,
+    texts,
+)
 from .state import (
     COST_LIMIT,
     Plan,
     State,
+    Task,
     affordable,
-    earlier,
     is_unmeasured,
     paid,
     question,
     resources,
     room,
-    setbacks,
     stopped,
     with_iteration,
 )
-from .tasks import Task
+from .tasks import move_on, setbacks
 
 
-def receive(state: State, _: tuple[Any, ...]) -> Move:
+def receive(s: State) -> Move:
     """Size the query up first, unless that is switched off."""
-    return go(state, "complexity_analysis" if state.options.complexity_analysis else "plan_generation")
+    return go(s, "complexity_analysis" if s.options.complexity_analysis else "plan_generation")
 
 
 # -- stage 1: complexity
 
 
-def ask_complexity(state: State) -> tuple[Effect, ...]:
-    """Ask how demanding the query is; after an iteration, with what did not work in it."""
-    task = COMPLEXITY.format(setbacks=_before(state))
-    return (question(state, "complexity", task),)
-
-
-def keep_complexity(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the findings into the history."""
-    first, state = is_unmeasured(state), paid(state, answers)
-    (answer,) = answers
+def size_up(s: State) -> Body:
+    """Level, dimensions, order ← Complexity(q, H, what went wrong)."""
+    unmeasured = is_unmeasured(s)
+    (answer,) = yield request(s, _complexity_question(s), give_failures=True)
+    s = paid(s, (answer,))
+    if unmeasured and (fault := _unusable(answer)):
+        (answer,) = yield request(s, _complexity_question(s, fault), give_failures=True)
+        s = paid(s, (answer,))
     if isinstance(answer, Failed):
-        if first and answer.code == "output_invalid":
-            return stay(replace(state, fault=answer.message))
-        return fail(state, "error", answer.message, answer.code)
+        return fail(s, "error", answer.message, answer.code)
     found: Complexity = answer.value
-    text = complexity_text(found, state.number)
-    state = with_iteration(replace(state, fault="", history=(*state.history, text)), complexity=found)
+    text = complexity_text(found, s.number)
+    s = with_iteration(replace(s, history=(*s.history, text)), complexity=found)
     thought = Thought(text, data={"complexity_level": found.complexity_level})
-    if plans_due(state):
-        return go(state, "plan_generation", thought)
-    return go(stopped(state, "cost_limit", COST_LIMIT), "iteration_decision", thought)
+    if plans_due(s):
+        return go(s, "plan_generation", thought)
+    return go(stopped(s, "cost_limit", COST_LIMIT), "iteration_decision", thought)
+
+
+def _complexity_question(state: State, fault: str = "") -> Ask:
+    return question(state, "complexity", COMPLEXITY.format(setbacks=_before(state, fault)))
+
+
+def _unusable(answer: Reply | Failed) -> str:
+    """Why a reply could not be used; empty if it could, or if there was none."""
+    return answer.message if isinstance(answer, Failed) and answer.code == "output_invalid" else ""
 
 
 def complexity_text(found: Complexity, number: int) -> str:
@@ -81,9 +97,36 @@ def complexity_text(found: Complexity, number: int) -> str:
 # -- stage 2: plans
 
 
-def plans_due(state: State) -> int:
+def draft_plans(s: State) -> Body:
+    """P_1 … P_k ← Plan(q, H), side by side, as far as they can be paid; one is carried out as it is."""
+    asked, fault = 0, ""
+    failures: list[Failed] = []
+    thoughts: list[Thought] = []
+    while due := plans_due(s, asked):
+        unmeasured, numbers = is_unmeasured(s), range(asked + 1, asked + due + 1)
+        questions = [_plan_question(s, number, due, fault) for number in numbers]
+        answers = yield request(s, *thoughts, *questions, give_failures=True)
+        s, thoughts = paid(s, answers), []
+        fault = _unusable(answers[0]) if unmeasured else ""
+        if fault:
+            continue
+        asked += due
+        failures = [answer for answer in answers if isinstance(answer, Failed)]
+        plans = [Plan(answer.value.tasks) for answer in answers if isinstance(answer, Reply)]
+        for number, plan in enumerate(plans, len(s.now.plans) + 1):
+            thoughts.append(Thought(plan.text, branch=_branch(s, number)))
+        dropped = (failure.message for failure in failures)
+        s = with_iteration(s, plans=(*s.now.plans, *plans), dropped=(*s.now.dropped, *dropped))
+    if not s.now.plans:
+        return _without_plan(s, asked, failures)
+    if len(s.now.plans) > 1:
+        return go(s, "plan_evaluation", *thoughts)
+    return move_on(_selected(s, 0), "plan_generation", *thoughts)
+
+
+def plans_due(state: State, asked: int = 0) -> int:
     """Return how many plans to ask for now, leaving enough to score them and to carry out one task."""
-    wanted, have = state.options.candidate_plans - state.now.asked, len(state.now.plans)
+    wanted, have = state.options.candidate_plans - asked, len(state.now.plans)
     if is_unmeasured(state):
         return min(1, wanted)
     votes = _majority(state)
@@ -94,20 +137,26 @@ def plans_due(state: State) -> int:
     return min(wanted, 1) if not have and room(state) >= 1 else 0
 
 
-def ask_plans(state: State) -> tuple[Effect, ...]:
-    """Ask for candidate plans, side by side."""
-    due, form = plans_due(state), _plan_form(state)
-    return tuple(
-        question(
-            state,
-            "plan",
-            _plan_task(state, number),
-            sample=number - 1,
-            together=due,
-            form=form,
-            facts={"candidate": number},
-        )
-        for number in range(state.now.asked + 1, state.now.asked + due + 1)
+def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:
+    last = failures[-1] if failures else Failed("output_invalid", "")
+    detail = f"none of {asked} plans could be used; the last: {last.message}"
+    if asked < state.options.candidate_plans:
+        return go(stopped(state, "cost_limit", COST_LIMIT), "iteration_decision")
+    if state.accepted:
+        return go(stopped(state, "no_plan", detail), "iteration_decision")
+    reason = "no_plan" if any(one.code == "output_invalid" for one in failures) else "error"
+    return fail(state, reason, detail, last.code)
+
+
+def _plan_question(state: State, number: int, together: int, fault: str) -> Ask:
+    return question(
+        state,
+        "plan",
+        _plan_task(state, number, fault),
+        sample=number - 1,
+        together=together,
+        form=_plan_form(state),
+        facts={"candidate": number},
     )
 
 
@@ -131,42 +180,7 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
     return PlanReply(tuple(tasks)), reading[1]
 
 
-def keep_plans(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take the plans that can be used; one is carried out as it is, several are scored."""
-    first, state = is_unmeasured(state), paid(state, answers)
-    failures = [one for one in answers if isinstance(one, Failed)]
-    if first and failures and failures[0].code == "output_invalid":
-        return stay(replace(state, fault=failures[0].message))
-    plans = [Plan(one.value.tasks) for one in answers if not isinstance(one, Failed)]
-    have = len(state.now.plans)
-    thoughts = [Thought(plan.text, branch=_branch(state, have + n)) for n, plan in enumerate(plans, 1)]
-    state = with_iteration(
-        replace(state, fault=""),
-        plans=(*state.now.plans, *plans),
-        asked=state.now.asked + len(answers),
-        dropped=(*state.now.dropped, *(one.message for one in failures)),
-    )
-    if plans_due(state):
-        return stay(state, *thoughts)
-    if not state.now.plans:
-        return _without_plan(state, failures)
-    if len(state.now.plans) > 1:
-        return go(state, "plan_evaluation", *thoughts)
-    return move_on(chosen(state, 0), "plan_generation", *thoughts)
-
-
-def _without_plan(state: State, failures: Sequence[Failed]) -> Move:
-    last = failures[-1] if failures else Failed("output_invalid", "")
-    detail = f"none of {state.now.asked} plans could be used; the last: {last.message}"
-    if state.now.asked < state.options.candidate_plans:
-        return go(stopped(state, "cost_limit", COST_LIMIT), "iteration_decision")
-    if state.accepted:
-        return go(stopped(state, "no_plan", detail), "iteration_decision")
-    reason = "no_plan" if any(one.code == "output_invalid" for one in failures) else "error"
-    return fail(state, reason, detail, last.code)
-
-
-def _plan_task(state: State, number: int) -> str:
+def _plan_task(state: State, number: int, fault: str) -> str:
     level = state.now.complexity.complexity_level if state.now.complexity else None
     least, most = TASKS[level] if level else (2, 6)
     concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
@@ -176,7 +190,7 @@ def _plan_task(state: State, number: int) -> str:
         depends=DEPENDS if concurrent else "",
         field=DEPENDS_FIELD if concurrent else "",
         lean=LEAN.format(number=number, count=count, angle=ANGLES[number - 1]) if count > 1 else "",
-        setbacks=_before(state),
+        setbacks=_before(state, fault),
     )
 
 
@@ -187,74 +201,72 @@ def _plan_form(state: State) -> dict[str, Any]:
     return form
 
 
-def _before(state: State) -> str:
-    fault = f"\nYour last reply could not be used: {state.fault}.\n" if state.fault else ""
-    return setbacks(state, earlier(state)) + fault
+def _before(state: State, fault: str) -> str:
+    fault = f"\nYour last reply could not be used: {fault}.\n" if fault else ""
+    return setbacks(state, range(1, state.number)) + fault
 
 
 # -- stage 3: the choice
 
 
-def ballots_due(state: State) -> int:
+def choose_plan(s: State) -> Body:
+    """P ← argmax_i score(P_i), the first of equals; each round of scores votes for its highest, and most votes win."""
+    ballots: list[str] = []
+    drawn, plans = 0, len(s.now.plans)
+    while due := _rounds_due(s, ballots, drawn):
+        questions = [
+            _score_question(s, number, sample, due * plans)
+            for sample in range(drawn, drawn + due)
+            for number in range(1, plans + 1)
+        ]
+        replies = yield request(s, *questions, give_failures=True)
+        s, drawn = paid(s, replies), drawn + due
+        for start in range(0, len(replies), plans):
+            s, winner = _scored(s, replies[start : start + plans])
+            ballots += winner
+    votes = tally(ballots)
+    thoughts = [
+        Thought(
+            " ".join(dict.fromkeys(plan.reasons)) or "No score.", score=plan.score, branch=_branch(s, number)
+        )
+        for number, plan in enumerate(s.now.plans if drawn else (), 1)
+    ]
+    s = _selected(s, int(votes[0].answer) - 1 if votes else 0)
+    return move_on(s, "plan_evaluation", *thoughts)
+
+
+def _rounds_due(state: State, ballots: Sequence[str], drawn: int) -> int:
     """Return how many rounds of scores to ask for now: as few as can settle the choice."""
-    now, plans = state.now, len(state.now.plans)
-    votes = tally(now.ballots)
+    plans, votes = len(state.now.plans), tally(ballots)
     lead = votes[0].count if votes else 0
-    left = state.options.votes - now.drawn
-    if now.drawn and (left == 0 or is_settled(votes, left)):
+    left = state.options.votes - drawn
+    if drawn and (left == 0 or is_settled(votes, left)):
         return 0
     return affordable(state, min(left, max(1, _majority(state) - lead)) * plans) // plans
 
 
-def ask_scores(state: State) -> tuple[Effect, ...]:
-    """Ask what each plan is worth, once a round."""
-    rounds, plans = range(state.now.drawn, state.now.drawn + ballots_due(state)), state.now.plans
-    return tuple(
-        question(
-            state,
-            "score",
-            EVALUATE.format(plan=plan.text),
-            sample=sample,
-            together=len(rounds) * len(plans),
-            by="judge",
-            facts={"candidate": number},
-        )
-        for sample in rounds
-        for number, plan in enumerate(plans, 1)
-    )
+def _score_question(state: State, number: int, sample: int, together: int) -> Ask:
+    task = EVALUATE.format(plan=state.now.plans[number - 1].text)
+    facts = {"candidate": number}
+    return question(state, "score", task, sample=sample, together=together, by="judge", facts=facts)
 
 
-def keep_scores(state: State, answers: tuple[Any, ...]) -> Move:
-    """Take rounds of scores; each votes for its highest plan, the first of equals, and most votes win."""
-    if not answers:
-        return move_on(chosen(state, _winner(state)), "plan_evaluation")
-    state, plans = paid(state, answers), list(state.now.plans)
-    width, ballots = len(plans), list(state.now.ballots)
-    for start in range(0, len(answers), width):
-        scores: dict[int, float] = {}
-        for index, one in enumerate(answers[start : start + width]):
-            if not isinstance(one, Failed):
-                reply: ScoreReply = one.value
-                scores[index] = reply.overall_score
-                plan = plans[index]
-                plans[index] = replace(
-                    plan, scores=(*plan.scores, reply.overall_score), reasons=(*plan.reasons, reply.reason)
-                )
-        ballots += [str(max(scores, key=lambda index: scores[index]) + 1)] if scores else []
-    drawn = state.now.drawn + len(answers) // width
-    state = with_iteration(state, plans=tuple(plans), ballots=tuple(ballots), drawn=drawn)
-    if ballots_due(state):
-        return stay(state)
-    thoughts = [
-        Thought(
-            " ".join(dict.fromkeys(plan.reasons)) or "No score.", score=plan.score, branch=_branch(state, n)
-        )
-        for n, plan in enumerate(plans, 1)
-    ]
-    return move_on(chosen(state, _winner(state)), "plan_evaluation", *thoughts)
+def _scored(state: State, replies: Sequence[Reply | Failed]) -> tuple[State, list[str]]:
+    """Book a round of scores; return also the number of the plan it votes for, if there was any score."""
+    plans, scores = list(state.now.plans), dict[int, float]()
+    for index, reply in enumerate(replies):
+        if isinstance(reply, Reply):
+            found: ScoreReply = reply.value
+            scores[index] = found.overall_score
+            plan = plans[index]
+            plans[index] = replace(
+                plan, scores=(*plan.scores, found.overall_score), reasons=(*plan.reasons, found.reason)
+            )
+    winner = [str(max(scores, key=lambda index: scores[index]) + 1)] if scores else []
+    return with_iteration(state, plans=tuple(plans)), winner
 
 
-def chosen(state: State, index: int) -> State:
+def _selected(state: State, index: int) -> State:
     """Return the state with a plan selected and its tasks waiting."""
     planned = state.now.plans[index].tasks
     tasks = [
@@ -262,11 +274,6 @@ def chosen(state: State, index: int) -> State:
         for number, one in enumerate(planned, 1)
     ]
     return with_iteration(replace(state, tasks=(*state.tasks, *tasks)), selected=index)
-
-
-def _winner(state: State) -> int:
-    votes = tally(state.now.ballots)
-    return int(votes[0].answer) - 1 if votes else 0
 
 
 def _majority(state: State) -> int:

@@ -1,25 +1,177 @@
-"""An analysis between two answers: iterations, tasks, the analysis history, and what was spent."""
+"""What an analysis is given and what it knows: options, tasks, its state between two answers, what it may spend."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ...core.closing import Closing
+from ...core.answering import AnswerOptions, FinalAnswer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
+from ...core.evidence import evidence_text
 from ...core.toolcard import ToolCard, cards_text
-from .focus import Focus
-from .forms import Complexity, DecisionReply, PlannedTask, SynthesisReply
-from .options import Options
-from .prompts import KNOWLEDGE, LOGIC_KERNEL, PY_EXECUTOR, SETBACKS, SYSTEM
-from .tasks import BUILT_IN, CHECKER, RETRIEVER, Task, setback, skipped
+from .focus import Focus, focus_of
+from .questions import (
+    KNOWLEDGE,
+    LOGIC_KERNEL,
+    PY_EXECUTOR,
+    SYSTEM,
+    Complexity,
+    DecisionReply,
+    PlannedTask,
+    SynthesisReply,
+)
+
+BUILT_IN = ("knowledge", "logic_kernel", "py_executor")
+PASSED_THROUGH = ("py_executor",)
+"""Resources whose tasks are not converted."""
+RETRIEVER, CHECKER = "search_documents", "check_claim"
 
 RE_ASKS = 2
 COST_LIMIT = "the cost limit was reached"
+
+MODES: dict[str, tuple[int, int]] = {
+    "quick": (1, 2),
+    "balanced": (2, 3),
+    "thorough": (3, 4),
+    "research": (4, 5),
+}
+"""Fewest and most iterations of each mode."""
+
+Iterations = Annotated[int, Meta(ge=1, le=5)]
+
+
+class Options(AnswerOptions, frozen=True):
+    """Options of an analysis."""
+
+    mode: Annotated[
+        Literal["quick", "balanced", "thorough", "research"],
+        Meta(description="Presets the iterations: 1 to 2, 2 to 3, 3 to 4, 4 to 5."),
+    ] = "quick"
+    candidate_plans: Annotated[int, Meta(ge=1, le=5, description="Plans drafted side by side.")] = 3
+    max_iterations: Annotated[
+        Iterations | None, Meta(description="Iterations at most; none: as the mode has it, 2 in `quick`.")
+    ] = None
+    min_iterations: Annotated[
+        Iterations | None, Meta(description="Iterations wanted; none: as the mode has it, 1 in `quick`.")
+    ] = None
+    enforce_iterations: Annotated[
+        bool, Meta(description="Go on until min_iterations, whatever the decision.")
+    ] = False
+    execution_retry_limit: Annotated[
+        int, Meta(ge=0, le=10, description="Further attempts at a task that failed, each shown the error.")
+    ] = 1
+    complexity_analysis: Annotated[bool, Meta(description="Size up the query before planning.")] = True
+    focused_answer_type: Annotated[
+        str,
+        Meta(
+            max_length=20_000,
+            description="none, number, yes/no, true/false, good/bad, high/low, accepted/rejected, "
+            "yes/maybe/no, good/neutral/bad, high/medium/low, or `choice: A | B | …`.",
+        ),
+    ] = "none"
+    concurrent_tasks: Annotated[
+        bool, Meta(description="Carry out tasks that do not depend on one another side by side.")
+    ] = False
+    votes: Annotated[
+        int, Meta(ge=1, le=15, description="Votes on each plan score and quality gate, an odd number.")
+    ] = 1
+    cost_limit: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="US dollars; what the end needs is kept back. Needs a model whose price is known."),
+    ] = None
+    image: Annotated[bool, Meta(description="Ask for the caption of an image.")] = False
+    context: Annotated[
+        str, Meta(max_length=400_000, description="What is to be taken into account besides the query.")
+    ] = ""
+    max_result_chars: Annotated[
+        int, Meta(ge=100, description="How much of a task's result is shown to later questions.")
+    ] = 8_000
+    temperature: Annotated[
+        Annotated[float, Meta(ge=0, le=2)] | None,
+        Meta(description="Of all questions; none: the model's own."),
+    ] = None
+    tools: Annotated[
+        tuple[ToolCard, ...], Meta(description="What tasks may use besides the built-in resources.")
+    ] = ()
+
+    def __post_init__(self) -> None:
+        fewest, most = self.iterations
+        if fewest > most:
+            raise ValueError(f"min_iterations ({fewest}) is over max_iterations ({most})")
+        if self.votes % 2 == 0:
+            raise ValueError(f"votes must be an odd number, got {self.votes}")
+        focus_of(self.focused_answer_type)
+
+    @property
+    def iterations(self) -> tuple[int, int]:
+        """Fewest and most iterations: what was given, else what the mode has."""
+        fewest, most = MODES[self.mode]
+        most = most if self.max_iterations is None else self.max_iterations
+        return min(fewest, most) if self.min_iterations is None else self.min_iterations, most
+
+    @property
+    def focus(self) -> Focus | None:
+        """The focused answer that is wanted."""
+        return focus_of(self.focused_answer_type)
+
+
+class Task(Struct, frozen=True, omit_defaults=True):
+    """One task of the selected plan, and how far it has got.
+
+    Attributes:
+        number: In its plan, from 1.
+        at: The stage that takes it further; `waiting` before it is opened, `over` when nothing is left to do.
+        passages: What was found in the user's documents; None: nothing was looked for yet.
+        program: The last one written for it.
+        errors: Of the attempts that failed.
+    """
+
+    resource_name: str
+    task_query: str
+    iteration: int
+    number: int
+    depends_on: tuple[int, ...] = ()
+    at: Literal["waiting", "query_conversion", "task_execution", "quality_evaluation", "over"] = "waiting"
+    status: Literal["PENDING", "ACCEPTED", "REJECTED", "FAILED", "SKIPPED"] = "PENDING"
+    reason: str = ""
+    tool_input: dict[str, Any] = {}
+    passages: Any = None
+    program: str = ""
+    result: Any = None
+    errors: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    votes_drawn: int = 0
+
+    @property
+    def text(self) -> str:
+        """What its resource is given."""
+        query = self.tool_input.get("query")
+        if isinstance(query, str):
+            return query
+        return evidence_text(self.tool_input) if self.tool_input else self.task_query
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The task as the result document has it."""
+        return {
+            "resource_name": self.resource_name,
+            "query": self.task_query,
+            "status": self.status,
+            "reason": self.reason,
+            "result": self.result,
+            "iteration": self.iteration,
+            "attempts": len(self.errors) + (self.status != "FAILED" and self.at != "waiting"),
+            "errors": list(self.errors),
+        }
+
+    def skip(self, reason: str) -> Task:
+        """Close a task that will not be carried to its end; one that is over stays as it is."""
+        return self if self.at == "over" else replace(self, status="SKIPPED", reason=reason, at="over")
 
 
 class Plan(Struct, frozen=True, omit_defaults=True):
@@ -47,21 +199,15 @@ class Iteration(Struct, frozen=True, omit_defaults=True):
 
     complexity: Complexity | None = None
     plans: tuple[Plan, ...] = ()
-    asked: int = 0
-    """Plans asked for, those that could not be used included."""
     dropped: tuple[str, ...] = ()
     """Why plans could not be used."""
-    ballots: tuple[str, ...] = ()
-    """The plan that won each round of scores, as its number."""
-    drawn: int = 0
-    """Rounds of scores asked for."""
     selected: int | None = None
     """Index of the selected plan."""
     decision: DecisionReply | None = None
 
 
 class State(Struct, frozen=True, omit_defaults=True):
-    """The state of an analysis."""
+    """An analysis between two answers."""
 
     problem: str
     options: Options
@@ -74,10 +220,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     """Why there will be no further work: (reason, detail)."""
     synthesis: SynthesisReply | None = None
     focused: str | int | float | None = None
-    closing: Closing = Closing()
-    """The answer on its way to being given."""
-    fault: str = ""
-    """Why the first reply of a run with a cost limit could not be used."""
+    final: FinalAnswer = FinalAnswer()
     spent_usd: float = 0.0
     dearest_usd: float = 0.0
     """What the dearest call so far has cost."""
@@ -175,24 +318,6 @@ def question(
     )
 
 
-def setbacks(state: State, iterations: tuple[int, ...]) -> str:
-    """Say what did not work in these iterations: rejections, failures, plans that could not be used."""
-    lines = [
-        setback(task)
-        for task in state.tasks
-        if task.iteration in iterations and task.status in ("REJECTED", "FAILED", "SKIPPED")
-    ]
-    lines += [
-        f"- a plan could not be used: {why}" for n in iterations for why in state.iterations[n - 1].dropped
-    ]
-    return "\n" + SETBACKS.format(lines="\n".join(lines)) + "\n" if lines else ""
-
-
-def earlier(state: State) -> tuple[int, ...]:
-    """Return the numbers of the iterations that are over."""
-    return tuple(range(1, state.number))
-
-
 # -- what may be spent
 
 
@@ -250,5 +375,5 @@ def re_asks(state: State, together: int, kept: int) -> int:
 
 def stopped(state: State, reason: str, detail: str) -> State:
     """Return the state with no further work to do; tasks that are not over are skipped."""
-    tasks = tuple(skipped(task, detail) for task in state.tasks)
+    tasks = tuple(task.skip(detail) for task in state.tasks)
     return replace(state, tasks=tasks, ended=(reason, detail))

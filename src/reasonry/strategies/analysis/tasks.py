@@ -1,30 +1,78 @@
-"""A task's life: converted, carried out, judged; or failed, and tried again within limits.
+"""Stage 4: tasks are opened, converted to the input of their resource, carried out, and judged.
 
-knowledge      convert → (fetch) → perform → judge      from the user's documents, where there are any
-logic_kernel   convert → perform → (run) → judge        a formal claim is checked where there is a checker
-py_executor    perform → run → judge                    passed through without conversion
-any tool       convert → run → judge
+    knowledge      converted, looked up in the user's documents where there are any, answered
+    logic_kernel   converted, deduced; a formal claim is checked where there is a checker
+    py_executor    the program is written and run
+    any tool       converted, called
+
+Tasks are carried out one after another; with `concurrent_tasks` those that wait for no other go through the stages
+together. Only what is accepted enters the analysis history.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.effects import CallTool
+from ...core import parse
+from ...core.effects import Ask, CallTool
+from ...core.events import Failed, Reply, ToolReturned
 from ...core.evidence import evidence_text
+from ...core.fields import faults
+from ...core.parse import Unreadable
+from ...core.strategy import Body, Move, Thought, go, inlined_schema, request, stay
+from ...core.toolcard import ToolCard, arguments_for, card_named, typed
+from ...core.vote import is_settled, tally
+from .questions import (
+    CODE_ERRORS,
+    CONVERT,
+    ERRORS,
+    FORMAL,
+    FORMAL_FIELD,
+    PASSAGES,
+    PERFORM,
+    QUALITY,
+    SANDBOX,
+    SETBACKS,
+    CodeReply,
+    ConversionReply,
+    KnowledgeReply,
+    LogicReply,
+)
+from .state import (
+    BUILT_IN,
+    CHECKER,
+    COST_LIMIT,
+    PASSED_THROUGH,
+    RETRIEVER,
+    State,
+    Task,
+    affordable,
+    at_work,
+    paid,
+    question,
+    resources,
+    room,
+    stopped,
+    with_tasks,
+)
 
-Step = Literal["waiting", "convert", "fetch", "perform", "run", "judge", "over"]
-Status = Literal["PENDING", "ACCEPTED", "REJECTED", "FAILED", "SKIPPED"]
+REPLIES: dict[str, type[Struct]] = {
+    "knowledge": KnowledgeReply,
+    "logic_kernel": LogicReply,
+    "py_executor": CodeReply,
+}
+"""What the model replies when it is the resource."""
 
-BUILT_IN = ("knowledge", "logic_kernel", "py_executor")
-PASSED_THROUGH = ("py_executor",)
-RETRIEVER, CHECKER = "search_documents", "check_claim"
+FORMS = {name: inlined_schema(reply) for name, reply in REPLIES.items()}
+
+MAX_REQUESTS = 16
+"""Requests of one round of task execution in which attempts may begin; the round after it goes on."""
 
 SHORTEST_QUOTE = 8
 """Characters; shorter texts are words that a reason may need."""
@@ -32,131 +80,404 @@ SHORTEST_QUOTE = 8
 _SENTENCE = re.compile(r"[^\n.!?;]+")
 
 
-class Task(Struct, frozen=True, omit_defaults=True):
-    """One task of the selected plan, and how far it has got."""
-
-    resource_name: str
-    task_query: str
-    iteration: int
-    number: int
-    """In its plan, from 1."""
-    depends_on: tuple[int, ...] = ()
-    step: Step = "waiting"
-    status: Status = "PENDING"
-    reason: str = ""
-    tool_input: dict[str, Any] = {}
-    passages: Any = None
-    draft: dict[str, Any] = {}
-    """What the model wrote and a tool has yet to run or check."""
-    result: Any = None
-    errors: tuple[str, ...] = ()
-    """Of the attempts that failed."""
-    verdicts: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-    votes_drawn: int = 0
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is left to do."""
-        return self.step == "over"
-
-    @property
-    def text(self) -> str:
-        """What its resource is given."""
-        query = self.tool_input.get("query")
-        if isinstance(query, str):
-            return query
-        return evidence_text(self.tool_input) if self.tool_input else self.task_query
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The task as the result document has it."""
-        return {
-            "resource_name": self.resource_name,
-            "query": self.task_query,
-            "status": self.status,
-            "reason": self.reason,
-            "result": self.result,
-            "iteration": self.iteration,
-            "attempts": len(self.errors) + (self.status != "FAILED" and self.step != "waiting"),
-            "errors": list(self.errors),
-        }
+# -- the way through the stages
 
 
-def opened(task: Task) -> Task:
-    """Begin a task."""
-    return replace(task, step="perform" if task.resource_name in PASSED_THROUGH else "convert")
+def move_on(state: State, here: str, *thoughts: Thought) -> Move:
+    """Go where the tasks at work want to go; open new ones when those are over; end when all are."""
+    if all(task.at in ("waiting", "over") for task in at_work(state)):
+        state = _opened(state)
+    stages = {task.at for task in at_work(state)}
+    if "quality_evaluation" in stages and "task_execution" not in stages:
+        to = "quality_evaluation"
+    elif "query_conversion" in stages:
+        to = "query_conversion"
+    elif "task_execution" in stages:
+        to = "task_execution"
+    else:
+        return go(state, "iteration_decision", *thoughts)
+    costs = to != "task_execution" or all(_asks_first(state, task) for task in _standing_at(state, to))
+    if costs and not affordable(state, 1):
+        return go(stopped(state, "cost_limit", COST_LIMIT), "iteration_decision", *thoughts)
+    return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
 
 
-def converted(task: Task, tool_input: dict[str, Any], tools: Set[str]) -> Task:
-    """Take the input of its resource."""
-    if task.resource_name not in BUILT_IN:
-        return replace(task, tool_input=tool_input, step="run")
-    fetches = task.resource_name == "knowledge" and RETRIEVER in tools
-    return replace(task, tool_input=tool_input, step="fetch" if fetches else "perform")
+def _opened(state: State) -> State:
+    """Open the next task, or all that wait for no other; none that could not be paid to its end."""
+    tasks = at_work(state)
+    over = {task.number for task in tasks if task.at == "over"}
+    ready = [task for task in tasks if task.at == "waiting"]
+    if state.options.concurrent_tasks:
+        ready = [task for task in ready if over.issuperset(task.depends_on)]
+    else:
+        ready = ready[:1]
+    left, opening = room(state), list[Task]()
+    for task in ready:
+        left -= _calls_of(task.resource_name, state.options.votes)
+        if left < 0:
+            break
+        converts = task.resource_name not in PASSED_THROUGH
+        opening.append(replace(task, at="query_conversion" if converts else "task_execution"))
+    if ready and not opening:
+        return stopped(state, "cost_limit", COST_LIMIT)
+    return with_tasks(state, *opening)
 
 
-def performed(task: Task, written: dict[str, Any], tools: Set[str]) -> Task:
-    """Take what the model wrote; code is run, a formal claim is checked."""
-    claims = task.resource_name == "logic_kernel" and written.get("formal_claim") and CHECKER in tools
-    if claims or task.resource_name == "py_executor":
-        return replace(task, draft=written, step="run")
-    if task.passages is not None:
-        written = {**written, "passages": task.passages}
-    return replace(task, result=written, step="judge")
+def _calls_of(resource: str, votes: int) -> int:
+    """Return how many questions a task takes at least."""
+    converts = resource not in PASSED_THROUGH
+    return converts + (resource in REPLIES) + votes // 2 + 1
 
 
-def call(task: Task) -> CallTool:
-    """Return the tool call a task wants."""
-    if task.step == "fetch":
-        return CallTool(RETRIEVER, {"query": task.text})
-    if task.resource_name == "py_executor":
-        return CallTool("py_executor", {"code": task.draft["code"]})
-    if task.resource_name == "logic_kernel":
-        claim = task.draft["formal_claim"]
-        return CallTool(CHECKER, claim if isinstance(claim, dict) else {"claim": claim})
-    return CallTool(task.resource_name, task.tool_input)
+def _standing_at(state: State, stage: str) -> list[Task]:
+    return [task for task in at_work(state) if task.at == stage]
 
 
-def returned(task: Task, value: Any, retry_limit: int) -> Task:
-    """Take what a tool returned."""
-    if task.step == "fetch":
-        passages = value.get("passages", value) if isinstance(value, dict) else value
-        return replace(task, passages=passages, step="perform")
-    if task.resource_name == "logic_kernel":
-        return replace(task, result={**task.draft, "check": value}, step="judge")
-    if task.resource_name != "py_executor":
-        return replace(task, result=value, step="judge")
-    fault = _execution_fault(value)
-    if fault is not None:
-        return failed(task, fault, retry_limit)
-    return replace(task, result={**task.draft, "output": value}, step="judge")
+def _failed(state: State, task: Task, failure: Failed) -> Task:
+    """Book a failed attempt; the task is over when none is left. No other program will find a sandbox."""
+    errors = (*task.errors, failure.message)
+    if len(errors) > state.options.execution_retry_limit or failure.code == "sandbox_unavailable":
+        return replace(task, errors=errors, at="over", status="FAILED", reason=failure.message)
+    return replace(task, errors=errors)
 
 
-def failed(task: Task, error: str, retry_limit: int) -> Task:
-    """Book a failed attempt; the next one is made where the error can be mended, as long as one is left."""
-    if task.step == "run" and task.resource_name == "logic_kernel":
-        return replace(
-            task, result={**task.draft, "check": {"verdict": "unknown", "detail": error}}, step="judge"
-        )
-    errors = (*task.errors, error)
-    if len(errors) > retry_limit:
-        return replace(task, errors=errors, step="over", status="FAILED", reason=error)
-    mended_at: dict[Step, Step] = {"run": "perform" if task.resource_name in BUILT_IN else "convert"}
-    return replace(task, errors=errors, step=mended_at.get(task.step, task.step))
+def _failures(tasks: Sequence[Task]) -> list[Thought]:
+    failed = [task for task in tasks if task.status == "FAILED"]
+    return [Thought(f"FAILED: {task.reason}", data={"task": task.number}) for task in failed]
 
 
-def judged(task: Task, status: Literal["ACCEPTED", "REJECTED"], reason: str) -> Task:
-    """Close a task with the verdict on its result."""
-    return replace(task, status=status, reason=reason, step="over")
+def _errors(task: Task) -> str:
+    if not task.errors:
+        return ""
+    lines = "\n".join(f"- {error}" for error in task.errors)
+    if task.program:
+        return CODE_ERRORS.format(code=task.program, errors=lines)
+    return ERRORS.format(errors=lines)
 
 
-def skipped(task: Task, reason: str) -> Task:
-    """Close a task that will not be carried to its end; one that is over stays as it is."""
-    return task if task.is_over else replace(task, status="SKIPPED", reason=reason, step="over")
+# -- conversion
 
 
-def setback(task: Task) -> str:
+def convert(s: State) -> Body:
+    """X ← t as the input of its resource; what cannot be read is asked for again within the limit."""
+    tasks = _standing_at(s, "query_conversion")
+    tasks = tasks[: affordable(s, len(tasks))]
+    questions = [_conversion(s, task, len(tasks)) for task in tasks]
+    answers = yield request(s, *questions, give_failures=True)
+    changed = [
+        _failed(s, task, answer)
+        if isinstance(answer, Failed)
+        else replace(task, tool_input=answer.value, at="task_execution")
+        for task, answer in zip(tasks, answers, strict=True)
+    ]
+    return move_on(with_tasks(paid(s, answers), *changed), "query_conversion", *_failures(changed))
+
+
+def _conversion(state: State, task: Task, together: int) -> Ask:
+    card = card_named(resources(state.options), task.resource_name)
+    assert card is not None, "checked when the plan was read"
+    properties = card.parameters.get("properties") or {}
+    text = CONVERT.format(
+        resource=task.resource_name,
+        query=task.task_query,
+        errors=_errors(task),
+        parameters=msgspec.json.encode(card.parameters).decode(),
+        example="{" + ", ".join(f'"{name}": …' for name in properties) + "}",
+    )
+    facts = {"resource": task.resource_name, "task": task.task_query}
+    return question(state, "convert", text, together=together, facts=facts)
+
+
+def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
+    """Read an input; it has to fit what its resource takes."""
+    reading = parse.read_form(replies[-1], ConversionReply)
+    if isinstance(reading, Unreadable):
+        return reading
+    card = card_named(resources(state.options), ask.facts["resource"])
+    assert card is not None, "checked when the plan was read"
+    given = reading[0].tool_input
+    arguments = arguments_for(card, given) if isinstance(given, str) else typed(card, given)
+    if isinstance(arguments, Unreadable):
+        return arguments
+    fault = next(faults(arguments, card.parameters, "tool_input"), None)
+    return (arguments, reading[1]) if fault is None else Unreadable(fault)
+
+
+# -- execution
+
+
+def execute(s: State) -> Body:
+    """R ← resource(x), the tasks at work side by side.
+
+    A round goes on while a tool has yet to run what a model wrote; tasks that failed begin another attempt meanwhile.
+    """
+    under_way: dict[int, tuple[Attempt, CallTool | None]] = {}
+    thoughts: list[Thought] = []
+    for number in range(MAX_REQUESTS + 1):
+        turn = _turn(s, under_way, may_begin=number < MAX_REQUESTS)
+        effects = [call or _performance(s, task, len(turn)) for task, _, call in turn]
+        answers = yield request(s, *thoughts, *effects, give_failures=True)
+        changed: list[Task] = []
+        under_way = {}
+        for (task, attempt, _), answer in zip(turn, answers, strict=True):
+            try:
+                under_way[task.number] = attempt, attempt.send(answer)
+            except StopIteration as end:
+                changed.append(end.value)
+        s, thoughts = with_tasks(paid(s, answers), *changed), [*_results(changed), *_failures(changed)]
+        if not under_way:
+            break
+    return move_on(s, "task_execution", *thoughts)
+
+
+Attempt = Generator[CallTool | None, Any, Task]
+"""One attempt at a task: yields the tool calls it wants, None for what the model is to write; returns the task."""
+
+
+def _turn(
+    state: State, under_way: dict[int, tuple[Attempt, CallTool | None]], *, may_begin: bool
+) -> list[tuple[Task, Attempt, CallTool | None]]:
+    """Return the tasks that go on now, with what each wants; of the questions, those that can be paid."""
+    turn: list[tuple[Task, Attempt, CallTool | None]] = []
+    tasks = _standing_at(state, "task_execution")
+    questions = sum(task.number not in under_way and _asks_first(state, task) for task in tasks)
+    left = affordable(state, questions)
+    for task in tasks:
+        if task.number in under_way:
+            turn.append((task, *under_way[task.number]))
+        elif may_begin and (left > 0 or not _asks_first(state, task)):
+            left -= _asks_first(state, task)
+            attempt = _attempt(state, task)
+            turn.append((task, attempt, next(attempt)))
+    return turn
+
+
+def _looks_up(state: State, task: Task) -> bool:
+    """Whether the user's documents come first."""
+    return task.resource_name == "knowledge" and task.passages is None and RETRIEVER in state.tool_names
+
+
+def _asks_first(state: State, task: Task) -> bool:
+    """Whether an attempt begins with a question rather than a tool call."""
+    return task.resource_name in BUILT_IN and not _looks_up(state, task)
+
+
+def _attempt(state: State, task: Task) -> Attempt:
+    if _looks_up(state, task):
+        return _look_up(state, task)
+    ways = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compute}
+    return ways.get(task.resource_name, _call)(state, task)
+
+
+def _look_up(state: State, task: Task) -> Attempt:
+    """Find passages in the user's documents; what is known is asked for after that."""
+    found = yield CallTool(RETRIEVER, {"query": task.text})
+    if isinstance(found, Failed):
+        return _failed(state, task, found)
+    passages = found.value.get("passages", found.value) if isinstance(found.value, dict) else found.value
+    return replace(task, passages=[] if passages is None else passages)
+
+
+def _answer(state: State, task: Task) -> Attempt:
+    """Have the model say what is known."""
+    written = yield None
+    if isinstance(written, Failed):
+        return _failed(state, task, written)
+    with_passages = {} if task.passages is None else {"passages": task.passages}
+    return _done(task, {**written.value, **with_passages})
+
+
+def _deduce(state: State, task: Task) -> Attempt:
+    """Have the model deduce, and a formal claim of it checked; a check that failed says nothing."""
+    written = yield None
+    if isinstance(written, Failed):
+        return _failed(state, task, written)
+    claim = written.value.get("formal_claim")
+    if not claim or CHECKER not in state.tool_names:
+        return _done(task, written.value)
+    checked = yield CallTool(CHECKER, claim if isinstance(claim, dict) else {"claim": claim})
+    if isinstance(checked, Failed):
+        return _done(task, {**written.value, "check": {"verdict": "unknown", "detail": checked.message}})
+    return _done(task, {**written.value, "check": checked.value})
+
+
+def _compute(state: State, task: Task) -> Attempt:
+    """Have the model write a program, and run it."""
+    written = yield None
+    if isinstance(written, Failed):
+        return _failed(state, task, written)
+    task = replace(task, program=written.value["code"])
+    returned = yield CallTool("py_executor", {"code": task.program})
+    if fault := _execution_fault(returned):
+        return _failed(state, task, fault)
+    return _done(task, {**written.value, "output": returned.value})
+
+
+def _call(state: State, task: Task) -> Attempt:
+    """Call the tool; after a failure its input is written anew."""
+    returned = yield CallTool(task.resource_name, task.tool_input)
+    if isinstance(returned, Failed):
+        return _failed(state, replace(task, at="query_conversion"), returned)
+    return _done(task, returned.value)
+
+
+def _execution_fault(returned: ToolReturned | Failed) -> Failed | None:
+    """What went wrong; a sandbox may say so in its document."""
+    if isinstance(returned, Failed):
+        return returned
+    value = returned.value
+    if not isinstance(value, dict) or value.get("status") in (None, "ok"):
+        return None
+    said = value.get("error") or value.get("stdout") or msgspec.json.encode(value).decode()
+    return Failed("tool_error", f"{value['status']}: {said}")
+
+
+def _done(task: Task, result: Any) -> Task:
+    return replace(task, result=result, at="quality_evaluation")
+
+
+def _results(tasks: Sequence[Task]) -> list[Thought]:
+    return [
+        Thought(evidence_text(task.result), data={"resource_name": task.resource_name, "task": task.number})
+        for task in tasks
+        if task.at == "quality_evaluation"
+    ]
+
+
+def _performance(state: State, task: Task, together: int) -> Ask:
+    checker = card_named(state.options.tools, CHECKER)
+    sandbox = card_named(state.options.tools, "py_executor")
+    formal = FORMAL.format(how=_how(checker)) if checker else ""
+    passages = "" if task.passages is None else PASSAGES.format(passages=_numbered(task.passages))
+    text = PERFORM[task.resource_name].format(
+        input=task.text,
+        errors=_errors(task),
+        passages=passages,
+        formal=formal,
+        field=FORMAL_FIELD if checker else "",
+        sandbox=(sandbox.description if sandbox else "") or SANDBOX,
+    )
+    facts = {"resource": task.resource_name, "task": task.text}
+    return question(state, "perform", text, together=together, form=FORMS[task.resource_name], facts=facts)
+
+
+def _numbered(passages: Any) -> str:
+    """Return passages with the numbers to cite them by; what is no list of passages as it is."""
+    if not isinstance(passages, list):
+        return evidence_text(passages)
+    return (
+        "\n".join(f"[{number}] {evidence_text(one)}" for number, one in enumerate(passages, 1))
+        or "(none fit)"
+    )
+
+
+def _how(checker: ToolCard) -> str:
+    return f"{checker.description} {msgspec.json.encode(checker.parameters).decode()}"
+
+
+def read_work(_: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
+    """Read what the model replied as the resource."""
+    reading = parse.read_form(replies[-1], REPLIES[ask.facts["resource"]])
+    if isinstance(reading, Unreadable):
+        return reading
+    return msgspec.json.decode(msgspec.json.encode(reading[0])), reading[1]
+
+
+# -- quality
+
+
+def judge(s: State) -> Body:
+    """H ← H + r if r is ACCEPTED, else nothing of r is kept; as few votes are drawn as can settle it."""
+    due = _ballots_due(s)
+    questions = [_judgement(s, task, sample, len(due)) for task, sample in due]
+    answers = yield request(s, *questions, give_failures=True)
+    judged: dict[int, Task] = {}
+    for (task, _), answer in zip(due, answers, strict=True):
+        judged[task.number] = _voted(judged.get(task.number, task), answer)
+    settled = {n: _settled(task) for n, task in judged.items() if not _votes_due(task, s.options.votes)}
+    accepted = [_entry(s, task) for task in settled.values() if task.status == "ACCEPTED"]
+    s = with_tasks(paid(s, answers), *(judged | settled).values())
+    s = replace(s, history=(*s.history, *accepted))
+    return move_on(s, "quality_evaluation", *(_verdict(task) for task in settled.values()))
+
+
+def _verdict(task: Task) -> Thought:
+    data = {"quality": task.status, "resource_name": task.resource_name, "task": task.number}
+    return Thought(f"{task.status}: {task.reason}", data=data)
+
+
+def _ballots_due(state: State) -> list[tuple[Task, int]]:
+    due = [
+        (task, sample)
+        for task in _standing_at(state, "quality_evaluation")
+        for sample in range(task.votes_drawn, task.votes_drawn + _votes_due(task, state.options.votes))
+    ]
+    return due[: affordable(state, len(due))]
+
+
+def _votes_due(task: Task, votes: int) -> int:
+    left, counted = votes - task.votes_drawn, tally(task.verdicts)
+    if task.votes_drawn and (left <= 0 or is_settled(counted, left)):
+        return 0
+    lead = counted[0].count if counted else 0
+    return min(left, max(1, votes // 2 + 1 - lead))
+
+
+def _judgement(state: State, task: Task, sample: int, together: int) -> Ask:
+    text = QUALITY.format(
+        resource=task.resource_name, query=task.task_query, result=_shown(state, evidence_text(task.result))
+    )
+    facts = {"resource": task.resource_name, "task": task.task_query}
+    return question(state, "quality", text, sample=sample, together=together, by="judge", facts=facts)
+
+
+def _voted(task: Task, answer: Reply | Failed) -> Task:
+    if isinstance(answer, Failed):
+        reason = f"there was no verdict: {answer.message}"
+        return replace(task, votes_drawn=task.votes_drawn + 1, reason=reason)
+    return replace(
+        task,
+        votes_drawn=task.votes_drawn + 1,
+        verdicts=(*task.verdicts, answer.value.quality),
+        reasons=(*task.reasons, answer.value.reason),
+    )
+
+
+def _settled(task: Task) -> Task:
+    votes = tally(task.verdicts)
+    if not votes:
+        return replace(task, status="REJECTED", at="over")
+    verdict: Literal["ACCEPTED", "REJECTED"] = "ACCEPTED" if votes[0].answer == "ACCEPTED" else "REJECTED"
+    return replace(task, status=verdict, reason=task.reasons[votes[0].voters[0]], at="over")
+
+
+def _entry(state: State, task: Task) -> str:
+    head = f"Accepted result, iteration {task.iteration}, task {task.number} ({task.resource_name}): {task.task_query}"
+    return f"{head}\n{_shown(state, evidence_text(task.result))}"
+
+
+def _shown(state: State, text: str) -> str:
+    limit = state.options.max_result_chars
+    return text if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
+
+
+# -- what did not work
+
+
+def setbacks(state: State, iterations: Iterable[int]) -> str:
+    """Say what did not work in these iterations: rejections, failures, plans that could not be used."""
+    lines = [
+        _setback(task)
+        for task in state.tasks
+        if task.iteration in iterations and task.status in ("REJECTED", "FAILED", "SKIPPED")
+    ]
+    lines += [
+        f"- a plan could not be used: {why}" for n in iterations for why in state.iterations[n - 1].dropped
+    ]
+    return "\n" + SETBACKS.format(lines="\n".join(lines)) + "\n" if lines else ""
+
+
+def _setback(task: Task) -> str:
     """Say what became of a task without a word of its result."""
     reason = task.reason if task.status != "REJECTED" else without_quotes(task.reason, task.result)
     return f'- {task.resource_name}, "{task.task_query}": {task.status.lower()}: {reason}'
@@ -177,11 +498,3 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _texts(item)
-
-
-def _execution_fault(value: Any) -> str | None:
-    """What went wrong in a sandbox that says so in its document."""
-    if not isinstance(value, dict) or value.get("status") in (None, "ok"):
-        return None
-    said = value.get("error") or value.get("stdout") or msgspec.json.encode(value).decode()
-    return f"{value['status']}: {said}"

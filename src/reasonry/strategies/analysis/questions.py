@@ -1,0 +1,298 @@
+"""What is asked, and the forms of all replies, in the pipeline's order.
+
+Every prompt begins with the query, the context and the analysis history, which only grows; what is to be done stands
+last. So each prompt repeats the beginning of the one before, and providers can cache it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from ...core.answering import Answer
+from ...core.toolcard import ToolCard
+
+SYSTEM = """You work inside an analysis pipeline. A query is sized up; plans are drafted and scored; the tasks of the \
+best plan are carried out; each result passes a quality gate; what was accepted is brought together in an answer. \
+You are shown the query, then what has been accepted so far, and at the end what to do now. Do that and nothing \
+else. Build on what was accepted; never invent results, sources or figures. Reply with one JSON object of the form \
+given at the end, and nothing else.
+
+Resources that tasks can use:
+{cards}"""
+
+QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+KNOWLEDGE = ToolCard(
+    "knowledge",
+    "Says what is known about something: from the context, the user's documents, and general knowledge.",
+    QUERY,
+)
+LOGIC_KERNEL = ToolCard(
+    "logic_kernel", "Deduces step by step from what was accepted so far: compares, infers, decides.", QUERY
+)
+PY_EXECUTOR = ToolCard(
+    "py_executor",
+    "Writes and runs a Python program: for anything to be computed. Say what to compute and from which figures.",
+    QUERY,
+)
+
+COMPLEXITY = """Now size up the query, without answering it. The levels, and how many tasks a plan then has:
+straightforward (2-3): a direct question with a clear answer
+moderate (3-4): several steps, some of which need others
+complex (4-5): has to be looked at from several sides
+highly_complex (5-6): many factors that act on one another
+{setbacks}
+{{"complexity_level": "…", "dimensions": ["aspect to address", …], "key_challenges": ["what makes it difficult", …], \
+"sequential_dependencies": ["what must come before what", …], "iteration_strategy": "how many passes, and for what"}}"""
+
+PLAN = """Now draft one plan: {least} to {most} tasks, in the order to carry them out, each for one resource of the \
+list. A task says by itself what its resource is to accomplish. Later tasks see the accepted results of earlier ones, \
+so do not ask for the same thing twice. {depends}{lean}
+{setbacks}
+{{"tasks": [{{"resource_name": "…", "task_query": "…"{field}}}, …]}}"""
+DEPENDS = "Tasks that need no other's result run side by side: name in depends_on the tasks whose results one needs. "
+DEPENDS_FIELD = ', "depends_on": [numbers of earlier tasks]'
+LEAN = "You draft plan {number} of {count}, the others are drafted apart; {angle}."
+ANGLES = (
+    "take the most direct way",
+    "weigh the sides of the matter against one another",
+    "begin with what is least certain",
+    "rely on what can be computed or checked, where anything can",
+    "look for what speaks against the obvious answer",
+)
+
+EVALUATE = """A plan was drafted:
+{plan}
+
+Now score it from 0 to 100. Does each task use the right resource? Is the order right? Are all aspects of the query \
+covered? Can it be carried out with the resources there are?
+{{"overall_score": 0 to 100, "reason": "…"}}"""
+
+CONVERT = """The next task is for `{resource}`:
+{query}
+{errors}
+Now write it as the input of that resource: complete, with what it needs from the results above.
+Its arguments: {parameters}
+{{"tool_input": {example}}}"""
+
+PERFORM = {
+    "knowledge": """The next task is for `knowledge`:
+{input}
+{passages}{errors}
+Now say what is known about it, from the context and the passages where they have it, else from general knowledge. \
+Cite passages as [n]. Say how sure you are.
+{{"answer": "…", "confidence": 0 to 1}}""",
+    "logic_kernel": """The next task is for `logic_kernel`:
+{input}
+{errors}
+Now deduce it, step by step, from what was accepted above; each step is one inference.{formal}
+{{"steps": ["…", …], "conclusion": "…"{field}}}""",
+    "py_executor": """The next task is for `py_executor`:
+{input}
+{errors}
+Now write the Python program that does it. It runs in a sandbox ({sandbox}), without files and network. Its last \
+line is an expression: the result.
+{{"code": "…"}}""",
+}
+FORMAL = " If the conclusion can be stated formally, do so in formal_claim too; it is then checked. Its form: {how}"
+FORMAL_FIELD = ', "formal_claim": optional'
+PASSAGES = "\nPassages:\n{passages}\n"
+SANDBOX = "plain Python"
+
+ERRORS = """
+It was tried before and failed:
+{errors}
+Do it another way."""
+CODE_ERRORS = """
+The last program was:
+{code}
+What went wrong so far:
+{errors}
+Correct it."""
+
+QUALITY = """A task was carried out by `{resource}`:
+{query}
+
+Its result:
+{result}
+
+Now decide whether later work may build on this result. Accept it if it does what the task asks, is sound, agrees \
+with what was accepted before and is honest about what is uncertain. Reject it if it is wrong, refuted, off the \
+point, empty or made up.
+{{"quality": "ACCEPTED or REJECTED", "reason": "…"}}"""
+
+DECIDE = """Iteration {number} of at most {most} is over{wanted}.
+{setbacks}
+Now decide whether another iteration is worth it: are aspects of the query still open, did results raise new \
+questions, is there an error to correct?
+{{"continue_iterations": true or false, "quality_summary": "how good the work is so far", "decision_rationale": \
+"why", "recommendations_for_next_iteration": "what to focus on, if going on"}}"""
+
+SETBACKS = "What did not work so far:\n{lines}"
+
+SYNTHESIZE = """Now bring all accepted results together and answer the query. Give the whole answer with its \
+reasoning, the key findings, and the final answer for the user: polished, direct, complete in itself.{none}
+{{"answer": "the whole answer with its reasoning", "key_findings": ["…", …], "final_answer": "…", "title": "…", \
+"headline": "the upshot in one line"{field}}}"""
+NOTHING_ACCEPTED = " Nothing was accepted, so say plainly how far the answer can be relied upon."
+CAPTION_FIELD = ', "image_caption": "caption of an image that shows the upshot"'
+
+FOCUS = """The analysis came to this answer:
+{answer}
+
+Now put it into one value that a program can branch on: {rule}. Nothing else will be accepted.
+{{"value": …}}"""
+
+
+# -- the forms of replies
+
+Level = Literal["straightforward", "moderate", "complex", "highly_complex"]
+
+TASKS: dict[str, tuple[int, int]] = {
+    "straightforward": (2, 3),
+    "moderate": (3, 4),
+    "complex": (4, 5),
+    "highly_complex": (5, 6),
+}
+"""How many tasks a plan should have at each level."""
+
+MAX_TASKS = 24
+"""Tasks a plan may have, whatever the level."""
+
+Texts = tuple[str, ...] | str
+
+
+class Complexity(Struct, frozen=True, omit_defaults=True):
+    """How demanding the query is, and why."""
+
+    complexity_level: Annotated[Level, Meta(description="How demanding the query is.")]
+    dimensions: Annotated[Texts, Meta(description="The aspects that need to be addressed.")] = ()
+    key_challenges: Annotated[Texts, Meta(description="What makes it difficult.")] = ()
+    sequential_dependencies: Annotated[Texts, Meta(description="What must happen in order.")] = ()
+    iteration_strategy: Annotated[str, Meta(description="How many passes are needed, and for what.")] = ""
+
+
+class PlannedTask(Struct, frozen=True, omit_defaults=True):
+    """One task of a plan."""
+
+    resource_name: Annotated[str, Meta(description="Name of a resource from the list.")]
+    task_query: Annotated[str, Meta(description="What the resource is to accomplish.")]
+    depends_on: Annotated[
+        tuple[int, ...], Meta(description="Numbers of the earlier tasks whose results it needs.")
+    ] = ()
+
+
+class PlanReply(Struct, frozen=True):
+    """A plan."""
+
+    tasks: Annotated[
+        tuple[PlannedTask, ...],
+        Meta(min_length=1, max_length=MAX_TASKS, description="In the order to run them."),
+    ]
+
+
+class ScoreReply(Struct, frozen=True):
+    """What a plan is worth."""
+
+    overall_score: Annotated[float, Meta(ge=0, le=100, description="0 is useless, 100 cannot be bettered.")]
+    reason: Annotated[str, Meta(description="Strengths and weaknesses in a sentence or two.")] = ""
+
+
+class ConversionReply(Struct, frozen=True):
+    """A task as the input of its resource."""
+
+    tool_input: Annotated[dict[str, Any] | str, Meta(description="The resource's arguments, by name.")]
+
+
+class KnowledgeReply(Struct, frozen=True):
+    """What is known."""
+
+    answer: Annotated[str, Meta(min_length=1, description="What is known, with passages cited as [n].")]
+    confidence: Annotated[float | str, Meta(description="How sure that is, 0 to 1.")]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.confidence, float) and not 0 <= self.confidence <= 1:
+            raise ValueError("confidence is a number from 0 to 1")
+
+
+class LogicReply(Struct, frozen=True, omit_defaults=True):
+    """A deduction."""
+
+    steps: Annotated[Texts, Meta(description="One inference each, in order.")]
+    conclusion: Annotated[str, Meta(min_length=1, description="What follows.")]
+    formal_claim: Annotated[
+        str | dict[str, Any] | None, Meta(description="The claim in the form the claim checker reads.")
+    ] = None
+
+
+class CodeReply(Struct, frozen=True):
+    """A program."""
+
+    code: Annotated[str, Meta(min_length=1, description="Python; its last line is the result.")]
+
+
+class ExecutionReply(Struct, frozen=True, omit_defaults=True):
+    """What carrying out a task brings: `answer` and `confidence` from `knowledge`, `steps` and `conclusion` from
+    `logic_kernel`, `code` for `py_executor`.
+    """  # noqa: D205
+
+    answer: Annotated[str | None, Meta(description="`knowledge`: what is known.")] = None
+    confidence: Annotated[float | str | None, Meta(description="`knowledge`: how sure that is, 0 to 1.")] = (
+        None
+    )
+    steps: Annotated[Texts | None, Meta(description="`logic_kernel`: one inference each, in order.")] = None
+    conclusion: Annotated[str | None, Meta(description="`logic_kernel`: what follows.")] = None
+    formal_claim: Annotated[
+        str | dict[str, Any] | None,
+        Meta(description="`logic_kernel`: the claim in the form the checker reads."),
+    ] = None
+    code: Annotated[str | None, Meta(description="`py_executor`: Python; its last line is the result.")] = (
+        None
+    )
+
+
+class QualityReply(Struct, frozen=True):
+    """Whether a result may be built upon."""
+
+    quality: Literal["ACCEPTED", "REJECTED"]
+    reason: Annotated[str, Meta(description="Why.")] = ""
+
+
+class DecisionReply(Struct, frozen=True, omit_defaults=True):
+    """Whether another iteration is worth it."""
+
+    continue_iterations: Annotated[bool, Meta(description="Whether more work is needed.")]
+    quality_summary: Annotated[str, Meta(description="How good the work is so far.")] = ""
+    decision_rationale: Annotated[str, Meta(description="Why to go on, or to stop.")] = ""
+    recommendations_for_next_iteration: Annotated[
+        Texts, Meta(description="What to focus on, if going on.")
+    ] = ""
+
+
+class SynthesisReply(Struct, frozen=True, omit_defaults=True):
+    """All that was found, in one piece."""
+
+    answer: Annotated[Answer, Meta(description="The whole answer with its reasoning.")]
+    final_answer: Annotated[Answer, Meta(description="The answer for the user: polished and direct.")]
+    key_findings: Annotated[Texts, Meta(description="What was found, one finding each.")] = ()
+    title: Annotated[str, Meta(description="A title for the analysis.")] = ""
+    headline: Annotated[str, Meta(description="The upshot in one line.")] = ""
+    image_caption: Annotated[str | None, Meta(description="Caption of an image, if one is asked for.")] = None
+
+    def __post_init__(self) -> None:
+        if not str(self.answer).strip() or not str(self.final_answer).strip():
+            raise ValueError("answer and final_answer must not be empty")
+
+
+class FocusReply(Struct, frozen=True):
+    """The answer a program can branch on."""
+
+    value: Annotated[str | int | float | bool, Meta(description="One of the allowed words, or a number.")]
+
+
+def texts(given: Texts | None) -> tuple[str, ...]:
+    """Return a list that may have come as one text."""
+    if given is None or isinstance(given, str):
+        return (given,) if given else ()
+    return given

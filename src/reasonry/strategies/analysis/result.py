@@ -1,0 +1,97 @@
+"""The result of an analysis, and where it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.evidence import evidence_text
+from ...core.strategy import Outcome
+from .questions import texts
+from .state import Iteration, Plan, State, at_work
+
+
+def collected(state: State) -> str | None:
+    """Return the accepted results as they are: the best there is before a synthesis."""
+    return "\n\n".join(f"{task.task_query}\n{evidence_text(task.result)}" for task in state.accepted) or None
+
+
+def outcome(state: State) -> Outcome:
+    """Return the focused value, else the final answer; before there is one, the accepted results."""
+    if state.focus is not None:
+        answer = None if state.focused is None else str(state.focused)
+    else:
+        answer = collected(state) if state.synthesis is None else state.final.text
+    reason, detail = state.ended or ("success", "")
+    return Outcome(answer, reason, detail, document(state))
+
+
+def document(state: State) -> dict[str, Any]:
+    """Return the analysis as the result document has it."""
+    made, focused = state.synthesis, state.focused
+    now = state.now
+    found = next((one.complexity for one in reversed(state.iterations) if one.complexity), None)
+    return {
+        "complexity": _data(found),
+        "plans": [_plan(n, plan) for n, plan in enumerate(now.plans, 1)],
+        "selected_plan": None if now.selected is None else _plan(now.selected + 1, now.plans[now.selected]),
+        "tasks": [task.document for task in state.tasks],
+        "iterations": [_iteration(n, one) for n, one in enumerate(state.iterations, 1)],
+        "synthesis": None
+        if made is None
+        else {"answer": str(made.answer), "key_findings": list(texts(made.key_findings))},
+        "final_answer": None if made is None else str(made.final_answer),
+        "focused_answer": None
+        if focused is None or state.focus is None
+        else {"type": state.focus.kind, "value": focused},
+        "title": None if made is None else made.title,
+        "headline": None if made is None else made.headline,
+        "image_caption": made.image_caption if made is not None and state.options.image else None,
+        **state.final.document,
+        "diagnostics": {"dropped_plans": [why for one in state.iterations for why in one.dropped]},
+    }
+
+
+def _iteration(number: int, one: Iteration) -> dict[str, Any]:
+    return {
+        "iteration": number,
+        "complexity": _data(one.complexity),
+        "plans": [_plan(n, plan) for n, plan in enumerate(one.plans, 1)],
+        "selected_plan": None if one.selected is None else one.selected + 1,
+        "decision": _data(one.decision),
+    }
+
+
+def _plan(number: int, plan: Plan) -> dict[str, Any]:
+    tasks = [{"resource_name": task.resource_name, "task_query": task.task_query} for task in plan.tasks]
+    reason = " ".join(dict.fromkeys(plan.reasons))
+    return {"number": number, "tasks": tasks, "overall_score": plan.score, "reason": reason}
+
+
+def _data(reply: Any) -> dict[str, Any] | None:
+    if reply is None:
+        return None
+    values = {name: getattr(reply, name) for name in reply.__struct_fields__}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def progress(state: State) -> dict[str, Any]:
+    """Return where the analysis stands, small enough to be shown at each step."""
+    now = state.now
+    return {
+        "iteration": state.number,
+        "max_iterations": state.options.iterations[1],
+        "complexity_level": now.complexity.complexity_level if now.complexity else None,
+        "plans": [plan.score for plan in now.plans],
+        "selected_plan": None if now.selected is None else now.selected + 1,
+        "tasks": [
+            {
+                "resource_name": task.resource_name,
+                "query": task.task_query[:80],
+                "status": task.status,
+                "at": task.at,
+            }
+            for task in at_work(state)
+        ],
+        "accepted": len(state.accepted),
+        "spent_usd": round(state.spent_usd, 6),
+    }
