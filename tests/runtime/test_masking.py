@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from msgspec import Struct
 
 from reasonry.core.budget import Usage
 from reasonry.core.events import Answered, Failed, ToolReturned
-from reasonry.runtime.masking import Secrets
+from reasonry.runtime.masking import SECRETS, Secrets
+from reasonry.tools.mcp_client import read_targets
 from tests.servers.echoes import echo, written
 
 KEY = "sk-CANARY0123456789abcdef"
@@ -97,6 +99,25 @@ def test_the_environment_is_searched_by_name_and_only_for_what_can_be_a_key() ->
         assert secrets.mask(f"it is {key}.") == "it is ***."
     for text in ("/etc/ssl/private/server1.key", "enabled", "a b c 1 2 3", "/home/user-0123456789"):
         assert secrets.mask(text, error=True) == text
+
+
+def test_the_headers_and_the_environment_of_tool_servers_are_kept(tmp_path: Path) -> None:
+    servers = {
+        "a": {
+            "url": "https://me:url-p4ssw0rd@host/mcp",
+            "headers": {"Authorization": "Bearer tok-0123456789"},
+        },
+        "b": {
+            "url": "https://host",
+            "headers": {"X-Api-Key": "xk-9876543210", "Accept": "application/x-json1"},
+        },
+        "c": {"command": "run", "env": {"NOTES_TOKEN": "notes-0a1b2c3d", "LEVEL": "debug-level-1"}},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    read_targets(str(tmp_path / "mcp.json"))
+    for key in ("url-p4ssw0rd", "tok-0123456789", "xk-9876543210", "notes-0a1b2c3d"):
+        assert SECRETS.mask(f"it is {key}.") == "it is ***."
+    assert SECRETS.mask("application/x-json1 at debug-level-1") == "application/x-json1 at debug-level-1"
 
 
 class Box(Struct, frozen=True):

@@ -14,8 +14,10 @@ import pytest
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
 from reasonry.errors import ModelError
+from reasonry.runtime.masking import SECRETS
 from reasonry.runtime.policy import Policy
 from reasonry.surfaces.cli import run
+from reasonry.surfaces.cli.watch import Watch
 from reasonry.surfaces.present import error_document, masked_output
 from tests.servers import Fault, ModelServer
 from tests.servers.echoes import written
@@ -150,6 +152,17 @@ def test_warnings_logs_and_error_documents_are_masked(capsys: pytest.CaptureFixt
     assert printed.err == "***\nkey ***\n"
     assert document["error"]["message"] == "no ***"
     assert document["error"]["choices"] == ["***"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 60])
+def test_a_key_that_streams_in_bit_by_bit_is_never_shown(size: int) -> None:
+    SECRETS.keep(KEY)
+    watch = Watch("model", "", None)
+    said = f"{'so ' * 200}the key is {KEY} and that is all"
+    for at in range(0, len(said), size):
+        watch.text("e1", said[at : at + size])
+        assert KEY[:6] not in watch.latest
+    assert watch.latest.endswith("the key is *** and that is all")
 
 
 def test_nothing_of_the_key_gets_into_mcp_frames(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ _HEAD_CHARS = 256
 _NAMES = re.compile(
     r"(?:^|_)(?:API_?)?(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH)S?$", re.IGNORECASE
 )
+_HEADERS = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 _NO_KEY = re.compile(r"\s|^[/~.]")
 """A sentence, or the path of a file that holds the key."""
 _WORDS = re.compile(r"(?:[a-z]+|[A-Z]+|\d{1,15})(?:[-_.][a-z]+|[-_.][A-Z]+)*")
@@ -65,6 +66,12 @@ class Secrets:
             elif _NAMES.search(name) and not _NO_KEY.search(value.strip()):
                 self._keep_certain(value)
 
+    def keep_headers(self, headers: Mapping[str, str]) -> None:
+        """Keep what headers hold that are named after keys, such as the token after `Bearer`."""
+        for name, value in headers.items():
+            if _HEADERS.search(name) and value.strip():
+                self._keep_certain(value.split()[-1])
+
     def keep_password(self, url: str) -> None:
         """Keep the password of a URL."""
         try:
@@ -94,6 +101,15 @@ class Secrets:
         if error:
             for pattern in self._doubtful.values():
                 text = pattern.sub(MASK, text)
+        return text
+
+    def mask_begun(self, text: str) -> str:
+        """Return a text that goes on with `***` in place of each key, and without the beginning of one at its end."""
+        text = self.mask(text)
+        for key in self._certain:
+            for length in range(min(len(key), len(text)), LEAST_CHARS - 1, -1):
+                if text.endswith(key[:length]):
+                    return text[:-length]
         return text
 
     def mask_line(self, line: bytes) -> bytes:

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from ..core.text import inert
 from ..errors import ToolError, UsageError
+from ..runtime.masking import SECRETS
 from .built_in import reserved_names
 from .mcp_bounds import MAX_LISTING_BYTES, MAX_PAGES, MAX_TOOLS
 from .mcp_transport import ServerProcess, http_transport
@@ -57,6 +58,7 @@ def read_targets(spec: str) -> tuple[McpTarget, ...]:
     if not spec:
         raise UsageError("--mcp takes a command, a URL or a configuration file", option="mcp")
     if spec.startswith(("http://", "https://")):
+        SECRETS.keep_password(spec)
         return (McpTarget(name=spec.split("/")[2].rpartition("@")[2], url=spec),)
     if spec.endswith(".json") and " " not in spec:
         return _read_config(Path(spec).expanduser())
@@ -111,13 +113,15 @@ def _target(path: Path, name: str, entry: Any) -> McpTarget:
     except msgspec.ValidationError as error:
         raise refused(f"is not described rightly: {error}") from None
     if read.url:
-        return McpTarget(
-            name=name, url=read.url, headers={key: str(value) for key, value in read.headers.items()}
-        )
+        headers = {key: str(value) for key, value in read.headers.items()}
+        SECRETS.keep_headers(headers)
+        SECRETS.keep_password(read.url)
+        return McpTarget(name=name, url=read.url, headers=headers)
     if not read.command:
         raise refused("has neither `command` nor `url`")
     command = (read.command, *map(str, read.args))
     env = {key: str(value) for key, value in read.env.items()}
+    SECRETS.keep_environment(env)
     return McpTarget(name=name, command=command, env=env, cwd=read.cwd)
 
 

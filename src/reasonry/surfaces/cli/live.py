@@ -58,8 +58,7 @@ class Live(Watch):
         for one in self.in_flight.values():
             stages[one.stage] = stages.get(one.stage, 0) + 1
         asked = ", ".join(f"{stage} ×{n}" if n > 1 else stage for stage, n in stages.items())
-        latest = next(reversed(self.streamed.values()), "") if self.streamed else self.note
-        self.spinner.update(text=Text(present.clipped(f"{asked}  {latest}", width - 4), style="cyan"))
+        self.spinner.update(text=Text(present.clipped(f"{asked}  {self.latest}", width - 4), style="cyan"))
         return self.spinner
 
     def _spend(self) -> RenderableType:

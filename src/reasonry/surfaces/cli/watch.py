@@ -8,6 +8,7 @@ from typing import Any
 from ...core.budget import Budget
 from ...core.machine import Pending, Step
 from ...runtime.journal import Folded
+from ...runtime.masking import SECRETS
 from ...runtime.observe import Unwatched
 
 
@@ -23,6 +24,11 @@ class Watch(Unwatched):
         self.note = ""
         self.since = time.monotonic()
 
+    @property
+    def latest(self) -> str:
+        """The end of the answer that came in last, as far as it may be shown; without one, the note."""
+        return SECRETS.mask_begun(next(reversed(self.streamed.values()))) if self.streamed else self.note
+
     def began(self, run_id: str, run: Folded) -> None:
         """See `Observer`."""
         self.run_id, self.run = run_id, run
@@ -33,7 +39,7 @@ class Watch(Unwatched):
 
     def text(self, effect_id: str, piece: str) -> None:
         """See `Observer`."""
-        self.streamed[effect_id] = (self.streamed.get(effect_id, "") + piece)[-400:]
+        self.streamed[effect_id] = SECRETS.mask(self.streamed.get(effect_id, "") + piece)[-400:]
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
