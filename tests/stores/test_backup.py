@@ -167,7 +167,8 @@ def cut(copy: Path) -> None:
 
 def with_a_damaged_run(copy: Path) -> None:
     db = apsw.Connection(str(copy))
-    db.execute("INSERT INTO run VALUES (1, 'r', 's', 'x', 'm', 'done', 1, 1, NULL, NULL, 'p')")
+    run = "(1, 'r', 's', 'x', 'm', 'done', 1, 1, NULL, NULL, 'p', 1, zeroblob(16), zeroblob(16))"
+    db.execute(f"INSERT INTO run VALUES {run}")
     db.execute("INSERT INTO line VALUES (1 << 24 | 1, x'005b5d', zeroblob(16))")
     db.close()
 

@@ -225,7 +225,7 @@ def newer_by_header(path: Path) -> None:
         db.execute("PRAGMA user_version = 99")
 
 
-def newer_by_table(path: Path) -> None:
+def strange_steps(path: Path) -> None:
     with raw(path) as db:
         db.execute("INSERT INTO migration VALUES ('0099_from_the_future', 1)")
 
@@ -244,7 +244,7 @@ REFUSALS: list[tuple[Callable[[Path], None], str, str]] = [
     (cut_short, "store_corrupt", "not a SQLite file"),
     (foreign, "store_corrupt", "another application"),
     (newer_by_header, "store_newer", "newer version"),
-    (newer_by_table, "store_newer", "0099_from_the_future"),
+    (strange_steps, "store_corrupt", "list of migrations"),
     (read_only, "store_unavailable", "read-only"),
 ]
 

@@ -13,7 +13,7 @@ from ..core.strategy import Strategy, Thought
 from ..core.thinking_tool import NextStage, ShownThought, ThinkingReply
 from ..core.thought import Head, Record
 from .ports import SessionRow, ThoughtRow
-from .turn import MAX_SHOWN_CHARS, MAX_SHOWN_THOUGHTS, Taken, decode_head, decode_record, encode
+from .turn import MAX_SHOWN_CHARS, MAX_SHOWN_THOUGHTS, Taken, decode_head, decode_record, decoded, encode
 
 Document = dict[str, Any]
 _EXCERPT_CHARS = 100
@@ -28,7 +28,7 @@ class _Shown(Struct, frozen=True):
     merges: str | None = None
 
 
-_decode_shown = msgspec.json.Decoder(_Shown).decode
+_shown = msgspec.json.Decoder(_Shown)
 
 
 def reply_document(taken: Taken, history: int | None) -> Document:
@@ -87,7 +87,7 @@ def latest_thoughts(thoughts: Sequence[ThoughtRow], most: int | None) -> list[Sh
 
 
 def _shown_thought(thought: ThoughtRow) -> ShownThought:
-    record = _decode_shown(thought.body)
+    record = decoded(_shown, thought.body, f"thought {thought.seq}")
     return ShownThought(
         thought_number=thought.number,
         thought=thought.text,
@@ -100,7 +100,9 @@ def _shown_thought(thought: ThoughtRow) -> ShownThought:
 
 
 def session_document(row: SessionRow, *, status: str | None = None) -> Document:
-    """Return a session as lists show it."""
+    """Return a session as lists show it; of a damaged one nothing but its id can be told."""
+    if row.status == "damaged":
+        return {"sessionId": row.session_id, "status": row.status}
     document: Document = {
         "sessionId": row.session_id,
         "strategy": row.strategy,
@@ -120,7 +122,7 @@ def standing_document(row: SessionRow) -> Document:
     """Return where the lines of a session stand; nothing for one that a run writes."""
     if row.run_id is not None or row.head == b"{}":
         return {}
-    head = decode_head(row.head)
+    head = decode_head(row)
     line = head.line(head.latest)
     return {
         "stage": head.main.stage,
@@ -142,7 +144,7 @@ def standing_document(row: SessionRow) -> Document:
 
 def thought_document(thought: ThoughtRow) -> Document:
     """Return all there is to a thought; what is not set is left out."""
-    record = decode_record(thought.body)
+    record = decode_record(thought)
     document: Document = {
         "seq": thought.seq,
         "thoughtNumber": thought.number,

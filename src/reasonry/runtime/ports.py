@@ -162,14 +162,18 @@ class Line(Struct, frozen=True):
 
 
 class RunRow(Struct, frozen=True, omit_defaults=True):
-    """What a store lists of a run. Instants are UTC, milliseconds since 1970."""
+    """What a store lists of a run. Instants are UTC, milliseconds since 1970.
+
+    A list has a damaged run in its place, with nothing but `run_id` and the status `damaged`; to read such a run is
+    an error.
+    """
 
     run_id: str
     session_id: str
     strategy: str
     model: str
     problem: str
-    status: Literal["active", "done", "failed", "cancelled"]
+    status: Literal["active", "done", "failed", "cancelled", "damaged"]
     created_at_ms: int
     updated_at_ms: int
     reason: str | None = None
@@ -212,7 +216,7 @@ class RunStore(Protocol):
         ...
 
     async def lines(self, run_id: str) -> list[Line]:
-        """Return the whole journal, oldest first. The caller checks the digests.
+        """Return the whole journal, oldest first, down to the last line written. The caller checks the digests.
 
         Raises:
             NotFoundError: There is no such run.
@@ -222,7 +226,10 @@ class RunStore(Protocol):
     async def runs(
         self, *, status: str | None = None, limit: int = 50, before: str | None = None
     ) -> list[RunRow]:
-        """Return runs, newest first; `before` is the run id the last page ended with."""
+        """Return runs, newest first; `before` is the run id the last page ended with.
+
+        Those that are damaged are in every list, whatever `status` is asked for.
+        """
         ...
 
     async def delete_run(self, run_id: str) -> None:
@@ -243,14 +250,18 @@ class RunStore(Protocol):
 
 
 class SessionRow(Struct, frozen=True, omit_defaults=True):
-    """What a store keeps of a session besides its thoughts. Instants are UTC, milliseconds since 1970."""
+    """What a store keeps of a session besides its thoughts. Instants are UTC, milliseconds since 1970.
+
+    A list has a damaged session in its place, with nothing but `session_id` and the status `damaged`; to read or change
+    such a session is an error.
+    """
 
     session_id: str
     strategy: str
     created_at_ms: int
     used_at_ms: int
     """Last use; the time to live counts from here."""
-    status: Literal["active", "archived"] = "active"
+    status: Literal["active", "archived", "damaged"] = "active"
     pinned: bool = False
     thoughts: int = 0
     purpose: str = ""
@@ -280,6 +291,16 @@ class InJournal(Struct, frozen=True):
     run_id: str
     before: int
     """The position of each thought, less its `seq`."""
+
+
+class Damaged(Struct, frozen=True):
+    """What a search finds in place of the thoughts of a session that is damaged."""
+
+    message: str
+
+
+Found = tuple[int, str, ThoughtRow | InJournal | Damaged]
+"""What a search finds: its position, the session's id, and the thought or what stands for thoughts."""
 
 
 class SessionView(Protocol):
@@ -353,7 +374,10 @@ class SessionStore(Protocol):
     async def sessions(
         self, *, status: str | None = None, limit: int = 50, before: str | None = None
     ) -> list[SessionRow]:
-        """Return sessions, last used first; `before` is the session id the last page ended with."""
+        """Return sessions, last used first; `before` is the session id the last page ended with.
+
+        Those that are damaged are in every list, whatever `status` is asked for.
+        """
         ...
 
     async def thoughts(
@@ -371,10 +395,11 @@ class SessionStore(Protocol):
 
     async def search_thoughts(
         self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
-    ) -> list[tuple[int, str, ThoughtRow | InJournal]]:
-        """Find thoughts that contain `query`, any string, whatever its case; (position, session id, thought).
+    ) -> list[Found]:
+        """Find thoughts that contain `query`, any string, whatever its case.
 
-        Each session that a run writes is found once, at the last position its thoughts may have.
+        Each session that a run writes is found once, at the last position its thoughts may have; so is one that is
+        damaged.
         """
         ...
 

@@ -48,6 +48,7 @@ def record_as_it_stands(row: RunRow, run: Folded) -> Record:
 
 def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> Record:
     """Return what there is to see of a run that cannot be folded: what lists show of it, and its events."""
+    assert row.status != "damaged", "only lists have those"
     begun, budget, crew = terms(entries)
     taken = [entry for entry in entries if isinstance(entry, Took)]
     usage = sum((getattr(took.event, "usage", NOTHING) for took in taken), NOTHING)

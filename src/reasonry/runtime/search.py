@@ -10,8 +10,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import NotFoundError, ReasonryError
-from .ports import InJournal, Store, ThoughtRow
+from ..errors import NotFoundError, ReasonryError, StoreError
+from .ports import Damaged, InJournal, Store, ThoughtRow
 from .turn import Notice
 
 BATCH = 50
@@ -29,7 +29,7 @@ class Page:
 
     Attributes:
         next: The position to go on after; None: there is no more.
-        notices: Sessions whose journal could not be read.
+        notices: Sessions that could not be read.
     """
 
     matches: list[Match] = field(default_factory=list[Match])
@@ -43,7 +43,7 @@ async def search(
     """Return a page of the thoughts that contain `query`, whatever its case, in all sessions or one.
 
     Raises:
-        StoreError: The journal of the one session cannot be read.
+        StoreError: The one session, or its journal, cannot be read.
     """
     page, at, begun, has_read = Page(), after, time.monotonic(), False
     while True:
@@ -71,7 +71,11 @@ async def search(
             return page
 
 
-async def _in_journal(read: RunThoughts, query: str, owner: str, there: InJournal, after: int) -> list[Match]:
+async def _in_journal(
+    read: RunThoughts, query: str, owner: str, there: InJournal | Damaged, after: int
+) -> list[Match]:
+    if isinstance(there, Damaged):
+        raise StoreError(there.message, code="store_corrupt", session_id=owner)
     try:
         thoughts = await read(there.run_id)
     except NotFoundError:

@@ -143,7 +143,7 @@ class Sessions:
         if "exists" not in error.details or turn.found > JUST_BEGUN:
             return error
         rows = await self.store.sessions(limit=read.PAGE)
-        earlier = next((row for row in rows if row.session_id != turn.asked and row.run_id is None), None)
+        earlier = next((row for row in rows if row.session_id != turn.asked and _is_guided(row)), None)
         if earlier is None:
             return error
         more = (
@@ -252,7 +252,7 @@ class Sessions:
         row, thoughts = await self.store.change(read.id_of(arguments, "sessionId"), decide)
         history = read.int_of(arguments, "history", None, least=0)
         shown = latest_thoughts(thoughts, history)
-        head = decode_head(row.head)
+        head = decode_head(row)
         stage = head.line(head.latest).stage
         return {
             **self._document(row),
@@ -316,22 +316,32 @@ class Sessions:
 
     async def delete(self, arguments: Arguments) -> Document:
         """Forget a session and its thoughts; with it the run that wrote it, if any."""
-        row = await self._row(read.id_of(arguments, "sessionId"))
-        if row.run_id is not None:
+        session_id = read.id_of(arguments, "sessionId")
+        run_id = await self._run_of(session_id)
+        if run_id is not None:
             with contextlib.suppress(NotFoundError):
-                async with self.store.drive(row.run_id):
-                    await self.store.delete_run(row.run_id)
+                async with self.store.drive(run_id):
+                    await self.store.delete_run(run_id)
         # Deleting the run may have taken the session along.
         with contextlib.suppress(NotFoundError):
-            await self.store.delete_session(row.session_id)
-        return {"sessionId": row.session_id, "deleted": True}
+            await self.store.delete_session(session_id)
+        return {"sessionId": session_id, "deleted": True}
+
+    async def _run_of(self, session_id: str) -> str | None:
+        """Return the run that writes a session, as far as that can be read."""
+        try:
+            return (await self._row(session_id)).run_id
+        except StoreError as error:
+            if error.code != "store_corrupt":
+                raise
+            return None
 
     async def clear(self) -> int:
         """Forget all guided sessions, not those of runs; return how many."""
         count, before = 0, None
         while rows := await self.store.sessions(limit=read.MAX_PAGE, before=before):
-            guided = [row for row in rows if row.run_id is None]
-            kept = [row for row in rows if row.run_id is not None]
+            guided = [row for row in rows if _is_guided(row)]
+            kept = [row for row in rows if not _is_guided(row)]
             for row in guided:
                 await self.store.delete_session(row.session_id)
             count += len(guided)
@@ -385,3 +395,8 @@ def _no_session(session_id: str) -> NotFoundError:
     return NotFoundError(
         f"No session {read.shown(session_id)}; `list` shows which there are", sessionId=session_id
     )
+
+
+def _is_guided(row: SessionRow) -> bool:
+    """Whether an agent's thoughts are in a session, as far as can be told."""
+    return row.run_id is None and row.status != "damaged"

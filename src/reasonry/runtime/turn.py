@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -12,7 +12,7 @@ from msgspec import Struct
 from ..core.strategy import Strategy
 from ..core.thinking_tool import Notice, ThinkingCall
 from ..core.thought import Head, Placed, Record, open_session, submit
-from ..errors import ConflictError, NotFoundError, TooLargeError, UsageError
+from ..errors import ConflictError, NotFoundError, StoreError, TooLargeError, UsageError
 from .arguments import shown
 from .ports import SessionChange, SessionRow, SessionView, ThoughtRow
 from .session_settings import SessionSettings
@@ -21,12 +21,37 @@ MAX_SHOWN_THOUGHTS = 20
 MAX_SHOWN_CHARS = 8_000
 PURPOSE_CHARS = 100
 
+T = TypeVar("T")
+
 encode = msgspec.json.Encoder().encode
-decode_head = msgspec.json.Decoder(Head).decode
-decode_record = msgspec.json.Decoder(Record).decode
+_heads = msgspec.json.Decoder(Head)
+_records = msgspec.json.Decoder(Record)
 
 Find = Callable[[str | None], Strategy[Any, Any]]
 """Returns a strategy by name or alias; for None the one that sessions think by where none is named."""
+
+
+def decode_head(row: SessionRow) -> Head:
+    """Return where the lines of a session stand.
+
+    Raises:
+        StoreError: `store_corrupt`: it cannot be read.
+    """
+    return decoded(_heads, row.head, f"session {row.session_id}")
+
+
+def decode_record(thought: ThoughtRow) -> Record:
+    """Return what is kept of a thought besides its text, number and branch; raises as `decode_head`."""
+    return decoded(_records, thought.body, f"thought {thought.seq}")
+
+
+def decoded(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
+    """Return what a store keeps as JSON; raises as `decode_head`."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        message = f"{what} is damaged: {error}. Restore it from a backup"
+        raise StoreError(message, code="store_corrupt") from error
 
 
 class Taken(Struct, frozen=True):
@@ -55,7 +80,7 @@ class _Past:
         while True:
             for thought in reversed(self._view.latest(count)):
                 if thought.number == number:
-                    return thought.branch, decode_record(thought.body).stage
+                    return thought.branch, decode_record(thought).stage
             if count >= self._thoughts:
                 raise NotFoundError(f"there is no thought {number}")
             count *= 4
@@ -102,7 +127,7 @@ class Turn:
             strategy = self.find(self.call.strategy or None)
             row, head = self._new_row(strategy, view.row, delete), open_session(strategy)
         else:
-            strategy, head = self._same_strategy(row), decode_head(row.head)
+            strategy, head = self._same_strategy(row), decode_head(row)
         placed = submit(strategy, head, self.call, _Past(view, row.thoughts), at_ms=self.now_ms)
         self._check_limits(row, head, placed)
         before = self._before(view, row)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..errors import StoreError, UsageError
 from . import migrations, sql
+from .damage import is_damage
 from .files import Identity, create, identity, in_use, look, refused
 from .wal import check_log, log_of
 
@@ -34,18 +35,11 @@ _FAULTS = {
     "ProtocolError": _BUSY,
     "FullError": _Fault("store_full", "the disk or the quota is full; free some space, then try again"),
     "TooBigError": _Fault("store_full", "a text is larger than any store can hold"),
-    "CorruptError": _DAMAGED,
-    "NotADBError": _DAMAGED,
-    # A damaged file may also hold what is no text, even in what SQLite wants to say about it.
-    "UnicodeDecodeError": _DAMAGED,
     "ReadOnlyError": _Fault("store_unavailable", "it is read-only; make it writable"),
     "CantOpenError": _Fault("store_unavailable", "its file cannot be opened; look at the rights to it"),
     "IOError": _DISK,
 }
 """By the class of what `apsw` raises."""
-
-_MISSING = ("no such table", "no such column")
-
 
 _opening = threading.Lock()
 """Held while a file is looked at, opened or closed, by whatever store of this process."""
@@ -76,7 +70,7 @@ def read_fault(error: Exception, path: Path) -> StoreError:
 
 
 def _meaning(error: BaseException) -> _Fault | None:
-    if str(error).startswith(_MISSING):
+    if is_damage(error):
         return _DAMAGED
     return _FAULTS.get(type(error).__name__)
 

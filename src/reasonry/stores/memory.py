@@ -17,6 +17,7 @@ from ..errors import StoreError, UsageError
 from ..runtime.ports import (
     Backup,
     Finding,
+    Found,
     InJournal,
     Line,
     OnProgress,
@@ -76,7 +77,7 @@ class _Session:
         since_ms, limit_ms = self.due or (steady_ms, sweep.retention_ms)
         return idle_ms > min(limit_ms, sweep.retention_ms) or steady_ms - since_ms >= SECOND_LOOK_MS
 
-    def search(self, needle: str) -> Iterator[tuple[int, str, ThoughtRow | InJournal]]:
+    def search(self, needle: str) -> Iterator[Found]:
         for thought in self.in_order():
             if needle in thought.text.casefold():
                 yield place(self.key, thought.seq), self.row.session_id, thought
@@ -252,7 +253,7 @@ class MemoryStore:
 
     async def search_thoughts(
         self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
-    ) -> list[tuple[int, str, ThoughtRow | InJournal]]:
+    ) -> list[Found]:
         """See the port. Raises NotFoundError if there is no such session."""
         check_texts(query, session_id)
         size, needle = check_limit(limit), query.casefold()

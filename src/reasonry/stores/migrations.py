@@ -7,21 +7,24 @@ it can be read without opening the file as a database.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import StoreError
 from . import sql
+from .first_checksums import add_checksums
 
 APPLICATION_ID = 0x5265736E
 """Marks a SQLite file as a store of ours: "Resn"."""
 
 
 class Migration(NamedTuple):
-    """One step; its statements are run in one transaction."""
+    """One step; its statements are run in one transaction, and then what has to be done row by row."""
 
     name: str
     statements: tuple[str, ...]
+    then: Callable[[sql.Tx], None] | None = None
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -109,26 +112,55 @@ MIGRATIONS: tuple[Migration, ...] = (
             "ALTER TABLE session ADD COLUMN due_after_ms INTEGER",
         ),
     ),
+    Migration(
+        "0004_checksums",
+        (
+            "ALTER TABLE run ADD COLUMN last_line INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE run ADD COLUMN last_digest BLOB NOT NULL DEFAULT x''",
+            "ALTER TABLE run ADD COLUMN checksum BLOB NOT NULL DEFAULT x''",
+            "ALTER TABLE session ADD COLUMN last_thought INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE session ADD COLUMN last_digest BLOB",
+            "ALTER TABLE session ADD COLUMN checksum BLOB NOT NULL DEFAULT x''",
+            "ALTER TABLE thought ADD COLUMN digest BLOB",
+            "ALTER TABLE steady ADD COLUMN checksum BLOB NOT NULL DEFAULT x''",
+        ),
+        add_checksums,
+    ),
 )
-
-
-def applied(db: sql.Database) -> list[str]:
-    """Return the names of the steps a store has taken; none if it is new."""
-    table = db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migration'").fetchone()
-    return [name for (name,) in db.execute(sql.MIGRATIONS)] if table else []
 
 
 def pending(db: sql.Database, path: Path) -> list[Migration]:
     """Return the steps a store has yet to take.
 
     Raises:
-        StoreError: `store_newer`: it has taken steps that this version does not know.
+        StoreError: `store_newer`: it has taken steps that this version does not know; `store_corrupt`: its list of
+            steps is damaged, and must not be taken for that of a new store.
     """
-    names = applied(db)
-    known = [step.name for step in MIGRATIONS]
-    if unknown := [name for name in names if name not in known]:
-        raise newer(path, unknown[-1])
-    return [step for step in MIGRATIONS if step.name not in names]
+    names, version = _taken(db)
+    if version > len(MIGRATIONS):
+        raise newer(path, f"schema {version}")
+    if names != [step.name for step in MIGRATIONS[:version]]:
+        raise StoreError(
+            f"the list of migrations of the store {path} is damaged; restore it from a backup",
+            code="store_corrupt",
+            path=str(path),
+        )
+    return list(MIGRATIONS[version:])
+
+
+def _taken(db: sql.Database) -> tuple[list[Any], int]:
+    """Return the names of the steps a store has taken, and their count as its header has it."""
+    alone = not db.in_transaction
+    if alone:
+        # Another process may be taking a step.
+        db.execute(sql.BEGIN_READ)
+    try:
+        table = db.execute(sql.HAS_MIGRATIONS).fetchone()
+        names = [name for (name,) in db.execute(sql.MIGRATIONS)] if table else []
+        return names, db.pragma("user_version")
+    finally:
+        if alone:
+            db.execute(sql.ROLLBACK)
 
 
 def migrate(db: sql.Database, path: Path) -> None:
@@ -141,6 +173,8 @@ def migrate(db: sql.Database, path: Path) -> None:
         for step in pending(db, path):
             for statement in step.statements:
                 db.execute(statement)
+            if step.then is not None:
+                step.then(sql.Tx(db))
             db.execute(sql.APPLIED, (step.name, time.time_ns() // 1_000_000))
         db.execute(sql.SET_MARK)
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")

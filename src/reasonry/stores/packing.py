@@ -39,12 +39,14 @@ def pack(body: bytes) -> bytes:
     return DEFLATED + packed if len(packed) < len(body) else PLAIN + body
 
 
-def unpack(stored: bytes) -> bytes:
+def unpack(stored: object) -> bytes:
     """Return what was packed.
 
     Raises:
         UnpackError: It cannot be.
     """
+    if not isinstance(stored, bytes):
+        raise UnpackError("no bytes")
     way = stored[:1]
     if way == PLAIN:
         return stored[1:]

@@ -1,18 +1,38 @@
-"""What a transaction does to runs and their journals, whichever database runs it."""
+"""What a transaction does to runs and their journals, whichever database runs it.
+
+A run's row has the place and the digest of the last line of its journal, and a checksum over all its columns.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec.structs import astuple
 
 from ..errors import ConflictError, NotFoundError, StoreError
 from ..runtime.ports import Line, RunRow, Use
-from . import sql
+from . import sessions, sql
 from .checks import MAX_INT
+from .checksums import check_index, check_keys, damaged_run, hidden, row_checksum
+from .damage import is_damage
 from .packing import UnpackError, pack, unpack
 from .sql import Tx, place, seq_of
-from .steady import Uptime, steady_ms
+from .steady import Uptime
+
+
+class _Stored(NamedTuple):
+    key: int
+    row: RunRow
+    last: int
+    """The place of the journal's last line within the run; 0: there is none."""
+    digest: bytes
+    """The last line's."""
+
+    @property
+    def tail(self) -> tuple[int, bytes] | None:
+        """What the journal has to end with."""
+        return (self.last, self.digest) if self.last else None
 
 
 def no_run(run_id: str) -> NotFoundError:
@@ -39,22 +59,64 @@ def run_exists(run_id: str) -> ConflictError:
 def _key(tx: Tx, run_id: str) -> int:
     found = tx.execute(sql.RUN_KEY, (run_id,)).fetchone()
     if found is None:
+        check_index(tx, "run")
         raise no_run(run_id)
     return found[0]
 
 
-def _write(tx: Tx, key: int, run_id: str, lines: Sequence[Line]) -> None:
+def _stored(tx: Tx, key: int, run_id: str | None = None) -> _Stored:
+    """Return a run's row.
+
+    Args:
+        run_id: What it was found by; None: by its key.
+
+    Raises:
+        StoreError: `store_corrupt`: it is not as it was written.
+    """
+    try:
+        found = tx.execute(sql.RUN, (key,)).fetchone()
+    except Exception as error:
+        if is_damage(error):
+            raise damaged_run(run_id or sql.name_of(tx, sql.RUN_ID, key)) from error
+        raise
+    whole = found is not None and row_checksum("run", found[:-1]) == found[-1]
+    if found is None or not whole or run_id not in (None, found[1]):
+        raise damaged_run(run_id or sql.name_of(tx, sql.RUN_ID, key))
+    return _Stored(key, RunRow(*found[1:-3]), *found[-3:-1])
+
+
+def _check_tail(tx: Tx, stored: _Stored) -> None:
+    key = stored.key
+    tail = tx.execute(sql.LAST_LINE, (place(key, 0), place(key, sql.MAX_SEQ))).fetchone()
+    if (tail and (seq_of(tail[0]), tail[1])) != stored.tail:
+        raise _tail_lost(stored)
+
+
+def _tail_lost(stored: _Stored) -> StoreError:
+    line = stored.last
+    return damaged_run(stored.row.run_id, f"line {line} of its journal, the last", line=line)
+
+
+def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
+    """Write lines; return the row as it then has to be stored."""
+    key, row, last, digest = stored
     for line in lines:
         values = (place(key, line.seq), pack(line.body), line.digest)
         if tx.change(sql.ADD_LINE, values) != 1:
-            raise taken(run_id, line.seq)
+            raise taken(row.run_id, line.seq)
+        if line.seq > last:
+            last, digest = line.seq, line.digest
+    return _Stored(key, row, last, digest)
 
 
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line]) -> None:
     """Add a run and its first lines."""
-    if tx.change(sql.ADD_RUN, astuple(row)) != 1:
+    if tx.execute(sql.RUN_KEY, (row.run_id,)).fetchone() is not None:
         raise run_exists(row.run_id)
-    _write(tx, _key(tx, row.run_id), row.run_id, lines)
+    (key,) = tx.rows(sql.NEXT_RUN_KEY)[0]
+    stored = _write(tx, _Stored(key, row, 0, b""), lines)
+    values = (key, *astuple(row), stored.last, stored.digest)
+    tx.execute(sql.ADD_RUN, (*values, row_checksum("run", values)))
 
 
 def append(
@@ -62,49 +124,90 @@ def append(
 ) -> None:
     """Add lines to a run, put `row` in place of its row, and note the use of its session."""
     key = _key(tx, run_id)
-    _write(tx, key, run_id, lines)
-    if row is not None:
-        tx.execute(sql.SET_RUN, (*astuple(row), key))
+    stored = _write(tx, _stored(tx, key, run_id), lines)
+    fields = astuple(row or stored.row)[1:]
+    checksum = row_checksum("run", (key, run_id, *fields, stored.last, stored.digest))
+    if row is None:
+        tx.execute(sql.SET_TAIL, (stored.last, stored.digest, checksum, key))
+    else:
+        tx.execute(sql.SET_RUN, (*fields, stored.last, stored.digest, checksum, key))
     if use is not None:
-        tx.execute(sql.USE_SESSION, (*astuple(use), steady_ms(tx, up), key, run_id))
+        sessions.use(tx, stored.row.session_id, run_id, use, up)
 
 
 def run(tx: Tx, run_id: str) -> RunRow:
-    """Return a run's row."""
-    found = tx.execute(sql.RUN, (run_id,)).fetchone()
-    if found is None:
-        raise no_run(run_id)
-    return RunRow(*found)
+    """Return a run's row.
+
+    Raises:
+        StoreError: `store_corrupt`: it is not as it was written, or the journal has lost its tail.
+    """
+    stored = _stored(tx, _key(tx, run_id), run_id)
+    _check_tail(tx, stored)
+    return stored.row
 
 
 def lines(tx: Tx, run_id: str) -> list[Line]:
-    """Return a run's whole journal."""
-    key = _key(tx, run_id)
-    found = tx.execute(sql.LINES, (place(key, 0), place(key, sql.MAX_SEQ)))
-    return [Line(seq_of(at), _unpacked(run_id, at, body), digest) for at, body, digest in found]
+    """Return a run's whole journal.
+
+    Raises:
+        StoreError: As `run`; or a line cannot be unpacked.
+    """
+    return _lines(tx, _stored(tx, _key(tx, run_id), run_id))
+
+
+def journal_of(tx: Tx, key: int) -> tuple[str, list[Line]]:
+    """Return the id of the run with that key, and its whole journal; raises as `lines`."""
+    stored = _stored(tx, key)
+    return stored.row.run_id, _lines(tx, stored)
+
+
+def _lines(tx: Tx, stored: _Stored) -> list[Line]:
+    run_id, bounds = stored.row.run_id, (place(stored.key, 0), place(stored.key, sql.MAX_SEQ))
+    found = tx.execute(sql.LINES, bounds)
+    lines = [Line(seq_of(at), _unpacked(run_id, at, body), digest) for at, body, digest in found]
+    if ((lines[-1].seq, lines[-1].digest) if lines else None) != stored.tail:
+        raise _tail_lost(stored)
+    return lines
 
 
 def _unpacked(run_id: str, at: int, body: bytes) -> bytes:
     try:
         return unpack(body)
     except UnpackError as error:
-        raise StoreError(
-            f"run {run_id} is damaged at line {seq_of(at)} of its journal; other runs are not affected",
-            code="store_corrupt",
-            run_id=run_id,
-            line=seq_of(at),
-        ) from error
+        line = seq_of(at)
+        raise damaged_run(run_id, f"line {line} of its journal", line=line) from error
 
 
 def runs(tx: Tx, status: str | None, limit: int, before: str | None) -> list[RunRow]:
-    """Return a page of runs, newest first."""
-    bound = MAX_INT if before is None else _key(tx, before)
-    return [RunRow(*found) for found in tx.execute(sql.RUNS, (bound, status, status, limit))]
+    """Return a page of runs, newest first; with them, whatever `status` is asked for, those that are damaged."""
+    check_keys(tx, "run")
+    bound, page = MAX_INT if before is None else _key(tx, before), list[RunRow]()
+    while keys := [key for (key,) in tx.execute(sql.RUN_KEYS, (bound, limit))]:
+        for key in keys:
+            if not 0 < key < bound:
+                raise hidden("run")
+            row, bound = _listed(tx, key), key
+            if status in (None, row.status) or row.status == "damaged":
+                page.append(row)
+            if len(page) == limit:
+                return page
+    return page
+
+
+def _listed(tx: Tx, key: int) -> RunRow:
+    try:
+        stored = _stored(tx, key)
+        _check_tail(tx, stored)
+    except StoreError:
+        return RunRow(sql.name_of(tx, sql.RUN_ID, key), "", "", "", "", "damaged", 0, 0)
+    return stored.row
 
 
 def delete_run(tx: Tx, run_id: str) -> None:
-    """Remove a run and its journal."""
+    """Remove a run and its journal, damaged or not."""
     key = _key(tx, run_id)
+    if sql.name_of(tx, sql.RUN_ID, key) != run_id:
+        raise damaged_run(run_id)
     tx.execute(sql.DROP_LINES, (place(key, 0), place(key, sql.MAX_SEQ)))
     tx.execute(sql.DROP_RUN, (key,))
     tx.forgot = True

@@ -1,21 +1,42 @@
-"""What a transaction does to sessions and their thoughts, whichever database runs it."""
+"""What a transaction does to sessions and their thoughts, whichever database runs it.
+
+A session's row has the place and the digest of its last thought, and a checksum over all its columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from heapq import merge
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
-from ..errors import ConflictError, NotFoundError
-from ..runtime.ports import InJournal, SessionChange, SessionRow, SessionView, Sweep, ThoughtRow
+from ..errors import ConflictError, NotFoundError, StoreError
+from ..runtime.ports import (
+    Damaged,
+    Found,
+    InJournal,
+    SessionChange,
+    SessionRow,
+    SessionView,
+    Sweep,
+    ThoughtRow,
+    Use,
+)
 from . import sql
 from .checks import MAX_INT, check_change
-from .sql import MAX_SEQ, Tx, place, seq_of
+from .checksums import check_index, check_keys, damaged_session, first_digest, next_digest, row_checksum
+from .damage import is_damage
+from .first_checksums import chain_thoughts
+from .sql import MAX_SEQ, Tx, place
 from .steady import SECOND_LOOK_MS, Uptime, steady_ms
+from .thoughts import StoredSession, Thoughts
 
 Decide = Callable[[SessionView], SessionChange]
+
+_PINNED = 5
+"""Where in a row the one value stands that the database keeps in another form."""
 
 
 def no_session(session_id: str) -> NotFoundError:
@@ -38,92 +59,128 @@ def thought_exists(session_id: str, seq: int) -> ConflictError:
     )
 
 
-def _session(found: Sequence[Any]) -> SessionRow:
-    values = list(found)
-    values[5] = bool(values[5])
-    return SessionRow(*values)
+def _find(tx: Tx, which: str | int) -> StoredSession | None:
+    """Return a session by its id or its key.
+
+    Raises:
+        StoreError: `store_corrupt`: its row is not as it was written.
+    """
+    by_id = isinstance(which, str)
+    try:
+        found = tx.execute(sql.SESSION if by_id else sql.SESSION_AT, (which,)).fetchone()
+    except Exception as error:
+        if is_damage(error):
+            raise damaged_session(which if by_id else _name(tx, which)) from error
+        raise
+    if found is None:
+        return None
+    if row_checksum("session", found[:-1]) != found[-1] or (by_id and found[1] != which):
+        raise damaged_session(which if by_id else _name(tx, which))
+    key, fields = found[0], list(found[1:-6])
+    fields[_PINNED] = bool(fields[_PINNED])
+    return StoredSession(key, SessionRow(*fields), *found[-6:-1])
 
 
-def _thought(found: Sequence[Any]) -> ThoughtRow:
-    return ThoughtRow(seq_of(found[0]), *found[1:])
+def _name(tx: Tx, key: int) -> str:
+    return sql.name_of(tx, sql.SESSION_ID, key)
 
 
-def _find(tx: Tx, session_id: str) -> tuple[int | None, SessionRow | None]:
-    found = tx.execute(sql.SESSION, (session_id,)).fetchone()
-    return (None, None) if found is None else (found[0], _session(found[1:]))
-
-
-def _key(tx: Tx, session_id: str) -> int:
-    key, _ = _find(tx, session_id)
-    if key is None:
+def _known(tx: Tx, session_id: str) -> StoredSession:
+    stored = _find(tx, session_id)
+    if stored is None:
+        check_index(tx, "session")
         raise no_session(session_id)
-    return key
+    return stored
+
+
+def _values(stored: StoredSession) -> tuple[Any, ...]:
+    """Return a row as it is stored: its key, its columns, and the checksum over them."""
+    fields = list(astuple(stored.row))
+    fields[_PINNED] = int(fields[_PINNED])
+    values = (stored.key, *fields, *stored[2:])
+    return (*values, row_checksum("session", values))
+
+
+def _set(tx: Tx, stored: StoredSession) -> None:
+    key, _, *values = _values(stored)
+    tx.execute(sql.SET_SESSION, (*values, key))
+
+
+def _add(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow], used: int | None) -> None:
+    if tx.execute(sql.SESSION_KEY, (row.session_id,)).fetchone() is not None:
+        raise session_exists(row.session_id)
+    (key,) = tx.rows(sql.NEXT_SESSION_KEY)[0]
+    stored = StoredSession(key, row, used, None, None, 0, first_digest(row.session_id))
+    tx.execute(sql.ADD_SESSION, _values(_extended(tx, stored, thoughts)))
+
+
+def _extended(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> StoredSession:
+    """Add thoughts, in the order of their `seq`; return the row as it then has to be stored."""
+    key, row, last, digest = stored.key, stored.row, stored.last, stored.digest
+    if digest is None:
+        digest = chain_thoughts(tx, key, row.session_id)
+    for thought in thoughts:
+        digest = next_digest(digest, thought)
+        values = (place(key, thought.seq), thought.number, thought.text, thought.branch, thought.body, digest)
+        if thought.seq <= last or tx.change(sql.ADD_THOUGHT, values) != 1:
+            raise thought_exists(row.session_id, thought.seq)
+        last = thought.seq
+    return stored._replace(last=last, digest=digest)
 
 
 class View:
     """A session as it stands in a transaction; of no use after it."""
 
-    def __init__(self, tx: Tx, key: int | None, row: SessionRow | None, steady: int) -> None:
-        self.row = row
-        self._tx = tx
-        self._key = key
-        self._steady = steady
-
-    @property
-    def idle_ms(self) -> int:
-        """See the port."""
-        found = self._tx.execute(sql.SESSION_USED, (self._key,)).fetchone() or (None,)
-        return 0 if found[0] is None else max(0, self._steady - found[0])
+    def __init__(self, tx: Tx, stored: StoredSession | None, steady: int) -> None:
+        self.row = stored and stored.row
+        self.idle_ms = 0 if stored is None else _idle_ms(stored, steady)
+        self._thoughts = stored and Thoughts(tx, stored)
 
     def has_number(self, number: int) -> bool:
         """See the port."""
-        if self._key is None or not -MAX_INT <= number <= MAX_INT:
-            return False
-        if 1 <= number <= MAX_SEQ:
-            there = self._tx.execute(sql.THOUGHT_NUMBER, (place(self._key, number),)).fetchone()
-            if there is not None and there[0] == number:
-                return True
-        return self._tx.execute(sql.ODD_NUMBER, (self._key, number)).fetchone() is not None
+        return self._thoughts is not None and self._thoughts.has_number(number)
 
     def latest(self, count: int) -> list[ThoughtRow]:
         """See the port."""
-        if self._key is None or count < 1:
-            return []
-        bounds = (place(self._key, 0), place(self._key, MAX_SEQ), min(count, MAX_INT))
-        return [_thought(found) for found in self._tx.execute(sql.LATEST_THOUGHTS, bounds)][::-1]
+        return self._thoughts.latest(count) if self._thoughts is not None and count > 0 else []
+
+
+def _idle_ms(stored: StoredSession, steady: int) -> int:
+    return 0 if stored.used_steady_ms is None else max(0, steady - stored.used_steady_ms)
 
 
 def change(tx: Tx, session_id: str, decide: Decide, up: Uptime) -> Any:
     """Let `decide` look and decide, and write what it wants."""
-    key, row = _find(tx, session_id)
-    steady = steady_ms(tx, up)
-    wanted = decide(View(tx, key, row, steady))
-    check_change(wanted, key is not None)
-    if wanted.delete and key is not None:
-        _drop(tx, key)
-        key = None
-    if wanted.row is not None:
-        same = key if wanted.row.session_id == session_id else None
-        key = _put(tx, same, wanted.row, steady if wanted.used else None)
-    if wanted.thought is not None and key is not None:
-        owner = wanted.row.session_id if wanted.row is not None else session_id
-        _add(tx, key, owner, wanted.thought)
+    stored, steady = _find(tx, session_id), steady_ms(tx, up)
+    wanted = decide(View(tx, stored, steady))
+    check_change(wanted, stored is not None)
+    if wanted.delete and stored is not None:
+        _drop(tx, stored.key)
+        stored = None
+    thoughts = [] if wanted.thought is None else [wanted.thought]
+    if wanted.row is not None and (stored is None or wanted.row.session_id != session_id):
+        _add(tx, wanted.row, thoughts, steady if wanted.used else None)
+    elif stored is not None and (wanted.row is not None or thoughts):
+        if wanted.row is not None:
+            stored = _with_row(stored, wanted.row, steady if wanted.used else stored.used_steady_ms)
+        _set(tx, _extended(tx, stored, thoughts))
     return wanted.value
 
 
-def _put(tx: Tx, key: int | None, row: SessionRow, used_steady_ms: int | None) -> int:
-    if key is not None:
-        tx.execute(sql.SET_SESSION, (*astuple(row), used_steady_ms, key))
-        return key
-    if tx.change(sql.ADD_SESSION, (*astuple(row), used_steady_ms)) != 1:
-        raise session_exists(row.session_id)
-    return _key(tx, row.session_id)
+def _with_row(stored: StoredSession, row: SessionRow, used: int | None) -> StoredSession:
+    return stored._replace(row=row, used_steady_ms=used, due_steady_ms=None, due_after_ms=None)
 
 
-def _add(tx: Tx, key: int, session_id: str, thought: ThoughtRow) -> None:
-    values = (place(key, thought.seq), thought.number, thought.text, thought.branch, thought.body)
-    if tx.change(sql.ADD_THOUGHT, values) != 1:
-        raise thought_exists(session_id, thought.seq)
+def use(tx: Tx, session_id: str, run_id: str, use: Use, up: Uptime) -> None:
+    """Note that a run has used the session it writes, if that is there and whole."""
+    try:
+        stored = _find(tx, session_id)
+    except StoreError:
+        # The run goes on; the damage shows where the session is read.
+        return
+    if stored is not None and stored.row.run_id == run_id:
+        row = replace(stored.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active")
+        _set(tx, _with_row(stored, row, steady_ms(tx, up)))
 
 
 def _drop(tx: Tx, key: int) -> None:
@@ -133,20 +190,43 @@ def _drop(tx: Tx, key: int) -> None:
 
 
 def session(tx: Tx, session_id: str) -> SessionRow:
-    """Return a session's row."""
-    _, row = _find(tx, session_id)
-    if row is None:
-        raise no_session(session_id)
-    return row
+    """Return a session's row.
+
+    Raises:
+        StoreError: `store_corrupt`: it is not as it was written, or has lost thoughts at its end.
+    """
+    stored = _known(tx, session_id)
+    Thoughts(tx, stored).check_tail()
+    return stored.row
 
 
 def sessions(tx: Tx, status: str | None, limit: int, before: str | None) -> list[SessionRow]:
-    """Return a page of sessions, last used first."""
-    key, used = None, None
+    """Return a page of sessions, last used first; with them, whatever `status`, those that are damaged."""
+    check_keys(tx, "session")
+    bound, used = None, None
     if before is not None:
-        key, used = _key(tx, before), session(tx, before).used_at_ms
-    found = tx.execute(sql.SESSIONS, (key, used, used, key, status, status, limit))
-    return [_session(one) for one in found]
+        bound, used = tx.execute(sql.SESSION_USE, (before,)).fetchone() or (None, None)
+        if bound is None:
+            raise no_session(before)
+    page = list[SessionRow]()
+    for (key,) in tx.rows(sql.SESSION_KEYS, (bound, used, used, bound)):
+        row = _listed(tx, key)
+        if status in (None, row.status) or row.status == "damaged":
+            page.append(row)
+        if len(page) == limit:
+            break
+    return page
+
+
+def _listed(tx: Tx, key: int) -> SessionRow:
+    try:
+        stored = _find(tx, key)
+        if stored is not None:
+            Thoughts(tx, stored).check_tail()
+            return stored.row
+    except StoreError:
+        pass
+    return SessionRow(_name(tx, key), "", 0, 0, "damaged")
 
 
 def thoughts(
@@ -158,68 +238,109 @@ def thoughts(
     limit: int,
 ) -> list[ThoughtRow]:
     """Return a page of a session's thoughts, in call order."""
-    key = _key(tx, session_id)
-    after = min(max(after_seq, 0), MAX_SEQ)
-    first = -MAX_INT if numbers[0] is None else max(numbers[0], -MAX_INT)
-    last = MAX_INT if numbers[1] is None else min(numbers[1], MAX_INT)
-    bounds = (place(key, after) + 1, place(key, MAX_SEQ), min(first, MAX_INT), max(last, -MAX_INT))
-    found = tx.execute(sql.THOUGHTS, (*bounds, branch, branch, branch, limit))
-    return [_thought(one) for one in found]
+    first, last = numbers
+    there = Thoughts(tx, _known(tx, session_id))
+    there.check_tail()
+    page = (
+        one
+        for one in there.after(min(max(after_seq, 0), MAX_SEQ))
+        if (first is None or one.number >= first)
+        and (last is None or one.number <= last)
+        and (branch is None or (one.branch or "") == branch)
+    )
+    return list(islice(page, limit))
 
 
-def search(
-    tx: Tx, query: str, session_id: str | None, after: int, limit: int
-) -> list[tuple[int, str, ThoughtRow | InJournal]]:
+def search(tx: Tx, query: str, session_id: str | None, after: int, limit: int) -> list[Found]:
     """Return a page of the thoughts that contain `query`, whatever its case, and of the runs that have thoughts."""
-    low, high = min(max(after, 0), MAX_INT), MAX_INT
-    if session_id is not None:
-        key = _key(tx, session_id)
-        low, high = max(low, place(key, 0)), place(key, MAX_SEQ)
+    low = min(max(after, 0), MAX_INT)
+    if session_id is None:
+        check_keys(tx, "session")
+        keys = [key for (key,) in tx.execute(sql.SESSION_KEYS_FROM, (low >> sql.PLACE_BITS,))]
+    else:
+        keys = [_known(tx, session_id).key]
     # The database folds the case of ASCII alone, and cuts texts at NUL.
     needle = query.casefold()
-    places = list[int]()
-    ends = (found for found in tx.execute(sql.SESSIONS_OF_RUNS, (low, high)) if found[0] > low)
-    for at, text in merge(tx.execute(sql.TEXTS, (low, high)), ends):
-        if text is None or needle in text.casefold():
-            places.append(at)
-            if len(places) == limit:
-                break
-    return [_match(tx, at) for at in places]
+    matches = (match for key in keys for match in _matches(tx, key, needle, low) if match[0] > low)
+    return list(islice(matches, limit))
 
 
-def _match(tx: Tx, at: int) -> tuple[int, str, ThoughtRow | InJournal]:
-    owner, run_id = tx.execute(sql.SESSION_IDS, (at >> sql.PLACE_BITS,)).fetchone() or ("", None)
-    if run_id is not None:
-        return at, owner, InJournal(run_id, at - MAX_SEQ)
-    return at, owner, _thought(tx.execute(sql.THOUGHT, (at,)).fetchone() or ())
+def _matches(tx: Tx, key: int, needle: str, low: int) -> Iterator[Found]:
+    begin, end = place(key, 0), place(key, MAX_SEQ)
+    try:
+        stored = _find(tx, key)
+        if stored is None:
+            return
+        row, there = stored.row, Thoughts(tx, stored)
+        there.check_tail()
+        for one in there.after(min(max(low - begin, 0), MAX_SEQ)):
+            if needle in one.text.casefold():
+                yield begin + one.seq, row.session_id, one
+        if row.run_id is not None:
+            yield end, row.session_id, InJournal(row.run_id, begin)
+    except StoreError as error:
+        yield end, _name(tx, key), Damaged(error.message)
+
+
+def walk(tx: Tx, key: int) -> tuple[str, int, bool]:
+    """Look at each thought of a session; return its id, how many there are, and whether they have digests.
+
+    Raises:
+        StoreError: `store_corrupt`: something of it is not as it was written.
+    """
+    stored = _find(tx, key)
+    if stored is None:
+        raise damaged_session(_name(tx, key))
+    there = Thoughts(tx, stored)
+    there.check_tail()
+    return stored.row.session_id, sum(1 for _ in there.after(0)), stored.digest is not None
 
 
 def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow], up: Uptime) -> None:
     """Add a whole session."""
-    key = _put(tx, None, row, steady_ms(tx, up))
-    values = [(place(key, one.seq), one.number, one.text, one.branch, one.body) for one in thoughts]
-    tx.executemany(sql.ADD_THOUGHT, values)
+    _add(tx, row, sorted(thoughts, key=lambda thought: thought.seq), steady_ms(tx, up))
 
 
 def sweep(tx: Tx, sweep: Sweep, up: Uptime) -> None:
-    """Archive and delete what was not used for long; see the port."""
-    values = {"now": sweep.now_ms, "steady": steady_ms(tx, up), "second_look": SECOND_LOOK_MS}
-    ttl, retention = values | {"limit": sweep.ttl_ms}, values | {"limit": sweep.retention_ms}
-    tx.execute(sql.NO_LONGER_DUE, values)
-    if sweep.delete:
-        _drop_all(tx, sql.LAPSED_SESSIONS, ttl)
-        tx.execute(sql.ARCHIVE_LAPSING_SESSIONS, ttl)
-    else:
-        tx.execute(sql.ARCHIVE_SESSIONS, ttl)
-    _drop_all(tx, sql.SESSIONS_TO_DELETE, retention)
-    tx.execute(sql.NOW_DUE, retention)
+    """Archive and delete what was not used for long; see the port.
+
+    What is damaged stays as it is, for nobody knows when it was used.
+    """
+    steady = steady_ms(tx, up)
+    long = {"ttl": sweep.ttl_ms, "retention": sweep.retention_ms, "second_look": SECOND_LOOK_MS}
+    for (key,) in tx.rows(sql.SESSIONS_TO_LOOK_AT, {"now": sweep.now_ms, "steady": steady, **long}):
+        with contextlib.suppress(StoreError):
+            stored = _find(tx, key)
+            if stored is not None:
+                _look(tx, stored, sweep, steady)
 
 
-def _drop_all(tx: Tx, statement: str, values: dict[str, int]) -> None:
-    for (key,) in list(tx.execute(statement, values)):
-        _drop(tx, key)
+def _look(tx: Tx, stored: StoredSession, sweep: Sweep, steady: int) -> None:
+    """Archive a session if it was not used for long, or delete it."""
+    row, since, limit = stored.row, stored.due_steady_ms, stored.due_after_ms
+    idle_ms, by_clock_ms = _idle_ms(stored, steady), sweep.now_ms - row.used_at_ms
+    if limit is not None and by_clock_ms <= limit:
+        since, limit = None, None
+    if row.status == "active" and max(idle_ms, by_clock_ms) > sweep.ttl_ms:
+        if sweep.delete and idle_ms > sweep.ttl_ms:
+            return _drop(tx, stored.key)
+        row = replace(row, status="archived")
+        since, limit = (steady, sweep.ttl_ms) if sweep.delete else (None, None)
+    if row.status == "archived":
+        if since is None and by_clock_ms > sweep.retention_ms:
+            since, limit = steady, sweep.retention_ms
+        looked_twice = since is not None and steady - since >= SECOND_LOOK_MS
+        if looked_twice or idle_ms > min(sweep.retention_ms, sweep.retention_ms if limit is None else limit):
+            return _drop(tx, stored.key)
+    return _set(tx, stored._replace(row=row, due_steady_ms=since, due_after_ms=limit))
 
 
 def delete_session(tx: Tx, session_id: str) -> None:
-    """Remove a session and its thoughts."""
-    _drop(tx, _key(tx, session_id))
+    """Remove a session and its thoughts, damaged or not."""
+    found = tx.execute(sql.SESSION_KEY, (session_id,)).fetchone()
+    if found is None:
+        check_index(tx, "session")
+        raise no_session(session_id)
+    if _name(tx, found[0]) != session_id:
+        raise damaged_session(session_id)
+    _drop(tx, found[0])

@@ -6,7 +6,7 @@ bytes besides its body, those of one run lie side by side, and appending touches
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ class Tx:
         self.forgot = False
         self._changes = db.changes
 
+    def rows(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
+        """Run a statement; return the rows it finds."""
+        return self.execute(statement, values).fetchall()
+
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return how many rows it added, changed or removed."""
         self.execute(statement, values)
@@ -48,6 +52,12 @@ def seq_of(place: int) -> int:
     return place & MAX_SEQ
 
 
+def name_of(tx: Tx, statement: str, key: int) -> str:
+    """Return a run's or session's id as far as it can be read, for what may be damaged."""
+    found = tx.execute(statement, (key,)).fetchone()
+    return found[0].decode(errors="replace") if found and isinstance(found[0], bytes) else ""
+
+
 BEGIN_WRITE = "BEGIN IMMEDIATE"
 BEGIN_READ = "BEGIN"
 COMMIT = "COMMIT"
@@ -56,6 +66,7 @@ SAVEPOINT = "SAVEPOINT job"
 RELEASE = "RELEASE job"
 ROLLBACK_JOB = "ROLLBACK TO job"
 
+HAS_MIGRATIONS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migration'"
 MIGRATIONS = "SELECT name FROM migration ORDER BY name"
 APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES (?, ?)"
 
@@ -63,109 +74,78 @@ SET_MARK = "UPDATE mark SET before = own, own = randomblob(16)"
 """Part of each commit; see `wal`."""
 
 RUN_KEY = "SELECT key FROM run WHERE run_id = ?"
-RUN_COLUMNS = (
-    "run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, reason, answer"
-)
-RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE run_id = ?"
-RUNS = f"""
-SELECT {RUN_COLUMNS} FROM run
-WHERE key < ? AND (? IS NULL OR status = ?)
-ORDER BY key DESC LIMIT ?
-"""
-RUN_NAMES = "SELECT key, run_id FROM run WHERE key > ? ORDER BY key LIMIT ?"
+RUN_ID = "SELECT CAST(run_id AS BLOB) FROM run WHERE key = ?"
+NEXT_RUN_KEY = "SELECT ifnull(max(key), 0) + 1 FROM run"
+RUN_COLUMNS = """key, run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, reason,
+  answer, last_line, last_digest, checksum"""
+RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE key = ?"
+RUN_KEYS = "SELECT key FROM run WHERE key < ? ORDER BY key DESC LIMIT ?"
+NEXT_RUN = "SELECT min(key) FROM run WHERE key > ?"
 COUNT_RUNS = "SELECT count(*) FROM run"
-ADD_RUN = f"""
-INSERT INTO run ({RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (run_id) DO NOTHING
-"""
+ADD_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SET_RUN = """
-UPDATE run SET run_id = ?, session_id = ?, strategy = ?, model = ?, problem = ?, status = ?,
-  created_at_ms = ?, updated_at_ms = ?, reason = ?, answer = ?
+UPDATE run SET session_id = ?, strategy = ?, model = ?, problem = ?, status = ?, created_at_ms = ?,
+  updated_at_ms = ?, reason = ?, answer = ?, last_line = ?, last_digest = ?, checksum = ?
 WHERE key = ?
 """
+SET_TAIL = "UPDATE run SET last_line = ?, last_digest = ?, checksum = ? WHERE key = ?"
 DROP_RUN = "DELETE FROM run WHERE key = ?"
 ADD_LINE = "INSERT INTO line (place, body, digest) VALUES (?, ?, ?) ON CONFLICT (place) DO NOTHING"
 LINES = "SELECT place, body, digest FROM line WHERE place BETWEEN ? AND ? ORDER BY place"
+LAST_LINE = "SELECT place, digest FROM line WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1"
+STRAY_LINE = "SELECT place FROM line WHERE place > ? AND place < ? LIMIT 1"
 DROP_LINES = "DELETE FROM line WHERE place BETWEEN ? AND ?"
 
-SESSION_COLUMNS = (
-    "session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head"
-)
-SESSION = f"SELECT key, {SESSION_COLUMNS} FROM session WHERE session_id = ?"
-SESSION_USED = "SELECT used_steady_ms FROM session WHERE key = ?"
-SESSION_NAMES = "SELECT key, session_id FROM session WHERE key > ? ORDER BY key LIMIT ?"
+SESSION_KEY = "SELECT key FROM session WHERE session_id = ?"
+SESSION_ID = "SELECT CAST(session_id AS BLOB) FROM session WHERE key = ?"
+NEXT_SESSION_KEY = "SELECT ifnull(max(key), 0) + 1 FROM session"
+SESSION_COLUMNS = """key, session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id,
+  head, used_steady_ms, due_steady_ms, due_after_ms, last_thought, last_digest, checksum"""
+SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = ?"
+SESSION_AT = f"SELECT {SESSION_COLUMNS} FROM session WHERE key = ?"
+SESSION_USE = "SELECT key, used_at_ms FROM session WHERE session_id = ?"
+SESSION_KEYS = """
+SELECT key FROM session WHERE ? IS NULL OR used_at_ms < ? OR (used_at_ms = ? AND key < ?)
+ORDER BY used_at_ms DESC, key DESC
+"""
+NEXT_SESSION = "SELECT min(key) FROM session WHERE key > ?"
+SESSION_KEYS_FROM = "SELECT key FROM session WHERE key >= ? ORDER BY key"
 COUNT_SESSIONS = "SELECT count(*) FROM session"
-SESSION_IDS = "SELECT session_id, run_id FROM session WHERE key = ?"
-SESSIONS_OF_RUNS = f"""
-SELECT key << {PLACE_BITS} | {MAX_SEQ}, NULL FROM session
-WHERE key BETWEEN ? >> {PLACE_BITS} AND ? >> {PLACE_BITS} AND run_id IS NOT NULL ORDER BY key
-"""
-SESSIONS = f"""
-SELECT {SESSION_COLUMNS} FROM session
-WHERE (? IS NULL OR used_at_ms < ? OR (used_at_ms = ? AND key < ?)) AND (? IS NULL OR status = ?)
-ORDER BY used_at_ms DESC, key DESC LIMIT ?
-"""
 ADD_SESSION = f"""
-INSERT INTO session ({SESSION_COLUMNS}, used_steady_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (session_id) DO NOTHING
+INSERT INTO session ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 SET_SESSION = """
-UPDATE session SET session_id = ?, strategy = ?, created_at_ms = ?, used_at_ms = ?, status = ?, pinned = ?,
-  thoughts = ?, purpose = ?, run_id = ?, head = ?,
-  used_steady_ms = coalesce(?, used_steady_ms), due_steady_ms = NULL, due_after_ms = NULL
+UPDATE session SET strategy = ?, created_at_ms = ?, used_at_ms = ?, status = ?, pinned = ?, thoughts = ?,
+  purpose = ?, run_id = ?, head = ?, used_steady_ms = ?, due_steady_ms = ?, due_after_ms = ?, last_thought = ?,
+  last_digest = ?, checksum = ?
 WHERE key = ?
 """
-USE_SESSION = """
-UPDATE session SET thoughts = ?, used_at_ms = ?, status = 'active', used_steady_ms = ?, due_steady_ms = NULL,
-  due_after_ms = NULL
-WHERE session_id = (SELECT session_id FROM run WHERE key = ?) AND run_id = ?
-"""
 DROP_SESSION = "DELETE FROM session WHERE key = ?"
-# What follows takes, by name: `now`, the clock's time; `steady`, the store's own count; `limit`, after how long unused.
-_BY_CLOCK = "used_at_ms < :now - :limit"
-_BY_COUNT = "used_steady_ms < :steady - :limit"
-ARCHIVE_SESSIONS = f"""
-UPDATE session SET status = 'archived'
-WHERE status = 'active' AND pinned = 0 AND ({_BY_CLOCK} OR {_BY_COUNT})
-"""
-LAPSED_SESSIONS = f"SELECT key FROM session WHERE status = 'active' AND pinned = 0 AND {_BY_COUNT}"
-ARCHIVE_LAPSING_SESSIONS = f"""
-UPDATE session SET status = 'archived', due_steady_ms = :steady, due_after_ms = :limit
-WHERE status = 'active' AND pinned = 0 AND {_BY_CLOCK}
-"""
-NO_LONGER_DUE = """
-UPDATE session SET due_steady_ms = NULL, due_after_ms = NULL
-WHERE due_steady_ms IS NOT NULL AND NOT (status = 'archived' AND pinned = 0 AND used_at_ms < :now - due_after_ms)
-"""
-SESSIONS_TO_DELETE = f"""
+SESSIONS_TO_LOOK_AT = """
 SELECT key FROM session
-WHERE status = 'archived' AND pinned = 0
-  AND ({_BY_COUNT} OR used_steady_ms < :steady - due_after_ms OR due_steady_ms <= :steady - :second_look)
+WHERE pinned = 0 AND (
+  (status = 'active' AND (used_at_ms < :now - :ttl OR used_steady_ms < :steady - :ttl))
+  OR (status = 'archived' AND (
+    (due_steady_ms IS NULL AND used_at_ms < :now - :retention) OR used_steady_ms < :steady - :retention
+    OR used_steady_ms < :steady - due_after_ms OR due_steady_ms <= :steady - :second_look
+    OR used_at_ms >= :now - due_after_ms)))
 """
-NOW_DUE = f"""
-UPDATE session SET due_steady_ms = :steady, due_after_ms = :limit
-WHERE due_steady_ms IS NULL AND status = 'archived' AND pinned = 0 AND {_BY_CLOCK}
-"""
-STEADY = "SELECT boot, uptime_ms, steady_ms FROM steady"
-KEEP_STEADY = "REPLACE INTO steady (key, boot, uptime_ms, steady_ms) VALUES (1, ?, ?, ?)"
+"""Takes `now`, the clock's time; `steady`, the store's own count; and what is long by either."""
+STEADY = "SELECT boot, uptime_ms, steady_ms, checksum FROM steady"
+KEEP_STEADY = "REPLACE INTO steady (key, boot, uptime_ms, steady_ms, checksum) VALUES (1, ?, ?, ?, ?)"
 
-THOUGHT_COLUMNS = "place, number, text, branch, body"
-ADD_THOUGHT = """
-INSERT INTO thought (place, number, text, branch, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (place) DO NOTHING
+THOUGHT_COLUMNS = "place, number, text, branch, body, digest"
+ADD_THOUGHT = f"""
+INSERT INTO thought ({THOUGHT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (place) DO NOTHING
 """
-THOUGHT = f"SELECT {THOUGHT_COLUMNS} FROM thought WHERE place = ?"
-THOUGHT_NUMBER = "SELECT number FROM thought WHERE place = ?"
+SET_DIGEST = "UPDATE thought SET digest = ? WHERE place = ?"
+DIGEST_AT = "SELECT digest FROM thought WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1"
 ODD_NUMBER = """
-SELECT 1 FROM thought WHERE place >> 24 = ? AND number = ? AND number <> (place & 16777215) LIMIT 1
+SELECT place FROM thought WHERE place >> 24 = ? AND number = ? AND number <> (place & 16777215) LIMIT 1
 """
 LATEST_THOUGHTS = f"""
 SELECT {THOUGHT_COLUMNS} FROM thought WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?
 """
-THOUGHTS = f"""
-SELECT {THOUGHT_COLUMNS} FROM thought
-WHERE place BETWEEN ? AND ? AND number BETWEEN ? AND ?
-  AND (? IS NULL OR (? = '' AND branch IS NULL) OR branch = ?)
-ORDER BY place LIMIT ?
-"""
-TEXTS = "SELECT place, text FROM thought WHERE place > ? AND place <= ? ORDER BY place"
+THOUGHTS = f"SELECT {THOUGHT_COLUMNS} FROM thought WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
+STRAY_THOUGHT = "SELECT place FROM thought WHERE place > ? AND place < ? LIMIT 1"
 DROP_THOUGHTS = "DELETE FROM thought WHERE place BETWEEN ? AND ?"

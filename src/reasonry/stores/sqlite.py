@@ -11,7 +11,7 @@ from ..errors import StoreError
 from ..runtime.ports import (
     Backup,
     Finding,
-    InJournal,
+    Found,
     Line,
     OnProgress,
     RunRow,
@@ -150,7 +150,7 @@ class SqliteStore:
 
     async def search_thoughts(
         self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
-    ) -> list[tuple[int, str, ThoughtRow | InJournal]]:
+    ) -> list[Found]:
         """See the port. Raises NotFoundError if there is no such session."""
         check_texts(query, session_id)
         size = check_limit(limit)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import sql
+from .checksums import row_checksum
 
 KEEP_EVERY_MS = 3_600_000
 """How much of the count may be lost when the computer goes down."""
@@ -50,13 +51,15 @@ def steady_ms(tx: sql.Tx, up: Uptime) -> int:
     """Return the count at the moment of `up`, and keep it where it has to be."""
     found = tx.execute(sql.STEADY).fetchone()
     kept, passed = 0, None
-    if found is not None:
-        boot, since, kept = found
+    # A count that is damaged might run ahead, and old would be what is not; so it begins anew.
+    if found is not None and row_checksum("steady", found[:-1]) == found[-1]:
+        boot, since, kept, _ = found
         if boot == up.boot and since <= up.ms:
             passed = up.ms - since
     if passed is not None and passed < KEEP_EVERY_MS:
         return kept + passed
     # Where the computer was started anew nothing is known to have passed since.
     count = kept + (passed or 0)
-    tx.execute(sql.KEEP_STEADY, (*up, count))
+    values = (*up, count)
+    tx.execute(sql.KEEP_STEADY, (*values, row_checksum("steady", values)))
     return count

@@ -1,23 +1,35 @@
-"""Looking at all that a store keeps: its file, then each run and session, each in a transaction of its own."""
+"""Looking at all that a store keeps: its file, then runs and sessions, a few in each transaction."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from ..errors import NotFoundError, StoreError
+from ..errors import StoreError
 from ..runtime import journal
 from ..runtime.ports import Finding
 from . import runs, sessions, sql
-from .sql import Tx
+from .checks import MAX_INT
+from .damage import is_damage
+from .sql import MAX_SEQ, Tx, place
 
 Read = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
 """Runs work in a transaction that sees one state of the store."""
 
-BATCH = 200
-"""Runs or sessions whose names are read at once."""
+BATCH = 20
+"""Runs or sessions looked at in one transaction."""
 
 SHOWN_FAULTS = 20
+
+
+class _Kind(NamedTuple):
+    """What is looked at one by one: runs with their lines, or sessions with their thoughts."""
+
+    name: Literal["run", "session"]
+    parts: str
+    look: Callable[[Tx, int], Finding]
+    next_key: str
+    stray: str
 
 
 async def verify(name: str, read: Read) -> AsyncGenerator[Finding]:
@@ -27,47 +39,79 @@ async def verify(name: str, read: Read) -> AsyncGenerator[Finding]:
         name: What the store is called.
     """
     yield await read(lambda tx: _file(tx, name))
-    for names, look in ((sql.RUN_NAMES, _run), (sql.SESSION_NAMES, _session)):
-        after = 0
-        while batch := await read(lambda tx, names=names, after=after: _names(tx, names, after)):
-            for _, owner in batch:
-                finding = await _look(read, look, owner)
-                if finding is not None:
-                    yield finding
-            after = batch[-1][0]
+    for kind in _KINDS:
+        after: int | None = 0
+        while after is not None:
+            findings, after = await read(lambda tx, kind=kind, after=after: _some(tx, kind, after))
+            for finding in findings:
+                yield finding
 
 
 def _file(tx: Tx, name: str) -> Finding:
-    counts = (sql.COUNT_RUNS, sql.COUNT_SESSIONS)
-    entries = sum(count for statement in counts for (count,) in tx.execute(statement))
-    faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
+    try:
+        faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
+        entries = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
+    except Exception as error:
+        if is_damage(error):
+            return Finding("file", name, "damaged", message=str(error))
+        raise
     if faults == ["ok"]:
         return Finding("file", name, entries=entries)
     return Finding("file", name, "damaged", entries, "; ".join(faults))
 
 
-def _names(tx: Tx, statement: str, after: int) -> list[tuple[int, str]]:
-    return [(key, name) for key, name in tx.execute(statement, (after, BATCH))]
+def _some(tx: Tx, kind: _Kind, after: int) -> tuple[list[Finding], int | None]:
+    """Look at the next few of a kind; return the key of the last one, None behind the last of all."""
+    findings, key = list[Finding](), after
+    for _ in range(BATCH):
+        try:
+            (following,) = tx.rows(kind.next_key, (key,))[0]
+            end = MAX_INT if following is None else place(following, 0)
+            stray = tx.execute(kind.stray, (place(key, MAX_SEQ), end)).fetchone()
+        except Exception as error:
+            if not is_damage(error):
+                raise
+            message = f"its list of {kind.name}s cannot be read any further"
+            return [*findings, Finding("file", "", "damaged", message=message)], None
+        if stray is not None:
+            message = f"{kind.parts} whose {kind.name} is not there"
+            findings.append(Finding(kind.name, "", "damaged", message=message))
+        if following is None:
+            return findings, None
+        findings.append(_look(tx, kind, following))
+        key = following
+    return findings, key
 
 
-async def _look(read: Read, look: Callable[[Tx, str], Finding], owner: str) -> Finding | None:
+def _look(tx: Tx, kind: _Kind, key: int) -> Finding:
     try:
-        return await read(lambda tx: look(tx, owner))
-    except NotFoundError:
-        # It was deleted meanwhile.
-        return None
+        return kind.look(tx, key)
     except StoreError as error:
-        if error.code not in ("store_corrupt", "store_newer"):
-            raise
-        return Finding("run" if look is _run else "session", owner, "damaged", message=error.message)
+        owner = error.details.get("run_id", error.details.get("session_id", ""))
+        return Finding(kind.name, owner, "damaged", message=error.message)
+    except Exception as error:
+        if is_damage(error):
+            return Finding(kind.name, "", "damaged", message=str(error))
+        raise
 
 
-def _run(tx: Tx, run_id: str) -> Finding:
-    runs.run(tx, run_id)
-    entries, _ = journal.read(run_id, runs.lines(tx, run_id))
+def _run(tx: Tx, key: int) -> Finding:
+    run_id, lines = runs.journal_of(tx, key)
+    entries, _ = journal.read(run_id, lines)
     return Finding("run", run_id, entries=len(entries))
 
 
-def _session(tx: Tx, session_id: str) -> Finding:
-    row = sessions.session(tx, session_id)
-    return Finding("session", session_id, entries=row.thoughts)
+def _session(tx: Tx, key: int) -> Finding:
+    session_id, count, checked = sessions.walk(tx, key)
+    if checked:
+        return Finding("session", session_id, entries=count)
+    message = (
+        "its thoughts are from a version that kept no checksums; they get theirs when it is next added to"
+    )
+    return Finding("session", session_id, "unchecked", count, message)
+
+
+_KINDS = (
+    _Kind("run", "lines", _run, sql.NEXT_RUN, sql.STRAY_LINE),
+    _Kind("session", "thoughts", _session, sql.NEXT_SESSION, sql.STRAY_THOUGHT),
+)

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from ...app import App
 from ...core.budget import Budget
 from ...errors import UsageError
+from ...runtime.ports import RunRow
 from ...runtime.result import Result
 from .. import present
 from .coach import show_coached
@@ -42,30 +43,35 @@ def list_(
     if not 1 <= limit <= 1000:
         raise UsageError(f"--limit must be from 1 to 1000, got {limit}", option="limit")
 
-    async def work(app: App) -> list[Any]:
+    async def work(app: App) -> list[RunRow]:
         return await app.store.runs(status=status, limit=limit, before=before)
 
     rows = run_async(with_app(common.app(), work))
     if common.json:
         cursor = rows[-1].run_id if len(rows) == limit else None
-        print_document({"runs": [msgspec.to_builtins(row) for row in rows], "next": cursor})
+        print_document({"runs": [_document(row) for row in rows], "next": cursor})
         return 0
     for row in rows:
-        when = (
-            datetime.datetime.fromtimestamp(row.created_at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
-        )
-        answer = (
-            f" → {present.clipped(row.answer, 40)}"
-            if row.answer
-            else f" ({row.reason})"
-            if row.reason
-            else ""
-        )
-        problem = present.clipped(row.problem, 60)
-        print_line(f"{row.run_id}  {when}  {row.status:<9}  {row.strategy}  {problem}{answer}")
+        print_line(_listed(row))
     if not rows:
         print_note("no runs yet")
     return 0
+
+
+def _document(row: RunRow) -> dict[str, Any]:
+    if row.status == "damaged":
+        return {"run_id": row.run_id, "status": row.status}
+    return msgspec.to_builtins(row)
+
+
+def _listed(row: RunRow) -> str:
+    if row.status == "damaged":
+        return f"{row.run_id}  DAMAGED: what is stored of this run is not what was written"
+    created = datetime.datetime.fromtimestamp(row.created_at_ms / 1000).astimezone()
+    end = f" ({row.reason})" if row.reason else ""
+    answer = f" → {present.clipped(row.answer, 40)}" if row.answer else end
+    problem = present.clipped(row.problem, 60)
+    return f"{row.run_id}  {created:%Y-%m-%d %H:%M}  {row.status:<9}  {row.strategy}  {problem}{answer}"
 
 
 def show_(run_id: str, /, *, common: Common = Common()) -> int:

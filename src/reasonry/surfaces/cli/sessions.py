@@ -47,6 +47,9 @@ def list_(
         print_document(document)
         return 0
     for row in document["sessions"]:
+        if row["status"] == "damaged":
+            print_line(f"{row['sessionId']}  DAMAGED: what is stored of this session is not what was written")
+            continue
         marks = "pinned " if row.get("pinned") else ""
         purpose = present.clipped(row["purpose"], 50)
         print_line(

@@ -1,0 +1,95 @@
+"""Checksums of what a store keeps, so that damage shows.
+
+Lines of a journal are chained by whoever writes the journal, thoughts of a session here: the digest of each covers the
+one before. The owner's row has the place and the digest of the last one, and a checksum of its own over all its fields,
+so that nothing can be changed, lost or swapped unseen. There is no key in them: they tell damage, not forgery by
+someone who computes them anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import msgpack
+
+from ..errors import StoreError
+from ..runtime.ports import ThoughtRow
+from .sql import Tx
+
+_encode = msgpack.Encoder().encode
+
+
+def _digest(before: bytes, values: Sequence[Any]) -> bytes:
+    return hashlib.sha256(before + _encode(values)).digest()[:16]
+
+
+def row_checksum(table: str, values: Sequence[Any]) -> bytes:
+    """Return the checksum of a row: its key, then its other columns in their order."""
+    return _digest(table.encode(), values)
+
+
+def first_digest(session_id: str) -> bytes:
+    """Return the digest that the first thought of a session follows."""
+    return _digest(b"thoughts", (session_id,))
+
+
+def next_digest(before: bytes, thought: ThoughtRow) -> bytes:
+    """Return the digest of a thought that follows the one with the digest `before`."""
+    return _digest(before, (thought.seq, thought.number, thought.text, thought.branch, thought.body))
+
+
+def damaged_run(run_id: str, what: str = "its row", **details: Any) -> StoreError:
+    """Return the error of a run that is not as it was written."""
+    return StoreError(
+        f"run {run_id[:100]} is damaged at {what}; other runs are not affected. Restore it from a backup",
+        code="store_corrupt",
+        run_id=run_id,
+        **details,
+    )
+
+
+def damaged_session(session_id: str, what: str = "its row", **details: Any) -> StoreError:
+    """Return the error of a session that is not as it was written."""
+    return StoreError(
+        f"session {session_id[:100]} is damaged at {what}; other sessions are not affected. "
+        "Restore it from a backup",
+        code="store_corrupt",
+        session_id=session_id,
+        **details,
+    )
+
+
+def check_index(tx: Tx, table: str) -> None:
+    """Before something is said not to be there: look whether damage hides it.
+
+    Raises:
+        StoreError: `store_corrupt`: the table and its index do not agree.
+    """
+    faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({table})")]
+    if faults != ["ok"]:
+        raise hidden(table)
+
+
+def check_keys(tx: Tx, table: str) -> None:
+    """Before a list is said to be whole: compare the keys in the table with those in its index.
+
+    Raises:
+        StoreError: `store_corrupt`: they are not the same.
+    """
+    keys = {
+        tx.rows(f"SELECT count(*), total(key) FROM {table} {how}")[0]
+        for how in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1")
+    }
+    if len(keys) != 1:
+        raise hidden(table)
+
+
+def hidden(table: str) -> StoreError:
+    """Return the error of a list whose entries may not all be found."""
+    return StoreError(
+        f"the list of {table}s is damaged, so that some may be hidden; `reasonry store verify` shows what is whole. "
+        "Restore the store from a backup",
+        code="store_corrupt",
+    )

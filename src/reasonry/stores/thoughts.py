@@ -1,0 +1,116 @@
+"""Reading the thoughts of a session, each checked against the digest of the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import StoreError
+from ..runtime.ports import SessionRow, ThoughtRow
+from . import sql
+from .checks import MAX_INT
+from .checksums import damaged_session, first_digest, next_digest
+from .damage import is_damage
+from .sql import MAX_SEQ, Tx, place, seq_of
+
+BATCH = 500
+"""Thoughts read at once where all of a session are looked at."""
+
+
+class StoredSession(NamedTuple):
+    """A session's row with what only the store knows of it."""
+
+    key: int
+    row: SessionRow
+    used_steady_ms: int | None
+    """When it was last used, by the store's own count; see `steady`."""
+    due_steady_ms: int | None
+    """When a look first found it due for deletion."""
+    due_after_ms: int | None
+    """After how long unused it was."""
+    last: int
+    """The seq of the last thought; 0: there is none."""
+    digest: bytes | None
+    """The last thought's; None: the thoughts are unchecked, from a version that kept no digests."""
+
+
+class Thoughts:
+    """The thoughts of a session, of no use after the transaction.
+
+    Raises (every method): StoreError `store_corrupt` where one is not as it was written.
+    """
+
+    def __init__(self, tx: Tx, stored: StoredSession) -> None:
+        self._tx = tx
+        self._of = stored
+        self._low, self._high = place(stored.key, 0), place(stored.key, MAX_SEQ)
+
+    def after(self, seq: int) -> Iterator[ThoughtRow]:
+        """Return those behind `seq`, in the order of the calls."""
+        at, digest = self._low + seq, self._digest_at(seq)
+        while found := self._read(sql.THOUGHTS, (at, self._high, BATCH)):
+            yield from self._checked(digest, found)
+            at, digest = found[-1][0], found[-1][-1]
+        if seq < self._of.last and (seq_of(at), digest) != (self._of.last, self._of.digest):
+            raise self._damaged(self._of.last)
+
+    def latest(self, count: int) -> list[ThoughtRow]:
+        """Return the latest, oldest first."""
+        found = self._read(sql.LATEST_THOUGHTS, (self._low, self._high, min(count + 1, MAX_INT)))[::-1]
+        before = found.pop(0)[-1] if len(found) > count else first_digest(self._of.row.session_id)
+        self._check_tail(found[-1:])
+        return list(self._checked(before, found))
+
+    def at(self, seq: int) -> ThoughtRow | None:
+        """Return the one with that `seq`, if there is one."""
+        found = self._read(sql.THOUGHTS, (self._low + seq - 1, self._high, 1))
+        if not found:
+            self.check_tail()
+            return None
+        # Where there is none, the next one proves it: its digest follows that of the one before.
+        following = next(self._checked(self._digest_at(seq - 1), found))
+        return following if following.seq == seq else None
+
+    def has_number(self, number: int) -> bool:
+        """Whether some thought bears this number."""
+        if not -MAX_INT <= number <= MAX_INT:
+            return False
+        usual = self.at(number) if 1 <= number <= MAX_SEQ else None
+        if usual is not None and usual.number == number:
+            return True
+        found = self._read(sql.ODD_NUMBER, (self._of.key, number))
+        odd = [self.at(seq_of(at)) for (at,) in found]
+        return any(one is not None and one.number == number for one in odd)
+
+    def check_tail(self) -> None:
+        """Check that the last one there is is the last one that was written."""
+        self._check_tail(self._read(sql.LATEST_THOUGHTS, (self._low, self._high, 1)))
+
+    def _check_tail(self, found: Sequence[Any]) -> None:
+        last, digest = self._of.last, self._of.digest
+        if (seq_of(found[0][0]), found[0][-1]) != (last, digest) if found else last:
+            raise self._damaged(last)
+
+    def _digest_at(self, seq: int) -> bytes | None:
+        found = self._read(sql.DIGEST_AT, (self._low, self._low + seq))
+        return found[0][0] if found else first_digest(self._of.row.session_id)
+
+    def _checked(self, before: bytes | None, found: Iterable[Sequence[Any]]) -> Iterator[ThoughtRow]:
+        for at, *values, digest in found:
+            thought = ThoughtRow(seq_of(at), *values)
+            unchecked = self._of.digest is None and digest is None
+            if not unchecked and (before is None or next_digest(before, thought) != digest):
+                raise self._damaged(thought.seq)
+            yield thought
+            before = digest
+
+    def _read(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        try:
+            return self._tx.rows(statement, values)
+        except Exception as error:
+            if is_damage(error):
+                raise damaged_session(self._of.row.session_id, "its thoughts") from error
+            raise
+
+    def _damaged(self, seq: int) -> StoreError:
+        return damaged_session(self._of.row.session_id, f"its thought {seq}", thought=seq)

@@ -1,0 +1,105 @@
+"""All there is to read in a store, and what damage may make of it: the same, or an error, or a marked row."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, NamedTuple
+
+from reasonry.app import App, Team
+from reasonry.core.budget import Budget
+from reasonry.errors import ReasonryError
+from reasonry.runtime import journal
+from reasonry.runtime.ports import Damaged, ThoughtRow
+from reasonry.stores.sqlite import SqliteStore
+
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+
+
+class Names(NamedTuple):
+    """What is in a store."""
+
+    runs: list[str]
+    sessions: list[str]
+
+
+async def fill(app: App, runs: int = 2, sessions: int = 3) -> None:
+    """Run puzzles and think in sessions with branches and revisions."""
+    for _ in range(runs):
+        order, who = app.order(PUZZLE, "tree_of_thoughts", {}, Budget(), Team(model="offline"))
+        await app.solve(order, who)
+    for number in range(sessions):
+        await think(app, None, f"session {number}", 1, 6)
+
+
+async def think(app: App, session_id: str | None, text: str, first: int, last: int) -> str:
+    """Think from one number to another; return the session's id."""
+    for number in range(first, last + 1):
+        arguments: dict[str, Any] = {
+            "thought": f"{text}, thought {number}: " + "is the value prime? " * number,
+            "thoughtNumber": number,
+            "totalThoughts": 9,
+            "nextThoughtNeeded": True,
+        }
+        if number == 4:
+            arguments |= {"branchFromThought": 2, "branchId": "other"}
+        if number == 5:
+            arguments |= {"isRevision": True, "revisesThought": 3}
+        session_id = (await app.sessions().think(arguments, bound=session_id))["sessionId"]
+    assert session_id is not None
+    return session_id
+
+
+async def names(store: SqliteStore) -> Names:
+    runs, sessions = await store.runs(limit=1_000), await store.sessions(limit=1_000)
+    return Names([row.run_id for row in runs], [row.session_id for row in sessions])
+
+
+async def observe(store: SqliteStore, there: Names) -> dict[str, Any]:
+    """Read everything; the code stands for an error."""
+
+    async def entries(run_id: str) -> Any:
+        return journal.read(run_id, await store.lines(run_id))[0]
+
+    calls: dict[str, Awaitable[Any]] = {
+        "runs": store.runs(limit=1_000),
+        "done": store.runs(status="done", limit=1_000),
+        "sessions": store.sessions(limit=1_000),
+        "search": store.search_thoughts("prime", limit=10_000),
+    }
+    for run_id in there.runs:
+        calls |= {f"row {run_id}": store.run(run_id), f"journal {run_id}": entries(run_id)}
+    for session_id in there.sessions:
+        calls |= {
+            f"session {session_id}": store.session(session_id),
+            f"thoughts {session_id}": store.thoughts(session_id, limit=1_000),
+            f"later {session_id}": store.thoughts(session_id, first=4, last=5),
+            f"other {session_id}": store.thoughts(session_id, branch="other"),
+        }
+    return {name: await _attempt(call) for name, call in calls.items()}
+
+
+async def _attempt(call: Awaitable[Any]) -> Any:
+    try:
+        return await call
+    except ReasonryError as error:
+        return error.code
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return what was read otherwise than before without a word about damage."""
+    return {
+        name: after[name]
+        for name in before
+        if after[name] not in (before[name], "store_corrupt") and not _is_marked(before[name], after[name])
+    }
+
+
+def _is_marked(before: Any, after: Any) -> bool:
+    """Whether a list has each row as it was, but for those that are marked as damaged."""
+    if not isinstance(before, list) or not isinstance(after, list):
+        return False
+    if before and isinstance(before[0], tuple):
+        whole = [one for one in after if isinstance(one[2], ThoughtRow)]
+        return any(isinstance(one[2], Damaged) for one in after) and all(one in before for one in whole)
+    whole = [row for row in after if getattr(row, "status", "") != "damaged"]
+    return len(before) == len(after) > len(whole) and all(row in before for row in whole)
