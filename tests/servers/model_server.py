@@ -92,7 +92,7 @@ class ModelServer:
     def drop_connections(self) -> None:
         """Close all connections, as a server does with idle ones."""
         for connection in self._open():
-            if self._loop is not None:
+            if self._loop is not None and connection.transport is not None:
                 self._loop.call_soon_threadsafe(connection.transport.close)
 
     def _open(self) -> list[Any]:
@@ -158,7 +158,8 @@ class ModelServer:
             await self._stop.wait()
         finally:
             for connection in self._open():
-                connection.transport.abort()
+                if connection.transport is not None:
+                    connection.transport.abort()
             await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
