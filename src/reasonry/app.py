@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from .core.budget import Budget
 from .core.options import read_options
 from .core.problem import check_problem
@@ -20,6 +22,7 @@ from .runtime.documents import rows_of_run
 from .runtime.engine import Engine, OpenRun, Order
 from .runtime.journal import Begun, Crew, Folded
 from .runtime.masking import SECRETS
+from .runtime.named_prices import Prices, check_priced, dollar_limit, fix, kept
 from .runtime.observe import Observer
 from .runtime.policy import Performers, Policy, rewind
 from .runtime.ports import Model, Store, Verifier
@@ -44,6 +47,7 @@ class Team:
         context: Files of the user that a strategy may search.
         sandbox: Where code that a model writes is run; None: the default one.
         record: A file that keeps the model's answers, for `recorded:FILE`.
+        price: What the models cost, as `--price` takes it; whatever a provider or the price list says.
     """
 
     model: str | Model | None = None
@@ -55,6 +59,12 @@ class Team:
     context: tuple[str, ...] = ()
     sandbox: str | None = None
     record: str | None = None
+    price: str | Sequence[str] = ()
+
+    @property
+    def prices(self) -> tuple[str, ...]:
+        """The prices, as `--price` takes each."""
+        return (self.price,) if isinstance(self.price, str) else tuple(self.price)
 
 
 @dataclass
@@ -131,7 +141,8 @@ class App:
             raise UsageError(f"options must be a mapping, got {type(options).__name__}", option="options")
         given = dict(options)
         team = self._with_resources(team, chosen)
-        who, crew = self.performers(team, problem)
+        # A recording is opened last: nothing is to be written for an order that is refused.
+        who, crew = self.performers(replace(team, record=None), problem)
         if who.verifier is not None and _has_option(chosen, "verify"):
             given.setdefault("verify", True)
         if who.tools is not None and _has_option(chosen, "tools"):
@@ -141,21 +152,23 @@ class App:
         read = read_options(chosen, given)
         if who.verifier is None and getattr(read, "verify", False):
             raise UsageError("verify needs a verifier: name one (verifier=, --verifier)", option="verify")
-        _check_named(self._tools_of(chosen, read), team)
+        inside = self._inside(chosen, read)
+        _check_named([card.name for one in inside for card in getattr(one, "tools", None) or ()], team)
+        check_priced(dollar_limit(budget, inside), who.models, who.prices)
+        who = structs.replace(who, model=self._recording(who.model, team.record))
         return Order(strategy=chosen, problem=problem, options=read, budget=budget, crew=crew, why=why), who
 
-    def _tools_of(self, strategy: Strategy[Any, Any], options: Any) -> list[str]:
-        """Return the tools that options name, those of a strategy inside another one included."""
-        names = [card.name for card in getattr(options, "tools", None) or ()]
+    def _inside(self, strategy: Strategy[Any, Any], options: Any) -> list[Any]:
+        """Return the options of a run, and those of the strategies inside it."""
         inner = named(options.over, self.strategies) if _has_option(strategy, "over") else None
         if inner is None:
-            return names
+            return [options]
         try:
             inside = read_options(inner, options.over_options)
         except UsageError:
-            # A run that cannot begin calls no tools.
-            return names
-        return names + self._tools_of(inner, inside)
+            # A run that cannot begin calls no tools and spends nothing.
+            return [options]
+        return [options, *self._inside(inner, inside)]
 
     def strategy(self, name: str) -> Strategy[Any, Any]:
         """Return the strategy that goes by a name or alias.
@@ -250,8 +263,28 @@ class App:
         draft = None if team.draft_model is None else self._model(team.draft_model, problem)
         verifier = self._verifier(team.verifier, model, problem)
         tools = self._tools(team.tools)
-        crew = Crew(model.name, _name(judge), _name(verifier), _name(draft))
-        return Performers(model, judge, verifier, tools, draft), crew
+        models = [one for one in (model, judge, draft) if one is not None]
+        price = self._priced(team, models)
+        crew = Crew(model.name, _name(judge), _name(verifier), _name(draft), price)
+        return Performers(model, judge, verifier, tools, draft, Prices.read(price)), crew
+
+    def _priced(self, team: Team, models: Sequence[Model]) -> tuple[str, ...]:
+        """Return what the user or the environment says the models cost, each by its name."""
+        prices = Prices.read(team.prices)
+        prices.check_models(models)
+        return fix((prices, self.usual_prices()), models)
+
+    def usual_prices(self) -> Prices:
+        """Return the prices that hold where none is named with a run: those of `REASONRY_PRICE`.
+
+        Raises:
+            UsageError: One is none.
+        """
+        usual = [spec for spec in self.environ.get("REASONRY_PRICE", "").split(",") if spec.strip()]
+        try:
+            return Prices.read(usual)
+        except UsageError as error:
+            raise UsageError(f"REASONRY_PRICE: {error.message}", option="REASONRY_PRICE") from None
 
     def _model(self, spec: str | Model | None, problem: str, keyed_by: Sequence[str] | None = None) -> Model:
         from .models.choose import default_model, open_model
@@ -339,6 +372,8 @@ class App:
 
     async def coach_take_over(self, run_id: str, team: Team, budget: Budget | None) -> dict[str, Any]:
         """Hand a run over to its caller."""
+        if budget is not None:
+            check_priced(dollar_limit(budget, ()), [Caller()], Prices())
         return await self.coach().take_over(
             run_id, lambda run: self.aside(lambda: self._coaching(run, team)), budget
         )
@@ -376,8 +411,14 @@ class App:
     def _crew_again(self, team: Team, crew: Crew) -> Team:
         """Return the crew a run had, with what is named anew."""
         named = [spec for spec in (team.model, team.judge_model, team.draft_model) if isinstance(spec, str)]
+        again = (
+            None if team.model else crew.model,
+            None if team.judge_model else crew.judge_model,
+            None if team.draft_model else crew.draft_model,
+        )
         return replace(
             self._checks_again(team, crew),
+            price=team.prices or kept(crew.price, again),
             model=team.model or self._recorded_model(crew.model, named),
             judge_model=team.judge_model or self._recorded_model(crew.judge_model, named),
             draft_model=team.draft_model or self._recorded_model(crew.draft_model, named),
@@ -427,6 +468,9 @@ class App:
         again = self._with_resources(self._crew_again(team or Team(), run.crew), run.strategy)
         _check_tools(run.begun, again)
         who, crew = self.performers(again, run.begun.problem)
+        recorded = run.begun.options
+        inside = (recorded, recorded.get("over_options") or {})
+        check_priced(dollar_limit(budget or run.budget, inside), who.models, who.prices)
         rewind(who, run, run.crew)
         changed = None if crew == run.crew else crew
         await opened.reopen(budget, changed)

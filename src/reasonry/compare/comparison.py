@@ -27,6 +27,7 @@ from ..core.events import Failed
 from ..core.vote import normalise
 from ..errors import NotFoundError, ReasonryError, UsageError
 from ..runtime.engine import Order
+from ..runtime.named_prices import check_priced, dollar_limit, kept
 from ..runtime.observe import Observer, Unwatched
 from ..runtime.policy import Performers
 from ..runtime.result import Result
@@ -180,6 +181,8 @@ class Comparison:
         check_items(items, terms.judge)
         self.team = _settled(app, team, items[0].problem)
         self.jobs = self._jobs(items)
+        if terms.total_usd is not None:
+            self._check_priced()
         self.trials: dict[tuple[str, str], Trial] = {}
         self.reused = 0
         self.spent = NOTHING
@@ -200,9 +203,18 @@ class Comparison:
                 try:
                     order, who = self.app.order(item.problem, strategy, options, self.terms.budget, self.team)
                 except UsageError as error:
-                    raise UsageError(f"problem {item.id}: {error.message}", **error.details) from error
+                    message = f"problem {item.id}: {error.message}"
+                    raise UsageError(message, code=error.code, **error.details) from error
                 jobs.append(Job(item, strategy, Wanted(order, who, self.team, self._key(order, same))))
         return jobs
+
+    def _check_priced(self) -> None:
+        working = [self.jobs[0].run.who]
+        if self.judge is None:
+            problem = self.jobs[0].run.order.problem
+            working.append(self.app.performers(self._judging_team(), problem)[0])
+        for who in working:
+            check_priced("total_usd", who.models, who.prices)
 
     def _key(self, order: Order, same: int = 0) -> str:
         """Return the id of an order's session.
@@ -210,7 +222,11 @@ class Comparison:
         Args:
             same: How many equal problems stand before it in the data set.
         """
-        asked = (order.strategy.name, order.problem, order.options, order.budget, order.crew, same)
+        crew = order.crew
+        if dollar_limit(order.budget, [order.options]) is None:
+            # What a run costs changes nothing about it then.
+            crew = msgspec.structs.replace(crew, price=())
+        asked = (order.strategy.name, order.problem, order.options, order.budget, crew, same)
         digest = hashlib.sha256(msgspec.json.encode((*asked, self.terms.series)))
         return f"compare-{digest.hexdigest()[:32]}"
 
@@ -366,6 +382,11 @@ class Comparison:
             return Verdict(False, None, await self._failure(result.run_id))
         return await self._asked(job.item, Candidate(result.answer))
 
+    def _judging_team(self) -> Team:
+        model = self.team.judge_model or self.team.model
+        name = model if model is None or isinstance(model, str) else model.name
+        return Team(model=model, price=kept(self.team.prices, [name]))
+
     async def _asked(self, item: Item, candidate: Candidate) -> Verdict | None:
         question = VERDICT.format(
             problem=item.problem,
@@ -373,7 +394,7 @@ class Comparison:
             hint=" It may be worded otherwise." if item.expected is not None else "",
             answer=candidate.answer[:JUDGED_CHARS],
         )
-        judge = Team(model=self.team.judge_model or self.team.model)
+        judge = self._judging_team()
         strategy, options = SHORT_ANSWER
         order, who = self.app.order(question, strategy, {**options, "temperature": 0.0}, Budget(), judge)
         run = Wanted(order, who, judge, self._key(order))
@@ -400,6 +421,7 @@ def _difference(after: Usage, before: Usage) -> Usage:
         output_tokens=after.output_tokens - before.output_tokens,
         cached_input_tokens=after.cached_input_tokens - before.cached_input_tokens,
         usd=None if after.usd is None else after.usd - (before.usd or 0),
+        estimated_tokens=after.estimated_tokens - before.estimated_tokens,
     )
 
 

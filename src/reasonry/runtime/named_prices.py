@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
+from ..core.budget import Budget, check_budget
 from ..core.metering import PriceOf, is_known, unpriced
 from ..errors import UsageError
+from .journal import CALLER
 from .ports import Model
 
-_PRICE = re.compile(
-    r"(?:(?P<model>.+)=)?(?P<taken>\d{1,9}(?:\.\d{1,9})?)/(?P<made>\d{1,9}(?:\.\d{1,9})?)", re.DOTALL
-)
+_AMOUNT = r"\d{1,9}(?:\.\d{1,9})?"
+_PRICE = re.compile(rf"(?:(?P<model>.+)=)?(?P<taken>{_AMOUNT})/(?P<made>{_AMOUNT})", re.DOTALL)
 
 
 class Price(Struct, frozen=True):
@@ -25,6 +27,11 @@ class Price(Struct, frozen=True):
     def __call__(self, input_tokens: int, output_tokens: int, cached_tokens: int) -> float:
         """Return what a call costs."""
         return (self.taken * input_tokens + self.made * output_tokens) / 1_000_000
+
+    def __str__(self) -> str:
+        """Write it as `read` takes it."""
+        taken, made = (f"{one:.9f}".rstrip("0").rstrip(".") for one in (self.taken, self.made))
+        return f"{taken}/{made}"
 
 
 class Prices(Struct, frozen=True):
@@ -51,17 +58,61 @@ class Prices(Struct, frozen=True):
             named[model] = Price(float(found["taken"]), float(found["made"]))
         return cls(named)
 
-    def of(self, model: Model) -> PriceOf | None:
+    def of(self, model: Model) -> Price | None:
         """Return the price the user named for a model, if one."""
-        return self.named.get(model.name, self.named.get(""))
+        return None if model.name == CALLER else self.named.get(model.name, self.named.get(""))
 
     def known(self, model: Model) -> PriceOf:
         """Return what a model costs, as far as anybody says."""
         return self.of(model) or getattr(model, "price", unpriced)
 
+    def check_models(self, models: Sequence[Model]) -> None:
+        """Refuse a price that would do nothing.
 
-def check_priced(limit: str | None, models: Sequence[Model], prices: Prices) -> None:
+        Raises:
+            UsageError: No model of the run goes by the name that a price was named for.
+        """
+        names = [one.name for one in models]
+        unknown = next((name for name in self.named if name and name not in names), None)
+        if unknown is not None:
+            message = f"a price is named for {unknown}, but this run works with {', '.join(names)}"
+            raise UsageError(message, option="price", choices=names)
+
+
+def fix(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
+    """Return the prices of these models, each by its name; the first layer that has one counts."""
+    priced = {one.name: next((p for layer in layers if (p := layer.of(one))), None) for one in models}
+    return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
+
+
+def kept(specs: Iterable[str], models: Container[str | None]) -> tuple[str, ...]:
+    """Return what is named of these models, or of all."""
+    return tuple(spec for spec in specs if not (name := spec.rpartition("=")[0].strip()) or name in models)
+
+
+def dollar_limit(budget: Budget, options: Iterable[Any]) -> str | None:
+    """Return the name of a limit on dollars, if one is set.
+
+    Args:
+        options: Of a run and of the strategies inside it, as structs or as they were recorded.
+
+    Raises:
+        UsageError: The budget is none.
+    """
+    check_budget(budget)
+    if budget.usd is not None:
+        return "max_usd"
+    limits = [
+        one.get("cost_limit") if isinstance(one, Mapping) else getattr(one, "cost_limit", None)
+        for one in options
+    ]
+    return "cost_limit" if any(limits) else None
+
+
+def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> None:
     """Let a limit on dollars pass only where every model has a price; otherwise it would hold nothing.
+
+    A program's own model that has no `price` is taken to state its dollars with each answer.
 
     Args:
         limit: What it is called where the user set it; None: there is none.
@@ -69,17 +120,24 @@ def check_priced(limit: str | None, models: Sequence[Model], prices: Prices) -> 
     Raises:
         UsageError: `price_unknown`.
     """
-    unknown = sorted({one.name for one in models if not (_is_free(one) or is_known(prices.known(one)))})
-    if limit is None or not unknown:
+    unknown = [] if limit is None else sorted(set(_unpriced(models, prices)))
+    if not unknown:
         return
-    raise UsageError(
-        f"{limit} is a limit on dollars, and the price of {', '.join(unknown)} is not known: name it with price "
-        "IN/OUT (--price, dollars per million tokens; 0/0 if it costs nothing), or limit tokens or calls instead",
-        code="price_unknown",
-        option=limit,
-        models=unknown,
-    )
+    if CALLER in unknown:
+        why = "this run's questions are answered by its caller, and what that costs is not known here"
+        todo = "limit calls or seconds instead"
+    else:
+        why = f"the price of {', '.join(unknown)} is not known"
+        todo = (
+            "name it with price IN/OUT (--price, dollars per million tokens; 0/0 if it costs nothing), or limit "
+            "tokens or calls instead"
+        )
+    message = f"{limit} is a limit on dollars, but {why}: {todo}"
+    raise UsageError(message, code="price_unknown", option=limit, models=unknown)
 
 
-def _is_free(model: Model) -> bool:
-    return bool(getattr(model, "is_free", False))
+def _unpriced(models: Iterable[Model], prices: Prices) -> Iterator[str]:
+    for model in models:
+        price = prices.of(model) or getattr(model, "price", None)
+        if price is not None and not is_known(price):
+            yield model.name

@@ -62,10 +62,12 @@ class Model(Protocol):
 
     A model whose provider keeps prompts in a cache may say so with an attribute `caches_prompts = True`: then the first
     call of a fan-out goes alone. One that draws several samples in one request is a `SamplingModel`. One that keeps its
-    place in a file may have `rewind`; see `models.scripted`. One whose price is known has `price`, a
-    `core.metering.PriceOf`; without it no run that it works on takes a limit on dollars, unless the user names a price.
-    One that answers for nothing has `is_free = True`. Of others the usage is an estimate where it cannot be right, and
-    where there is none in a run with a limit on tokens or dollars.
+    place in a file may have `rewind`; see `models.scripted`.
+
+    One may have `price`, a `core.metering.PriceOf`: where it does not know, no run that it works on takes a limit on
+    dollars, unless the user names a price. One without it states the dollars with its answers. One that answers for
+    nothing has `is_free = True`. Of others the usage is an estimate where it cannot be right, and where there is none
+    in a run with a limit on tokens or dollars.
 
     Attributes:
         name: As a user would write it after `--model`.

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.budget import Usage
-from ..core.events import Verified
+from ..core.events import Answered, Event, Failed, Verified
 from ..core.strategy import Outcome
 from .journal import Folded
 
@@ -106,12 +106,22 @@ def _warnings(run: Folded) -> Iterator[str]:
         times = f"{len(failed)} of {len(verdicts)} times"
         yield f"the verifier{name} gave no verdict {times}; the last: {failed[-1].detail}"
 
+    unpriced = [one for one in run.events if _is_unpriced(one.event)]
+    if run.budget.usd is not None and unpriced:
+        yield (
+            f"the limit of {run.budget.usd:g} US dollars does not count {len(unpriced)} answers whose price is not "
+            "known: name it with price IN/OUT (--price)"
+        )
     guessed = run.usage.estimated_tokens
     if guessed:
         yield (
             f"{guessed:,} of the {run.usage.tokens:,} tokens booked are estimates from the length of prompts and "
             "replies: what the model's provider said they took was missing, impossible or lost"
         )
+
+
+def _is_unpriced(event: Event) -> bool:
+    return isinstance(event, Answered | Failed) and event.usage.tokens > 0 and event.usage.usd is None
 
 
 def _with_choice(document: dict[str, Any], why: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ..core.budget import Budget
 from ..errors import UsageError
 from ..runtime.allow_list import ARITHMETIC, AllowList
 from ..runtime.engine import Order
-from ..runtime.journal import Folded
+from ..runtime.journal import CALLER, Folded
 from ..runtime.policy import Performers
 
 T = TypeVar("T")
@@ -60,6 +60,7 @@ class AgentAccess:
     def __init__(self, app: App) -> None:
         self.app = app
         self.allowed: AllowList = app.allow_list()
+        app.usual_prices()
         self._tools: dict[str, Sequence[Any]] = {}
 
     @property
@@ -150,6 +151,13 @@ class AgentAccess:
         try:
             return await work
         except UsageError as error:
+            if error.code == "price_unknown" and CALLER not in error.details["models"]:
+                raise UsageError(
+                    "the model's price is not known here, so a limit on dollars would hold nothing; limit calls or "
+                    "seconds instead, or have the operator name the price (REASONRY_PRICE)",
+                    code=error.code,
+                    option=error.details["option"],
+                ) from None
             if "file" not in error.details:
                 raise
             logging.getLogger("reasonry").warning("an agent named what cannot be used: %s", error.message)

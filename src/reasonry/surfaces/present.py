@@ -21,6 +21,7 @@ EXIT_CODES: dict[str, int] = {
     "invalid_request": 2,
     "payload_too_large": 2,
     "blocked_address": 2,
+    "price_unknown": 2,
     "not_found": 3,
     "unauthorized": 4,
     "conflict": 5,

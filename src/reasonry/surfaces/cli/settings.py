@@ -162,6 +162,8 @@ class Workers(Equipment):
         judge_model: Another model that values thoughts.
         draft_model: Another model that proposes thoughts.
         record: A file that keeps the model's answers; play it again with --model recorded:FILE.
+        price: What the models cost, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
+            Default: REASONRY_PRICE, else what the provider or the price list says.
         call_timeout: Seconds until a call to a model counts as lost.
         cache_warmup: Send the first call of a fan-out alone, so that the others find its prefix in the provider's
             cache. Default: for providers with prompt caches.
@@ -174,6 +176,7 @@ class Workers(Equipment):
     judge_model: str | None = None
     draft_model: str | None = None
     record: str | None = None
+    price: tuple[str, ...] = ()
     call_timeout: float = POLICY.call_timeout_s
     cache_warmup: bool | None = None
     max_requests_per_minute: tuple[str, ...] = ()
@@ -187,6 +190,7 @@ class Workers(Equipment):
             judge_model=self.judge_model,
             draft_model=self.draft_model,
             record=self.record,
+            price=self.price,
         )
 
     def policy(self) -> Policy:

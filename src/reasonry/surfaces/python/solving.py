@@ -32,6 +32,7 @@ async def solve(
     mcp: Sequence[str] = (),
     context: Sequence[str] = (),
     sandbox: str | None = None,
+    price: str | Sequence[str] = (),
     policy: Policy | None = None,
     observer: Observer | None = None,
 ) -> Result:
@@ -51,6 +52,8 @@ async def solve(
         mcp: Servers whose tools may be called, as `--mcp` takes them.
         context: Files that a strategy may search.
         sandbox: Where code that a model writes is run; None: the default one.
+        price: What the models cost, in dollars per million tokens: `IN/OUT`, or `MODEL=IN/OUT`, or several of these. A
+            limit on dollars needs it where no price list has the price; it counts whatever a list or a provider says.
         policy: How patient and how wide; calls that are given the same one share its rate limits.
         observer: Told what happens, as it happens.
 
@@ -67,6 +70,7 @@ async def solve(
         mcp=tuple(mcp),
         context=tuple(context),
         sandbox=sandbox,
+        price=price,
     )
     async with App(store, policy or Policy()) as app:
         team = await app.equipped(named)

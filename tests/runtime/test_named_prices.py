@@ -1,0 +1,219 @@
+"""A limit on dollars needs a price: refused at the start where none is known, held where the user names one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reasonry
+from reasonry.app import App, Team
+from reasonry.compare.comparison import Comparison, Terms
+from reasonry.compare.judging import Item
+from reasonry.core.budget import Budget, Usage
+from reasonry.errors import UsageError
+from reasonry.models.openai_compatible import OpenAICompatibleModel
+from reasonry.models.scripted import ScriptedModel
+from reasonry.runtime.named_prices import Price, Prices, fix, kept
+from reasonry.surfaces.present import exit_code
+from tests.servers import ModelServer
+
+from .crashing import ALL
+from .playing import CountingModel
+
+pytestmark = pytest.mark.anyio
+
+UNKNOWN = OpenAICompatibleModel("http://127.0.0.1:9/v1", "llama")
+SOLD = OpenAICompatibleModel("http://127.0.0.1:9/v1", "gpt-5-mini")
+FREE = ScriptedModel.of({"stage": "*", "reply": "4"})
+
+amounts = st.decimals(0, 999_999, places=6).map(float)
+
+
+@given(amounts, amounts, st.text(min_size=1, max_size=20).filter(lambda name: name.strip() == name))
+def test_a_price_is_written_as_it_is_read(taken: float, made: float, model: str) -> None:
+    price = Price(taken, made)
+    assert Prices.read([str(price)]).named == {"": price}
+    assert Prices.read([f"{model}={price}"]).named == {model: price}
+    assert price(2_000_000, 500_000, 0) == pytest.approx(2 * taken + made / 2)
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "1", "1/", "/1", "-1/2", "1/nan", "1/2/3", "1e3/2", "a/b", "1,5/2", "=1/2", 3]
+)
+def test_anything_else_is_no_price(bad: Any) -> None:
+    with pytest.raises(UsageError, match="a price is IN/OUT") as caught:
+        Prices.read([bad])
+    assert caught.value.details["option"] == "price"
+
+
+def test_a_price_is_named_once() -> None:
+    with pytest.raises(UsageError, match="named twice"):
+        Prices.read(["1/2", "3/4"])
+
+
+def test_a_model_s_own_price_comes_before_that_of_all_others() -> None:
+    prices = Prices.read(["1/2", f"{UNKNOWN.name}=3/4"])
+    assert (prices.of(UNKNOWN), prices.of(SOLD)) == (Price(3, 4), Price(1, 2))
+    assert fix([Prices(), prices], [UNKNOWN]) == (f"{UNKNOWN.name}=3/4",)
+    assert kept(["1/2", "a=3/4", "b=5/6"], ["a"]) == ("1/2", "a=3/4")
+
+
+def order(budget: Budget, environ: dict[str, str] | None = None, options: Any = None, **team: Any) -> Any:
+    app = App("memory", strategies=ALL, environ=environ or {})
+    strategy = "analysis" if options else "loop"
+    return app.order("2 + 2?", strategy, options or {}, budget, Team(**team))
+
+
+DEAR = Budget(usd=0.5)
+
+
+@pytest.mark.parametrize(
+    "team",
+    [
+        {"model": UNKNOWN},
+        {"model": "openai-compatible:http://127.0.0.1:9/v1#llama"},
+        {"model": "ollama:llama"},
+        {"model": SOLD, "judge_model": UNKNOWN},
+        {"model": SOLD, "draft_model": UNKNOWN},
+        {"model": UNKNOWN, "judge_model": SOLD, "price": f"{SOLD.name}=1/2"},
+    ],
+)
+def test_a_limit_on_dollars_without_a_price_is_refused(team: dict[str, Any], tmp_path: Path) -> None:
+    record = tmp_path / "answers.jsonl"
+    for options, budget in (({}, DEAR), ({"cost_limit": 0.5}, Budget())):
+        with pytest.raises(UsageError, match=r"--price.*limit tokens or calls") as caught:
+            order(budget, options=options, record=str(record), **team)
+        error = caught.value
+        assert (error.code, exit_code(error.code)) == ("price_unknown", 2)
+        assert error.details["option"] == ("cost_limit" if options else "max_usd")
+        assert len(error.details["models"]) == 1
+    assert not record.exists()
+    order(Budget(tokens=100, calls=3), **team)
+
+
+@pytest.mark.parametrize(
+    ("environ", "team"),
+    [
+        ({}, {"model": UNKNOWN, "price": "0.1/0.4"}),
+        ({}, {"model": UNKNOWN, "price": ["0/0"]}),
+        ({}, {"model": UNKNOWN, "judge_model": SOLD, "price": f"{UNKNOWN.name}=1/2"}),
+        ({"REASONRY_PRICE": "0.1/0.4"}, {"model": UNKNOWN}),
+        ({"REASONRY_PRICE": f"another=9/9, {UNKNOWN.name}=1/2"}, {"model": UNKNOWN}),
+        ({}, {"model": SOLD}),
+        ({}, {"model": FREE}),
+        ({}, {"model": CountingModel()}),
+    ],
+)
+def test_with_a_price_it_is_taken(environ: dict[str, str], team: dict[str, Any]) -> None:
+    order(DEAR, environ, **team)
+    order(Budget(), environ, {"cost_limit": 0.5}, **team)
+
+
+def test_a_price_for_a_model_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match="works with scripted"):
+        order(Budget(), model=FREE, price="gpt-5=1/2")
+
+
+def test_the_limit_of_a_strategy_inside_another_needs_a_price_too() -> None:
+    app = App("memory", environ={})
+    options = {"over": "analysis", "over_options": {"cost_limit": 1.0}}
+    with pytest.raises(UsageError, match="cost_limit is a limit on dollars"):
+        app.order("2 + 2?", "self_consistency", options, Budget(), Team(model=UNKNOWN))
+
+
+async def test_the_price_a_user_names_is_what_is_booked_and_what_the_limit_goes_by() -> None:
+    with ModelServer(replies=("four words of text",) * 9) as server:
+        async with App("memory", strategies=ALL) as app:
+            team = Team(model=server.model, price="1000/2000")
+            chosen, who = app.order("count", "loop", {"steps": 9}, Budget(usd=0.03), team)
+            result = await app.solve(chosen, who)
+            usage = result.usage
+            assert usage.usd == pytest.approx((1000 * usage.input_tokens + 2000 * usage.output_tokens) / 1e6)
+            assert (result.termination.reason, result.usage.calls) == ("max_usd", 3)
+            later = await app.resume(result.run_id, budget=Budget(usd=0.05))
+        assert later.usage.calls == 5, "the price is remembered"
+        assert later.usage.usd == pytest.approx(usage.usd / 3 * 5)
+
+
+async def test_a_run_that_goes_on_with_a_model_of_no_price_is_refused_and_left_as_it_is() -> None:
+    with ModelServer(replies=("x",) * 9) as server:
+        async with App("memory", strategies=ALL) as app:
+            team = Team(model=server.model, price="0/0")
+            chosen, who = app.order("count", "loop", {"steps": 9}, Budget(usd=1, calls=2), team)
+            result = await app.solve(chosen, who)
+            lines = await app.store.lines(result.run_id)
+            with pytest.raises(UsageError, match="llama is not known"):
+                await app.resume(result.run_id, Team(model=UNKNOWN))
+            with pytest.raises(UsageError, match="max_usd is a limit on dollars"):
+                await app.fork(result.run_id, 1, Team(model=UNKNOWN), {}, DEAR)
+            assert await app.store.lines(result.run_id) == lines
+            assert len(await app.store.runs()) == 1
+
+
+async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
+    async with App("memory", environ={"REASONRY_PRICE": "1/2"}) as app:
+        for budget, options in ((DEAR, {}), (Budget(), {"cost_limit": 1.0})):
+            with pytest.raises(UsageError, match="answered by its caller") as caught:
+                await app.coach_start("2 + 2?", "analysis", options, budget, Team())
+            assert caught.value.code == "price_unknown"
+        assert await app.store.runs() == []
+        started = await app.coach_start("2 + 2?", "analysis", {}, Budget(calls=3), Team())
+        with pytest.raises(UsageError, match="answered by its caller"):
+            await app.coach_take_over(started["runId"], Team(), DEAR)
+
+
+@pytest.mark.parametrize("terms", [Terms(total_usd=1.0), Terms(budget=DEAR)])
+async def test_a_comparison_takes_no_limit_on_dollars_without_a_price(terms: Terms) -> None:
+    items = [Item("one", "1 + 1?", "2")]
+    async with App("memory") as app:
+        with pytest.raises(UsageError, match="limit on dollars") as caught:
+            Comparison(app, items, ["self_consistency"], Team(model=UNKNOWN), terms)
+        assert caught.value.code == "price_unknown"
+        assert await app.store.runs() == []
+        Comparison(app, items, ["self_consistency"], Team(model=UNKNOWN, price="1/2"), terms)
+
+
+async def test_the_judge_of_a_comparison_needs_a_price_too() -> None:
+    items, terms = [Item("one", "1 + 1?", "2")], Terms(total_usd=1.0, judge="model")
+    async with App("memory") as app:
+        team = Team(model=SOLD, judge_model=UNKNOWN, price=f"{SOLD.name}=1/2")
+        with pytest.raises(UsageError, match="llama is not known"):
+            Comparison(app, items, ["self_consistency"], team, terms)
+
+
+async def test_a_price_alone_runs_no_comparison_anew() -> None:
+    items = [Item("one", "1 + 1?", "2")]
+    async with App("memory") as app:
+        keys = [
+            [job.run.key for job in Comparison(app, items, ["self_consistency"], team, terms).jobs]
+            for team in (Team(model=SOLD), Team(model=SOLD, price="1/2"))
+            for terms in (Terms(), Terms(budget=DEAR))
+        ]
+    assert keys[0] == keys[2]
+    assert keys[1] != keys[3]
+
+
+async def test_answers_of_a_program_s_own_model_that_state_no_dollars_are_told_under_a_limit_on_them() -> (
+    None
+):
+    async with App("memory", strategies=ALL) as app:
+        for usd, warned in ((None, True), (0.01, False)):
+            model = CountingModel(usage=Usage(output_tokens=5, usd=usd))
+            chosen, who = app.order("count", "loop", {"steps": 3}, DEAR, Team(model=model))
+            result = await app.solve(chosen, who)
+            assert any("does not count 3 answers" in one for one in result.warnings) == warned
+
+
+async def test_python_takes_a_price() -> None:
+    with ModelServer(replies=({"reasoning": "", "answer": "4"},) * 3) as server:
+        arguments: dict[str, Any] = {"strategy": "self_consistency", "model": server.model, "store": "memory"}
+        with pytest.raises(UsageError, match="price"):
+            await reasonry.solve("2 + 2?", budget=DEAR, **arguments)
+        assert server.stats()["requests"] == 0
+        result = await reasonry.solve("2 + 2?", budget=DEAR, price="1/2", options={"samples": 1}, **arguments)
+    assert result.usage.usd is not None
+    assert result.usage.usd > 0
