@@ -24,7 +24,7 @@ NAMED_ELSEWHERE = {
     ("strategies/self_consistency.py", "chain_of_thought"),
 }
 
-EACH_STRATEGY_HAS = {"Options", "State", "options.py", "prompts.py", "state.py", "table.py"}
+EACH_STRATEGY_HAS = {"Options", "State", "options.py", "prompts.py", "result.py", "state.py", "table.py"}
 """Names of parts that every strategy has of its own."""
 
 CLASSES_TWICE = {
@@ -45,11 +45,7 @@ CLASSES_TWICE = {
 
 FILES_TWICE = {
     "documents.py",
-    "execution.py",
-    "options.py",
-    "result.py",
     "sessions.py",
-    "table.py",
     "tools.py",
 }
 """Files of one name that still are different things: take out what has become one, put nothing in."""
