@@ -37,12 +37,10 @@ WHOLLY_SDK = """
 import asyncio
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.mcp.sdk import DeskServer
-from reasonry.surfaces.mcp.server import open_desk
-from reasonry.surfaces.mcp.tools import Binding
+from reasonry.surfaces.mcp import build_server
 from reasonry.surfaces.thinking import open_sessions
-desk = open_desk(open_sessions(open_store("memory"), {}), STRATEGIES.values())
-asyncio.run(DeskServer(desk, Binding()).run_stdio_async())
+server = build_server(open_sessions(open_store("memory"), {}), STRATEGIES.values())
+asyncio.run(server.run_stdio_async())
 """
 
 

@@ -28,15 +28,11 @@ EACH_STRATEGY_HAS = {"Options", "State", "options.py", "prompts.py", "result.py"
 """Names of parts that every strategy has of its own."""
 
 CLASSES_TWICE = {
-    "Caller",
     "Limits",
     "Line",
     "PlanReply",
-    "Record",
     "Ruling",
     "Sent",
-    "Sessions",
-    "Tool",
     "Turn",
     "_Envelope",
     "_Run",
@@ -46,7 +42,6 @@ CLASSES_TWICE = {
 FILES_TWICE = {
     "documents.py",
     "sessions.py",
-    "tools.py",
 }
 """Files of one name that still are different things: take out what has become one, put nothing in."""
 

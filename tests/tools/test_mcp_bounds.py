@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from reasonry.core.text import inert
 from reasonry.errors import ToolError
 from reasonry.tools.mcp_bounds import MAX_DESCRIPTION_CHARS, check_answer
-from reasonry.tools.mcp_client import McpServer, McpTarget
+from reasonry.tools.mcp_client import McpClient, McpTarget
 
 from . import hostile_server
 from .hostile_server import LINES, LISTS, RESULTS
@@ -94,9 +94,9 @@ def sdk() -> None:
     import mcp.client.streamable_http  # noqa: F401
 
 
-def server(kind: str, timeout_s: float = 5.0) -> McpServer:
+def server(kind: str, timeout_s: float = 5.0) -> McpClient:
     target = McpTarget(name="hostile", command=(sys.executable, SCRIPT, kind))
-    return McpServer(target, timeout_s=timeout_s)
+    return McpClient(target, timeout_s=timeout_s)
 
 
 def test_every_kind_is_tried() -> None:
@@ -250,7 +250,7 @@ async def hostile_http(kind: str) -> AsyncIterator[str]:
 async def test_over_http_the_bounds_are_the_same(kind: str) -> None:
     began = time.monotonic()
     async with hostile_http(kind) as url:
-        hostile = McpServer(McpTarget(name="hostile", url=url))
+        hostile = McpClient(McpTarget(name="hostile", url=url))
         with pytest.raises(ToolError) as error:
             await hostile.open(timeout_s=2 if "flood" in kind else 30)
     assert HTTP_FAULTS[kind] in error.value.message

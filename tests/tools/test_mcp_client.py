@@ -15,7 +15,7 @@ import pytest
 
 from reasonry.errors import ToolError, UsageError
 from reasonry.tools.catalog import Catalog
-from reasonry.tools.mcp_client import McpServer, McpTarget, mcp_tools, read_targets
+from reasonry.tools.mcp_client import McpClient, McpTarget, mcp_tools, read_targets
 
 pytestmark = pytest.mark.anyio
 
@@ -135,14 +135,14 @@ async def test_a_server_gets_its_own_environment_and_not_ours(
     script: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UNRELATED", "leaked")
-    server = McpServer(target(script, env={"DESK_SECRET": "s"}))
+    server = McpClient(target(script, env={"DESK_SECRET": "s"}))
     await server.open()
     assert await server.call("secret", {}) == "snone"
     await server.close()
 
 
 async def test_a_hanging_tool_and_a_dying_server_are_tool_errors(script: Path) -> None:
-    server = McpServer(target(script), timeout_s=0.5)
+    server = McpClient(target(script), timeout_s=0.5)
     await server.open()
     with pytest.raises(ToolError) as error:
         await server.call("hang", {})
@@ -158,7 +158,7 @@ async def test_a_hanging_tool_and_a_dying_server_are_tool_errors(script: Path) -
 async def test_a_server_that_floods_one_message_is_let_go(tmp_path: Path) -> None:
     path = tmp_path / "flood.py"
     path.write_text("import sys\nwhile True: sys.stdout.write('x' * 65536)\n")
-    server = McpServer(McpTarget(name="flood", command=(sys.executable, str(path))))
+    server = McpClient(McpTarget(name="flood", command=(sys.executable, str(path))))
     with pytest.raises(ToolError, match="sent a message of over 67108864 bytes"):
         await server.open(timeout_s=20)
 
@@ -171,7 +171,7 @@ async def test_a_server_that_floods_one_message_is_let_go(tmp_path: Path) -> Non
     ],
 )
 async def test_what_is_no_server_is_a_tool_error_that_says_why(code: str, reason: str) -> None:
-    server = McpServer(McpTarget(name="bad", command=(sys.executable, "-c", code)))
+    server = McpClient(McpTarget(name="bad", command=(sys.executable, "-c", code)))
     with pytest.raises(ToolError) as error:
         await server.open(timeout_s=1)
     assert reason in error.value.message

@@ -24,7 +24,7 @@ from reasonry.tools.built_in import built_in, reserved_names
 from reasonry.tools.catalog import Catalog
 from reasonry.tools.knowledge import DocumentSearch
 from reasonry.tools.logic_kernel import ClaimChecker
-from reasonry.tools.mcp_client import McpServer, McpTarget, McpTool, _named, mcp_tools
+from reasonry.tools.mcp_client import McpClient, McpTarget, RemoteTool, _named, mcp_tools
 from reasonry.tools.py_executor import PyExecutor
 
 from . import hostile_server
@@ -138,9 +138,9 @@ names = st.sampled_from(["a", "A", "b", "a.b", "b.a", "a.a.b", "knowledge", "py_
 def test_no_two_tools_share_a_name_and_none_has_one_that_is_taken(
     offers: list[list[str]], taken: list[str]
 ) -> None:
-    servers = [McpServer(McpTarget(name=name, url="http://x")) for name in ("a", "b", "s")]
+    servers = [McpClient(McpTarget(name=name, url="http://x")) for name in ("a", "b", "s")]
     tools = [
-        McpTool(server, name, name, "", {})
+        RemoteTool(server, name, name, "", {})
         for server, offered in zip(servers, offers, strict=False)
         for name in offered
     ]

@@ -55,7 +55,7 @@ class Head(Struct, frozen=True, omit_defaults=True):
         return self.main if branch is None else self.branches[branch]
 
 
-class Record(Struct, frozen=True, omit_defaults=True):
+class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     """What is kept of a thought besides its text, number and branch."""
 
     stage: str = ""
@@ -79,7 +79,7 @@ class Placed(Struct, frozen=True):
 
     head: Head
     branch: str | None
-    record: Record
+    record: ThoughtRecord
 
 
 class Past(Protocol):
@@ -129,7 +129,7 @@ def submit(
     total = max(call.total_thoughts, call.thought_number)
     if call.needs_more_thoughts and total == call.thought_number:
         total += 1
-    record = Record(
+    record = ThoughtRecord(
         stage=stage,
         total=total,
         next_needed=call.next_thought_needed,

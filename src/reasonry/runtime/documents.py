@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..core.strategy import Strategy, Thought
 from ..core.thinking_tool import NextStage, ShownThought, ThinkingReply
-from ..core.thought import Head, Record
+from ..core.thought import Head, ThoughtRecord
 from .ports import SessionRow, ThoughtRow
 from .turn import MAX_SHOWN_CHARS, MAX_SHOWN_THOUGHTS, Taken, decode_head, decode_record, decoded, encode
 
@@ -180,7 +180,7 @@ def rows_of_run(thoughts: Iterable[Thought]) -> list[ThoughtRow]:
     """Return the thoughts of a run as the rows of its session, numbered in the order they were had."""
     rows, numbers = list[ThoughtRow](), dict[str, int]()
     for number, one in enumerate(thoughts, 1):
-        record = Record(
+        record = ThoughtRecord(
             stage=one.stage,
             is_revision=one.revises is not None,
             revises=one.revises,

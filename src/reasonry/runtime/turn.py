@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..core.strategy import Strategy
 from ..core.thinking_tool import Notice, ThinkingCall
-from ..core.thought import Head, Placed, Record, open_session, submit
+from ..core.thought import Head, Placed, ThoughtRecord, open_session, submit
 from ..errors import ConflictError, NotFoundError, StoreError, TooLargeError, UsageError
 from .arguments import shown
 from .ports import SessionChange, SessionRow, SessionView, ThoughtRow
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 encode = msgspec.json.Encoder().encode
 _heads = msgspec.json.Decoder(Head)
-_records = msgspec.json.Decoder(Record)
+_records = msgspec.json.Decoder(ThoughtRecord)
 
 Find = Callable[[str | None], Strategy[Any, Any]]
 """Returns a strategy by name or alias; for None the one that sessions think by where none is named."""
@@ -40,7 +40,7 @@ def decode_head(row: SessionRow) -> Head:
     return decoded(_heads, row.head, f"session {row.session_id}")
 
 
-def decode_record(thought: ThoughtRow) -> Record:
+def decode_record(thought: ThoughtRow) -> ThoughtRecord:
     """Return what is kept of a thought besides its text, number and branch; raises as `decode_head`."""
     return decoded(_records, thought.body, f"thought {thought.seq}")
 

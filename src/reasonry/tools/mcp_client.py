@@ -125,10 +125,10 @@ def _target(path: Path, name: str, entry: Any) -> McpTarget:
     return McpTarget(name=name, command=command, env=env, cwd=read.cwd)
 
 
-class McpTool:
+class RemoteTool:
     """One tool of a server."""
 
-    def __init__(self, server: McpServer, name: str, remote: str, description: str, parameters: Any) -> None:
+    def __init__(self, server: McpClient, name: str, remote: str, description: str, parameters: Any) -> None:
         self.server, self.name, self.remote = server, name, remote
         self.description = description
         self.parameters: Mapping[str, Any] = parameters
@@ -142,7 +142,7 @@ class McpTool:
         return await self.server.call(self.remote, dict(arguments))
 
 
-class McpServer:
+class McpClient:
     """A connection to one server.
 
     Args:
@@ -163,7 +163,7 @@ class McpServer:
         self._task: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
 
-    async def open(self, timeout_s: float = OPEN_TIMEOUT_S) -> tuple[McpTool, ...]:
+    async def open(self, timeout_s: float = OPEN_TIMEOUT_S) -> tuple[RemoteTool, ...]:
         """Connect and list the tools.
 
         Raises:
@@ -181,7 +181,7 @@ class McpServer:
             await self._give_up()
             raise self._fault(f"could not be used: {_reason(error)}") from None
         return tuple(
-            McpTool(self, one.name, one.name, one.description or "", one.input_schema) for one in listed
+            RemoteTool(self, one.name, one.name, one.description or "", one.input_schema) for one in listed
         )
 
     async def _live(self, ready: asyncio.Future[list[Any]]) -> None:
@@ -281,7 +281,7 @@ async def mcp_tools(
     timeout_s: float = CALL_TIMEOUT_S,
     max_result_bytes: int = MAX_RESULT_BYTES,
     taken: Collection[str] = (),
-) -> AsyncGenerator[list[McpTool], None]:
+) -> AsyncGenerator[list[RemoteTool], None]:
     """Open servers side by side and give their tools; close them when done.
 
     A name that two servers use, or that is taken, is written `server.tool`; servers of one name are numbered.
@@ -295,13 +295,13 @@ async def mcp_tools(
         ToolError: A server cannot be used.
     """
     targets = _numbered([target for spec in specs for target in read_targets(spec)])
-    servers = [McpServer(one, timeout_s=timeout_s, max_result_bytes=max_result_bytes) for one in targets]
+    servers = [McpClient(one, timeout_s=timeout_s, max_result_bytes=max_result_bytes) for one in targets]
     try:
         opened = await asyncio.gather(*(server.open() for server in servers), return_exceptions=True)
         faults = [one for one in opened if isinstance(one, BaseException)]
         if faults:
             raise faults[0]
-        yield _named([tool for tools in cast(list[tuple[McpTool, ...]], opened) for tool in tools], taken)
+        yield _named([tool for tools in cast(list[tuple[RemoteTool, ...]], opened) for tool in tools], taken)
     finally:
         await asyncio.gather(*(server.close() for server in servers))
 
@@ -314,7 +314,7 @@ def _numbered(targets: list[McpTarget]) -> list[McpTarget]:
     ]
 
 
-def _named(tools: list[McpTool], taken: Collection[str]) -> list[McpTool]:
+def _named(tools: list[RemoteTool], taken: Collection[str]) -> list[RemoteTool]:
     """Write `server.tool` where a name belongs to somebody else, or is what another tool is now written as."""
     names = [_folded(tool.remote) for tool in tools]
     others = {_folded(name) for name in (*reserved_names(), *taken)}

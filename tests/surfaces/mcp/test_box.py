@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.surfaces.mcp.box import box, inert, width, wrap
+from reasonry.surfaces.mcp.thought_log import draw_thought, inert, width, wrap
 
 PLACE = {"thoughtNumber": 1, "totalThoughts": 3}
 TEXTS = st.text(alphabet="ab  \n日本é\u0301\U0001f469\u200d\ufe0f-\t\x1b\x07\u202e", max_size=80)
@@ -20,7 +20,7 @@ def test_wrapping_keeps_all_but_blanks_within_the_columns(text: str, columns: in
 
 @given(TEXTS)
 def test_every_row_of_a_box_is_as_wide_as_the_others(text: str) -> None:
-    rows = box({"thought": text}, PLACE, colour=False, columns=40).strip("\n").split("\n")
+    rows = draw_thought({"thought": text}, PLACE, colour=False, columns=40).strip("\n").split("\n")
     assert len({width(row) for row in rows}) == 1
     assert width(rows[0]) <= 40
 
@@ -39,12 +39,12 @@ def test_wide_and_joined_characters_count_as_the_terminal_counts_them() -> None:
     assert width("\U0001f469\u200d\U0001f467") == 2
 
 
-def test_a_huge_thought_is_cut_short_in_the_box() -> None:
-    drawn = box({"thought": "x" * 50_000}, PLACE, colour=False, columns=80)
+def test_a_huge_thought_is_cut_short_in_the_draw_thought() -> None:
+    drawn = draw_thought({"thought": "x" * 50_000}, PLACE, colour=False, columns=80)
     assert "50,000 characters in all" in drawn
     assert len(drawn) < 40_000
 
 
 def test_colours_are_put_on_only_where_they_are_wanted() -> None:
-    assert "\x1b[34m" in box({"thought": "x"}, PLACE, colour=True, columns=80)
-    assert "\x1b" not in box({"thought": "x"}, PLACE, colour=False, columns=80)
+    assert "\x1b[34m" in draw_thought({"thought": "x"}, PLACE, colour=True, columns=80)
+    assert "\x1b" not in draw_thought({"thought": "x"}, PLACE, colour=False, columns=80)

@@ -1,4 +1,4 @@
-"""Calls in flight: progress, cancellation, and the binding when its session has gone."""
+"""Calls in flight: progress, cancellation, and a current session that has gone."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pytest
 
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.mcp.lane import Lane
-from reasonry.surfaces.mcp.server import open_desk
-from reasonry.surfaces.mcp.stdio import Connection
-from reasonry.surfaces.mcp.tools import Binding, Caller, Tool
+from reasonry.surfaces.mcp.connection import Connection
+from reasonry.surfaces.mcp.serve import open_server
+from reasonry.surfaces.mcp.tools import CallContext, CurrentSession, McpTool
 from reasonry.surfaces.thinking import open_sessions
 
 from .raw import ENVELOPE, Raw, document, thought
@@ -22,9 +21,9 @@ from .raw import ENVELOPE, Raw, document, thought
 SCHEMA = {"type": "object", "properties": {}}
 
 
-async def _work(arguments: dict[str, Any], caller: Caller) -> dict[str, Any]:
-    if caller.report is not None:
-        await caller.report(1, 2, "half")
+async def _work(arguments: dict[str, Any], context: CallContext) -> dict[str, Any]:
+    if context.report is not None:
+        await context.report(1, 2, "half")
     if arguments.get("crash"):
         raise ValueError("a secret detail")
     if arguments.get("odd"):
@@ -36,13 +35,9 @@ async def _work(arguments: dict[str, Any], caller: Caller) -> dict[str, Any]:
 async def _converse(*frames: dict[str, Any], seconds: float = 0.05) -> list[dict[str, Any]]:
     heard: list[dict[str, Any]] = []
     store = open_store("memory")
-    desk = open_desk(
-        open_sessions(store, {}), STRATEGIES.values(), [Tool("work", "Work", "Works.", SCHEMA, SCHEMA, _work)]
-    )
-    binding = Binding()
-    connection = Connection(
-        desk, binding, lambda line: heard.append(json.loads(line)), lambda send: Lane(desk, binding, send)
-    )
+    tool = McpTool("work", "Work", "Works.", SCHEMA, SCHEMA, _work)
+    server = open_server(open_sessions(store, {}), STRATEGIES.values(), [tool])
+    connection = Connection(server, CurrentSession(), lambda line: heard.append(json.loads(line)))
     for frame in frames:
         connection.receive(json.dumps({"jsonrpc": "2.0", **frame}).encode())
         await asyncio.sleep(0.01)

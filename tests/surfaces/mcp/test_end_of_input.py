@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from reasonry.surfaces.mcp.server import GRACE_S
+from reasonry.surfaces.mcp.serve import GRACE_S
 from tests.servers.model_server import ModelServer
 
 from .raw import COMMAND, INFO
@@ -21,12 +19,12 @@ from .raw import COMMAND, INFO
 SERVER = """
 import asyncio, sys
 from reasonry.surfaces.mcp import main
-from reasonry.surfaces.mcp.tools import Tool
-async def nap(arguments, caller):
+from reasonry.surfaces.mcp.tools import McpTool
+async def nap(arguments, context):
     await asyncio.sleep(arguments["seconds"])
     return {"napped": arguments["seconds"]}
 schema = {"type": "object", "properties": {}}
-main("memory", extras=[Tool("nap", "Nap", "Naps.", schema, schema, nap)])
+main("memory", extras=[McpTool("nap", "Nap", "Naps.", schema, schema, nap)])
 """
 HELLO = {
     "id": 0,
@@ -35,14 +33,9 @@ HELLO = {
 }
 
 
-def nap(id: Any, seconds: float, *, through_sdk: bool = False) -> dict[str, Any]:
-    """Return a call; one with a member that our short way does not know goes through the SDK."""
-    odd = {"odd": True} if through_sdk else {}
-    return {
-        "id": id,
-        "method": "tools/call",
-        "params": {"name": "nap", "arguments": {"seconds": seconds}, **odd},
-    }
+def nap(id: Any, seconds: float) -> dict[str, Any]:
+    params = {"name": "nap", "arguments": {"seconds": seconds}}
+    return {"id": id, "method": "tools/call", "params": params}
 
 
 def written(requests: Sequence[dict[str, Any]]) -> bytes:
@@ -66,17 +59,14 @@ def results(answers: list[dict[str, Any]]) -> list[Any]:
     return [answer["result"]["structuredContent"] for answer in answers]
 
 
-@pytest.mark.parametrize("through_sdk", [False, True], ids=["short way", "SDK"])
-def test_a_call_in_flight_has_three_seconds(through_sdk: bool) -> None:
-    answers, said, _ = converse(nap(1, 1.5, through_sdk=through_sdk))
+def test_a_call_in_flight_has_three_seconds() -> None:
+    answers, said, _ = converse(nap(1, 1.5))
     assert results(answers[1]) == [{"napped": 1.5}]
     assert said == ""
 
 
-def test_every_request_is_answered_once_whatever_its_way_and_its_id() -> None:
-    requests = [
-        nap(id, 0.1 * number, through_sdk=number % 2 == 0) for number, id in enumerate([1, "1", 2, 3, "x"])
-    ]
+def test_every_request_is_answered_once_whatever_its_id() -> None:
+    requests = [nap(id, 0.1 * number) for number, id in enumerate([1, "1", 2, 3, "x"])]
     listing: list[dict[str, Any]] = [
         {"id": 10, "method": "tools/list"},
         {"id": 11, "method": "no/such"},
@@ -96,14 +86,14 @@ def test_a_last_line_without_an_end_is_read() -> None:
 
 
 def test_what_takes_longer_is_answered_with_an_error_and_told_on_standard_error() -> None:
-    requests = [nap(1, 600), nap("two\x1b[2J", 600, through_sdk=True), nap(3, 0.5)]
+    requests = [nap(1, 600), nap("two\x1b[2J", 600), nap(3, 0.5)]
     answers, said, seconds = converse(*requests)
     assert results(answers[3]) == [{"napped": 0.5}]
     (error,) = [one["error"] for one in results(answers[1])]
     assert (error["code"], error["retryable"]) == ("deadline_exceeded", True)
     assert "the input ended 3 s ago" in error["message"]
-    (answer,) = answers["two\x1b[2J"]
-    assert "the input ended 3 s ago" in answer["error"]["message"]
+    (error,) = [one["error"] for one in results(answers["two\x1b[2J"])]
+    assert "the input ended 3 s ago" in error["message"]
     (line,) = said.splitlines()
     assert "2 requests were not done" in line
     assert "1 (tools/call nap)" in line

@@ -1,8 +1,7 @@
-"""The official client in both eras, and the short way beside the SDK, frame by frame."""
+"""The official client in every protocol version, and our server beside the SDK's, request by request."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -17,11 +16,9 @@ import pytest
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp import build_server
-from reasonry.surfaces.mcp.desk import Desk
-from reasonry.surfaces.mcp.lane import Lane
-from reasonry.surfaces.mcp.server import open_desk
-from reasonry.surfaces.mcp.stdio import Connection
-from reasonry.surfaces.mcp.tools import Binding
+from reasonry.surfaces.mcp.connection import Connection
+from reasonry.surfaces.mcp.serve import open_server
+from reasonry.surfaces.mcp.tools import CurrentSession
 from reasonry.surfaces.thinking import open_sessions
 
 from .raw import COMMAND, ENVELOPE, INFO, thought
@@ -125,7 +122,7 @@ def sample(schema: Mapping[str, Any]) -> Any:
             return {key: sample(properties.get(key, {})) for key in schema.get("required", [])}
 
 
-# --- the short way and the SDK
+# --- beside the SDK
 
 PLAIN: list[tuple[str, dict[str, Any]]] = [
     ("tools/list", {}),
@@ -157,9 +154,12 @@ PLAIN: list[tuple[str, dict[str, Any]]] = [
     ("ping", {}),
     ("no/such", {}),
     ("logging/setLevel", {"level": "info"}),
-    ("completion/complete", {}),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "react"}, "argument": {"name": "problem", "value": ""}},
+    ),
     ("resources/subscribe", {"uri": "reasonry://no/such"}),
-    ("subscriptions/listen", {}),
+    ("subscriptions/listen", {"notifications": {}}),
 ]
 INITIALIZE = ("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": INFO})
 
@@ -186,11 +186,26 @@ CONVERSATIONS = {
     "an unknown stateless version": _modern(PLAIN[:2], **{f"{_KEY}protocolVersion": "2031-01-01"}),
     "no capabilities": _modern(PLAIN[:2], **{f"{_KEY}clientCapabilities": None}),
     "a bad handshake": [("initialize", {"protocolVersion": 5}), *PLAIN[:2]],
+    "a late ping": [("ping", {}), INITIALIZE, ("ping", {})],
+    "bad clients": [
+        (method, {**INITIALIZE[1], **odd})
+        for method in ("initialize",)
+        for odd in (
+            {"clientInfo": {"name": "x"}},
+            {"clientInfo": None},
+            {"capabilities": []},
+            {"protocolVersion": 5},
+        )
+    ],
     "two handshakes": [INITIALIZE, INITIALIZE, *PLAIN[:2]],
     "cursors and progress": [
         INITIALIZE,
         ("tools/list", {"cursor": "x"}),
+        ("tools/list", {"cursor": 5}),
         ("tools/list", {"_meta": {"progressToken": 1.5}}),
+        ("tools/list", {"_meta": 5}),
+        ("tools/list", {"_meta": None}),
+        ("tools/list", {"unknown": 5}),
         ("tools/call", {**PLAIN[1][1], "_meta": {"progressToken": "t"}}),
     ],
 }
@@ -198,52 +213,62 @@ CONVERSATIONS = {
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", CONVERSATIONS)
-async def test_the_short_way_answers_what_the_sdk_answers(name: str) -> None:
+async def test_results_are_those_of_the_sdk_and_so_are_the_codes_of_errors(name: str) -> None:
     lines = [
         json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
         for id, (method, params) in enumerate(CONVERSATIONS[name])
     ]
-    short, sdk = await _converse(lines, short=True), await _converse(lines, short=False)
-    assert len(short) == len(lines)
+    ours, sdk = await _converse_with_ours(lines), await _converse_with_the_sdk(lines)
     for id, (method, params) in enumerate(CONVERSATIONS[name]):
-        assert short[id] == sdk[id], (method, params)
+        assert ours[id].get("result") == sdk[id].get("result"), (method, params)
+        assert _code(ours[id]) == _code(sdk[id]), (method, params)
+        if "error" in ours[id]:
+            assert ours[id]["error"]["message"]
 
 
-async def _converse(lines: list[bytes], *, short: bool) -> dict[int, Any]:
-    heard: dict[int, Any] = {}
+def _code(answer: dict[str, Any]) -> Any:
+    """Return the code of an error, and what programs go by besides."""
+    error = answer.get("error", {})
+    return error.get("code"), error.get("data") or None
 
-    def hear(sent: bytes) -> None:
-        for line in sent.splitlines():
-            answer = json.loads(line)
-            heard[answer["id"]] = _timeless(answer)
 
-    store = open_store("memory")
-    desk, binding = open_desk(open_sessions(store, {}), STRATEGIES.values()), Binding()
-    feed, finish = _short(desk, binding, hear) if short else _long(desk, binding, hear)
-    for count, line in enumerate(lines, 1):
-        feed(line)
-        for _ in range(2_000):
-            await asyncio.sleep(0.002 if count == 1 else 0.0005)
-            if len(heard) == count:
-                break
-    await finish()
+async def _converse_with_ours(lines: list[bytes]) -> dict[int, Any]:
+    store, heard = open_store("memory"), dict[int, Any]()
+    server = open_server(open_sessions(store, {}), STRATEGIES.values())
+    connection = Connection(server, CurrentSession(), lambda line: _keep(heard, line))
+    for line in lines:
+        connection.receive(line)
+        await connection.finish()
     await store.close()
     return heard
 
 
-def _short(desk: Desk, binding: Binding, hear: Any) -> Any:
-    connection = Connection(desk, binding, hear, lambda send: Lane(desk, binding, send))
-    return connection.receive, connection.finish
+async def _converse_with_the_sdk(lines: list[bytes]) -> dict[int, Any]:
+    import anyio
+    import mcp_types
+    from mcp.shared._context_streams import create_context_streams
+    from mcp.shared.message import SessionMessage
+
+    store, heard = open_store("memory"), dict[int, Any]()
+    server = build_server(open_sessions(store, {}), STRATEGIES.values())._lowlevel_server
+    to_server, read_stream = create_context_streams[Any](0)
+    write_stream, from_server = create_context_streams[Any](0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.run, read_stream, write_stream, server.create_initialization_options())
+        async with to_server, from_server:
+            for line in lines:
+                message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                await to_server.send(SessionMessage(message))
+                sent = (await from_server.receive()).message
+                _keep(heard, sent.model_dump_json(by_alias=True, exclude_unset=True).encode())
+    await store.close()
+    return heard
 
 
-def _long(desk: Desk, binding: Binding, hear: Any) -> Any:
-    lane = Lane(desk, binding, hear)
-
-    async def finish() -> None:
-        lane.end()
-        await lane.task
-
-    return lane.feed, finish
+def _keep(heard: dict[int, Any], line: bytes) -> None:
+    answer = json.loads(line)
+    if "id" in answer:
+        heard[answer["id"]] = _timeless(answer)
 
 
 def _timeless(value: Any) -> Any:

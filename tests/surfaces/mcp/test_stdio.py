@@ -113,7 +113,7 @@ def test_calls_sent_without_waiting_keep_their_order_in_one_session(
     assert [one["thoughtNumber"] for one in kept["thoughts"]] == list(range(1, 51))
 
 
-def test_nothing_heavy_is_loaded_for_the_daily_frames() -> None:
+def test_nothing_heavy_is_loaded_whatever_is_asked() -> None:
     code = (
         "import sys, os, atexit\n"
         "from reasonry.surfaces.mcp import main\n"
@@ -131,11 +131,15 @@ def test_nothing_heavy_is_loaded_for_the_daily_frames() -> None:
             b'{"jsonrpc":"2.0","id":4,"method":"resources/list"}',
             b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"sequentialthinking","arguments":'
             b'{"thought":"x","nextThoughtNeeded":true,"thoughtNumber":1,"totalThoughts":1}}}',
+            b'{"jsonrpc":"2.0","id":6,"method":"completion/complete","params":{}}',
+            b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"cursor":5}}',
+            b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}',
+            b'{"jsonrpc":"2.0","id":8,"result":{}}',
             b"",
         ]
     )
     done = subprocess.run([COMMAND[0], "-c", code], input=lines, capture_output=True, timeout=30, check=True)
-    assert len(done.stdout.splitlines()) == 5
+    assert len(done.stdout.splitlines()) == 7
     assert done.stderr.decode().splitlines()[-1] == "HEAVY []"
 
 
@@ -245,12 +249,12 @@ def test_standard_output_carries_protocol_only_whatever_prints() -> None:
     code = (
         "import os, sys\n"
         "from reasonry.surfaces.mcp import main\n"
-        "from reasonry.surfaces.mcp.tools import Tool\n"
+        "from reasonry.surfaces.mcp.tools import McpTool\n"
         "async def shout(arguments, caller):\n"
         "    print('stray', flush=True); os.system('echo child; cat')\n"
         "    return {'ok': True}\n"
         "schema = {'type': 'object', 'properties': {}}\n"
-        "main('memory', extras=[Tool('shout', 'Shout', 'Shouts.', schema, schema, shout)])\n"
+        "main('memory', extras=[McpTool('shout', 'Shout', 'Shouts.', schema, schema, shout)])\n"
     )
     frames = (
         b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
@@ -289,3 +293,10 @@ def test_every_acknowledged_thought_survives_kill_9(tmp_path: Path) -> None:
         assert raw.think(1, 9, sessionId=session)["sessionId"] == session
     assert len(kept["thoughts"]) >= acknowledged
     assert [one["seq"] for one in kept["thoughts"]] == list(range(1, len(kept["thoughts"]) + 1))
+
+
+def test_an_unknown_method_is_said_to_be_unknown() -> None:
+    with Raw() as raw:
+        error = raw.ask("no/such")["error"]
+        assert (error["code"], error["message"]) == (-32601, "Method not found: no/such")
+        assert raw.think()["thoughtHistoryLength"] == 1

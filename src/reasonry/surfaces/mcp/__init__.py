@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ...core.strategy import Strategy
-    from .guided import Sessions
-    from .sdk import DeskServer
-    from .tools import Tool
+    from .guided import GuidedSessions
+    from .http_server import HttpServer
+    from .tools import McpTool
 
 
 def main(
@@ -20,7 +20,7 @@ def main(
     environ: Mapping[str, str] | None = None,
     *,
     strategies: Mapping[str, Strategy[Any, Any]] | None = None,
-    extras: Sequence[Tool] = (),
+    extras: Sequence[McpTool] = (),
 ) -> None:
     """Run the server over standard input and output until the client leaves.
 
@@ -33,28 +33,28 @@ def main(
     Raises:
         UsageError: A setting or the store's name is no legal one.
     """
-    from .server import main as run
+    from .serve import main as run
 
     run(store_spec, environ, strategies=strategies, extras=extras)
 
 
 def build_server(
-    sessions: Sessions, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[Tool] = ()
-) -> DeskServer:
-    """Return an `mcp.server.MCPServer` with our tools, resources and prompts, for HTTP; nothing binds."""
-    from .server import build_server as build
+    sessions: GuidedSessions, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[McpTool] = ()
+) -> HttpServer:
+    """Return an `mcp.server.MCPServer` with our tools, resources and prompts, for HTTP; calls share no session."""
+    from .serve import build_server as build
 
     return build(sessions, strategies, extras=extras)
 
 
 async def run_stdio(
-    sessions: Sessions,
+    sessions: GuidedSessions,
     strategies: Iterable[Strategy[Any, Any]],
     *,
-    extras: Sequence[Tool] = (),
+    extras: Sequence[McpTool] = (),
     environ: Mapping[str, str] | None = None,
 ) -> None:
     """Serve standard input and output until the client leaves or a signal comes."""
-    from .server import run_stdio as run
+    from .serve import run_stdio as run
 
     await run(sessions, strategies, extras=extras, environ=environ)

@@ -14,7 +14,7 @@ from ...runtime.journal import Folded
 from ...runtime.observe import Unwatched
 from ...strategies import DEFAULT_STRATEGY
 from ..agents import AgentAccess, Named
-from .tools import Caller, Document, Report, Tool
+from .tools import CallContext, Document, McpTool, Report
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
 _STRING = {"type": "string"}
@@ -37,7 +37,7 @@ COACH_DESCRIPTION = (
 SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the answer and what it took."
 
 
-def run_tools(app: App) -> list[Tool]:
+def run_tools(app: App) -> list[McpTool]:
     """Return the tools of runs: `coach` always, `solve` where a model is configured.
 
     Raises:
@@ -47,7 +47,7 @@ def run_tools(app: App) -> list[Tool]:
     return [coach_tool(access), *([solve_tool(access)] if access.has_model else [])]
 
 
-def coach_tool(access: AgentAccess) -> Tool:
+def coach_tool(access: AgentAccess) -> McpTool:
     """Return the tool of coached runs."""
     answers = {
         "type": "array",
@@ -65,7 +65,7 @@ def coach_tool(access: AgentAccess) -> Tool:
         **_ORDER,
         **access.check_schemas(),
     }
-    return Tool(
+    return McpTool(
         name="coach",
         title="Coached Run",
         description=COACH_DESCRIPTION,
@@ -82,14 +82,14 @@ def coach_tool(access: AgentAccess) -> Tool:
             ["runId", "status", "questions", "progress"],
         ),
         annotations={**_RUNS, "openWorldHint": False},
-        call=lambda arguments, caller: _coach(access, _known("coach", arguments, properties)),
+        call=lambda arguments, context: _coach(access, _known("coach", arguments, properties)),
     )
 
 
-def solve_tool(access: AgentAccess) -> Tool:
+def solve_tool(access: AgentAccess) -> McpTool:
     """Return the tool of driven runs."""
     properties = {**_ORDER, "maxUsd": _AMOUNT, "model": access.model_schema(), **access.check_schemas()}
-    return Tool(
+    return McpTool(
         name="solve",
         title="Solve",
         description=SOLVE_DESCRIPTION,
@@ -99,7 +99,7 @@ def solve_tool(access: AgentAccess) -> Tool:
             ["answer", "status", "termination"],
         ),
         annotations={**_RUNS, "openWorldHint": True},
-        call=lambda arguments, caller: _solve(access, _known("solve", arguments, properties), caller),
+        call=lambda arguments, context: _solve(access, _known("solve", arguments, properties), context),
     )
 
 
@@ -134,7 +134,7 @@ async def _coach(access: AgentAccess, arguments: Document) -> Document:
             return await access.app.coach().cancel(run_id)
 
 
-async def _solve(access: AgentAccess, arguments: Document, caller: Caller) -> Document:
+async def _solve(access: AgentAccess, arguments: Document, context: CallContext) -> Document:
     order, who = await access.order(
         _text(arguments, "problem"),
         _text(arguments, "strategy", DEFAULT_STRATEGY),
@@ -142,7 +142,7 @@ async def _solve(access: AgentAccess, arguments: Document, caller: Caller) -> Do
         _budget(arguments),
         Named.read(arguments),
     )
-    watch = _Reporter(caller.report) if caller.report else None
+    watch = _Reporter(context.report) if context.report else None
     result = await access.app.solve(order, who, watch)
     if watch is not None:
         await watch.told()

@@ -12,10 +12,12 @@ from ...errors import ReasonryError, TooLargeError
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+UNSUPPORTED_VERSION = -32022
 MAX_DEPTH = 100
-"""How deep a message may be nested; the SDK itself goes to 200."""
+"""How deep a message may be nested."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -23,6 +25,21 @@ _SKIM_BYTES = 4 << 20
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _VALUE = re.compile(rb'\s*:\s*(-?\d+|"(?:[^"\\]|\\.){0,256}")')
+
+
+class RefusedError(Exception):
+    """A request that is answered with an error of the protocol.
+
+    Attributes:
+        code: The JSON-RPC code.
+        data: What a program may want to know.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
 
 
 class UnreadableError(Exception):
@@ -176,7 +193,7 @@ def tool_result(document: Any, is_error: bool, suffix: bytes) -> bytes:
     Args:
         document: The tool's document.
         is_error: Whether the document describes an error.
-        suffix: What ends the result; an era's own members and the closing brace.
+        suffix: What ends the result: the protocol version's own members and the closing brace.
     """
     structured = _encode(document)
     return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b,"isError":%b%b' % (

@@ -1,4 +1,4 @@
-"""The two tools of guided thinking, over the sessions, bound to the connection that calls."""
+"""The two tools of guided thinking, over the sessions, for the connection that calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from .. import thinking
-from .tools import Caller, Document, Tool
+from .tools import CallContext, Document, McpTool
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 _MANAGE = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}
@@ -14,7 +14,7 @@ _OF_THE_BOUND = frozenset({"get", "export", "pin"})
 """Actions on one session that mean the connection's own where none is named."""
 
 
-class Sessions(Protocol):
+class GuidedSessions(Protocol):
     """The guided sessions, as far as the server uses them."""
 
     async def think(self, arguments: Document, *, bound: str | None = None) -> Document:
@@ -34,7 +34,7 @@ class Sessions(Protocol):
         ...
 
 
-def guided_tools(sessions: Sessions, strategies: Iterable[str]) -> list[Tool]:
+def guided_tools(sessions: GuidedSessions, strategies: Iterable[str]) -> list[McpTool]:
     """Return `sequentialthinking` and `sessions`.
 
     Args:
@@ -42,51 +42,51 @@ def guided_tools(sessions: Sessions, strategies: Iterable[str]) -> list[Tool]:
         strategies: The names a thinker may choose from.
     """
     return [
-        Tool(
+        McpTool(
             name=thinking.THINKING,
             title=thinking.THINKING_TITLE,
             description=thinking.THINKING_DESCRIPTION,
             input_schema=thinking.thinking_input(strategies),
             output_schema=thinking.thinking_output(),
             annotations=_THINK,
-            call=lambda arguments, caller: _think(sessions, arguments, caller),
+            call=lambda arguments, context: _think(sessions, arguments, context),
         ),
-        Tool(
+        McpTool(
             name=thinking.SESSIONS,
             title=thinking.SESSIONS_TITLE,
             description=thinking.SESSIONS_DESCRIPTION,
             input_schema=thinking.sessions_input(),
             output_schema=thinking.sessions_output(),
             annotations=_MANAGE,
-            call=lambda arguments, caller: _manage(sessions, arguments, caller),
+            call=lambda arguments, context: _manage(sessions, arguments, context),
         ),
     ]
 
 
-async def _think(sessions: Sessions, arguments: Document, caller: Caller) -> Document:
-    binding = caller.binding
-    if binding is None or arguments.get("sessionId") is not None:
+async def _think(sessions: GuidedSessions, arguments: Document, context: CallContext) -> Document:
+    current = context.session
+    if current is None or arguments.get("sessionId") is not None:
         return await sessions.think(arguments)
 
     async def go_on(bound: str | None) -> Document:
         return await sessions.think(arguments, bound=bound)
 
-    return await binding.call(go_on, rebinds=bool(arguments.get("clearSession")))
+    return await current.call(go_on, rebinds=bool(arguments.get("clearSession")))
 
 
-async def _manage(sessions: Sessions, arguments: Document, caller: Caller) -> Document:
-    binding, action = caller.binding, arguments.get("action")
-    if binding is None:
+async def _manage(sessions: GuidedSessions, arguments: Document, context: CallContext) -> Document:
+    current, action = context.session, arguments.get("action")
+    if current is None:
         return await sessions.manage(arguments)
 
     async def resume(_: Any) -> Document:
         return await sessions.manage(arguments)
 
     if action == "resume":
-        return await binding.call(resume, rebinds=True)
-    if action in _OF_THE_BOUND and "sessionId" not in arguments and binding.session_id is not None:
-        arguments = {**arguments, "sessionId": binding.session_id}
+        return await current.call(resume, rebinds=True)
+    if action in _OF_THE_BOUND and "sessionId" not in arguments and current.session_id is not None:
+        arguments = {**arguments, "sessionId": current.session_id}
     document = await sessions.manage(arguments)
-    if action == "delete" and document.get("sessionId") == binding.session_id:
-        binding.bind(None)
+    if action == "delete" and document.get("sessionId") == current.session_id:
+        current.bind(None)
     return document

@@ -27,7 +27,7 @@ class SessionReader(Protocol):
         ...
 
 
-class Shelf:
+class Resources:
     """The resources and prompts of the server.
 
     Args:
@@ -38,7 +38,7 @@ class Shelf:
         self._sessions = sessions
         self._strategies: Mapping[str, Strategy[Any, Any]] = {one.name: one for one in strategies}
 
-    async def resources(self) -> list[Document]:
+    async def listing(self) -> list[Document]:
         """Return the listing: every strategy, and the sessions used last."""
         found = await self._sessions.list({"limit": _LISTED_SESSIONS})
         strategies = [

@@ -1,4 +1,4 @@
-"""What a tool of the server is, and the connection's binding to a session.
+"""What a tool of the server is, and the session that a connection's calls go on with.
 
 A tool takes the arguments as they came and returns a document or raises; it knows nothing of the protocol.
 """
@@ -22,10 +22,10 @@ _SETTLED_S = 1.0
 """After a pause this long the next call goes alone: its session may have expired; then it begins another."""
 
 
-class Binding:
+class CurrentSession:
     """The session that a connection's calls go on with when they name none.
 
-    Calls run side by side and reach the store in the order they came; a call that may change the binding
+    Calls run side by side and reach the store in the order they came; a call that may change it
     (the first, a clearing one, a resuming one, the first after a pause) goes alone.
     """
 
@@ -56,15 +56,20 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """Who calls: the binding of the connection (None: nothing binds), and where word of progress goes."""
+class CallContext:
+    """Who calls.
 
-    binding: Binding | None = None
+    Args:
+        session: The current session of the connection; None: calls share none.
+        report: Takes word of progress.
+    """
+
+    session: CurrentSession | None = None
     report: Report | None = None
 
 
 @dataclass(frozen=True)
-class Tool:
+class McpTool:
     """A tool as the server offers it.
 
     Args:
@@ -77,7 +82,7 @@ class Tool:
     description: str
     input_schema: Mapping[str, Any]
     output_schema: Mapping[str, Any]
-    call: Callable[[Document, Caller], Awaitable[Document]]
+    call: Callable[[Document, CallContext], Awaitable[Document]]
     annotations: Mapping[str, bool] = field(default_factory=dict[str, bool])
 
     def listing(self) -> Document:

@@ -24,13 +24,13 @@ _HIGH_WATER = 1 << 20
 OnLine = Callable[[bytes], None]
 
 
-def open_wire(source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> Wire:
-    """Return a wire over two descriptors, as this system has it."""
-    kind = PolledWire if hasattr(select, "poll") else ThreadedWire
+def open_transport(source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> StdioTransport:
+    """Return a transport over two descriptors, as this system has it."""
+    kind = PolledTransport if hasattr(select, "poll") else ThreadedTransport
     return kind(source, sink, max_line=max_line, on_end=on_end)
 
 
-class Wire:
+class StdioTransport:
     """Reads lines from one descriptor and writes them to another.
 
     Args:
@@ -125,8 +125,8 @@ class Wire:
         self._partial.clear()
 
 
-class PolledWire(Wire):
-    """A wire that watches its descriptors; a source that cannot be watched, such as a file, is read by a thread."""
+class PolledTransport(StdioTransport):
+    """Watches its descriptors; a source that cannot be watched, such as a file, is read by a thread."""
 
     def __init__(self, source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> None:
         super().__init__(source, sink, max_line=max_line, on_end=on_end)
@@ -222,8 +222,8 @@ class PolledWire(Wire):
                 self._reading = True
 
 
-class ThreadedWire(Wire):
-    """A wire with a thread that reads and one that writes; it needs nothing of the event loop."""
+class ThreadedTransport(StdioTransport):
+    """Has one thread read and one write; it needs nothing of the event loop."""
 
     def __init__(self, source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> None:
         super().__init__(source, sink, max_line=max_line, on_end=on_end)

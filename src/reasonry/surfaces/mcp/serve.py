@@ -1,4 +1,4 @@
-"""Running the server: over standard input and output until the client leaves, or as the SDK's, for HTTP."""
+"""Runs the server over standard input and output until the client leaves, or returns the SDK's, for HTTP."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...core.strategy import Strategy
 from ...runtime.masking import SECRETS
 from ..present import masked_output
 from ..signals import on_ending
-from .desk import Desk
-from .guided import Sessions, guided_tools
-from .resources import Shelf
-from .tools import Binding, Tool
+from .guided import GuidedSessions, guided_tools
+from .mcp_server import McpServer
+from .resources import Resources
+from .tools import CurrentSession, McpTool
 
 if TYPE_CHECKING:
-    from .sdk import DeskServer
-    from .stdio import Connection
+    from .connection import Connection
+    from .http_server import HttpServer
 
 MAX_LINE_BYTES = 32 << 20
 GRACE_S = 3.0
@@ -33,28 +32,28 @@ _MAX_TOLD = 20
 
 
 def build_server(
-    sessions: Sessions, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[Tool] = ()
-) -> DeskServer:
-    """Return the SDK's server over the same tools; its calls bind to nothing."""
-    from .sdk import DeskServer
+    sessions: GuidedSessions, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[McpTool] = ()
+) -> HttpServer:
+    """Return the SDK's server over the same tools; its calls share no session."""
+    from .http_server import HttpServer
 
-    return DeskServer(open_desk(sessions, strategies, extras))
+    return HttpServer(open_server(sessions, strategies, extras))
 
 
-def open_desk(
-    sessions: Sessions, strategies: Iterable[Strategy[Any, Any]], extras: Sequence[Tool] = ()
-) -> Desk:
-    """Return the desk over some sessions: all that a server offers."""
+def open_server(
+    sessions: GuidedSessions, strategies: Iterable[Strategy[Any, Any]], extras: Sequence[McpTool] = ()
+) -> McpServer:
+    """Return all that a server over some sessions offers."""
     known = list(strategies)
     tools = guided_tools(sessions, [one.name for one in known])
-    return Desk([*tools, *extras], Shelf(sessions, known))
+    return McpServer([*tools, *extras], Resources(sessions, known))
 
 
 async def run_stdio(
-    sessions: Sessions,
+    sessions: GuidedSessions,
     strategies: Iterable[Strategy[Any, Any]],
     *,
-    extras: Sequence[Tool] = (),
+    extras: Sequence[McpTool] = (),
     environ: Mapping[str, str] | None = None,
 ) -> None:
     """Serve the process's standard input and output until the client leaves or a signal comes.
@@ -63,16 +62,16 @@ async def run_stdio(
     read from or write into the conversation.
     """
     from .. import present
-    from .box import Watcher, tell, wants_boxes
+    from .thought_log import ThoughtLog, tell, wants_log
 
     environ = os.environ if environ is None else environ
-    desk = open_desk(sessions, strategies, extras)
-    watcher = Watcher(2, environ) if wants_boxes(environ) else None
-    desk.watch = watcher
+    server = open_server(sessions, strategies, extras)
+    log = ThoughtLog(2, environ) if wants_log(environ) else None
+    server.watch = log
     with _conversation() as (source, sink):
-        left = await _Service(desk, source, sink).run()
-    if watcher is not None:
-        watcher.finish()
+        left = await _serve(server, source, sink)
+    if log is not None:
+        log.finish()
     if left:
         told = [present.clipped(one, 80) for one in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
         tell(2, f"reasonry mcp: {len(left)} requests were not done when it had to leave: {', '.join(told)}")
@@ -83,7 +82,7 @@ def main(
     environ: Mapping[str, str] | None = None,
     *,
     strategies: Mapping[str, Strategy[Any, Any]] | None = None,
-    extras: Sequence[Tool] = (),
+    extras: Sequence[McpTool] = (),
 ) -> None:
     """Run the server over standard input and output until the client leaves.
 
@@ -128,53 +127,46 @@ def _conversation() -> Generator[tuple[int, int]]:
         os.close(sink)
 
 
-@dataclass
-class _Service:
-    desk: Desk
-    source: int
-    sink: int
+async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
+    """Serve until the input ends or a signal comes; return the requests that could not be done, for people."""
+    from . import frames
+    from .connection import Connection
+    from .stdio_transport import open_transport
 
-    async def run(self) -> list[str]:
-        """Serve until the input ends or a signal comes; return the requests that could not be done, for people."""
-        from . import frames
-        from .lane import Lane
-        from .stdio import Connection
-        from .wire import open_wire
+    over, hurry = asyncio.Event(), asyncio.Event()
 
-        over, hurry = asyncio.Event(), asyncio.Event()
+    def end_soon() -> None:
+        hurry.set()
+        over.set()
 
-        def end_soon() -> None:
-            hurry.set()
-            over.set()
+    transport = open_transport(source, sink, max_line=MAX_LINE_BYTES, on_end=over.set)
 
-        binding = Binding()
-        wire = open_wire(self.source, self.sink, max_line=MAX_LINE_BYTES, on_end=over.set)
+    def send(line: bytes) -> None:
+        transport.send(SECRETS.mask_line(line))
 
-        def send(line: bytes) -> None:
-            wire.send(SECRETS.mask_line(line))
-
-        connection = Connection(self.desk, binding, send, lambda send: Lane(self.desk, binding, send))
-        on_ending(end_soon)
-        wire.start(connection.receive, lambda head: connection.refuse(frames.oversized(head, MAX_LINE_BYTES)))
-        await over.wait()
-        wire.stop()
-        left = await _finish(connection, hurry)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_DRAIN_S):
-                await wire.drained.wait()
-        wire.close()
-        return left
+    connection = Connection(server, CurrentSession(), send)
+    on_ending(end_soon)
+    transport.start(
+        connection.receive, lambda head: connection.refuse(frames.oversized(head, MAX_LINE_BYTES))
+    )
+    await over.wait()
+    transport.stop()
+    left = await _finish(connection, hurry)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_S):
+            await transport.drained.wait()
+    transport.close()
+    return left
 
 
 async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
     """Let calls in flight finish, within their grace, which a signal cuts short; return what was left."""
     hurried = asyncio.ensure_future(hurry.wait())
-    for work, within_s in ((connection.prepared(), None), (connection.finish(), GRACE_S)):
-        doing = asyncio.ensure_future(work)
-        await asyncio.wait({doing, hurried}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
-        if hurry.is_set():
-            await asyncio.wait({doing}, timeout=_LEAVING_S)
-        doing.cancel()
+    finishing = asyncio.ensure_future(connection.finish())
+    await asyncio.wait({finishing, hurried}, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED)
+    if hurry.is_set():
+        await asyncio.wait({finishing}, timeout=_LEAVING_S)
+    finishing.cancel()
     hurried.cancel()
     why = "a signal came" if hurry.is_set() else f"the input ended {GRACE_S:g} s ago"
     left = connection.abandon(f"this was not done when the server left: {why}; what was recorded is kept")

@@ -99,7 +99,7 @@ def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]
     return kind, f"{kind} {place}{about}" + (f" · {stage}" if stage else "")
 
 
-def box(arguments: Mapping[str, Any], document: Document, *, colour: bool, columns: int) -> str:
+def draw_thought(arguments: Mapping[str, Any], document: Document, *, colour: bool, columns: int) -> str:
     """Return the box around a thought."""
     kind, title = heading(arguments, document)
     room = max(columns - 4, 16)
@@ -135,7 +135,7 @@ def tell(sink: int, text: str) -> None:
     writer.finish()
 
 
-class Watcher:
+class ThoughtLog:
     """Draws each thought on a descriptor that nobody may be reading: it never waits, it rather leaves out.
 
     Args:
@@ -152,7 +152,9 @@ class Watcher:
     def __call__(self, tool: str, arguments: Document, document: Document) -> None:
         """Draw what was thought."""
         if tool == "sequentialthinking":
-            drawn = box(SECRETS.masked(arguments), document, colour=self._colour, columns=self._columns)
+            drawn = draw_thought(
+                SECRETS.masked(arguments), document, colour=self._colour, columns=self._columns
+            )
             self._sink.write(drawn.encode("utf-8", "backslashreplace"))
 
     def finish(self) -> None:
@@ -202,6 +204,6 @@ class _ThreadedSink:
                     view = view[os.write(self._sink, view) :]
 
 
-def wants_boxes(environ: Mapping[str, str]) -> bool:
+def wants_log(environ: Mapping[str, str]) -> bool:
     """Whether thoughts are to be drawn."""
     return environ.get("DISABLE_THOUGHT_LOGGING", "").strip().lower() != "true"

@@ -1,0 +1,277 @@
+"""One client's conversation over standard input and output, in whichever protocol version it speaks.
+
+The first request that is well made decides: `initialize` opens a handshake version, an envelope in `_meta` the
+stateless one. From then on the connection serves that alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...errors import ReasonryError, UsageError, WorldError
+from . import frames
+from .frames import RefusedError
+from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, read_params, server_info
+from .tools import CallContext, CurrentSession, Document, error_document
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+STATELESS_VERSION = "2026-07-28"
+_META = "io.modelcontextprotocol/"
+_VERSION_KEY, _CAPABILITIES_KEY = f"{_META}protocolVersion", f"{_META}clientCapabilities"
+_INFO_KEY = f"{_META}clientInfo"
+
+_encode = msgspec.json.encode
+
+
+class ClientInfo(Struct, frozen=True):
+    """Who the client says it is."""
+
+    name: str
+    version: str
+
+
+class InitializeParams(Struct, frozen=True, rename="camel"):
+    """What opens a handshake version."""
+
+    protocol_version: str
+    capabilities: dict[str, Any]
+    client_info: ClientInfo
+
+
+class Envelope(Struct, frozen=True):
+    """What every request of the stateless version carries in `_meta`."""
+
+    version: str = msgspec.field(name=_VERSION_KEY)
+    capabilities: dict[str, Any] = msgspec.field(name=_CAPABILITIES_KEY)
+    client: ClientInfo | None = msgspec.field(name=_INFO_KEY, default=None)
+
+
+class ProtocolVersion:
+    """How results are encoded for the client.
+
+    Args:
+        members: What every result carries besides its own.
+        cache_hints: Milliseconds for which a result may be taken for fresh, by method.
+    """
+
+    def __init__(self, members: Document, cache_hints: dict[str, int]) -> None:
+        self._members = members
+        self._cache_hints = cache_hints
+        self.tool_suffix = b"," + _encode(members)[1:] if members else b"}"
+
+    def encode(self, method: str, result: Document) -> bytes:
+        """Return a result as JSON."""
+        if method in self._cache_hints:
+            result = {"ttlMs": self._cache_hints[method], "cacheScope": "private", **result}
+        return _encode({**result, **self._members})
+
+
+class Connection:
+    """One client's side of the conversation.
+
+    Args:
+        session: The thinking session that calls go on with when they name none.
+        send: Takes each line that goes out.
+    """
+
+    def __init__(self, server: McpServer, session: CurrentSession, send: Callable[[bytes], None]) -> None:
+        self._server = server
+        self._send = send
+        self._context = CallContext(session)
+        self._about = server_info()
+        self._handshake = ProtocolVersion({}, {})
+        self._stateless = ProtocolVersion(
+            {"resultType": "complete", "_meta": {f"{_META}serverInfo": self._about}}, CACHE_HINTS
+        )
+        self._version: ProtocolVersion | None = None
+        self._tasks: dict[Any, asyncio.Task[None]] = {}
+        self._working: dict[asyncio.Task[None], tuple[Any, str, ProtocolVersion]] = {}
+
+    def receive(self, line: bytes) -> None:
+        """Take in one line; every request is answered, whatever it says."""
+        try:
+            message = frames.read(line)
+        except frames.UnreadableError as error:
+            self.refuse(error)
+            return
+        if "id" not in message or "method" not in message:
+            self._on_notification(message)
+        elif (fault := frames.fault(message)) is not None:
+            self._send(frames.error(fault[0], frames.INVALID_REQUEST, f"Invalid request: {fault[1]}"))
+        else:
+            id = message["id"]
+            try:
+                self._on_request(id, message["method"], message.get("params") or {})
+            except RefusedError as refusal:
+                self._send(frames.error(id, refusal.code, refusal.message, refusal.data))
+
+    def refuse(self, error: frames.UnreadableError) -> None:
+        """Answer a line that could not be read; for a tool call, as a tool's error."""
+        version = self._version
+        if error.method == "tools/call" and error.id is not None and version is not None:
+            document = error_document(error.cause or UsageError(error.message))
+            self._send(frames.result(error.id, frames.tool_result(document, True, version.tool_suffix)))
+        else:
+            self._send(frames.error(error.id, error.code, error.message))
+
+    async def finish(self) -> None:
+        """Return once every request that was read is answered."""
+        while self._working:
+            await asyncio.wait(list(self._working))
+
+    def abandon(self, why: str) -> list[str]:
+        """Answer what is still at work with an error, and give it up; return what that was, for people."""
+        error = WorldError(why, code="deadline_exceeded", retryable=True)
+        left: list[str] = []
+        for task, (id, name, version) in list(self._working.items()):
+            task.cancel()
+            if name.startswith("tools/call"):
+                document = error_document(error)
+                self._send(frames.result(id, frames.tool_result(document, True, version.tool_suffix)))
+            else:
+                self._send(frames.error(id, frames.INTERNAL_ERROR, why, error.document()))
+            left.append(f"{id} ({name})")
+        return left
+
+    # --- which version, which method
+
+    def _on_notification(self, message: Document) -> None:
+        if message.get("method") != "notifications/cancelled":
+            return
+        params = message.get("params")
+        id = params.get("requestId") if isinstance(params, dict) else None
+        task = self._tasks.get(id) if frames.is_id(id) else None
+        if task is not None:
+            task.cancel()
+
+    def _on_request(self, id: Any, method: str, params: Document) -> None:
+        if method == "initialize":
+            self._send(frames.result(id, self._initialize(params)))
+            return
+        version = self._version_of(method, params)
+        if method == "ping" and version is self._handshake:
+            self._send(frames.result(id, b"{}"))
+        elif method == "server/discover" and version is self._stateless:
+            self._send(frames.result(id, self._discovery(version)))
+        elif method == "tools/call":
+            self._start(id, self._call(params, version), _name_of(method, params), version)
+        elif method in self._server.methods:
+            self._start(id, self._fetch(method, params, version), method, version)
+        else:
+            raise RefusedError(frames.METHOD_NOT_FOUND, f"Method not found: {method[:200]}", method[:200])
+
+    def _version_of(self, method: str, params: Document) -> ProtocolVersion:
+        """Return the version that a request is made in, which must be that of the connection.
+
+        Raises:
+            RefusedError: It is another one, or none.
+        """
+        meta = params.get("_meta")
+        if not isinstance(meta, dict | None):
+            raise RefusedError(frames.INVALID_PARAMS, "Invalid params: `_meta` must be an object")
+        meta = meta or {}
+        if not frames.is_id(meta.get("progressToken", 0)):
+            message = "Invalid params: `progressToken` must be a string or an integer"
+            raise RefusedError(frames.INVALID_PARAMS, message)
+        if _VERSION_KEY in meta:
+            self._open_stateless(meta)
+            return self._stateless
+        if self._version is self._stateless:
+            message = f"Invalid params: `_meta` must hold {_VERSION_KEY} and {_CAPABILITIES_KEY}"
+            raise RefusedError(frames.INVALID_PARAMS, message)
+        if self._version is None and method != "ping":
+            message = f"Invalid params: send `initialize` first, or {_VERSION_KEY} in `_meta`"
+            raise RefusedError(frames.INVALID_PARAMS, message)
+        return self._handshake
+
+    def _open_stateless(self, meta: Document) -> None:
+        if self._version is self._handshake:
+            message = (
+                f"this connection was opened by `initialize`; it takes no request of {STATELESS_VERSION}"
+            )
+            raise RefusedError(frames.INVALID_REQUEST, message)
+        envelope = read_params(Envelope, meta)
+        if envelope.version != STATELESS_VERSION:
+            raise _unsupported("Unsupported protocol version", envelope.version)
+        self._version = self._stateless
+
+    def _initialize(self, params: Document) -> bytes:
+        offered = read_params(InitializeParams, params).protocol_version
+        if self._version is self._stateless:
+            message = f"this connection is in protocol version {STATELESS_VERSION}, which has no `initialize`"
+            raise _unsupported(message, offered)
+        self._version = self._handshake
+        answer = {
+            "protocolVersion": offered if offered in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+            "capabilities": CAPABILITIES,
+            "serverInfo": self._about,
+            "instructions": INSTRUCTIONS,
+        }
+        return self._handshake.encode("initialize", answer)
+
+    def _discovery(self, version: ProtocolVersion) -> bytes:
+        answer = {
+            "supportedVersions": [STATELESS_VERSION],
+            "capabilities": CAPABILITIES,
+            "instructions": INSTRUCTIONS,
+        }
+        return version.encode("server/discover", answer)
+
+    # --- work
+
+    def _start(self, id: Any, work: Awaitable[bytes], name: str, version: ProtocolVersion) -> None:
+        task = asyncio.ensure_future(self._answer(id, work))
+        self._tasks[id] = task
+        self._working[task] = (id, name, version)
+        task.add_done_callback(lambda done: self._on_done(id, done))
+
+    async def _answer(self, id: Any, work: Awaitable[bytes]) -> None:
+        try:
+            line = frames.result(id, await work)
+        except RefusedError as refusal:
+            line = frames.error(id, refusal.code, refusal.message, refusal.data)
+        except ReasonryError as error:
+            line = frames.error(id, frames.INVALID_PARAMS, error.message, error.document())
+        except Exception as error:
+            document = error_document(error)["error"]
+            line = frames.error(id, frames.INTERNAL_ERROR, document["message"], document)
+        self._send(line)
+
+    def _on_done(self, id: Any, task: asyncio.Task[None]) -> None:
+        del self._working[task]
+        if self._tasks.get(id) is task:
+            del self._tasks[id]
+
+    async def _call(self, params: Document, version: ProtocolVersion) -> bytes:
+        context = self._context
+        token = (params.get("_meta") or {}).get("progressToken")
+        if token is not None:
+            context = CallContext(context.session, self._reporter(token))
+        document, is_error = await self._server.call(params, context)
+        return frames.tool_result(document, is_error, version.tool_suffix)
+
+    def _reporter(self, token: Any) -> Callable[[float, float | None, str | None], Awaitable[None]]:
+        async def report(progress: float, total: float | None = None, message: str | None = None) -> None:
+            params = {"progressToken": token, "progress": progress, "total": total, "message": message}
+            known = {key: value for key, value in params.items() if value is not None}
+            self._send(frames.notification("notifications/progress", known))
+
+        return report
+
+    async def _fetch(self, method: str, params: Document, version: ProtocolVersion) -> bytes:
+        return version.encode(method, await self._server.answer(method, params))
+
+
+def _name_of(method: str, params: Document) -> str:
+    name = params.get("name")
+    return f"{method} {name}" if isinstance(name, str) else method
+
+
+def _unsupported(message: str, requested: str) -> RefusedError:
+    data = {"supported": [STATELESS_VERSION], "requested": requested[:200]}
+    return RefusedError(frames.UNSUPPORTED_VERSION, message, data)
