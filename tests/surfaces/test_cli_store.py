@@ -51,6 +51,9 @@ class TestVerify:
         assert "damaged    run" in done.stdout
         assert "DAMAGED" in done.stdout
 
+    def test_it_is_said_how_far_it_has_come_only_to_a_terminal(self, shell: Shell) -> None:
+        assert shell.run("store", "verify").stderr == ""
+
     def test_the_memory_store_has_nothing_to_lose(self, shell: Shell) -> None:
         assert shell.json("store", "verify", "--store", "memory")["whole"] is True
 
@@ -82,3 +85,39 @@ class TestBackup:
             done = shell.run("store", *words, "--json")
             assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (exit_code, code)
         assert shell.json("store", "verify")["whole"] is True
+
+
+class TestDamage:
+    def test_a_forged_answer_is_shown_by_no_command(self, shell: Shell) -> None:
+        run_id = shell.json("runs", "list")["runs"][0]["run_id"]
+        assert shell.run("solve", "Use 1, 5, 5, 5 to make 24", "--model", "offline").returncode == 0
+        spoil(shell, f"UPDATE run SET answer = 'forged' WHERE run_id = '{run_id}'")
+        for command in ("show", "resume", "replay"):
+            document = shell.json("runs", command, run_id)
+            assert document["error"]["code"] == "store_corrupt"
+            assert document["error"]["run_id"] == run_id
+            done = shell.run("runs", command, run_id)
+            assert (done.returncode, done.stdout) == (6, "")
+        whole, marked = shell.json("runs", "list", "--status", "done")["runs"]
+        assert whole["answer"] == "5 * (5 - 1 / 5) = 24"
+        assert marked == {"run_id": run_id, "status": "damaged"}
+        lines = shell.run("runs", "list").stdout.splitlines()
+        assert "forged" not in "".join(lines)
+        assert "DAMAGED" in lines[1]
+
+    def test_a_changed_thought_is_shown_by_no_command(self, shell: Shell) -> None:
+        session_id = shell.json("sessions", "list")["sessions"][0]["sessionId"]
+        spoil(shell, "UPDATE thought SET text = 'forged'")
+        for command in (["show"], ["export"], ["search", "forged", "--session"]):
+            done = shell.run("sessions", *command, session_id)
+            assert (done.returncode, done.stdout) == (6, "")
+        everywhere = shell.json("sessions", "search", "forged")
+        assert everywhere["matches"] == []
+        assert [notice["requestedSessionId"] for notice in everywhere["notices"]] == [session_id]
+        spoil(shell, f"UPDATE session SET pinned = 1 WHERE session_id = '{session_id}'")
+        document = shell.json("sessions", "list")
+        assert {"sessionId": session_id, "status": "damaged"} in document["sessions"]
+        assert len(document["sessions"]) == 2
+        assert f"{session_id}  DAMAGED" in shell.run("sessions", "list").stdout
+        assert shell.run("sessions", "delete", session_id).returncode == 0
+        assert shell.run("store", "verify").returncode == 0
