@@ -68,7 +68,7 @@ class Coach(Struct, frozen=True):
             UsageError: One is no answer at all. None of them is taken.
         """
         given = [_read_answer(one) for one in answers]
-        async with self.engine.open(run_id) as opened:
+        async with self.engine.open(run_id, whole=False) as opened:
             return await _go_on(opened, given, await who(opened.run))
 
     async def take_over(
@@ -83,8 +83,8 @@ class Coach(Struct, frozen=True):
 
     async def status(self, run_id: str) -> dict[str, Any]:
         """Return where a run stands, as `answer` does."""
-        row, run, _ = await self.engine.read(run_id)
-        return document(run_id, row.session_id, run)
+        read = await self.engine.read_on(run_id)
+        return document(run_id, read.row.session_id, read.run)
 
     async def cancel(self, run_id: str) -> dict[str, Any]:
         """Record a run as cancelled."""
@@ -110,6 +110,7 @@ async def _go_on(opened: OpenRun, answers: Sequence[tuple[str, str]], who: Perfo
     """Take answers, then perform all that is not a question."""
     await opened.take_answers(_events(opened.run, answers))
     await opened.drive(who, coached=True)
+    await opened.keep()
     return document(opened.row.run_id, opened.row.session_id, opened.run)
 
 
@@ -124,8 +125,8 @@ def document(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:
         "questions": [_question(one) for one in handed_out(run)],
         "progress": {
             "stage": snapshot.stage,
-            "answered": sum(isinstance(one.event, Answered) for one in run.events),
-            "thoughts": len(run.thoughts),
+            "answered": run.counts.answered,
+            "thoughts": run.counts.thoughts,
             "rounds": snapshot.rounds,
         },
     }
@@ -192,6 +193,6 @@ def _why_not(run: Folded, effect_id: str, asked: Collection[str]) -> str:
         return f"question {effect_id} is answered twice in one call; one answer each"
     if effect_id in (one.id for one in questions(run)):
         return f"question {effect_id} is not handed out, for the budget does not cover it; questions waiting: {waiting}"
-    if effect_id in run.asked:
+    if run.has_asked(effect_id):
         return f"question {effect_id} has been answered already; questions waiting: {waiting}"
     return f"the run has no question {effect_id[:60]!r}; questions waiting: {waiting}"

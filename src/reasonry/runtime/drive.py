@@ -148,13 +148,19 @@ class Drive:
         for entry in entries:
             steps.append(self.run.apply(entry))
             written.append(self.run.events[-1] if isinstance(entry, Took) else entry)
+        await self._read_whole_to_end(written)
         ending = record.ending(self.row, self.run)
         now = time.time_ns() // 1_000_000
         row = journal.row_after(self.row, self.run, now) if ending else None
         used = ending or any(step is not None and step.thoughts for step in steps)
-        use = Use(len(self.run.thoughts), now) if used else None
+        use = Use(self.run.counts.thoughts, now) if used else None
         await self._append(self.chain.lines([*written, *ending]), row, use, landed)
         return [step for step in steps if step is not None]
+
+    async def _read_whole_to_end(self, written: Sequence[Entry]) -> None:
+        """Read a run from its first line once it has ended: its record has the whole history."""
+        if self.run.snapshot.status != "active" and not self.run.is_whole:
+            self.run = await record.whole_run(self.store, self.row.run_id, written, self.run.strategies)
 
     async def _append(
         self, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None, landed: int = 0

@@ -28,12 +28,15 @@ from .journal import CALLER, Begun, Crew, Entry, Folded, Resumed, Took
 from .limits import limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
-from .ports import RunRow, SessionRow, Store, Use
-from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row
+from .ports import Checkpoint, RunRow, SessionRow, Store, Use
+from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row, whole_run
 from .result import Result, result_of
 
 LET_GO_S: Final = 3
 """How long a cancellation waits for the drive it ends."""
+
+KEEP_EVERY: Final = 32
+"""Lines of a coached run after which its folded state is kept, so that an answer costs the same however long it is."""
 
 QUEUE_S: Final = 10
 """How long answers to a coached run wait for others that are being taken."""
@@ -127,6 +130,22 @@ class Engine:
         row, entries, chain = await self._entries(run_id)
         return ReadRun(row, journal.fold(entries, self.strategies), chain)
 
+    async def read_on(self, run_id: str) -> ReadRun:
+        """Fold a run from its latest checkpoint; its history before that is not read.
+
+        Raises:
+            As `read`.
+        """
+        row = await self.store.run(run_id)
+        checkpoint, lines = await self.store.tail(run_id)
+        if checkpoint is not None:
+            chain = journal.Chain(run_id, checkpoint.seq, checkpoint.digest)
+            entries, chain = journal.read_on(chain, run_id, lines)
+            run = journal.fold_from(checkpoint.body, entries, self.strategies)
+            if run is not None:
+                return ReadRun(row, run, chain, checkpoint.seq)
+        return await self.read(run_id)
+
     async def _entries(self, run_id: str) -> tuple[RunRow, list[Entry], journal.Chain]:
         row = await self.store.run(run_id)
         entries, chain = journal.read(run_id, await self.store.lines(run_id))
@@ -171,7 +190,7 @@ class Engine:
             The result document, plus `replay`: {`identical`: bool or None for a run that has not ended, `events`:
             their number, `differs`: which of `events`, `path`, `thoughts` and `outcome` are not the same}.
         """
-        row, run, _ = await self.read(run_id)
+        row, run, *_ = await self.read(run_id)
         differs = differences(row, run) if run.ended else []
         identical = None if run.ended is None else not differs
         replay = {"identical": identical, "events": len(run.events), "differs": differs}
@@ -180,15 +199,18 @@ class Engine:
     # -- driving
 
     @asynccontextmanager
-    async def open(self, run_id: str) -> AsyncGenerator[OpenRun]:
+    async def open(self, run_id: str, *, whole: bool = True) -> AsyncGenerator[OpenRun]:
         """Take the right to drive a run, then read it; whatever is done with it is done on what was read.
+
+        Args:
+            whole: Read its whole history, rather than from the latest checkpoint on.
 
         Raises:
             ConflictError: Somebody else drives it.
         """
         async with AsyncExitStack() as held:
             await self._take_right(run_id, held)
-            yield OpenRun(self, await self.read(run_id))
+            yield OpenRun(self, await (self.read(run_id) if whole else self.read_on(run_id)))
 
     async def drive(self, run_id: str, who: Performers, observer: Observer | None = None) -> Result:
         """Perform a run until it ends; see `OpenRun.drive`."""
@@ -216,7 +238,7 @@ class Engine:
             ConflictError: It has ended already.
         """
         while True:
-            row, run, chain = await self.read(run_id)
+            row, run, chain, _ = await self.read(run_id)
             if run.snapshot.status != "active":
                 raise ConflictError(f"run {run_id} has ended already ({run.snapshot.status})", run_id=run_id)
             run.take(Took(None, Stopped("cancelled", "cancelled by its user", at_ms=run.snapshot.at_ms)))
@@ -296,6 +318,8 @@ class ReadRun(NamedTuple):
     row: RunRow
     run: Folded
     chain: journal.Chain
+    kept: int = 0
+    """The line of the checkpoint it was folded from."""
 
 
 class OpenRun:
@@ -303,7 +327,7 @@ class OpenRun:
 
     def __init__(self, engine: Engine, read: ReadRun) -> None:
         self.engine = engine
-        self.row, self.run, self.chain = read
+        self.row, self.run, self.chain, self._kept = read
 
     @property
     def result(self) -> Result:
@@ -362,11 +386,24 @@ class OpenRun:
             taken.append(self.run.events[-1])
         if taken:
             now = _now_ms()
+            if self.run.snapshot.status != "active" and not self.run.is_whole:
+                self.run = await whole_run(self.engine.store, self.row.run_id, taken, self.run.strategies)
             self.row = journal.row_after(self.row, self.run, now)
             await self._write([*taken, *ending(self.row, self.run)], now)
 
+    async def keep(self) -> None:
+        """Keep the folded state once so many lines have come since the last checkpoint."""
+        if self.chain.seq - self._kept < KEEP_EVERY:
+            return
+        state = self.run.keep()
+        if state is not None:
+            self._kept = self.chain.seq
+            body = msgspec.json.encode(state)
+            checkpoint = Checkpoint(self.chain.seq, self.chain.digest, body)
+            await self.engine.store.keep(self.row.run_id, checkpoint)
+
     async def _write(self, entries: Sequence[Entry], now_ms: int) -> None:
-        lines, use = self.chain.lines(entries), Use(len(self.run.thoughts), now_ms)
+        lines, use = self.chain.lines(entries), Use(self.run.counts.thoughts, now_ms)
         await self.engine.store.append(self.row.run_id, lines, self.row, use)
         self.chain.written(lines)
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Budget, Ledger, Usage, dearer
+from ..core.codec import dump_snapshot, load_snapshot
 from ..core.effects import Ask
 from ..core.events import Answered, Event, Failed, Stopped
 from ..core.machine import (
@@ -139,6 +140,33 @@ class Asked(Struct, frozen=True):
     """What came of the requests before the one that was replied to; see `Answered`."""
 
 
+class Counts(Struct, frozen=True, omit_defaults=True):
+    """How much has happened in a run."""
+
+    events: int = 0
+    answered: int = 0
+    thoughts: int = 0
+
+
+class KeptState(Struct, frozen=True, omit_defaults=True):
+    """The folded state of an active run after one of its lines; a cache: the journal has it all."""
+
+    begun: Begun
+    strategy_version: int
+    snapshot: msgspec.Raw
+    budget: Budget
+    crew: Crew
+    spent: Usage
+    dearest: Usage
+    lost: int
+    cut: Usage
+    out: dict[str, int]
+    asked: tuple[Asked, ...]
+    """The questions that wait for an answer, in the order asked."""
+    asked_by: dict[str, str]
+    counts: Counts
+
+
 class Chain:
     """Turns entries into lines, each digest covering the one before."""
 
@@ -197,12 +225,26 @@ def recorded_reading(took: Took) -> Reading | None:
 
 
 def read(run_id: str, lines: Sequence[Line]) -> tuple[list[Entry], Chain]:
-    """Check the chain and decode the entries.
+    """Check the chain and decode the entries of a whole journal.
 
     Raises:
         StoreError: `store_corrupt` names the run and the line; `store_newer` if a newer version wrote it.
     """
-    chain, entries = Chain(run_id), list[Entry]()
+    entries, chain = read_on(Chain(run_id), run_id, lines)
+    if not entries or not isinstance(entries[0], Begun):
+        raise _damaged(run_id, 1)
+    if entries[0].schema > SCHEMA:
+        raise StoreError(f"run {run_id} was written by a newer version", code="store_newer", run_id=run_id)
+    return entries, chain
+
+
+def read_on(chain: Chain, run_id: str, lines: Sequence[Line]) -> tuple[list[Entry], Chain]:
+    """Check and decode the entries that follow in a chain.
+
+    Raises:
+        StoreError: `store_corrupt` names the run and the line.
+    """
+    entries = list[Entry]()
     for line in lines:
         whole = line.seq == chain.seq + 1 and line.digest == _digest(chain.digest, line.body)
         if not whole:
@@ -212,10 +254,6 @@ def read(run_id: str, lines: Sequence[Line]) -> tuple[list[Entry], Chain]:
         except msgspec.DecodeError as error:
             raise _damaged(run_id, line.seq) from error
         chain.written([line])
-    if not entries or not isinstance(entries[0], Begun):
-        raise _damaged(run_id, 1)
-    if entries[0].schema > SCHEMA:
-        raise StoreError(f"run {run_id} was written by a newer version", code="store_newer", run_id=run_id)
     return entries, chain
 
 
@@ -242,7 +280,7 @@ def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, Crew]:
 class Folded:
     """A run as its journal tells it, kept up to date entry by entry."""
 
-    def __init__(self, begun: Begun, strategies: Registry) -> None:
+    def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
         self.budget, self.crew = begun.budget, begun.crew
         self.strategies = strategies
@@ -264,10 +302,64 @@ class Folded:
         self.ended: Ended | None = None
         self._before_end: tuple[Snapshot, Took] | None = None
         """Where the run stood before a stop or a failure ended it, and the event that did."""
-        options = msgspec.convert(begun.options, self.strategy.options)
-        self.snapshot: Snapshot = self._note(
-            begin(self.strategy, begun.problem, options, strategies=strategies)
+        self._answered = 0
+        self.skipped = Counts()
+        """What had happened before the kept state that this fold begins with; the lists above begin after it."""
+        if kept is None:
+            options = msgspec.convert(begun.options, self.strategy.options)
+            step = begin(self.strategy, begun.problem, options, strategies=strategies)
+            self.snapshot: Snapshot = self._note(step)
+        else:
+            self._restore(kept)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the fold began with the first line, so that it has the whole history."""
+        return self.skipped == Counts()
+
+    @property
+    def counts(self) -> Counts:
+        """How much has happened so far."""
+        before = self.skipped
+        return Counts(
+            before.events + len(self.events),
+            before.answered + self._answered,
+            before.thoughts + len(self.thoughts),
         )
+
+    def has_asked(self, effect_id: str) -> bool:
+        """Whether a question of that id has been asked, before the kept state as well."""
+        number = effect_id.partition("/")[0].partition(".")[0].removeprefix("e")
+        earlier = number.isdecimal() and len(number) < 10 and 0 < int(number) <= self.snapshot.counter
+        return effect_id in self.asked or (earlier and not self.is_whole)
+
+    def keep(self) -> KeptState | None:
+        """Return the folded state, from which a later fold may begin; None for a run that has ended."""
+        if self.snapshot.status != "active" or self._before_end is not None:
+            return None
+        return KeptState(
+            begun=self.begun,
+            strategy_version=self.strategy.version,
+            snapshot=msgspec.Raw(dump_snapshot(self.snapshot)),
+            budget=self.budget,
+            crew=self.crew,
+            spent=self.spent,
+            dearest=self.dearest,
+            lost=self.lost,
+            cut=self.cut,
+            out=dict(self.out),
+            asked=tuple(self.asked[one.id] for one in self.wanted if one.id in self.asked),
+            asked_by={one.id: one.effect.by for one in self.wanted if isinstance(one.effect, Ask)},
+            counts=self.counts,
+        )
+
+    def _restore(self, kept: KeptState) -> None:
+        self.budget, self.crew = kept.budget, kept.crew
+        self.spent, self.dearest, self.lost, self.cut = kept.spent, kept.dearest, kept.lost, kept.cut
+        self.out = Counter(kept.out)
+        self.asked = {asked.id: asked for asked in kept.asked}
+        self.asked_by, self.skipped = dict(kept.asked_by), kept.counts
+        self.snapshot = load_snapshot(bytes(kept.snapshot), self.strategies)
 
     def apply(self, entry: Entry) -> Step | None:
         """Fold one more entry in; a step comes of it if it was an event.
@@ -300,6 +392,7 @@ class Folded:
         """
         effect_id, event = took.id, took.event
         step = self._advance(took)
+        self._answered += isinstance(event, Answered)
         if step.reading is not None and isinstance(event, Answered):
             took = replace(took, reading=record_reading(step.reading, event.text))
         if isinstance(event, Stopped) or step.snapshot.error is not None:
@@ -407,6 +500,20 @@ def fold(entries: Sequence[Entry], strategies: Registry) -> Folded:
             folded.apply(entry)
         except ReasonryError as error:
             raise _misfit(first, number, error, strategies) from error
+    return folded
+
+
+def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Folded | None:
+    """Fold the entries after a kept state; None where it cannot be used: the journal is then folded from its start."""
+    try:
+        state = msgspec.json.decode(kept, type=KeptState)
+        if _strategy(strategies, state.begun.strategy).version != state.strategy_version:
+            return None
+        folded = Folded(state.begun, strategies, state)
+        for entry in entries:
+            folded.apply(entry)
+    except (msgspec.MsgspecError, ReasonryError):
+        return None
     return folded
 
 

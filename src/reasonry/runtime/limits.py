@@ -13,7 +13,7 @@ from .journal import Folded
 def limit_reached(run: Folded) -> tuple[str, str] | None:
     """Return which limit on what a run may hold is reached, for programs and for people."""
     budget, progress = run.budget, run.strategy.progress
-    if budget.thoughts is not None and len(run.thoughts) >= budget.thoughts:
+    if budget.thoughts is not None and run.counts.thoughts >= budget.thoughts:
         return "max_thoughts", f"the limit of {budget.thoughts} thoughts is reached"
     if budget.nodes is not None and progress is not None:
         nodes = progress(run.snapshot.state).get("nodes", 0)

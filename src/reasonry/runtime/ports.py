@@ -163,6 +163,14 @@ class Line(Struct, frozen=True):
     digest: bytes
 
 
+class Checkpoint(Struct, frozen=True):
+    """The folded state of a run after line `seq` of its journal, whose digest is `digest`. Opaque to the store."""
+
+    seq: int
+    digest: bytes
+    body: bytes
+
+
 class RunRow(Struct, frozen=True, omit_defaults=True):
     """What a store lists of a run. Instants are UTC, milliseconds since 1970.
 
@@ -223,6 +231,18 @@ class RunStore(Protocol):
         Raises:
             NotFoundError: There is no such run.
         """
+        ...
+
+    async def tail(self, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
+        """Return a run's latest checkpoint and the lines after it; without one, the whole journal.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        ...
+
+    async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
+        """Keep a checkpoint in the place of an earlier one; a cache, which may be lost at any time."""
         ...
 
     async def runs(

@@ -11,9 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from ..core.budget import NOTHING
+from ..core.machine import Registry
 from ..errors import ReasonryError
-from .journal import Ended, Entry, Folded, Took, row_after, terms
-from .ports import RunRow
+from .journal import Ended, Entry, Folded, Took, fold, read, row_after, terms
+from .ports import RunRow, RunStore
 from .result import Result, Termination, result_of, trace_of
 
 DIGEST_CHARS: Final = 32
@@ -44,6 +45,12 @@ def ending(row: RunRow, run: Folded) -> list[Ended]:
 def record_as_it_stands(row: RunRow, run: Folded) -> Record:
     """Return what there is to see of a run that was folded."""
     return Record(result_of(row.run_id, row.session_id, run), trace_of(run))
+
+
+async def whole_run(store: RunStore, run_id: str, written: Sequence[Entry], strategies: Registry) -> Folded:
+    """Fold a run from its first line, with entries that are about to be written."""
+    entries, _ = read(run_id, await store.lines(run_id))
+    return fold([*entries, *written], strategies)
 
 
 def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> Record:
