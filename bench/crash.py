@@ -72,7 +72,7 @@ async def standing(store: str, serves_n: bool = False) -> tuple[str | None, int]
         rows = await app.store.runs(limit=1)
         if not rows:
             return None, 0
-        _, run, _ = await app.engine.read(rows[0].run_id)
+        run = (await app.engine.read(rows[0].run_id)).run
         open_questions = [one.effect for one in run.wanted if isinstance(one.effect, Ask)]
         # Samples of one question have the same prompt, and share a request where the server gives several.
         prompts = {(one.system, one.prompt) for one in open_questions}

@@ -37,7 +37,7 @@ async def test_the_reason_is_kept_with_the_run() -> None:
     async with App("memory") as app:
         order, _ = app.order(PUZZLE, "auto", {}, Budget(), Team(model="offline"))
         run_id = await app.engine.accept(order)
-        _, run, _ = await app.engine.read(run_id)
+        run = (await app.engine.read(run_id)).run
     assert run.begun.why == order.why != ""
 
 

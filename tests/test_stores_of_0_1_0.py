@@ -254,7 +254,7 @@ def _sessions(store: Any, engine: Engine) -> Sessions:
     """Return the sessions at the time the store was written, before any of them expires."""
 
     async def thoughts_of(run_id: str) -> Any:
-        _, run, _ = await engine.read(run_id)
+        run = (await engine.read(run_id)).run
         return rows_of_run(run.thoughts)
 
     settings, at_ms = SessionSettings(), manifest()["at_ms"]

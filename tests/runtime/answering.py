@@ -126,7 +126,7 @@ async def coach_on(
     shown = await Coach(engine).take_over(run_id, by(who))
     given = 0
     while shown["status"] == "active" and (most is None or given < most):
-        _, run, _ = await engine.read(run_id)
+        run = (await engine.read(run_id)).run
         asks = {one.id: one for one in run.wanted}
         questions = pick(shown["questions"])
         questions = questions if most is None else questions[: most - given]

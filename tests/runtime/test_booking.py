@@ -133,7 +133,7 @@ async def test_attempts_that_all_broke_off_are_booked_with_the_failure() -> None
     with ModelServer(replies=(WORDS,) * 4, faults=(Fault(kind="late_break"),)) as server:
         async with app() as one:
             result = await solved(one, server.model, Budget(), Listening(), steps=1)
-            _, run, _ = await one.engine.read(result.run_id)
+            run = (await one.engine.read(result.run_id)).run
     event = run.events[0].event
     assert isinstance(event, Failed)
     assert result.usage == event.usage
@@ -256,7 +256,7 @@ async def test_what_came_until_a_run_was_stopped_is_booked_and_not_guessed_once_
             with pytest.raises(asyncio.CancelledError):
                 await driving
             result = await one.engine.result(run_id)
-            _, run, _ = await one.engine.read(run_id)
+            run = (await one.engine.read(run_id)).run
     assert (result.status, result.usage.calls) == ("cancelled", 1)
     assert 20 * 5 / 4 < result.usage.output_tokens < estimate_tokens(WORDS * 20)
     assert result.usage.estimated_tokens == result.usage.tokens

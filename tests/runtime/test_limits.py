@@ -258,7 +258,7 @@ async def test_dollars_of_lost_answers_count_through_a_crash() -> None:
     for count in range(1, len(lines) - 1):
         found, later = engine(), CountingModel(usage=price)
         await found.store.create_run(row, lines[:count])
-        _, run, _ = await found.read(run_id)
+        run = (await found.read(run_id)).run
         sent = run.usage.calls
         result = await found.resume(run_id, Performers(later))
         nothing_known = not run.events

@@ -364,7 +364,7 @@ class Comparison:
         """Return the code of what the world did to a run that failed, if it did anything."""
         if (await self.engine.store.run(run_id)).status != "failed":
             return None
-        _, run, _ = await self.engine.read(run_id)
+        run = (await self.engine.read(run_id)).run
         # A strategy that hears of failures may end for a reason of its own.
         codes = [one.event.code for one in run.events if isinstance(one.event, Failed)]
         return run.snapshot.error or (codes[-1] if codes else None)
