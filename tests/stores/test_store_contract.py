@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from reasonry.errors import ConflictError, NotFoundError, StoreError, UsageError
 from reasonry.runtime.ports import (
+    Checkpoint,
     InJournal,
     Line,
     SessionChange,
@@ -58,6 +59,20 @@ async def a_run(store: Store, run_id: str = "r", count: int = 1) -> None:
 
 
 class TestRuns:
+    async def test_a_run_is_read_on_from_its_latest_checkpoint(self, store: Store) -> None:
+        await a_run(store, count=5)
+        lines = await store.lines("r")
+        assert await store.tail("r") == (None, lines)
+        for seq in (2, 5, 3):
+            checkpoint = Checkpoint(seq, lines[seq - 1].digest, b"state %d" % seq)
+            await store.keep("r", checkpoint)
+            assert await store.tail("r") == (checkpoint, lines[seq:])
+        await store.delete_run("r")
+        with pytest.raises(NotFoundError):
+            await store.tail("r")
+        await a_run(store, count=1)
+        assert (await store.tail("r"))[0] is None
+
     async def test_a_run_is_read_back_as_it_was_written(self, store: Store) -> None:
         row = run_row("r", status="done", reason="solved", answer="10 - 4", updated_at_ms=2**53)
         written = [line(1, b""), line(2, bytes(range(256)) * 100), line(3, b"{}" * 5_000)]

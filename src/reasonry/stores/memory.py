@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ..errors import StoreError, UsageError
 from ..runtime.ports import (
     Backup,
+    Checkpoint,
     Finding,
     Found,
     InJournal,
@@ -41,6 +42,7 @@ class _Run:
     key: int
     row: RunRow
     lines: dict[int, Line] = field(default_factory=dict[int, Line])
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(slots=True)
@@ -168,6 +170,18 @@ class MemoryStore:
         with self._open():
             lines = self._run(run_id).lines
             return [lines[seq] for seq in sorted(lines)]
+
+    async def tail(self, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
+        """See the port."""
+        lines = await self.lines(run_id)
+        with self._open():
+            checkpoint = self._run(run_id).checkpoint
+        return checkpoint, [line for line in lines if checkpoint is None or line.seq > checkpoint.seq]
+
+    async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
+        """See the port."""
+        with self._open():
+            self._run(run_id).checkpoint = checkpoint
 
     async def runs(
         self, *, status: str | None = None, limit: int = 50, before: str | None = None

@@ -126,6 +126,20 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
         add_checksums,
     ),
+    Migration(
+        "0005_checkpoints",
+        (
+            """
+            CREATE TABLE checkpoint (
+              key INTEGER PRIMARY KEY,
+              line INTEGER NOT NULL,
+              digest BLOB NOT NULL,
+              body BLOB NOT NULL,
+              checksum BLOB NOT NULL
+            ) STRICT
+            """,
+        ),
+    ),
 )
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from msgspec.structs import astuple
 
 from ..errors import ConflictError, NotFoundError, StoreError
-from ..runtime.ports import Line, RunRow, Use
-from . import sessions, sql
+from ..runtime.ports import Checkpoint, Line, RunRow, Use
+from . import checkpoints, sessions, sql
 from .checks import MAX_INT
 from .checksums import check_index, check_keys, damaged_run, hidden, row_checksum
 from .damage import is_damage
@@ -155,6 +155,23 @@ def lines(tx: Tx, run_id: str) -> list[Line]:
     return _lines(tx, _stored(tx, _key(tx, run_id), run_id))
 
 
+def tail(tx: Tx, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
+    """Return a run's latest checkpoint and the lines after it; without one, the whole journal; raises as `lines`."""
+    stored = _stored(tx, _key(tx, run_id), run_id)
+    checkpoint = checkpoints.read(tx, stored.key)
+    if checkpoint is not None:
+        lines = _lines_after(tx, stored, checkpoint.seq)
+        end = lines[-1] if lines else checkpoint
+        if (end.seq, end.digest) == stored.tail:
+            return checkpoint, lines
+    return None, _lines(tx, stored)
+
+
+def keep(tx: Tx, run_id: str, checkpoint: Checkpoint) -> None:
+    """Keep a checkpoint of a run in the place of an earlier one."""
+    checkpoints.write(tx, _key(tx, run_id), checkpoint)
+
+
 def journal_of(tx: Tx, key: int) -> tuple[str, list[Line]]:
     """Return the id of the run with that key, and its whole journal; raises as `lines`."""
     stored = _stored(tx, key)
@@ -162,12 +179,16 @@ def journal_of(tx: Tx, key: int) -> tuple[str, list[Line]]:
 
 
 def _lines(tx: Tx, stored: _Stored) -> list[Line]:
-    run_id, bounds = stored.row.run_id, (place(stored.key, 0), place(stored.key, sql.MAX_SEQ))
-    found = tx.execute(sql.LINES, bounds)
-    lines = [Line(seq_of(at), _unpacked(run_id, at, body), digest) for at, body, digest in found]
+    lines = _lines_after(tx, stored, 0)
     if ((lines[-1].seq, lines[-1].digest) if lines else None) != stored.tail:
         raise _tail_lost(stored)
     return lines
+
+
+def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
+    bounds = place(stored.key, after + 1 if after else 0), place(stored.key, sql.MAX_SEQ)
+    found = tx.execute(sql.LINES, bounds)
+    return [Line(seq_of(at), _unpacked(stored.row.run_id, at, body), digest) for at, body, digest in found]
 
 
 def _unpacked(run_id: str, at: int, body: bytes) -> bytes:
@@ -209,5 +230,6 @@ def delete_run(tx: Tx, run_id: str) -> None:
     if sql.name_of(tx, sql.RUN_ID, key) != run_id:
         raise damaged_run(run_id)
     tx.execute(sql.DROP_LINES, (place(key, 0), place(key, sql.MAX_SEQ)))
+    checkpoints.drop(tx, key)
     tx.execute(sql.DROP_RUN, (key,))
     tx.forgot = True

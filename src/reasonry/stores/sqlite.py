@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import StoreError
 from ..runtime.ports import (
     Backup,
+    Checkpoint,
     Finding,
     Found,
     Line,
@@ -88,6 +89,16 @@ class SqliteStore:
         """See the port."""
         check_texts(run_id)
         return await self._readers.do(lambda tx: runs.lines(tx, run_id))
+
+    async def tail(self, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
+        """See the port."""
+        check_texts(run_id)
+        return await self._readers.do(lambda tx: runs.tail(tx, run_id))
+
+    async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
+        """See the port."""
+        check_texts(run_id)
+        await self._writer.do(lambda tx: runs.keep(tx, run_id, checkpoint))
 
     async def runs(
         self, *, status: str | None = None, limit: int = 50, before: str | None = None

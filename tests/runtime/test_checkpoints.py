@@ -1,0 +1,79 @@
+"""Coached runs are read on from a checkpoint: the same questions and the same end, and no more to read as they grow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from reasonry.app import App
+from reasonry.runtime.coach import Coach
+from reasonry.runtime.engine import KEEP_EVERY
+from reasonry.runtime.policy import Performers
+
+from .playing import LOOP, CountingModel, by
+from .test_search import ALL, order
+
+pytestmark = pytest.mark.anyio
+NOBODY = by(Performers(CountingModel()))
+STEPS = 3 * KEEP_EVERY
+
+
+async def coached(app: App, steps: int) -> str:
+    run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=steps)))
+    await Coach(app.engine).take_over(run_id, NOBODY)
+    return run_id
+
+
+async def answer(app: App, run_id: str, number: int) -> dict:
+    answers = [{"id": f"e{number}", "answer": f"thought {number}"}]
+    return await Coach(app.engine).answer(run_id, answers, NOBODY)
+
+
+async def test_answers_read_no_more_of_the_journal_as_it_grows(tmp_path: Path) -> None:
+    async with App(str(tmp_path / "store.db"), strategies=ALL) as app:
+        run_id = await coached(app, STEPS)
+        for number in range(1, STEPS + 1):
+            shown = await answer(app, run_id, number)
+            if shown["status"] == "active":
+                assert len((await app.engine.store.tail(run_id))[1]) <= KEEP_EVERY
+                assert shown["progress"]["answered"] == number
+        assert shown["status"] == "done"
+        trace = await app.engine.trace(run_id)
+        assert [asked["reply"] for asked in trace["questions"]] == [
+            f"thought {number}" for number in range(1, STEPS + 1)
+        ]
+        assert (await app.engine.replay(run_id))["replay"]["identical"] is True
+
+
+async def test_a_checkpoint_that_is_damaged_or_gone_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    for spoil in (
+        "DELETE FROM checkpoint",
+        "UPDATE checkpoint SET body = x'00'",
+        "UPDATE checkpoint SET line = line - 1",
+        "UPDATE checkpoint SET digest = x'00112233445566778899aabbccddeeff'",
+    ):
+        async with App(str(path), strategies=ALL) as app:
+            run_id = await coached(app, KEEP_EVERY + 4)
+            for number in range(1, KEEP_EVERY + 3):
+                await answer(app, run_id, number)
+            before = await Coach(app.engine).status(run_id)
+        db = apsw.Connection(str(path))
+        assert db.execute("SELECT count(*) FROM checkpoint").fetchall() != [(0,)]
+        db.execute(spoil)
+        db.close()
+        async with App(str(path), strategies=ALL) as app:
+            assert await Coach(app.engine).status(run_id) == before
+
+
+async def test_an_answer_given_before_the_checkpoint_is_refused_as_answered(tmp_path: Path) -> None:
+    async with App(str(tmp_path / "store.db"), strategies=ALL) as app:
+        run_id = await coached(app, STEPS)
+        for number in range(1, KEEP_EVERY + 3):
+            await answer(app, run_id, number)
+        with pytest.raises(Exception, match="has been answered already"):
+            await answer(app, run_id, 1)
+        with pytest.raises(Exception, match="has no question"):
+            await answer(app, run_id, STEPS + 1)
