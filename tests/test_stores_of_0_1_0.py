@@ -201,7 +201,7 @@ def test_a_run_reads_and_replays_as_it_did(store: Any, wanted: Document) -> None
 def test_an_unfinished_run_comes_to_the_end_it_would_have_had(going_on: Any, wanted: Document) -> None:
     async def work() -> None:
         engine, run_id = Engine(going_on, STRATEGIES), wanted["run_id"]
-        _, before, _ = await engine.read(run_id)
+        before = (await engine.read(run_id)).run
         who = Recorded(wanted["continued"])
         if wanted["kind"] == "killed, offline":
             await App(going_on).resume(run_id)
@@ -214,7 +214,7 @@ def test_an_unfinished_run_comes_to_the_end_it_would_have_had(going_on: Any, wan
         document = await engine.replay(run_id)
         assert {name: document[name] for name in wanted["continued"]["end"]} == wanted["continued"]["end"]
         assert document["replay"]["identical"] is True
-        _, after, _ = await engine.read(run_id)
+        after = (await engine.read(run_id)).run
         assert after.events[: len(before.events)] == before.events
 
     asyncio.run(work())

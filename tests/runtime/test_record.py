@@ -43,7 +43,7 @@ async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_no
         # The last event and the line that ends the run are written together.
         for count in range(1, len(lines) - 1):
             found = await after_crash(engines.store, run_id, lines[:count])
-            _, before, _ = await found.read(run_id)
+            before = (await found.read(run_id)).run
             recorded = {one.id for one in before.events}
             crew = crew_of(answers)
             result = await found.resume(run_id, crew)
