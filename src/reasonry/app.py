@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -11,11 +13,11 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from .core.budget import Budget
+from .core.budget import Budget, check_budget
 from .core.options import read_options
 from .core.problem import check_problem
 from .core.strategy import Strategy, named
-from .errors import UsageError
+from .errors import ToolError, UsageError
 from .runtime.allow_list import SETTINGS, AllowList
 from .runtime.coach import CALLER, Caller, Coach
 from .runtime.documents import rows_of_run
@@ -60,6 +62,8 @@ class Team:
     sandbox: str | None = None
     record: str | None = None
     price: str | Sequence[str] = ()
+    opened_s: float = 0.0
+    """Seconds of the run's time that went into opening its tool servers."""
 
     @property
     def prices(self) -> tuple[str, ...]:
@@ -237,24 +241,66 @@ class App:
                     raise refusal from None
         return allowed
 
-    async def equipped(self, team: Team) -> Team:
+    async def equipped(
+        self,
+        team: Team,
+        budget: Budget | None = None,
+        *,
+        run_id: str | None = None,
+        shared: bool = False,
+    ) -> Team:
         """Return the team with the tools of its MCP servers, which live until the app is closed.
+
+        Args:
+            budget: Its seconds bound the opening of the servers and their closing too.
+            run_id: The run that is gone on with: of its time what it has used is gone.
+            shared: The servers are opened for several runs, each of which has the seconds of the budget.
 
         Raises:
             UsageError: A server is not named rightly.
-            ToolError: One does not answer.
+            ToolError: One does not answer; `deadline_exceeded` if it had no more time than the budget gives.
         """
         if not isinstance(team.tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"tools must be a list, got {type(team.tools).__name__}", option="tools")
+        check_budget(budget or Budget())
         if not team.mcp:
             return team
-        from .tools.mcp_client import mcp_tools
+        from .tools.mcp_client import OPEN_TIMEOUT_S, mcp_tools
+
+        began, left = time.monotonic(), await self._time_left(budget, run_id)
+        until = began + left
+
+        def time_to_close() -> float:
+            return left if shared else until - time.monotonic()
 
         taken = [getattr(tool, "name", getattr(tool, "__name__", "")) for tool in team.tools]
-        tools = await self._opened.enter_async_context(
-            mcp_tools(team.mcp, timeout_s=self.policy.tool_timeout_s, taken=taken)
+        servers = mcp_tools(
+            team.mcp,
+            timeout_s=self.policy.tool_timeout_s,
+            taken=taken,
+            open_within_s=min(left, OPEN_TIMEOUT_S),
+            time_to_close=time_to_close,
         )
-        return replace(team, tools=[*team.tools, *tools], mcp=())
+        try:
+            tools = await self._opened.enter_async_context(servers)
+        except ToolError as error:
+            if time.monotonic() < until:
+                raise
+            message = f"the time of the run was up before its tool servers were open: {error.message}"
+            raise ToolError(message, code="deadline_exceeded", **error.details) from error
+        opened_s = 0.0 if shared else time.monotonic() - began
+        return replace(team, tools=[*team.tools, *tools], mcp=(), opened_s=opened_s)
+
+    async def _time_left(self, budget: Budget | None, run_id: str | None) -> float:
+        """Return how many seconds a run still has; infinitely many without a limit."""
+        spent_s = 0.0
+        if run_id is not None:
+            _, limits, _ = await self.engine.terms(run_id)
+            budget = budget or limits
+            spent_s = (await self.engine.result(run_id)).duration_ms / 1000
+        if budget is None or budget.seconds is None:
+            return math.inf
+        return max(0.0, budget.seconds - spent_s)
 
     def performers(self, team: Team, problem: str) -> tuple[Performers, Crew]:
         """Open the models, the verifier and the tools of a run."""
@@ -266,7 +312,8 @@ class App:
         models = [one for one in (model, judge, draft) if one is not None]
         price = self._priced(team, models)
         crew = Crew(model.name, _name(judge), _name(verifier), _name(draft), price)
-        return Performers(model, judge, verifier, tools, draft, Prices.read(price)), crew
+        prices = Prices.read(price)
+        return Performers(model, judge, verifier, tools, draft, prices, team.opened_s), crew
 
     def _priced(self, team: Team, models: Sequence[Model]) -> tuple[str, ...]:
         """Return what the user or the environment says the models cost, each by its name."""

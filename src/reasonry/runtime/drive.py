@@ -48,7 +48,7 @@ class Drive:
     ) -> None:
         self.coached = coached
         self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
-        self.started = time.monotonic() - run.snapshot.at_ms / 1000
+        self.started = time.monotonic() - run.snapshot.at_ms / 1000 - who.opened_s
         self.guard = BudgetGuard(run.ledger)
         self.calls = Calls(who, self.guard, policy, watch, self._intend, self._at_ms)
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
@@ -227,7 +227,7 @@ class Drive:
 
     def _seconds_left(self) -> float | None:
         seconds = self.run.budget.seconds
-        return None if seconds is None else max(0.0, seconds - self.run.snapshot.at_ms / 1000)
+        return None if seconds is None else max(0.0, seconds - self._at_ms() / 1000)
 
     def _at_ms(self) -> int:
         return int((time.monotonic() - self.started) * 1000)

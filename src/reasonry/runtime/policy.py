@@ -64,6 +64,7 @@ class Performers(Struct, frozen=True):
         judge: Values thoughts; None: the model does.
         draft: Proposes thoughts that are valued afterwards; None: the model does.
         prices: Those the user named.
+        opened_s: Seconds of the run's time that went into opening them.
     """
 
     model: Model
@@ -72,6 +73,7 @@ class Performers(Struct, frozen=True):
     tools: Tools | None = None
     draft: Model | None = None
     prices: Prices = Prices()
+    opened_s: float = 0.0
 
     @property
     def models(self) -> list[Model]:

@@ -14,7 +14,7 @@ import os
 import re
 import shlex
 import unicodedata
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -28,10 +28,15 @@ from ..errors import ToolError, UsageError
 from ..runtime.masking import SECRETS
 from .built_in import reserved_names
 from .mcp_bounds import MAX_LISTING_BYTES, MAX_PAGES, MAX_TOOLS
-from .mcp_transport import ServerProcess, http_transport
+from .mcp_transport import GRACE_S, ServerProcess, http_transport
 from .results import MAX_RESULT_BYTES, bounded
 
 OPEN_TIMEOUT_S = 30.0
+CLOSE_TIMEOUT_S = 30.0
+LEAST_CLOSING_S = 0.2
+"""What a server has for ending by itself, though the time of its run is up."""
+CLEANUP_S = 1.0
+"""What a connection that is cut has for cleaning up."""
 CALL_TIMEOUT_S = 30.0
 _MAX_MESSAGE = 2_000
 _SERVER_NAME = re.compile(r"[^\w.-]")
@@ -250,14 +255,23 @@ class McpClient:
             raise ToolError((_text(result) or f"{name} failed without a reason")[:_MAX_MESSAGE])
         return bounded(_value(result), self.max_result_bytes)
 
-    async def close(self) -> None:
-        """End the connection, and with it a server that was started for it."""
+    async def close(self, within_s: float = CLOSE_TIMEOUT_S) -> None:
+        """End the connection, and with it a server that was started for it.
+
+        Args:
+            within_s: After so many seconds a server that has not ended by itself is killed.
+        """
+        if self.process is not None:
+            self.process.grace_s = min(GRACE_S, within_s / 2)
         self._leave.set()
         if self._task is not None:
-            done, _ = await asyncio.wait({self._task}, timeout=OPEN_TIMEOUT_S if self._client else 0.1)
+            done, _ = await asyncio.wait({self._task}, timeout=within_s if self._client else 0.1)
             if not done:
+                if self.process is not None:
+                    self.process.kill()
                 self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+                # What still hangs then is left behind; it holds nothing but a connection.
+                await asyncio.wait({self._task}, timeout=CLEANUP_S)
             self._task = None
 
     async def _give_up(self) -> None:
@@ -281,6 +295,8 @@ async def mcp_tools(
     timeout_s: float = CALL_TIMEOUT_S,
     max_result_bytes: int = MAX_RESULT_BYTES,
     taken: Collection[str] = (),
+    open_within_s: float = OPEN_TIMEOUT_S,
+    time_to_close: Callable[[], float] = lambda: CLOSE_TIMEOUT_S,
 ) -> AsyncGenerator[list[RemoteTool], None]:
     """Open servers side by side and give their tools; close them when done.
 
@@ -289,6 +305,8 @@ async def mcp_tools(
     Args:
         specs: As `--mcp` takes them.
         taken: Names of other tools, besides those of the built-in ones.
+        open_within_s: Until a server counts as one that does not answer.
+        time_to_close: How many seconds are left when they are closed.
 
     Raises:
         UsageError: A spec cannot be read.
@@ -297,13 +315,16 @@ async def mcp_tools(
     targets = _numbered([target for spec in specs for target in read_targets(spec)])
     servers = [McpClient(one, timeout_s=timeout_s, max_result_bytes=max_result_bytes) for one in targets]
     try:
-        opened = await asyncio.gather(*(server.open() for server in servers), return_exceptions=True)
+        opened = await asyncio.gather(
+            *(server.open(open_within_s) for server in servers), return_exceptions=True
+        )
         faults = [one for one in opened if isinstance(one, BaseException)]
         if faults:
             raise faults[0]
         yield _named([tool for tools in cast(list[tuple[RemoteTool, ...]], opened) for tool in tools], taken)
     finally:
-        await asyncio.gather(*(server.close() for server in servers))
+        within_s = min(max(time_to_close(), LEAST_CLOSING_S), CLOSE_TIMEOUT_S)
+        await asyncio.gather(*(server.close(within_s) for server in servers))
 
 
 def _numbered(targets: list[McpTarget]) -> list[McpTarget]:

@@ -47,6 +47,8 @@ class ServerProcess:
         self.command, self.env, self.cwd = tuple(command), dict(env or {}), cwd
         self.stderr: deque[bytes] = deque(maxlen=_STDERR_CHUNKS)
         self.fault = ""
+        self.grace_s = GRACE_S
+        """How long the server may take to end by itself, and as long again when it is asked to."""
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -97,7 +99,7 @@ class ServerProcess:
             await asyncio.gather(*workers, return_exceptions=True)
             for stream in (to_session, from_server, to_server, from_session):
                 stream.close()
-            await asyncio.shield(_end(process, 0 if self.fault else GRACE_S))
+            await asyncio.shield(_end(process, 0 if self.fault else self.grace_s))
 
     async def _read(self, process: asyncio.subprocess.Process, to_session: Any) -> None:
         assert process.stdout is not None

@@ -44,7 +44,7 @@ def start_(
     text = read_problem(problem)
 
     async def work(app: App) -> dict[str, Any]:
-        team = await app.equipped(equipment.team())
+        team = await app.equipped(equipment.team(), limits.budget())
         return await app.coach_start(text, strategy, pairs(option), limits.budget() or Budget(), team)
 
     return show_coached(work, common, equipment)
@@ -70,7 +70,7 @@ def answer_(
     given = _read_answers(answers)
 
     async def work(app: App) -> dict[str, Any]:
-        return await app.coach_answer(run_id, given, await app.equipped(equipment.team()))
+        return await app.coach_answer(run_id, given, await app.equipped(equipment.team(), run_id=run_id))
 
     return show_coached(work, common, equipment)
 

@@ -85,7 +85,7 @@ def compare(
             retry_failed=retry_failed,
             total_usd=total_usd,
         )
-        team = await app.equipped(workers.team())
+        team = await app.equipped(workers.team(), limits.budget(), shared=True)
         note = print_note if sys.stderr.isatty() or not common.json else _silent
         comparison = Comparison(app, items, names, team, terms, _teller(note), Pauses(note))
         facts = {"dataset": str(dataset), "problems": len(items), **comparison.facts()}

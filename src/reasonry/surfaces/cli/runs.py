@@ -133,7 +133,8 @@ def resume_(
     app = common.app(workers.policy())
 
     async def work(app: App) -> Result:
-        team, limit = await app.equipped(workers.team()), limits.budget()
+        limit = limits.budget()
+        team = await app.equipped(workers.team(), limit, run_id=run_id)
         async with app.engine.open(run_id) as opened:
             model, budget = workers.model or opened.run.crew.model, limit or opened.run.budget
             with watching(common.json, model, "", budget) as watch:
@@ -143,7 +144,7 @@ def resume_(
 
 
 async def _take_over(app: App, run_id: str, workers: Workers, limits: Limits) -> dict[str, Any]:
-    team = await app.equipped(workers.team())
+    team = await app.equipped(workers.team(), limits.budget(), run_id=run_id)
     return await app.coach_take_over(run_id, team, limits.budget())
 
 
@@ -172,7 +173,8 @@ def fork_(
 
     async def work(app: App) -> Result:
         budget: Budget | None = limits.budget()
-        team = await app.equipped(workers.team())
+        _, recorded, _ = await app.engine.terms(run_id)
+        team = await app.equipped(workers.team(), budget or recorded)
         model = workers.model or (await app.store.run(run_id)).model
         with watching(common.json, model, "", budget) as watch:
             return await app.fork(run_id, at, team, pairs(option), budget, watch)

@@ -73,7 +73,7 @@ async def solve(
         price=price,
     )
     async with App(store, policy or Policy()) as app:
-        team = await app.equipped(named)
+        team = await app.equipped(named, budget)
         given = {} if options is None else options
         order, who = app.order(problem, strategy, given, Budget() if budget is None else budget, team)
         return await app.solve(order, who, observer)
@@ -157,7 +157,7 @@ async def coach(
     app = App(store)
     named = Team(verifier=verifier, tools=tools, mcp=tuple(mcp), context=tuple(context), sandbox=sandbox)
     try:
-        team = await app.equipped(named)
+        team = await app.equipped(named, budget, run_id=run_id)
         if problem is not None:
             chosen = DEFAULT_STRATEGY if strategy is None else strategy
             given = {} if options is None else options

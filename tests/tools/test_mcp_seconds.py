@@ -1,0 +1,170 @@
+"""The seconds of a run bound the opening and the closing of its tool servers too."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import mcp as _mcp  # noqa: F401 - loaded before anything is timed
+import pytest
+
+import reasonry
+from reasonry.app import App, Team
+from reasonry.core.budget import Budget
+from reasonry.errors import ToolError, UsageError
+from reasonry.surfaces.present import exit_code
+from reasonry.tools.mcp_client import mcp_tools
+from tests.runtime.crashing import ALL
+from tests.runtime.playing import CountingModel
+
+pytestmark = pytest.mark.anyio
+
+FOR_EVER = 600
+SLACK_S = 1.5
+"""What a busy machine may take on top."""
+
+
+class Bench:
+    """A server's command, and its process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.pid_file = folder / "pid"
+
+    def command(self, how: str, seconds: float = FOR_EVER) -> str:
+        return (
+            f"{sys.executable} {Path(__file__).with_name('slow_server.py')} {self.pid_file} {how} {seconds}"
+        )
+
+    async def is_gone(self) -> bool:
+        for _ in range(100):
+            try:
+                os.kill(int(self.pid_file.read_text()), 0)
+            except (ProcessLookupError, FileNotFoundError):
+                return True
+            await asyncio.sleep(0.02)
+        return False
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+@asynccontextmanager
+async def takes(least_s: float, most_s: float) -> AsyncIterator[None]:
+    began = time.monotonic()
+    yield
+    assert least_s <= time.monotonic() - began <= most_s + SLACK_S
+
+
+async def solved(bench: Bench, how: str, budget: Budget, server_s: float = FOR_EVER, **model: Any) -> Any:
+    async with App("memory", strategies=ALL) as app:
+        team = Team(model=CountingModel(**model), mcp=(bench.command(how, server_s),))
+        team = await app.equipped(team, budget)
+        assert [one.name for one in team.tools] == ["climate"]
+        order, who = app.order("count", "loop", {"steps": 2}, budget, replace(team, tools=()))
+        return await app.solve(order, who)
+
+
+async def test_a_server_that_never_answers_is_given_up_when_the_time_is_up(bench: Bench) -> None:
+    async with takes(0.6, 0.6):
+        with pytest.raises(
+            ToolError, match="time of the run was up before its tool servers were open"
+        ) as caught:
+            await solved(bench, "opens", Budget(seconds=0.6))
+    assert (caught.value.code, exit_code(caught.value.code)) == ("deadline_exceeded", 7)
+    assert await bench.is_gone()
+
+
+async def test_python_bounds_it_too_and_writes_nothing(bench: Bench, tmp_path: Path) -> None:
+    store = tmp_path / "s.db"
+    async with takes(0.5, 0.5):
+        with pytest.raises(ToolError, match="time of the run was up"):
+            await reasonry.solve(
+                "2 + 2?",
+                model="offline",
+                mcp=[bench.command("opens")],
+                budget=Budget(seconds=0.5),
+                store=str(store),
+            )
+    async with App(str(store)) as app:
+        assert await app.store.runs() == []
+
+
+async def test_the_time_it_took_to_open_is_gone_for_the_run(bench: Bench) -> None:
+    async with takes(1.5, 1.5):
+        result = await solved(bench, "opens", Budget(seconds=1.5), server_s=0.7, latency_s=60.0)
+    assert result.termination.reason == "max_seconds"
+    assert result.duration_ms == pytest.approx(1_500, abs=400)
+    assert result.usage.calls == 1
+
+
+async def test_a_server_that_will_not_end_is_killed_when_the_time_is_up(bench: Bench) -> None:
+    async with takes(0.0, 1.0):
+        result = await solved(bench, "closes", Budget(seconds=1.0))
+    assert result.termination.reason == "success"
+    assert await bench.is_gone()
+
+
+async def test_after_the_time_a_server_has_a_moment_to_end_by_itself(bench: Bench) -> None:
+    async with takes(0.5, 0.5 + 0.2):
+        result = await solved(bench, "closes", Budget(seconds=0.5), latency_s=60.0)
+    assert result.termination.reason == "max_seconds"
+    assert await bench.is_gone()
+
+
+async def test_with_time_left_a_server_ends_by_itself(bench: Bench) -> None:
+    async with takes(0.0, 3.0):
+        result = await solved(bench, "well", Budget(seconds=60))
+    assert result.termination.reason == "success"
+    assert await bench.is_gone()
+
+
+async def test_servers_of_a_comparison_have_the_seconds_of_a_run_for_opening_and_for_closing(
+    bench: Bench,
+) -> None:
+    async with App("memory") as app:
+        team = await app.equipped(Team(mcp=(bench.command("closes"),)), Budget(seconds=0.8), shared=True)
+        assert team.opened_s == 0.0
+        await asyncio.sleep(0.8)
+        async with takes(0.6, 0.8):
+            await app.close()
+    assert await bench.is_gone()
+
+
+async def test_a_run_that_goes_on_has_what_it_has_left(bench: Bench) -> None:
+    async with App("memory", strategies=ALL) as app:
+        order, who = app.order(
+            "count", "loop", {}, Budget(seconds=0.4), Team(model=CountingModel(latency_s=60.0))
+        )
+        run = await app.solve(order, who)
+        assert run.termination.reason == "max_seconds"
+        named = Team(mcp=(bench.command("opens"),))
+        async with takes(0.0, 0.1):
+            with pytest.raises(ToolError) as caught:
+                await app.equipped(named, run_id=run.run_id)
+        assert caught.value.code == "deadline_exceeded"
+        async with takes(0.4, 0.6):
+            with pytest.raises(ToolError, match="time of the run was up"):
+                await app.equipped(named, Budget(seconds=1.0), run_id=run.run_id)
+
+
+async def test_a_budget_that_is_none_is_refused_before_a_server_is_started(bench: Bench) -> None:
+    async with App("memory") as app:
+        for bad in (Budget(seconds=-1), Budget(seconds=math.nan), "soon"):
+            with pytest.raises(UsageError):
+                await app.equipped(Team(mcp=(bench.command("well"),)), bad)  # pyright: ignore[reportArgumentType]
+    assert not bench.pid_file.exists()
+
+
+async def test_without_a_limit_servers_have_the_time_they_always_had(bench: Bench) -> None:
+    async with takes(0.6, 3.0), mcp_tools([bench.command("opens", 0.6)]) as tools:
+        assert len(tools) == 1
