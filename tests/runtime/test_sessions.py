@@ -645,7 +645,7 @@ async def test_search_pages_and_keeps_to_a_session(at: Desk) -> None:
 
 async def test_delete_forgets_and_then_there_is_nothing(at: Desk) -> None:
     sid = (await at.think(1, "to be forgotten"))["sessionId"]
-    assert await at.sessions.delete({"sessionId": sid}) == {"sessionId": sid, "deleted": True}
+    assert await at.sessions.delete({"sessionId": sid}) == {"sessionId": sid, "deleted": True, "notices": []}
     assert (await at.sessions.search({"query": "forgotten"}))["matches"] == []
     with pytest.raises(NotFoundError):
         await at.sessions.delete({"sessionId": sid})

@@ -91,6 +91,7 @@ class TestTheFile:
             "new/folder/store.db-wal": 0o600,
             "new/folder/store.db-shm": 0o600,
             "new/folder/store.db.locks": 0o700,
+            "new/folder/store.db.reserve": 0o600,
             lock: 0o600,
         }
 
@@ -99,7 +100,11 @@ class TestTheFile:
         async with store.drive("r"):
             pass
         await store.close()
-        assert sorted(found.name for found in path.parent.iterdir()) == ["store.db", "store.db.locks"]
+        assert sorted(found.name for found in path.parent.iterdir()) == [
+            "store.db",
+            "store.db.locks",
+            "store.db.reserve",
+        ]
         assert list((path.parent / "store.db.locks").iterdir()) == []
 
     async def test_commits_are_synced_in_full_and_the_sqlite_is_a_sound_one(self, path: Path) -> None:
@@ -376,7 +381,7 @@ class TestMigrations:
         for store in stores:
             assert sorted(await texts(store, "s")) == [f"t{n}" for n in range(6)]
             await store.close()
-        assert [found.name for found in path.parent.iterdir()] == ["store.db"]
+        assert sorted(found.name for found in path.parent.iterdir()) == ["store.db", "store.db.reserve"]
 
     async def test_drafts_that_a_crash_has_left_are_swept_up(self, path: Path) -> None:
         old, young = path.with_name(".store.db.aa.new"), path.with_name(".store.db.bb.new")

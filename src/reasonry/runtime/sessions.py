@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -315,17 +315,23 @@ class Sessions:
         return self._document(await self.store.change(session_id, decide))
 
     async def delete(self, arguments: Arguments) -> Document:
-        """Forget a session and its thoughts; with it the run that wrote it, if any."""
+        """Forget a session and its thoughts; with it the run that wrote it, if any.
+
+        `notices` say where bytes of it may still be in the store's files, and for how long.
+        """
         session_id = read.id_of(arguments, "sessionId")
         run_id = await self._run_of(session_id)
+        messages = builtins.list[str]()
         if run_id is not None:
             with contextlib.suppress(NotFoundError):
                 async with self.store.drive(run_id):
-                    await self.store.delete_run(run_id)
+                    messages = await _delete(self.store.delete_run(run_id))
         # Deleting the run may have taken the session along.
         with contextlib.suppress(NotFoundError):
-            await self.store.delete_session(session_id)
-        return {"sessionId": session_id, "deleted": True}
+            messages = await _delete(self.store.delete_session(session_id))
+        notices = [Notice("bytes_remain", session_id, message) for message in messages]
+        shown = [msgspec.to_builtins(one) for one in notices]
+        return {"sessionId": session_id, "deleted": True, "notices": shown}
 
     async def _run_of(self, session_id: str) -> str | None:
         """Return the run that writes a session, as far as that can be read."""
@@ -343,7 +349,7 @@ class Sessions:
             guided = [row for row in rows if _is_guided(row)]
             kept = [row for row in rows if not _is_guided(row)]
             for row in guided:
-                await self.store.delete_session(row.session_id)
+                await _delete(self.store.delete_session(row.session_id))
             count += len(guided)
             before = kept[-1].session_id if kept else before
             if len(rows) < read.MAX_PAGE:
@@ -400,3 +406,14 @@ def _no_session(session_id: str) -> NotFoundError:
 def _is_guided(row: SessionRow) -> bool:
     """Whether an agent's thoughts are in a session, as far as can be told."""
     return row.run_id is None and row.status != "damaged"
+
+
+async def _delete(deletion: Awaitable[None]) -> builtins.list[str]:
+    """Delete something; return what is to be said about it."""
+    try:
+        await deletion
+    except StoreError as error:
+        if not error.details.get("deleted"):
+            raise
+        return [error.message]
+    return []

@@ -11,14 +11,18 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..errors import StoreError, UsageError
 from . import migrations, sql
 from .damage import is_damage
 from .files import Identity, create, identity, in_use, look, refused
+from .reserve import free_bytes, give_up_reserve, keep_reserve, reserved_bytes
 from .wal import check_log, log_of
+
+T = TypeVar("T")
 
 
 class _Fault(NamedTuple):
@@ -43,6 +47,12 @@ _FAULTS = {
 
 _opening = threading.Lock()
 """Held while a file is looked at, opened or closed, by whatever store of this process."""
+
+SCARCE_BYTES = 1 << 18
+"""Where less is free, a disk that cannot be written to is taken for a full one."""
+
+PAGE_BYTES = 4096
+LEAST_LOG_PAGES = 64
 
 _SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
 
@@ -104,20 +114,30 @@ class Source:
     Args:
         path: Where it is, or shall be.
         patience_s: How long to wait for other processes before `store_busy`.
+        reserve: Whether to keep room on the disk beside it, so that something can be deleted when the disk is full.
     """
 
-    def __init__(self, path: Path, patience_s: float = 10.0) -> None:
+    def __init__(self, path: Path, patience_s: float = 10.0, *, reserve: bool = False) -> None:
         self.path = path
         self.patience_s = patience_s
+        self._reserve = reserve
         self._identity: Identity | None = None
         self._connected = dict[int, Identity]()
         self._logs = dict[int, Identity | None]()
 
     def writer(self, *, verify: bool) -> sql.Database:
         """Open the connection that writes; `verify` after a fault that nobody has looked into yet."""
+        db = self._with_room(lambda: self._open_writer(verify))
+        if self._reserve:
+            self.keep_reserve()
+            # What the file lacks of the log shall fit into what is kept, so that a full disk can be given room.
+            pages = reserved_bytes(self.path) // 2 // PAGE_BYTES
+            db.execute(f"PRAGMA wal_autocheckpoint = {max(LEAST_LOG_PAGES, pages)}")
+        return db
+
+    def _open_writer(self, verify: bool) -> sql.Database:
         db = self._open()
         try:
-            db.execute("PRAGMA wal_autocheckpoint = 1000")
             db.execute("PRAGMA journal_size_limit = 8388608")
             if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise refused(self.path, "its folder cannot hold a write-ahead log; use a local disk")
@@ -132,6 +152,9 @@ class Source:
 
     def reader(self) -> sql.Database:
         """Open a connection that only reads."""
+        return self._with_room(self._open_reader)
+
+    def _open_reader(self) -> sql.Database:
         db = self._open()
         try:
             if migrations.pending(db, self.path):
@@ -182,6 +205,41 @@ class Source:
     def size(self) -> int:
         """Return how large the file is."""
         return self.path.stat().st_size
+
+    def can_be_rewritten(self) -> bool:
+        """Whether the disk has room for all that is kept, once in the log and once more in the file."""
+        return free_bytes(self.path) > 2 * self.size()
+
+    def is_full(self, error: Exception) -> bool:
+        """Whether something failed for want of room."""
+        if type(error).__name__ == "FullError":
+            return True
+        failed = isinstance(error, OSError) or _meaning(error) in (_DISK, _FAULTS["CantOpenError"])
+        return failed and free_bytes(self.path) < SCARCE_BYTES
+
+    def keep_reserve(self, share: int = 8) -> None:
+        """Keep room on the disk, one part in so many of what is free."""
+        if self._reserve:
+            keep_reserve(self.path, share)
+
+    def give_up_reserve(self) -> bool:
+        """Give the room that was kept back to the disk; whether there was any."""
+        return give_up_reserve(self.path)
+
+    def has_room_for_log(self, db: sql.Database) -> bool:
+        """Whether the disk has room for what the file still lacks of the log."""
+        pages = db.execute("PRAGMA page_count").fetchone() or (0,)
+        return free_bytes(self.path) > pages[0] * PAGE_BYTES - self.size()
+
+    def _with_room(self, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except Exception as error:
+            if not self.is_full(error) or not self.give_up_reserve():
+                raise
+        opened = act()
+        self.keep_reserve(share=2)
+        return opened
 
     def read_fault(self, error: Exception) -> Exception:
         """Say what an error means to whoever uses the store."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import threading
@@ -51,10 +52,15 @@ class Right:
 
 
 class LockFolder:
-    """Lock files, one for each run being driven, in a folder beside the store."""
+    """Lock files, one for each run being driven, in a folder beside the store.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        make_room: Called where the disk is full; whether there is more room then.
+    """
+
+    def __init__(self, folder: Path, make_room: Callable[[], bool]) -> None:
         self._folder = folder.absolute()
+        self._make_room = make_room
 
     def take(self, run_id: str) -> Callable[[], None]:
         """Lock a run; return what unlocks it.
@@ -69,14 +75,22 @@ class LockFolder:
         path = self._folder / f"{hashlib.sha256(run_id.encode()).hexdigest()[:32]}.lock"
         try:
             for _ in range(_TRIES):
-                make_folder(self._folder)
-                release = _try_lock(path, run_id)
+                release = self._try(path, run_id)
                 if release is not None:
                     return release
         except (OSError, apsw.Error) as error:
             reason = getattr(error, "strerror", None) or error
             raise StoreError(f"run {run_id} cannot be locked: {reason} ({path})", path=str(path)) from error
         raise driven(run_id, None)
+
+    def _try(self, path: Path, run_id: str) -> Callable[[], None] | None:
+        try:
+            make_folder(self._folder)
+            return _try_lock(path, run_id)
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not self._make_room():
+                raise
+        return None
 
 
 _taking = threading.Lock()
@@ -85,6 +99,8 @@ _taking = threading.Lock()
 
 def _try_lock(path: Path, run_id: str) -> Callable[[], None] | None:
     """Lock a file; return what unlocks it, None where the file went away while it was being locked."""
+    import apsw
+
     with _taking:
         if not path.exists():
             with contextlib.suppress(FileExistsError):
@@ -99,7 +115,9 @@ def _try_lock(path: Path, run_id: str) -> Callable[[], None] | None:
         if file.has_moved():
             file.close()
             return None
-        file.replace(str(os.getpid()).encode())
+        # Who has the lock is only for people to know; it holds on a full disk, too.
+        with contextlib.suppress(apsw.FullError, apsw.IOError):
+            file.replace(str(os.getpid()).encode())
     except BaseException:
         file.close()
         raise

@@ -49,11 +49,11 @@ class SqliteStore:
         self.path = Path(path)
         self.name = str(path)
         self.uptime: Callable[[], Uptime] = uptime
-        source = Source(self.path, patience_s)
+        source = Source(self.path, patience_s, reserve=True)
         self._source = source
         self._writer = Writer(source)
         self._readers = Readers(source)
-        self._locks = LockFolder(self.path.with_name(self.path.name + ".locks"))
+        self._locks = LockFolder(self.path.with_name(self.path.name + ".locks"), source.give_up_reserve)
 
     async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
         """See the port."""
@@ -116,7 +116,7 @@ class SqliteStore:
             StoreError: `store_busy`: it is deleted, but another process keeps its bytes in the log.
         """
         check_texts(run_id)
-        await self._writer.do(lambda tx: runs.delete_run(tx, run_id))
+        await self._writer.do(lambda tx: runs.delete_run(tx, run_id), deletes=True)
         await self._forget()
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
@@ -175,12 +175,12 @@ class SqliteStore:
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
         """See the port."""
-        await self._writer.do(lambda tx: sessions.sweep(tx, sweep, self.uptime()))
+        await self._writer.do(lambda tx: sessions.sweep(tx, sweep, self.uptime()), deletes=True)
 
     async def delete_session(self, session_id: str) -> None:
         """See the port. Raises StoreError as `delete_run` does."""
         check_texts(session_id)
-        await self._writer.do(lambda tx: sessions.delete_session(tx, session_id))
+        await self._writer.do(lambda tx: sessions.delete_session(tx, session_id), deletes=True)
         await self._forget()
 
     async def back_up(
@@ -205,10 +205,16 @@ class SqliteStore:
     async def _forget(self) -> None:
         if self._writer.unforgotten:
             await self._writer.forget()
-        if self._writer.unforgotten:
-            raise StoreError(
-                f"it is deleted, but another process is using {self.name}, so that its bytes are still in the "
-                "file; they go with the next deletion once that process is done",
-                code="store_busy",
-                path=self.name,
-            )
+        if not self._writer.unforgotten:
+            return
+        if self._source.can_be_rewritten():
+            why, code, when = "another process is using it", "store_busy", "that process is done"
+        else:
+            why, code, when = "the disk has too little room to write it anew", "store_full", "there is more"
+        raise StoreError(
+            f"it is deleted, but bytes of it may still be in {self.name}, for {why}; they go with the next deletion "
+            f"once {when}",
+            code=code,
+            path=self.name,
+            deleted=True,
+        )

@@ -34,6 +34,7 @@ FORGET_WAIT_S = 0.5
 class _Job(NamedTuple):
     work: Work[Any] | None
     """None: forget what was deleted, however long that takes."""
+    deletes: bool
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
 
@@ -61,19 +62,21 @@ class Writer:
         self._suspect = False
         self._closed = False
 
-    async def do(self, work: Work[T]) -> T:
+    async def do(self, work: Work[T], *, deletes: bool = False) -> T:
         """Run `work` in a write transaction and return its value when that is durable.
+
+        Work that `deletes` is done on a full disk, too.
 
         What `work` raises is raised here, and nothing of it is written. A call that is cancelled has been
         written or not.
         """
-        return await self._put(work)
+        return await self._put(work, deletes)
 
     async def forget(self) -> None:
         """Remove the last bytes of what was deleted; `unforgotten` tells whether that could be done."""
-        await self._put(None)
+        await self._put(None, deletes=False)
 
-    async def _put(self, work: Work[T] | None) -> T:
+    async def _put(self, work: Work[T] | None, deletes: bool) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         with self._start:
@@ -82,7 +85,7 @@ class Writer:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="reasonry-store", daemon=True)
                 self._thread.start()
-            self._queue.put(_Job(work, loop, future))
+            self._queue.put(_Job(work, deletes, loop, future))
         return await future
 
     async def close(self) -> None:
@@ -122,9 +125,35 @@ class Writer:
             return self._commit(batch)
         except Exception as error:
             retry = len(batch) > 1 and is_fault(error) and not is_suspicious(error)
+            if len(batch) == 1 and batch[0].deletes and self._source.is_full(error):
+                return [self._delete_in_reserve(batch[0], error)]
             if not retry:
                 return [_Outcome(job, error=self._source.read_fault(error)) for job in batch]
         return [outcome for job in batch for outcome in self._perform([job])]
+
+    def _delete_in_reserve(self, job: _Job, error: Exception) -> _Outcome:
+        """Delete something where the disk is full, in the room kept for this and in that of the log.
+
+        Overwriting what is deleted takes as much room in the log as it took in the file. Where there is less it is not
+        overwritten now; `unforgotten` says so.
+        """
+        self._source.give_up_reserve()
+        for overwrite in ("ON", "FAST"):
+            try:
+                db = self._connection()
+                if self._source.has_room_for_log(db):
+                    db.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+                db.execute(f"PRAGMA secure_delete = {overwrite}")
+                return self._commit([job])[0]
+            except Exception as found:
+                error = found
+                if not self._source.is_full(error):
+                    break
+            finally:
+                if self._db is not None:
+                    self._db.execute("PRAGMA secure_delete = ON")
+                self._source.keep_reserve(share=2)
+        return _Outcome(job, error=self._source.read_fault(error))
 
     def _commit(self, batch: list[_Job]) -> list[_Outcome]:
         db = self._connection()
@@ -177,8 +206,11 @@ class Writer:
         now their unused part, and the log has the pages as they were before.
         """
         try:
-            db.execute("VACUUM")
-            self.unforgotten = not self._source.empty_log(db, wait_s)
+            whole = self._source.can_be_rewritten()
+            if whole:
+                db.execute("VACUUM")
+            emptied = self._source.has_room_for_log(db) and self._source.empty_log(db, wait_s)
+            self.unforgotten = not (emptied and whole)
         except Exception as error:
             # The deletion itself is durable; this is tried again with the next, and when the store is closed.
             self._give_up(db, error)
