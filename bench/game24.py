@@ -39,8 +39,8 @@ from wire import Wire, progress
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
+from reasonry.engine.policy import Policy
 from reasonry.puzzles import Puzzle, check, solve_numbers
-from reasonry.runtime.policy import Policy
 
 TARGET = Fraction(24)
 BREADTH, WIDTH, SAMPLES, DEPTH = 5, 8, 3, 3

@@ -26,8 +26,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reasonry.core.events import Answered
-from reasonry.runtime.journal import Chain, Took
-from reasonry.runtime.ports import RunRow, SessionChange, SessionRow, SessionView, ThoughtRow
+from reasonry.engine.journal import Chain, Took
+from reasonry.records import RunRow, SessionChange, SessionRow, SessionView, ThoughtRow
 from reasonry.stores.database import Source
 from reasonry.stores.sqlite import SqliteStore
 

@@ -23,8 +23,8 @@ from reasonry.app import App, Team
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.machine import advance, begin, wanted
+from reasonry.engine.ports import Question
 from reasonry.models.offline import OfflineModel
-from reasonry.runtime.ports import Question
 from reasonry.strategies import STRATEGIES
 
 TARGET = 24

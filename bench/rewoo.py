@@ -28,7 +28,7 @@ from wire import Wire, progress
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
-from reasonry.runtime.policy import Policy
+from reasonry.engine.policy import Policy
 
 PROBLEM = "What do the reports say about the bridge?"
 ROUNDS, REQUESTS = 5, 8

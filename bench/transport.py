@@ -22,9 +22,9 @@ import msgspec
 from loopback import ServerProcess
 
 from reasonry.core.effects import Ask
+from reasonry.engine.ports import Model, Question
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.providers import ProviderModel
-from reasonry.runtime.ports import Model, Question
 
 ROUNDS = (35, 35, 16)
 LATENCY_MS = 50

@@ -31,7 +31,7 @@ from wire import Wire, progress
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
 from reasonry.core.vote import tally
-from reasonry.runtime.policy import Policy
+from reasonry.engine.policy import Policy
 
 AT_ONCE = 4
 POLICY = Policy(max_concurrency=MOST_SAMPLES)

@@ -23,14 +23,14 @@ from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Verify
 from reasonry.core.events import Answered, Failed, Verified
+from reasonry.engine.coach import Coach
+from reasonry.engine.engine import Engine
+from reasonry.engine.policy import Performers
+from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ModelError, ToolError
-from reasonry.runtime.coach import Coach
-from reasonry.runtime.documents import rows_of_run
-from reasonry.runtime.engine import Engine
-from reasonry.runtime.policy import Performers
-from reasonry.runtime.ports import OnText, Question
-from reasonry.runtime.session_settings import SessionSettings
-from reasonry.runtime.sessions import Sessions
+from reasonry.guided.replies import rows_of_run
+from reasonry.guided.sessions import Sessions
+from reasonry.guided.settings import SessionSettings
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 

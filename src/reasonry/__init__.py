@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .core.budget import Budget, Usage
     from .core.strategy import Field, Outcome, Stage, Strategy, Thought
+    from .engine.policy import Policy
+    from .engine.rate import RateLimits
+    from .engine.result import Result, Termination
     from .errors import ReasonryError, UsageError, WorldError
-    from .runtime.policy import Policy
-    from .runtime.rate import RateLimits
-    from .runtime.result import Result, Termination
     from .strategies import STRATEGIES
     from .surfaces.python.solving import Coaching, coach, solve, solve_sync
     from .surfaces.python.tool import (
@@ -32,14 +32,14 @@ _PLACES = {
     "Budget": "core.budget",
     "Field": "core.strategy",
     "Outcome": "core.strategy",
-    "Policy": "runtime.policy",
-    "RateLimits": "runtime.rate",
+    "Policy": "engine.policy",
+    "RateLimits": "engine.rate",
     "ReasonryError": "errors",
-    "Result": "runtime.result",
+    "Result": "engine.result",
     "STRATEGIES": "strategies",
     "Stage": "core.strategy",
     "Strategy": "core.strategy",
-    "Termination": "runtime.result",
+    "Termination": "engine.result",
     "Thought": "core.strategy",
     "Usage": "core.budget",
     "UsageError": "errors",

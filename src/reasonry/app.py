@@ -13,24 +13,25 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
+from .allow_list import SETTINGS, AllowList
 from .core.budget import Budget, check_budget
 from .core.options import read_options
 from .core.problem import check_problem
 from .core.strategy import Strategy, named
+from .engine.coach import CALLER, Caller, Coach
+from .engine.engine import Engine, OpenRun, Order
+from .engine.journal import Begun, Crew, Folded
+from .engine.named_prices import Prices, check_priced, dollar_limit, fix, kept
+from .engine.observe import Observer
+from .engine.policy import Performers, Policy, rewind
+from .engine.ports import Model, Verifier
+from .engine.result import Result
 from .errors import ToolError, UsageError
-from .runtime.allow_list import SETTINGS, AllowList
-from .runtime.coach import CALLER, Caller, Coach
-from .runtime.documents import rows_of_run
-from .runtime.engine import Engine, OpenRun, Order
-from .runtime.journal import Begun, Crew, Folded
-from .runtime.masking import SECRETS
-from .runtime.named_prices import Prices, check_priced, dollar_limit, fix, kept
-from .runtime.observe import Observer
-from .runtime.policy import Performers, Policy, rewind
-from .runtime.ports import Model, Store, Verifier
-from .runtime.result import Result
-from .runtime.session_settings import SessionSettings
-from .runtime.sessions import Sessions
+from .guided.replies import rows_of_run
+from .guided.sessions import Sessions
+from .guided.settings import SessionSettings
+from .masking import SECRETS
+from .records import Store
 from .strategies import STRATEGIES, resolve
 from .strategies.choice import AUTO, choose_strategy
 

@@ -11,7 +11,7 @@ from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.judging import Item
 from reasonry.core.budget import Usage
 from reasonry.core.events import Answered
-from reasonry.runtime.ports import OnText, Question
+from reasonry.engine.ports import OnText, Question
 
 
 class Cashier:

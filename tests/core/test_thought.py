@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 
 from reasonry.core.strategy import Field, Stage, Strategy
-from reasonry.core.thinking_tool import ThinkingCall
-from reasonry.core.thought import Head, Placed, open_session, spans, submit
 from reasonry.errors import IllegalTransitionError, UsageError
+from reasonry.guided.thinking_tool import ThinkingCall
+from reasonry.guided.thought import Head, Placed, open_session, spans, submit
 from reasonry.strategies import STRATEGIES
 
 TABLE: Strategy[Any, Any] = Strategy(

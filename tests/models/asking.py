@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from reasonry.core.effects import Ask
+from reasonry.engine.ports import Model, Question
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.providers import ProviderModel
-from reasonry.runtime.ports import Model, Question
 from tests.servers import ModelServer
 
 KEY = "sk-CANARY0123456789abcdef"

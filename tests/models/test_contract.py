@@ -9,9 +9,9 @@ import pytest
 
 from reasonry.core.budget import Usage
 from reasonry.core.metering import estimate_tokens
+from reasonry.engine.batch import takes_samples
+from reasonry.engine.ports import BrokenReplyError, OnText
 from reasonry.errors import ModelError
-from reasonry.runtime.batch import takes_samples
-from reasonry.runtime.ports import BrokenReplyError, OnText
 from tests.servers import FAULT_KINDS, Fault, ModelServer
 from tests.servers.echoes import written
 

@@ -16,11 +16,11 @@ from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event
 from reasonry.core.machine import advance, begin, wanted
 from reasonry.core.strategy import Outcome
+from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
 from reasonry.models.offline import OfflineModel
 from reasonry.puzzles import Puzzle, check, follow, read_puzzle
 from reasonry.puzzles import solve as known
-from reasonry.runtime.ports import Question
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.verifiers import verifier_of_offline
 

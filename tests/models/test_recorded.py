@@ -9,11 +9,11 @@ import pytest
 
 from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask
+from reasonry.engine.ports import Model, Question
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.offline import OfflineModel
 from reasonry.models.recorded import RecordedModel, Recorder
 from reasonry.models.scripted import ScriptedModel
-from reasonry.runtime.ports import Model, Question
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ import pytest
 from reasonry.app import App, Team
 from reasonry.core.budget import NOTHING, Budget, Usage
 from reasonry.core.effects import Ask
+from reasonry.engine.result import Result
 from reasonry.errors import ModelError
 from reasonry.models.choose import open_model
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.openai_wire import Dialect, request_body, shared
-from reasonry.runtime.result import Result
 from tests.servers import ChatRequest, Fault, ModelServer
 
 from .asking import FORM, question

@@ -9,9 +9,9 @@ import pytest
 
 from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask
+from reasonry.engine.ports import Question
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.scripted import ScriptedModel
-from reasonry.runtime.ports import Question
 
 pytestmark = pytest.mark.anyio
 

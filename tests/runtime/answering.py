@@ -14,12 +14,13 @@ from reasonry.core.effects import Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import Pending
 from reasonry.core.strategy import Strategy
+from reasonry.engine.coach import Coach
+from reasonry.engine.engine import Engine, Order
+from reasonry.engine.journal import Crew
+from reasonry.engine.policy import Performers
+from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ModelError, ToolError
-from reasonry.runtime.coach import Coach
-from reasonry.runtime.engine import Engine, Order
-from reasonry.runtime.journal import Crew
-from reasonry.runtime.policy import Performers
-from reasonry.runtime.ports import Line, OnText, Question, SessionRow
+from reasonry.records import Line, SessionRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 

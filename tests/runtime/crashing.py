@@ -21,8 +21,8 @@ import msgspec
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
-from reasonry.runtime.policy import Policy
-from reasonry.runtime.ports import Line, RunRow, SessionRow, Use
+from reasonry.engine.policy import Policy
+from reasonry.records import Line, RunRow, SessionRow, Use
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.catalog import load_tools

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from reasonry.runtime.session_settings import SessionSettings
-from reasonry.runtime.sessions import Sessions
+from reasonry.guided.sessions import Sessions
+from reasonry.guided.settings import SessionSettings
 from reasonry.stores.memory import MemoryStore
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.stores.steady import Uptime

@@ -12,9 +12,9 @@ from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.strategy import Outcome, Stage, Strategy, go, stay
+from reasonry.engine.policy import Performers
+from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ModelError
-from reasonry.runtime.policy import Performers
-from reasonry.runtime.ports import OnText, Question
 
 
 class Loops(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

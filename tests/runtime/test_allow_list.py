@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonry.allow_list import AllowList
 from reasonry.errors import UsageError
-from reasonry.runtime.allow_list import AllowList
 
 SPECS = [
     "openai:gpt-6-luna",

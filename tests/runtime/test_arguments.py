@@ -9,10 +9,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.thinking_tool import ThinkingCall, tool_schema
 from reasonry.errors import UsageError
-from reasonry.runtime.arguments import read_call
-from reasonry.runtime.session_settings import SessionSettings
+from reasonry.guided.arguments import read_call
+from reasonry.guided.settings import SessionSettings
+from reasonry.guided.thinking_tool import ThinkingCall, tool_schema
 
 MEMBERS = tool_schema(ThinkingCall)["properties"]
 REQUIRED = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}

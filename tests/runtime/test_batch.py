@@ -12,14 +12,14 @@ from reasonry.core.budget import NOTHING, Budget, Ledger, Usage
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Failed
 from reasonry.core.machine import Pending
+from reasonry.engine.calls import Calls
+from reasonry.engine.engine import Engine, Order
+from reasonry.engine.guard import BudgetExhausted, BudgetGuard
+from reasonry.engine.journal import Crew
+from reasonry.engine.observe import Observer, Unwatched
+from reasonry.engine.policy import Performers, Policy
+from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
-from reasonry.runtime.calls import Calls
-from reasonry.runtime.engine import Engine, Order
-from reasonry.runtime.guard import BudgetExhausted, BudgetGuard
-from reasonry.runtime.journal import Crew
-from reasonry.runtime.observe import Observer, Unwatched
-from reasonry.runtime.policy import Performers, Policy
-from reasonry.runtime.ports import Question
 from reasonry.stores.memory import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Loops

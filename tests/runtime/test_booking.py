@@ -11,11 +11,11 @@ from reasonry.app import App, Team
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.events import Answered, Failed
 from reasonry.core.metering import estimate_tokens
+from reasonry.engine.observe import Unwatched
+from reasonry.engine.policy import Policy
+from reasonry.engine.ports import OnText, Question
+from reasonry.engine.result import Result
 from reasonry.errors import ModelError
-from reasonry.runtime.observe import Unwatched
-from reasonry.runtime.policy import Policy
-from reasonry.runtime.ports import OnText, Question
-from reasonry.runtime.result import Result
 from tests.servers import Fault, ModelServer
 
 from .crashing import ALL

@@ -13,15 +13,15 @@ from reasonry.core.budget import Budget, Ledger, Usage
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import Pending
+from reasonry.engine.calls import MAX_FALLBACKS, WARM_PREFIX_CHARS, Calls
+from reasonry.engine.guard import BudgetExhausted, BudgetGuard
+from reasonry.engine.observe import Unwatched
+from reasonry.engine.perform import perform
+from reasonry.engine.policy import Performers, Policy
+from reasonry.engine.ports import Question
+from reasonry.engine.rate import RateLimits
 from reasonry.errors import ModelError
-from reasonry.runtime.calls import MAX_FALLBACKS, WARM_PREFIX_CHARS, Calls
-from reasonry.runtime.guard import BudgetExhausted, BudgetGuard
-from reasonry.runtime.masking import SECRETS
-from reasonry.runtime.observe import Unwatched
-from reasonry.runtime.perform import perform
-from reasonry.runtime.policy import Performers, Policy
-from reasonry.runtime.ports import Question
-from reasonry.runtime.rate import RateLimits
+from reasonry.masking import SECRETS
 
 from .playing import CountingModel
 

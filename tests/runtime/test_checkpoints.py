@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from reasonry.app import App
-from reasonry.runtime.coach import Coach
-from reasonry.runtime.engine import KEEP_EVERY
-from reasonry.runtime.policy import Performers
+from reasonry.engine.coach import Coach
+from reasonry.engine.engine import KEEP_EVERY
+from reasonry.engine.policy import Performers
 
 from .playing import LOOP, CountingModel, by
 from .test_search import ALL, order

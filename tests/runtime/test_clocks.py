@@ -22,9 +22,9 @@ from hypothesis.stateful import (
 )
 
 from reasonry.errors import NotFoundError
-from reasonry.runtime.ports import Sweep
-from reasonry.runtime.session_settings import SessionSettings
-from reasonry.runtime.sessions import Sessions
+from reasonry.guided.sessions import Sessions
+from reasonry.guided.settings import SessionSettings
+from reasonry.records import Sweep
 from reasonry.stores.memory import MemoryStore
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.stores.steady import Uptime, uptime

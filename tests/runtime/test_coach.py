@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from reasonry.core.budget import Budget
 from reasonry.core.options import read_options
 from reasonry.core.toolcard import ToolCard
+from reasonry.engine import engine as engine_module
+from reasonry.engine.coach import CALLER, MAX_ANSWER_CHARS, Coach
+from reasonry.engine.engine import Engine, Order
+from reasonry.engine.journal import Crew
+from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, TooLargeError, UsageError
-from reasonry.runtime import engine as engine_module
-from reasonry.runtime.coach import CALLER, MAX_ANSWER_CHARS, Coach
-from reasonry.runtime.engine import Engine, Order
-from reasonry.runtime.journal import Crew
-from reasonry.runtime.policy import Performers
 from reasonry.stores import open_store
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES, resolve

@@ -13,10 +13,10 @@ from reasonry.core.events import Answered, Event
 from reasonry.core.machine import Pending
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy
+from reasonry.engine.coach import Coach
+from reasonry.engine.engine import Engine
+from reasonry.engine.policy import Policy
 from reasonry.errors import ConflictError
-from reasonry.runtime.coach import Coach
-from reasonry.runtime.engine import Engine
-from reasonry.runtime.policy import Policy
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 

@@ -13,10 +13,10 @@ from msgspec import structs
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Move, Outcome, Request, Stage, Thought
+from reasonry.engine.engine import Engine, Order
+from reasonry.engine.journal import Crew
+from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
-from reasonry.runtime.engine import Engine, Order
-from reasonry.runtime.journal import Crew
-from reasonry.runtime.policy import Performers, Policy
 from reasonry.stores.memory import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Seen
@@ -254,7 +254,7 @@ async def test_a_changed_line_is_found() -> None:
     assert forged != lines[1].body
     from msgspec.structs import replace
 
-    from reasonry.runtime import journal
+    from reasonry.engine import journal
 
     with pytest.raises(StoreError, match="damaged at line 2"):
         journal.read(run_id, [lines[0], replace(lines[1], body=forged), *lines[2:]])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reasonry.errors import TooLargeError, UsageError
-from reasonry.runtime import export
+from reasonry.guided import export
 
 from .guided import Desk, desk
 

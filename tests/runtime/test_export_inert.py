@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from reasonry.core.text import escaped_json, inert
-from reasonry.runtime.export import markdown, mermaid
+from reasonry.guided.export import markdown, mermaid
 from reasonry.surfaces.cli.output import write_text
 
 from .guided import desk

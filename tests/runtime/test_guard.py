@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from reasonry.core.budget import Budget, Ledger, Usage
 from reasonry.core.effects import Ask
-from reasonry.runtime.guard import BudgetExhausted, BudgetGuard
-from reasonry.runtime.ports import Question
+from reasonry.engine.guard import BudgetExhausted, BudgetGuard
+from reasonry.engine.ports import Question
 
 pytestmark = pytest.mark.anyio
 

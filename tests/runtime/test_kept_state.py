@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.core.events import Answered
-from reasonry.runtime.journal import Begun, Folded, Sent, Took, fold_from
+from reasonry.engine.journal import Begun, Folded, Sent, Took, fold_from
 from reasonry.strategies import STRATEGIES
 
 from ..playing import play

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget, Usage
+from reasonry.engine.coach import Coach
+from reasonry.engine.engine import Engine
+from reasonry.engine.policy import Performers, Policy
+from reasonry.engine.result import Result
 from reasonry.errors import ModelError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
-from reasonry.runtime.coach import Coach
-from reasonry.runtime.engine import Engine
-from reasonry.runtime.policy import Performers, Policy
-from reasonry.runtime.result import Result
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY
 from tests.servers import ModelServer, ServerProcess

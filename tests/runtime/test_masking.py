@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from reasonry.core.budget import Usage
 from reasonry.core.events import Answered, Failed, ToolReturned
-from reasonry.runtime.masking import SECRETS, Secrets
+from reasonry.masking import SECRETS, Secrets
 from reasonry.tools.mcp_client import read_targets
 from tests.servers.echoes import echo, written
 

@@ -14,10 +14,10 @@ from reasonry.app import App, Team
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.judging import Item
 from reasonry.core.budget import Budget, Usage
+from reasonry.engine.named_prices import Price, Prices, fix, kept
 from reasonry.errors import UsageError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.scripted import ScriptedModel
-from reasonry.runtime.named_prices import Price, Prices, fix, kept
 from reasonry.surfaces.present import exit_code
 from tests.servers import ModelServer
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from reasonry.engine.policy import Policy
 from reasonry.errors import UsageError
-from reasonry.runtime.policy import Policy
 
 
 @pytest.mark.parametrize("name", ["max_concurrency", "max_attempts", "call_timeout_s", "tool_timeout_s"])

@@ -10,12 +10,12 @@ import pytest
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
+from reasonry.engine import rate
+from reasonry.engine.observe import Unwatched
+from reasonry.engine.policy import Policy
+from reasonry.engine.ports import Question
+from reasonry.engine.rate import RateLimit, RateLimits
 from reasonry.errors import UsageError
-from reasonry.runtime import rate
-from reasonry.runtime.observe import Unwatched
-from reasonry.runtime.policy import Policy
-from reasonry.runtime.ports import Question
-from reasonry.runtime.rate import RateLimit, RateLimits
 
 from .playing import LOOP, STRATEGIES, CountingModel
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reasonry.core.strategy import Strategy
-from reasonry.runtime.engine import Engine
-from reasonry.runtime.journal import Crew
+from reasonry.engine.engine import Engine
+from reasonry.engine.journal import Crew
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World

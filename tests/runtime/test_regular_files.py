@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from reasonry import regular_files
 from reasonry.errors import TooLargeError, UsageError
 from reasonry.models.choose import open_model
-from reasonry.runtime import regular_files
-from reasonry.runtime.regular_files import read_regular_file
+from reasonry.regular_files import read_regular_file
 from reasonry.tools.documents import read_document
 from reasonry.tools.verifiers import open_verifier
 

@@ -9,9 +9,9 @@ import pytest
 
 from reasonry.app import App
 from reasonry.core.strategy import Strategy
+from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, NotFoundError
-from reasonry.runtime.policy import Performers
-from reasonry.runtime.sessions import Sessions
+from reasonry.guided.sessions import Sessions
 
 from ..test_every_strategy import each_driven, options, world
 from .answering import crew_of, order

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from reasonry.app import App
 from reasonry.core.strategy import Strategy
+from reasonry.engine.coach import Coach
+from reasonry.engine.journal import fold, read
+from reasonry.engine.policy import Performers
 from reasonry.errors import ModelError, NotFoundError, StoreError
-from reasonry.runtime import search
-from reasonry.runtime.coach import Coach
-from reasonry.runtime.journal import fold, read
-from reasonry.runtime.policy import Performers
-from reasonry.runtime.ports import Line, RunRow, SessionRow, Sweep, Use
+from reasonry.guided import search
+from reasonry.records import Line, RunRow, SessionRow, Sweep, Use
 from reasonry.stores.sqlite import SqliteStore
 
 from ..test_every_strategy import each_driven, options, world

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from reasonry.core.strategy import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
-from reasonry.runtime.documents import rows_of_run
-from reasonry.runtime.ports import RunRow, SessionRow, ThoughtRow
-from reasonry.runtime.session_settings import SessionSettings
-from reasonry.runtime.sessions import Sessions
+from reasonry.guided.replies import rows_of_run
+from reasonry.guided.sessions import Sessions
+from reasonry.guided.settings import SessionSettings
+from reasonry.records import RunRow, SessionRow, ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 

@@ -8,8 +8,8 @@ import pytest
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
-from reasonry.runtime.observe import Unwatched
-from reasonry.runtime.policy import Policy
+from reasonry.engine.observe import Unwatched
+from reasonry.engine.policy import Policy
 from tests.servers import Fault, ModelServer, Player
 
 from .crashing import ALL

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from reasonry.core.events import Answered, Event
 from reasonry.core.machine import Pending
 from reasonry.core.strategy import Strategy
-from reasonry.runtime import journal
-from reasonry.runtime.coach import Coach
-from reasonry.runtime.engine import Engine
-from reasonry.runtime.journal import Crew
+from reasonry.engine import journal
+from reasonry.engine.coach import Coach
+from reasonry.engine.engine import Engine
+from reasonry.engine.journal import Crew
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World

@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from reasonry.core.machine import begin
-from reasonry.core.thinking_tool import ThinkingCall
-from reasonry.core.thought import Head, open_session, submit
 from reasonry.errors import IllegalTransitionError
+from reasonry.guided.thinking_tool import ThinkingCall
+from reasonry.guided.thought import Head, open_session, submit
 from reasonry.strategies import STRATEGIES, resolve
 
 # "Strategy-Specific Flow Patterns", figure by figure; the figures' abbreviations written out.

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
+from reasonry.engine import journal
 from reasonry.errors import ReasonryError
-from reasonry.runtime import journal
-from reasonry.runtime.ports import Damaged, ThoughtRow
+from reasonry.records import Damaged, ThoughtRow
 from reasonry.stores.sqlite import SqliteStore
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"

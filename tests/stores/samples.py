@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reasonry.runtime.ports import (
+from reasonry.records import (
     InJournal,
     Line,
     RunRow,

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonry.app import App
+from reasonry.engine import journal
 from reasonry.errors import NotFoundError, StoreError
-from reasonry.runtime import journal
-from reasonry.runtime.ports import Damaged, Finding, Sweep, ThoughtRow
+from reasonry.records import Damaged, Finding, Sweep, ThoughtRow
 from reasonry.stores.sqlite import SqliteStore
 
 from .observing import changed, fill, names, observe, think

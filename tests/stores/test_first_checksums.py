@@ -10,7 +10,7 @@ import pytest
 
 from reasonry.app import App
 from reasonry.errors import StoreError
-from reasonry.runtime.ports import Finding
+from reasonry.records import Finding
 from reasonry.stores import first_checksums
 from reasonry.stores.sqlite import SqliteStore
 

@@ -20,7 +20,7 @@ import apsw
 import pytest
 
 from reasonry.errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
-from reasonry.runtime.ports import SessionChange, ThoughtRow
+from reasonry.records import SessionChange, ThoughtRow
 from reasonry.stores import default_path, open_store
 from reasonry.stores.database import Source, connect
 from reasonry.stores.files import create

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonry.errors import ConflictError, NotFoundError, StoreError, UsageError
-from reasonry.runtime.ports import (
+from reasonry.records import (
     Checkpoint,
     InJournal,
     Line,

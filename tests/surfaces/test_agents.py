@@ -16,8 +16,8 @@ import pytest
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
+from reasonry.engine.coach import Caller
 from reasonry.errors import UsageError
-from reasonry.runtime.coach import Caller
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.agents import AgentAccess, Named
 from tests.servers import ModelServer

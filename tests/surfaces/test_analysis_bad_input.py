@@ -14,7 +14,7 @@ import pytest
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
-from reasonry.runtime.policy import Policy
+from reasonry.engine.policy import Policy
 from reasonry.surfaces.cli import run
 from reasonry.tools.mcp_client import McpServer
 from tests.servers import ChatRequest, ModelServer

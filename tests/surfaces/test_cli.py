@@ -562,7 +562,7 @@ def test_settings_of_sessions_are_options_and_variables(shell: Shell) -> None:
 
 def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shell) -> None:
     """`--next` and `--done` stand for nextThoughtNeeded, and `--revises` says that it is a revision."""
-    from reasonry.core.thinking_tool import ThinkingCall, tool_schema
+    from reasonry.guided.thinking_tool import ThinkingCall, tool_schema
     from reasonry.surfaces.cli.think import OPTIONS
 
     members = tool_schema(ThinkingCall)["properties"]

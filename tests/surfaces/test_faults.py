@@ -10,8 +10,8 @@ import pytest
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
-from reasonry.runtime.policy import Policy
-from reasonry.runtime.result import Result
+from reasonry.engine.policy import Policy
+from reasonry.engine.result import Result
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli import run
 from tests.servers import Fault, ModelServer, Player
@@ -71,7 +71,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
     # The shortest pause that chance may draw.
-    monkeypatch.setattr("reasonry.runtime.calls.random.uniform", lambda low, high: low)
+    monkeypatch.setattr("reasonry.engine.calls.random.uniform", lambda low, high: low)
     return Desk(tmp_path, capsys)
 
 

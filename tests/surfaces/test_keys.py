@@ -13,9 +13,9 @@ import pytest
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
+from reasonry.engine.journal import Crew
 from reasonry.errors import UsageError
 from reasonry.models.choose import open_model
-from reasonry.runtime.journal import Crew
 from tests.servers import ModelServer
 
 from ..models.asking import question

@@ -15,11 +15,11 @@ import pytest
 import reasonry
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered
+from reasonry.engine.engine import Engine, Order
+from reasonry.engine.policy import Performers
+from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ConflictError, StoreError, UsageError
-from reasonry.runtime.engine import Engine, Order
-from reasonry.runtime.policy import Performers
-from reasonry.runtime.ports import OnText, Question
-from reasonry.runtime.sessions import ACTIONS
+from reasonry.guided.sessions import ACTIONS
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces import thinking

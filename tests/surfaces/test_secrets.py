@@ -13,9 +13,9 @@ import pytest
 
 from reasonry.app import App, Team
 from reasonry.core.budget import Budget
+from reasonry.engine.policy import Policy
 from reasonry.errors import ModelError
-from reasonry.runtime.masking import SECRETS
-from reasonry.runtime.policy import Policy
+from reasonry.masking import SECRETS
 from reasonry.surfaces.cli import run
 from reasonry.surfaces.cli.watch import Watch
 from reasonry.surfaces.present import error_document, masked_output

@@ -25,12 +25,12 @@ from ..app import App, Team
 from ..core.budget import NOTHING, Budget, Usage
 from ..core.events import Failed
 from ..core.vote import normalise
+from ..engine.engine import Order
+from ..engine.named_prices import check_priced, dollar_limit, kept
+from ..engine.observe import Observer, Unwatched
+from ..engine.policy import Performers
+from ..engine.result import Result
 from ..errors import NotFoundError, ReasonryError, UsageError
-from ..runtime.engine import Order
-from ..runtime.named_prices import check_priced, dollar_limit, kept
-from ..runtime.observe import Observer, Unwatched
-from ..runtime.policy import Performers
-from ..runtime.result import Result
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
 from .judging import Candidate, Item, Judge, candidates_of, check_items, read_judge

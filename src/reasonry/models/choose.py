@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from ..engine.ports import Model
 from ..errors import UsageError
-from ..runtime.masking import SECRETS
-from ..runtime.ports import Model
+from ..masking import SECRETS
 from .local_ollama import base_url, installed_models
 
 FORMS = (

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import UsageError
-from ..runtime.regular_files import read_regular_file
+from ..regular_files import read_regular_file
 
 MAX_FILE_BYTES = 256_000_000
 

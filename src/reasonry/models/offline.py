@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
+from ..engine.ports import OnText, Question
 from ..errors import ModelError
 from ..puzzles import (
     Position,
@@ -31,7 +32,6 @@ from ..puzzles import (
     solve,
     solve_numbers,
 )
-from ..runtime.ports import OnText, Question
 
 SLOW_NUMBERS = 5
 """From this many numbers on, computing takes long enough that other work should go on meanwhile."""

@@ -14,9 +14,9 @@ import msgspec
 
 from ..core.events import Answered
 from ..core.metering import estimated
+from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
-from ..runtime.masking import SECRETS
-from ..runtime.ports import BrokenReplyError, OnText, Question
+from ..masking import SECRETS
 from .event_stream import EventLines
 from .http_session import HttpResponse, HttpSession
 from .openai_wire import (

@@ -20,8 +20,8 @@ from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, metered
+from ..engine.ports import OnText
 from ..errors import ModelError
-from ..runtime.ports import OnText
 from .redact import redact
 
 MOST_SAMPLES = 128

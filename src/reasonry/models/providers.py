@@ -18,9 +18,9 @@ from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, estimated, metered
+from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
-from ..runtime.masking import SECRETS
-from ..runtime.ports import BrokenReplyError, OnText, Question
+from ..masking import SECRETS
 from .prices import price_list
 from .redact import redact
 

@@ -9,7 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 from msgspec import Struct
 
 from ..errors import ModelError
-from ..runtime.masking import SECRETS
+from ..masking import SECRETS
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 from ..core.budget import Usage
 from ..core.events import Answered
 from ..core.metering import PriceOf, unpriced
+from ..engine.ports import Model, OnText, Question
 from ..errors import ModelError, UsageError
-from ..runtime.masking import SECRETS
-from ..runtime.ports import Model, OnText, Question
+from ..masking import SECRETS
 from .jsonl import read_lines
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..runtime.masking import MASK, SECRETS, Secrets
+from ..masking import MASK, SECRETS, Secrets
 
 MAX_SHOWN = 300
 

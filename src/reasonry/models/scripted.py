@@ -22,8 +22,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..core.budget import Usage
 from ..core.events import Answered
+from ..engine.ports import OnText, Question
 from ..errors import ModelError, UsageError
-from ..runtime.ports import OnText, Question
 from .jsonl import read_lines
 
 MAX_ATTEMPTS = 4

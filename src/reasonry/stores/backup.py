@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import ConflictError, StoreError, UsageError
-from ..runtime.ports import Backup, Finding, OnProgress
+from ..records import Backup, Finding, OnProgress
 from . import sql, verification
 from .database import Source, connect, read_fault
 from .files import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from ..runtime.ports import Checkpoint
+from ..records import Checkpoint
 from .packing import UnpackError, pack, unpack
 from .sql import Tx
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from ..errors import UsageError
-from ..runtime.ports import Line, SessionChange, ThoughtRow
+from ..records import Line, SessionChange, ThoughtRow
 from .sql import MAX_SEQ
 
 MAX_INT = (1 << 63) - 1

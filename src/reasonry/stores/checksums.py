@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import msgpack
 
 from ..errors import StoreError
-from ..runtime.ports import ThoughtRow
+from ..records import ThoughtRow
 from .sql import Tx
 
 _encode = msgpack.Encoder().encode

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..errors import StoreError
-from ..runtime.ports import ThoughtRow
+from ..records import ThoughtRow
 from .checksums import damaged_run, damaged_session, first_digest, next_digest, row_checksum
 from .damage import is_damage
 from .packing import UnpackError, unpack

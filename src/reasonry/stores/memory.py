@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..errors import StoreError, UsageError
-from ..runtime.ports import (
+from ..records import (
     Backup,
     Checkpoint,
     Finding,

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ..errors import UsageError
-from ..runtime.ports import Store
+from ..records import Store
 
 _CHOICES = ["memory", "PATH", "sqlite:PATH"]
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")

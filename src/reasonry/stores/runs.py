@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import astuple
 
 from ..errors import ConflictError, NotFoundError, StoreError
-from ..runtime.ports import Checkpoint, Line, RunRow, Use
+from ..records import Checkpoint, Line, RunRow, Use
 from . import checkpoints, sessions, sql
 from .checks import MAX_INT
 from .checksums import check_index, check_keys, damaged_run, hidden, row_checksum

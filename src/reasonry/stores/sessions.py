@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import astuple, replace
 
 from ..errors import ConflictError, NotFoundError, StoreError
-from ..runtime.ports import (
+from ..records import (
     Damaged,
     Found,
     InJournal,

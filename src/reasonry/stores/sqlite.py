@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
-from ..runtime.ports import (
+from ..records import (
     Backup,
     Checkpoint,
     Finding,

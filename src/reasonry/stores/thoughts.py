@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import StoreError
-from ..runtime.ports import SessionRow, ThoughtRow
+from ..records import SessionRow, ThoughtRow
 from . import sql
 from .checks import MAX_INT
 from .checksums import damaged_session, first_digest, next_digest

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Literal, NamedTuple
 
+from ..engine import journal
 from ..errors import StoreError
-from ..runtime import journal
-from ..runtime.ports import Finding
+from ..records import Finding
 from . import runs, sessions, sql
 from .checks import MAX_INT
 from .damage import is_damage

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ..allow_list import ARITHMETIC, AllowList
 from ..app import App, Team
 from ..core.budget import Budget
+from ..engine.engine import Order
+from ..engine.journal import CALLER, Folded
+from ..engine.policy import Performers
 from ..errors import UsageError
-from ..runtime.allow_list import ARITHMETIC, AllowList
-from ..runtime.engine import Order
-from ..runtime.journal import CALLER, Folded
-from ..runtime.policy import Performers
 
 T = TypeVar("T")
 

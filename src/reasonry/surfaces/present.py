@@ -15,7 +15,7 @@ import msgspec
 from ..core.plan import PlanStep, format_plan, numbered
 from ..core.text import inert
 from ..errors import ReasonryError
-from ..runtime.masking import SECRETS
+from ..masking import SECRETS
 
 EXIT_CODES: dict[str, int] = {
     "invalid_request": 2,

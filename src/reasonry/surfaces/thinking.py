@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..core.thinking_tool import ThinkingCall, ThinkingReply, tool_schema
 from ..errors import UsageError
+from ..guided.thinking_tool import ThinkingCall, ThinkingReply, tool_schema
 
 if TYPE_CHECKING:
     from ..core.strategy import Strategy
-    from ..runtime.ports import Store
-    from ..runtime.sessions import Sessions
+    from ..guided.sessions import Sessions
+    from ..records import Store
 
 Schema = dict[str, Any]
 
@@ -78,8 +78,8 @@ def thinking_output() -> Schema:
 
 def sessions_input() -> Schema:
     """Return the JSON schema of the arguments of the tool `sessions`."""
-    from ..runtime.export import FORMATS
-    from ..runtime.sessions import ACTIONS
+    from ..guided.export import FORMATS
+    from ..guided.sessions import ACTIONS
 
     properties: Schema = {
         "action": {"type": "string", "enum": list(ACTIONS)},

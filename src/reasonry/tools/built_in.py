@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.toolcard import ANSWER
+from ..engine.ports import Tool
 from ..errors import SandboxError
-from ..runtime.ports import Tool
 from ..strategies import STRATEGIES
 from ..strategies.analysis.state import BUILT_IN
 from ..strategies.rewoo import LLM

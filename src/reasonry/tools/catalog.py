@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from ..core.toolcard import ToolCard
+from ..engine.ports import Tool
 from ..errors import ToolError, UsageError
-from ..runtime.ports import Tool
 from .python import PythonTool
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..errors import TooLargeError, UsageError
-from ..runtime.regular_files import read_regular_file
+from ..regular_files import read_regular_file
 
 MAX_FILE_BYTES = 32 * 2**20
 MAX_TOTAL_BYTES = 128 * 2**20

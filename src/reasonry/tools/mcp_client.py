@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from ..core.text import inert
 from ..errors import ToolError, UsageError
-from ..runtime.masking import SECRETS
+from ..masking import SECRETS
 from .built_in import reserved_names
 from .mcp_bounds import MAX_LISTING_BYTES, MAX_PAGES, MAX_TOOLS
 from .mcp_transport import GRACE_S, ServerProcess, http_transport

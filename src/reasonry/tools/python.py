@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import msgspec
 
 from ..core.strategy import inlined_schema
+from ..engine.ports import NOT_FAILURES
 from ..errors import ToolError, UsageError
-from ..runtime.ports import NOT_FAILURES
 from .results import MAX_RESULT_BYTES, bounded
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,63}")

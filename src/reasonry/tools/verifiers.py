@@ -15,6 +15,7 @@ from typing import Any, Literal
 from ..core.effects import Verify
 from ..core.events import Verified
 from ..core.parse import without_surrogates
+from ..engine.ports import NOT_FAILURES, Verifier
 from ..errors import UsageError
 from ..puzzles import (
     Position,
@@ -29,8 +30,7 @@ from ..puzzles import (
     solve,
     solve_numbers,
 )
-from ..runtime.ports import NOT_FAILURES, Verifier
-from ..runtime.regular_files import read_regular_file
+from ..regular_files import read_regular_file
 from .execution import Limits, Sandbox
 from .sandbox import open_sandbox
 

@@ -15,8 +15,8 @@ from ...compare.comparison import Comparison, Report, Terms, check_strategies
 from ...compare.judging import Item, read_dataset
 from ...compare.standings import Standing, Trial
 from ...core.budget import Budget
+from ...engine.observe import Unwatched
 from ...errors import UsageError
-from ...runtime.observe import Unwatched
 from .. import present
 from .output import check_writable, print_document, print_line, print_note, write_text
 from .settings import Common, Limits, Workers, check_above_0, pairs, run_async, with_app

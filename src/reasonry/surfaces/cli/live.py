@@ -14,7 +14,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ...core.budget import Budget
-from ...runtime.journal import Folded
+from ...engine.journal import Folded
 from .. import present
 from .watch import Watch, bars, progress_of
 

@@ -10,9 +10,9 @@ from cyclopts import Parameter
 
 from ...app import App
 from ...core.budget import Budget
+from ...engine.result import Result
 from ...errors import UsageError
-from ...runtime.ports import RunRow
-from ...runtime.result import Result
+from ...records import RunRow
 from .. import present
 from .coach import show_coached
 from .output import print_document, print_line, print_note

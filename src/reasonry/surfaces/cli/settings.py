@@ -15,10 +15,10 @@ from msgspec import structs
 from ...app import App, Team
 from ...core.budget import Budget
 from ...core.strategy import Strategy
+from ...engine.policy import Policy
+from ...engine.ports import provider_of
+from ...engine.rate import RateLimits
 from ...errors import UsageError
-from ...runtime.policy import Policy
-from ...runtime.ports import provider_of
-from ...runtime.rate import RateLimits
 from ...stores.tables import read_strategies
 from ...strategies import STRATEGIES
 from ..signals import on_ending

@@ -11,9 +11,9 @@ from cyclopts import Parameter
 
 from ...app import App
 from ...core.budget import Budget
+from ...engine.journal import CALLER
+from ...engine.result import Result
 from ...errors import UsageError
-from ...runtime.journal import CALLER
-from ...runtime.result import Result
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from .output import print_document, print_line, print_note, print_warnings

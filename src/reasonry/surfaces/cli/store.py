@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import Parameter
 
 from ...app import App
-from ...runtime.ports import Backup, Finding, OnProgress
+from ...records import Backup, Finding, OnProgress
 from .. import present
 from .output import print_document, print_line, print_note
 from .settings import Common, run_async, with_app

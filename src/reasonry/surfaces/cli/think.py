@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from ...app import App
-from ...core.thinking_tool import ThinkingCall, tool_schema
 from ...errors import UsageError
+from ...guided.thinking_tool import ThinkingCall, tool_schema
 from .output import print_document, print_line, print_note
 from .settings import Common, SessionRules, run_async, with_app
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from ...core.budget import Budget
 from ...core.machine import Step
-from ...runtime.journal import Folded
-from ...runtime.observe import Observer, Unwatched
+from ...engine.journal import Folded
+from ...engine.observe import Observer, Unwatched
 from .. import present
 from .output import print_note
 from .watch import Watch

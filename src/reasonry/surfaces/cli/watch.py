@@ -7,9 +7,9 @@ from typing import Any
 
 from ...core.budget import Budget
 from ...core.machine import Pending, Step
-from ...runtime.journal import Folded
-from ...runtime.masking import SECRETS
-from ...runtime.observe import Unwatched
+from ...engine.journal import Folded
+from ...engine.observe import Unwatched
+from ...masking import SECRETS
 
 
 class Watch(Unwatched):

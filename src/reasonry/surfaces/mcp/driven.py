@@ -9,9 +9,9 @@ from typing import Any
 from ...app import App
 from ...core.budget import Budget
 from ...core.machine import Step
+from ...engine.journal import Folded
+from ...engine.observe import Unwatched
 from ...errors import UsageError
-from ...runtime.journal import Folded
-from ...runtime.observe import Unwatched
 from ...strategies import DEFAULT_STRATEGY
 from ..agents import AgentAccess, Named
 from .tools import CallContext, Document, McpTool, Report

@@ -15,7 +15,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
 
 from ...errors import ReasonryError
-from ...runtime.masking import SECRETS
+from ...masking import SECRETS
 from .frames import INVALID_PARAMS, RefusedError, tool_text
 from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, server_info
 from .tools import CallContext, Document

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.strategy import Strategy
-from ...runtime.masking import SECRETS
+from ...masking import SECRETS
 from ..present import masked_output
 from ..signals import on_ending
 from .guided import GuidedSessions, guided_tools

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from ...runtime.masking import SECRETS
+from ...masking import SECRETS
 from .tools import Document
 
 _COLOURS = {"💭 Thought": "34", "🔄 Revision": "33", "🌿 Branch": "32"}

@@ -9,11 +9,12 @@ from typing import Any
 from ...app import App, Team
 from ...core.budget import Budget
 from ...core.strategy import Strategy
+from ...engine.observe import Observer
+from ...engine.policy import Policy
+from ...engine.ports import Model, Verifier
+from ...engine.result import Result
 from ...errors import UsageError
-from ...runtime.observe import Observer
-from ...runtime.policy import Policy
-from ...runtime.ports import Model, Store, Verifier
-from ...runtime.result import Result
+from ...records import Store
 from ...strategies import DEFAULT_STRATEGY
 
 

@@ -16,11 +16,11 @@ import os
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ...core.thinking_tool import ThinkingCall, tool_schema
 from ...errors import NotFoundError
-from ...runtime.arguments import id_of
-from ...runtime.ports import Store
-from ...runtime.sessions import Sessions
+from ...guided.arguments import id_of
+from ...guided.sessions import Sessions
+from ...guided.thinking_tool import ThinkingCall, tool_schema
+from ...records import Store
 from ...stores import open_store
 from ...strategies import STRATEGIES
 from ..thinking import THINKING, THINKING_DESCRIPTION, open_sessions, thinking_input

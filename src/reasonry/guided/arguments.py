@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from ..core.thinking_tool import ThinkingCall, tool_schema
 from ..errors import TooLargeError, UsageError
-from .session_settings import SessionSettings
+from .settings import SessionSettings
+from .thinking_tool import ThinkingCall, tool_schema
 
 Arguments = Mapping[str, Any]
 T = TypeVar("T", bound=Struct)

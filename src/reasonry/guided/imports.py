@@ -18,13 +18,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
-from ..core.thinking_tool import Notice, ThinkingCall
-from ..core.thought import Head, open_session, submit
 from ..errors import ReasonryError, TooLargeError, UsageError
+from ..records import SessionRow, ThoughtRow
 from . import arguments as read
 from .export import KIND, VERSION
-from .ports import SessionRow, ThoughtRow
-from .session_settings import SessionSettings
+from .settings import SessionSettings
+from .thinking_tool import Notice, ThinkingCall
+from .thought import Head, open_session, submit
 from .turn import PURPOSE_CHARS, Find, encode
 
 _FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import NotFoundError, ReasonryError, StoreError
-from .ports import Damaged, InJournal, Store, ThoughtRow
+from ..records import Damaged, InJournal, Store, ThoughtRow
 from .turn import Notice
 
 BATCH = 50

@@ -21,14 +21,14 @@ from ..core.events import Event, Stopped
 from ..core.machine import Registry
 from ..core.strategy import Strategy, Thought
 from ..errors import ConflictError, ReasonryError
+from ..ids import new_id
+from ..records import Checkpoint, RunRow, SessionRow, Store, Use
 from . import journal
 from .drive import Drive
-from .ids import new_id
 from .journal import CALLER, Begun, Crew, Entry, Folded, Resumed, Took
 from .limits import limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
-from .ports import Checkpoint, RunRow, SessionRow, Store, Use
 from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row, whole_run
 from .result import Result, result_of
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from ..errors import UsageError
+from .errors import UsageError
 
 OFFLINE = "offline"
 ARITHMETIC = "arithmetic:"

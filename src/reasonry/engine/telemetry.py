@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from ..core.budget import NOTHING
 from ..core.events import Answered
 from ..errors import ReasonryError
-from .masking import SECRETS
+from ..masking import SECRETS
 from .ports import Question, provider_of
 
 

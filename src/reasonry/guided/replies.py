@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from ..core.strategy import Strategy, Thought
-from ..core.thinking_tool import NextStage, ShownThought, ThinkingReply
-from ..core.thought import Head, ThoughtRecord
-from .ports import SessionRow, ThoughtRow
+from ..records import SessionRow, ThoughtRow
+from .thinking_tool import NextStage, ShownThought, ThinkingReply
+from .thought import Head, ThoughtRecord
 from .turn import MAX_SHOWN_CHARS, MAX_SHOWN_THOUGHTS, Taken, decode_head, decode_record, decoded, encode
 
 Document = dict[str, Any]

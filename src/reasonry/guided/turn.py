@@ -10,12 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from ..core.strategy import Strategy
-from ..core.thinking_tool import Notice, ThinkingCall
-from ..core.thought import Head, Placed, ThoughtRecord, open_session, submit
 from ..errors import ConflictError, NotFoundError, StoreError, TooLargeError, UsageError
+from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .arguments import shown
-from .ports import SessionChange, SessionRow, SessionView, ThoughtRow
-from .session_settings import SessionSettings
+from .settings import SessionSettings
+from .thinking_tool import Notice, ThinkingCall
+from .thought import Head, Placed, ThoughtRecord, open_session, submit
 
 MAX_SHOWN_THOUGHTS = 20
 MAX_SHOWN_CHARS = 8_000

@@ -33,7 +33,7 @@ from ..core.machine import (
 )
 from ..core.strategy import Strategy, Thought
 from ..errors import ConflictError, ReasonryError, StoreError
-from .ports import Line, RunRow
+from ..records import Line, RunRow
 
 HEAD_CHARS = 200
 """How much of a problem or an answer is shown in lists."""

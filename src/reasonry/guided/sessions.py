@@ -17,11 +17,12 @@ import msgspec
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
-from ..core.thinking_tool import Notice
 from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
+from ..ids import new_id as new_uuid
+from ..records import SessionChange, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from . import arguments as read
 from . import export, imports
-from .documents import (
+from .replies import (
     Document,
     latest_thoughts,
     match_document,
@@ -31,10 +32,9 @@ from .documents import (
     standing_document,
     thought_document,
 )
-from .ids import new_id as new_uuid
-from .ports import SessionChange, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from .search import RunThoughts, search
-from .session_settings import SessionSettings
+from .settings import SessionSettings
+from .thinking_tool import Notice
 from .turn import MAX_SHOWN_THOUGHTS, Turn, decode_head, is_lapsed, is_over
 
 Arguments = Mapping[str, Any]

@@ -13,8 +13,8 @@ from msgspec import Struct
 from ..core.budget import NOTHING
 from ..core.machine import Registry
 from ..errors import ReasonryError
+from ..records import RunRow, RunStore
 from .journal import Ended, Entry, Folded, Took, fold, read, row_after, terms
-from .ports import RunRow, RunStore
 from .result import Result, Termination, result_of, trace_of
 
 DIGEST_CHARS: Final = 32

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from ..core.fields import check_fields
+from ..core.strategy import Strategy
 from ..errors import UsageError
-from .fields import check_fields
-from .strategy import Strategy
 from .thinking_tool import ThinkingCall
 
 _SHOWN_SPANS = 20

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from .strategy import inlined_schema
+from ..core.strategy import inlined_schema
 
 ThoughtNumber = Annotated[int, Meta(ge=1)]
 

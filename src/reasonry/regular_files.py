@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from ..errors import TooLargeError, UsageError
+from .errors import TooLargeError, UsageError
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _KINDS = (

@@ -10,8 +10,8 @@ from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Event, Failed, ToolReturned, Verified
 from ..core.machine import Pending
 from ..errors import ReasonryError
+from ..masking import SECRETS
 from .calls import Calls
-from .masking import SECRETS
 from .ports import NOT_FAILURES
 
 

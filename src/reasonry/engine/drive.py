@@ -14,6 +14,7 @@ from ..core.effects import Ask
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
 from ..errors import ConflictError
+from ..records import Line, RunRow, Store, Use
 from . import journal, record
 from .calls import Calls
 from .guard import BudgetExhausted, BudgetGuard
@@ -22,7 +23,6 @@ from .limits import limit_reached
 from .observe import Observer
 from .perform import perform
 from .policy import Performers, Policy
-from .ports import Line, RunRow, Store, Use
 
 LOOK_EVERY_S: Final = 0.5
 """How often a waiting drive looks whether somebody has cancelled its run."""

@@ -1,1 +1,0 @@
-"""Making it happen: the engine, its journal, its budgets, and guided sessions."""
