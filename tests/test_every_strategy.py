@@ -19,7 +19,7 @@ from reasonry.core.describe import describe
 from reasonry.core.diagram import diagram
 from reasonry.core.effects import Verify
 from reasonry.core.events import Event, Failed, Verified
-from reasonry.core.machine import Pending, Snapshot, advance, begin, wanted
+from reasonry.core.machine import Pending, Snapshot, advance, begin, run_stage, wanted
 from reasonry.core.options import read_options
 from reasonry.core.parse import Unreadable, read_form
 from reasonry.core.strategy import Strategy
@@ -178,6 +178,44 @@ def test_a_snapshot_survives_json_at_each_step(strategy: Strategy[Any, Any], see
         data = dump_snapshot(snapshot)
         assert load_snapshot(data, STRATEGIES) == snapshot
         assert dump_snapshot(load_snapshot(data, STRATEGIES)) == data
+
+
+@each_driven
+@few
+@given(seeds)
+def test_a_stage_run_again_over_the_same_answers_asks_the_same(
+    strategy: Strategy[Any, Any], seed: int
+) -> None:
+    played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, options(strategy, seed))
+    for snapshot in played.snapshots[:-1]:
+        stage = strategy.stage(snapshot.stage)
+        loaded = load_snapshot(dump_snapshot(snapshot), STRATEGIES)
+        first, again = (run_stage(stage, _entry(one), one.rounds_had) for one in (snapshot, loaded))
+        assert first.request is not None
+        assert again.request is not None
+        assert first.request.effects == again.request.effects
+        assert first.request.thoughts == again.request.thoughts
+        assert first.request.state == again.request.state == snapshot.state
+
+
+def _entry(snapshot: Snapshot) -> Any:
+    return snapshot.state if snapshot.entry is None else snapshot.entry
+
+
+@each_driven
+@few
+@given(seeds, st.sampled_from([0.0, 0.3]), st.sampled_from(["right", "wrong", "unknown"]))
+def test_no_stage_is_answered_more_than_twenty_times_between_two_moves(
+    strategy: Strategy[Any, Any], seed: int, hostility: float, verdict: str
+) -> None:
+    usual = world(strategy, seed, hostility)
+    judged = Judged(usual.seed, usual.hostility, usual.examples)
+    judged.verdict = verdict
+    most = {"max_repairs": 20, "execution_retry_limit": 10, "verify": True}
+    names = strategy.options.__struct_fields__
+    chosen = replace(options(strategy, seed), **{name: most[name] for name in most if name in names})
+    played = play(strategy, judged, STRATEGIES, chosen)
+    assert max(len(snapshot.rounds_had) for snapshot in played.snapshots) < 20
 
 
 @each_driven

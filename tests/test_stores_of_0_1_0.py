@@ -25,9 +25,10 @@ from reasonry.core.effects import Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
+from reasonry.engine.journal import Begun, Took, fold
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
-from reasonry.errors import ModelError, ToolError
+from reasonry.errors import ConflictError, ModelError, ToolError
 from reasonry.guided.replies import rows_of_run
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
@@ -284,3 +285,27 @@ def test_sessions_of_all_kinds_are_there() -> None:
     thoughts = [thought for one in exported for thought in one["thoughts"]]
     for part in ("branchId", "revisesThought", "mergeBranch", "data", "needsMoreThoughts"):
         assert any(part in one for one in thoughts), part
+
+
+def test_an_analysis_whose_tasks_0_1_0_took_in_another_order_is_refused_with_a_code() -> None:
+    """A failed tool call sent its task back to conversion at once; now what was written for the others runs first."""
+    tasks = [{"resource_name": name, "task_query": "x"} for name in ("search", "py_executor")]
+    options = {
+        "candidate_plans": 1,
+        "complexity_analysis": False,
+        "concurrent_tasks": True,
+        "tools": [{"name": "search"}, {"name": "py_executor"}],
+    }
+    written = json.dumps({"tool_input": {}})
+    told: list[tuple[str, Any]] = [
+        ("e1", Answered(json.dumps({"tasks": tasks}))),
+        ("e2", Answered(written)),
+        ("e3", Failed("tool_error", "down")),
+        ("e4", Answered(json.dumps({"code": "6 * 7"}))),
+    ]
+    begun = Begun("analysis", "P", options)
+    fold([begun, *(Took(*one) for one in told)], STRATEGIES)
+    with pytest.raises(ConflictError) as error:
+        fold([begun, *(Took(*one) for one in [*told, ("e5", Answered(written))])], STRATEGIES)
+    assert error.value.code == "strategy_changed"
+    assert "runs fork" in error.value.message

@@ -17,7 +17,7 @@ from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy, Verify
 from reasonry.core.events import Answered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
 from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, wanted
 from reasonry.core.parse import Unreadable
-from reasonry.core.strategy import Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+from reasonry.core.strategy import Body, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 from reasonry.errors import ConflictError, IllegalTransitionError, InvalidStrategyError, UsageError
 
 
@@ -41,7 +41,8 @@ def strategy(
 ) -> Strategy[Log, Any]:
     """A table of three stages that asks once, logs what it hears and answers with it."""
 
-    def hear(state: Log, answers: tuple[Any, ...]) -> Move:
+    def ask(state: Log) -> Body:
+        answers = yield request(state, *state.effects, give_failures=hears)
         heard = tuple(_heard(answer) for answer in answers)
         return go(replace(state, heard=heard, answer=" ".join(heard) or None), "end", "heard")
 
@@ -51,16 +52,8 @@ def strategy(
         "seed 000",
         "",
         (
-            Stage("start", ("ask",), absorb=lambda state, _: go(state, "ask")),
-            Stage(
-                "ask",
-                ("end",),
-                ask=lambda state: state.effects,
-                absorb=hear,
-                reply=reply,
-                read=read,
-                hears_failures=hears,
-            ),
+            Stage("start", ("ask",)),
+            Stage("ask", ("end",), body=ask, reply=reply, read=read),
             Stage("end"),
         ),
         state=Log,
@@ -289,12 +282,12 @@ def test_a_reader_gets_every_reply_oldest_first() -> None:
 def test_a_reply_says_how_it_was_read_and_how_often_it_was_asked_for() -> None:
     replies: list[Reply] = []
 
-    def hear(state: Log, answers: tuple[Reply, ...]) -> Move:
-        replies.extend(answers)
+    def ask(state: Log) -> Body:
+        replies.extend((yield request(state, *state.effects)))
         return go(state, "end")
 
     table = strategy(Ask("?"), Ask("?")).stages
-    small = replace_stage(strategy(Ask("?"), Ask("?")), replace_fields(table[1], absorb=hear))
+    small = replace_stage(strategy(Ask("?"), Ask("?")), replace_fields(table[1], body=ask))
     step = advance(small, begin(small, "P").snapshot, "e1", Answered('so: {"word": "a"}', at_ms=4))
     step = advance(small, step.snapshot, "e2", Answered("?"))
     advance(small, step.snapshot, "e2.2", said("b", native=True, at_ms=9))
@@ -342,11 +335,11 @@ def test_a_failure_that_a_stage_hears_is_its_own_to_fold() -> None:
 
 
 def test_a_stage_may_end_the_run_with_a_code() -> None:
-    stages = strategy(Ask("?")).stages
-    give_up = replace_fields(
-        stages[1], absorb=lambda state, _: fail(state, "error", "too hard", "provider_error")
-    )
-    small = replace_stage(strategy(Ask("?")), give_up)
+    def give_up(state: Log) -> Body:
+        yield request(state, Ask("?"))
+        return fail(state, "error", "too hard", "provider_error")
+
+    small = replace_stage(strategy(), replace_fields(strategy().stages[1], body=give_up))
     ended = advance(small, begin(small, "P").snapshot, "e1", said("x")).snapshot
     assert (ended.status, ended.error, ended.outcome) == (
         "failed",
@@ -399,8 +392,8 @@ def looping(move: Any) -> Strategy[int, Any]:
         "",
         "",
         (
-            Stage("start", ("start_again", "end"), absorb=move),
-            Stage("start_again", ("start",), absorb=move),
+            Stage("start", ("start_again", "end"), body=move),
+            Stage("start_again", ("start",), body=move),
             Stage("end"),
         ),
         state=int,
@@ -410,7 +403,7 @@ def looping(move: Any) -> Strategy[int, Any]:
 
 @pytest.mark.parametrize(
     "move",
-    [lambda n, _: stay(n + 1), lambda n, _: go(n + 1, "start_again" if n % 2 == 0 else "start")],
+    [lambda n: stay(n + 1), lambda n: go(n + 1, "start_again" if n % 2 == 0 else "start")],
     ids=["staying", "going round"],
 )
 def test_a_loop_that_asks_nobody_is_bounded(move: Any) -> None:
@@ -422,17 +415,18 @@ def test_a_loop_that_asks_nobody_is_bounded(move: Any) -> None:
 
 def test_going_where_the_table_has_no_edge_is_an_error_that_names_the_legal_stages() -> None:
     with pytest.raises(IllegalTransitionError, match="Invalid transition from start to elsewhere") as error:
-        begin(looping(lambda n, _: go(n, "elsewhere")), "P")
+        begin(looping(lambda n: go(n, "elsewhere")), "P")
     assert error.value.details["choices"] == ["start_again", "end"]
 
 
 def test_staying_asks_again_and_is_no_transition() -> None:
-    def absorb(state: Log, answers: tuple[Any, ...]) -> Move:
+    def ask(state: Log) -> Body:
+        answers = yield request(state, *state.effects)
         heard = (*state.heard, *(_heard(answer) for answer in answers))
         state = replace(state, heard=heard, answer=" ".join(heard))
         return go(state, "end") if len(heard) == 3 else stay(state)
 
-    small = replace_stage(strategy(Ask("?")), replace_fields(strategy(Ask("?")).stages[1], absorb=absorb))
+    small = replace_stage(strategy(Ask("?")), replace_fields(strategy(Ask("?")).stages[1], body=ask))
     step = begin(small, "P")
     for number, word in enumerate(["a", "b"], start=1):
         step = advance(small, step.snapshot, f"e{number}", said(word))
@@ -497,11 +491,12 @@ def test_a_run_inside_that_asks_nobody_is_finished_at_once() -> None:
 def test_runs_nest_and_rounds_count_the_longest_way() -> None:
     inner = strategy(Ask("?"), name="inner")
     middle = strategy(RunStrategy("inner", "P"), name="middle")
-    first = replace_fields(
-        strategy(Ask("first?")).stages[0],
-        ask=lambda state: [Ask("first?")],
-        absorb=lambda state, _: go(state, "ask"),
-    )
+
+    def ask_first(state: Log) -> Body:
+        yield request(state, Ask("first?"))
+        return go(state, "ask")
+
+    first = replace_fields(strategy().stages[0], body=ask_first)
     outer = replace_stage(strategy(RunStrategy("middle", "P"), name="outer"), first)
     strategies = {"inner": inner, "middle": middle, "outer": outer}
     step = begin(outer, "P", strategies=strategies)
@@ -513,11 +508,11 @@ def test_runs_nest_and_rounds_count_the_longest_way() -> None:
 
 
 def test_thoughts_of_a_run_inside_are_on_its_own_branch() -> None:
-    def think(state: Log, _: Any) -> Move:
+    def think(state: Log) -> Move:
         thoughts = Thought("main"), Thought("b", branch="b"), Thought("c", branch="c", leaves="b")
         return go(state, "end", *thoughts)
 
-    inner = replace_stage(strategy(name="inner"), replace_fields(strategy().stages[1], absorb=think))
+    inner = replace_stage(strategy(name="inner"), replace_fields(strategy().stages[1], body=think))
     outer, strategies = nested(inner, count=1)
     thoughts = begin(outer, "P", strategies=strategies).thoughts
     assert [(one.text, one.branch, one.leaves) for one in thoughts[:3]] == [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
-from reasonry.core.strategy import Outcome, Stage, Strategy, go, stay
+from reasonry.core.strategy import Body, Outcome, Stage, Strategy, go, request, stay
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ModelError
@@ -29,15 +29,13 @@ class Seen(Struct, frozen=True):
     texts: tuple[str, ...] = ()
 
 
-def _ask(state: Seen) -> Sequence[Ask]:
-    return [
-        Ask(f"{state.problem} {len(state.texts)}", sample=number, facts={"n": len(state.texts)})
-        for number in range(state.width)
+def _think(state: Seen) -> Body:
+    number = len(state.texts)
+    asks = [
+        Ask(f"{state.problem} {number}", sample=sample, facts={"n": number}) for sample in range(state.width)
     ]
-
-
-def _absorb(state: Seen, replies: tuple[object, ...]):
-    texts = (*state.texts, *(reply.text for reply in replies))  # pyright: ignore
+    replies = yield request(state, *asks)
+    texts = (*state.texts, *(reply.text for reply in replies))
     now = Seen(state.problem, state.steps, state.width, texts)
     done = len(texts) >= state.steps * state.width
     return go(now, "end", texts[-1]) if done else stay(now, texts[-1])
@@ -52,7 +50,7 @@ LOOP: Strategy[Seen, Loops] = Strategy(
     state=Seen,
     begin=lambda problem, options: Seen(problem, options.steps, options.width),
     outcome=lambda state: Outcome(state.texts[-1] if state.texts else None),
-    stages=(Stage("think", to=("end",), ask=_ask, absorb=_absorb), Stage("end")),
+    stages=(Stage("think", to=("end",), body=_think), Stage("end")),
 )
 
 STRATEGIES = {"loop": LOOP}

@@ -118,4 +118,4 @@ Event = Answered | ToolReturned | Verified | Failed | Stopped
 """What is journaled."""
 
 Delivered = Reply | ToolReturned | Verified | Failed | Finished
-"""What `absorb` gets, one for each effect, in the order asked."""
+"""What a stage is sent, one for each effect of its request, in the order asked."""

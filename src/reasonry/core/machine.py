@@ -185,21 +185,26 @@ def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached
         ConflictError: `strategy_changed`: the body asks something else than what was answered.
     """
     assert stage.run is not None, "checked when the strategy was defined"
+    reached, left = Reached(state), iter(rounds)
     try:
         script = stage.run(state)
         if isinstance(script, Move):
-            return Reached(state, move=script)
-        return _run_body(stage.name, script, state, iter(rounds))
+            reached.move = script
+        else:
+            _run_body(stage.name, script, reached, left)
     except ReasonryError:
         raise
     except Exception as error:
         message = f"stage {stage.name!r} raised {type(error).__name__}: {error}"
-        return Reached(state, failure=Failed("stage_error", message[:1000]))
+        reached.failure = Failed("stage_error", message[:1000])
+        return reached
+    _check_same(stage.name, next(left, None), None)
+    return reached
 
 
-def _run_body(name: str, script: Any, state: Any, rounds: Iterator[Round]) -> Reached:
+def _run_body(name: str, script: Any, reached: Reached, rounds: Iterator[Round]) -> None:
     """Send the answers of each round in; thoughts of yields that have been answered were recorded before."""
-    reached, silent = Reached(state), 0
+    silent = 0
     try:
         requested: Request = next(script)
         while True:
@@ -211,12 +216,12 @@ def _run_body(name: str, script: Any, state: Any, rounds: Iterator[Round]) -> Re
                 if had is None:
                     reached.request = requested
                     script.close()
-                    return reached
-                _check_same(name, requested, had)
+                    return
+                _check_same(name, had, requested)
                 answers, reached.thoughts = had.answers, ()
             elif (silent := silent + 1) > MAX_SILENT_MOVES:
                 reached.failure = Failed("stage_loop", f"stage {name!r} yields without end and asks nobody")
-                return reached
+                return
             lost = None if requested.give_failures else _first_failure(answers)
             requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost, answers))
     except StopIteration as end:
@@ -225,7 +230,6 @@ def _run_body(name: str, script: Any, state: Any, rounds: Iterator[Round]) -> Re
         reached.move = end.value
     except EffectFailed as lost:
         reached.failure = lost.failure
-    return reached
 
 
 def _first_failure(answers: Answers) -> Failed | None:
@@ -235,8 +239,9 @@ def _first_failure(answers: Answers) -> Failed | None:
     return None
 
 
-def _check_same(name: str, requested: Request, had: Round) -> None:
-    if _digest(requested.effects) != had.asked:
+def _check_same(name: str, had: Round | None, requested: Request | None) -> None:
+    """Check that what was answered is what is requested; None: nothing."""
+    if had is not None and (requested is None or _digest(requested.effects) != had.asked):
         raise ConflictError(
             f"stage {name!r} asks something else than it did when the run was recorded",
             code="strategy_changed",

@@ -143,16 +143,6 @@ class EffectFailed(Exception):
         self.failure, self.answers = failure, answers
 
 
-def pair(ask: Any, absorb: Any, hears_failures: bool) -> Callable[[Any], Body]:
-    """Return the body of a stage that is written as a pair: `ask` for the effects, `absorb` for the move."""
-
-    def body(state: Any) -> Body:
-        answers = yield request(state, *(ask(state) if ask else ()), give_failures=hears_failures)
-        return absorb(state, answers)
-
-    return body
-
-
 def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:
     return tuple(Thought(one) if isinstance(one, str) else one for one in thoughts)
 
@@ -198,18 +188,13 @@ class Stage(Generic[S]):
     example: Mapping[str, Any] | None = None
     read: Callable[[S, Ask, Sequence[str]], tuple[Any, str] | Unreadable] | None = None
     value: Any = None
-    ask: Callable[[S], Sequence[Effect]] | None = None
-    absorb: Callable[[S, tuple[Any, ...]], Move] | None = None
-    hears_failures: bool = False
 
     @cached_property
     def run(self) -> Callable[[S], Body | Move] | None:
         """What the engine runs: the body; where there is none, a move along the only way out."""
-        if self.body is not None:
+        if self.body is not None or len(self.to) != 1:
             return self.body
-        if self.absorb is not None:
-            return pair(self.ask, self.absorb, self.hears_failures)
-        return (lambda state: go(state, self.to[0])) if len(self.to) == 1 else None
+        return lambda state: go(state, self.to[0])
 
     @property
     def value_type(self) -> Any:
