@@ -27,16 +27,7 @@ NAMED_ELSEWHERE = {
 EACH_STRATEGY_HAS = {"Options", "State", "options.py", "prompts.py", "result.py", "state.py", "table.py"}
 """Names of parts that every strategy has of its own."""
 
-CLASSES_TWICE = {
-    "Limits",
-    "Line",
-    "PlanReply",
-    "Ruling",
-    "Sent",
-    "Turn",
-    "_Envelope",
-    "_Run",
-}
+CLASSES_TWICE: set[str] = set()
 """Classes of one name that still are different things: take out what has become one, put nothing in."""
 
 FILES_TWICE = {

@@ -23,7 +23,7 @@ from reasonry.errors import SandboxError, ToolError, UsageError
 from reasonry.tools import turnstile
 from reasonry.tools.execution import MAX_CODE_BYTES
 from reasonry.tools.py_executor import PyExecutor
-from reasonry.tools.sandbox import SANDBOXES, Limits, Sandbox, describe_sandboxes, open_sandbox
+from reasonry.tools.sandbox import SANDBOXES, ExecutionLimits, Sandbox, describe_sandboxes, open_sandbox
 from reasonry.tools.sandbox_bubblewrap import BubblewrapSandbox
 
 from .sandbox_attacks import ATTACKS
@@ -31,7 +31,7 @@ from .sandbox_attacks import ATTACKS
 pytestmark = pytest.mark.anyio
 
 TOKEN = "canary-3f9a17"
-TIGHT = Limits(max_seconds=0.7, max_memory_mb=256, max_output_bytes=4_000)
+TIGHT = ExecutionLimits(max_seconds=0.7, max_memory_mb=256, max_output_bytes=4_000)
 
 
 def usable(name: str) -> Sandbox:
@@ -276,7 +276,7 @@ async def test_a_value_over_the_limit_is_text_that_is_cut(sandbox: Sandbox) -> N
 
 
 async def test_cancelling_ends_the_code_at_once(sandbox: Sandbox) -> None:
-    running = asyncio.ensure_future(sandbox.run("while True: pass", Limits(max_seconds=60)))
+    running = asyncio.ensure_future(sandbox.run("while True: pass", ExecutionLimits(max_seconds=60)))
     await asyncio.sleep(0.3)
     began = time.monotonic()
     running.cancel()
@@ -291,7 +291,7 @@ async def test_many_at_once_take_turns(sandbox: Sandbox) -> None:
     most = 0
 
     async def one(number: int) -> Any:
-        return (await sandbox.run(f"{number} + 1", Limits())).value
+        return (await sandbox.run(f"{number} + 1", ExecutionLimits())).value
 
     running = [asyncio.ensure_future(one(number)) for number in range(60)]
     while not all(task.done() for task in running):
@@ -314,7 +314,7 @@ async def test_a_crowd_is_sent_away(sandbox: Sandbox, monkeypatch: pytest.Monkey
 
 async def test_in_bubblewrap_nobody_is_root_and_the_environment_is_empty(bubblewrap: Sandbox) -> None:
     code = "import os\n[os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ), os.path.exists('/proc')]"
-    users, groups, others, environment, has_processes = (await bubblewrap.run(code, Limits())).value
+    users, groups, others, environment, has_processes = (await bubblewrap.run(code, ExecutionLimits())).value
     assert 0 not in users + groups + others
     assert (environment, has_processes) == ({}, False)
 
@@ -322,9 +322,11 @@ async def test_in_bubblewrap_nobody_is_root_and_the_environment_is_empty(bubblew
 async def test_in_bubblewrap_numpy_and_sympy_work(bubblewrap: Sandbox) -> None:
     pytest.importorskip("numpy")
     pytest.importorskip("sympy")
-    numbers = await bubblewrap.run("import numpy as np\nnp.linalg.inv(np.eye(2) * 4)", Limits())
+    numbers = await bubblewrap.run("import numpy as np\nnp.linalg.inv(np.eye(2) * 4)", ExecutionLimits())
     assert (numbers.status, numbers.value) == ("ok", [[0.25, 0.0], [0.0, 0.25]])
-    symbols = await bubblewrap.run("import sympy\nsympy.factor(sympy.Symbol('x') ** 2 - 1)", Limits())
+    symbols = await bubblewrap.run(
+        "import sympy\nsympy.factor(sympy.Symbol('x') ** 2 - 1)", ExecutionLimits()
+    )
     assert (symbols.status, symbols.value) == ("ok", "(x - 1)*(x + 1)")
 
 
@@ -344,7 +346,7 @@ for number in range(3, 64):
 [kind == stat.S_IFIFO for kind in kinds]
 """
         # The one pipe is the channel of the result.
-        assert (await bubblewrap.run(code, Limits())).value == [True]
+        assert (await bubblewrap.run(code, ExecutionLimits())).value == [True]
     finally:
         os.close(descriptor)
 
@@ -361,7 +363,7 @@ except RuntimeError:
     pass
 started
 """
-    execution = await bubblewrap.run(code, Limits(max_processes=8))
+    execution = await bubblewrap.run(code, ExecutionLimits(max_processes=8))
     assert 1 <= execution.value <= 8
 
 
@@ -377,7 +379,7 @@ except OSError:
     refused.append(True)
 refused
 """
-    assert (await bubblewrap.run(code, Limits())).value == [True, True, True]
+    assert (await bubblewrap.run(code, ExecutionLimits())).value == [True, True, True]
 
 
 @pytest.mark.parametrize("name", list(SANDBOXES))
@@ -400,7 +402,7 @@ def test_when_the_host_is_killed_its_code_dies_too(name: str) -> None:
     usable(name)
     script = (
         "import asyncio\nfrom reasonry.tools.sandbox import *\n"
-        f"asyncio.run(open_sandbox({name!r}).run('while True: pass', Limits(max_seconds=6)))"
+        f"asyncio.run(open_sandbox({name!r}).run('while True: pass', ExecutionLimits(max_seconds=6)))"
     )
     with subprocess.Popen([sys.executable, "-c", script]) as host:
         deadline = time.monotonic() + 20
@@ -488,7 +490,7 @@ def test_an_unknown_sandbox_is_refused_with_the_choices() -> None:
 )
 def test_limits_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as caught:
-        Limits(**wrong)
+        ExecutionLimits(**wrong)
     assert caught.value.details["option"] in wrong
 
 
@@ -508,8 +510,10 @@ async def test_the_tool_refuses_what_is_no_code(arguments: dict[str, Any]) -> No
 
 async def test_two_loops_can_share_a_sandbox(sandbox: Sandbox) -> None:
     found: list[Any] = []
-    work = threading.Thread(target=lambda: found.append(asyncio.run(sandbox.run("40 + 2", Limits()))))
+    work = threading.Thread(
+        target=lambda: found.append(asyncio.run(sandbox.run("40 + 2", ExecutionLimits())))
+    )
     work.start()
-    assert (await sandbox.run("1 + 1", Limits())).value == 2
+    assert (await sandbox.run("1 + 1", ExecutionLimits())).value == 2
     await asyncio.to_thread(work.join)
     assert found[0].value == 42

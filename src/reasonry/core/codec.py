@@ -18,7 +18,7 @@ SCHEMA = 2
 """Raised when what is written can no longer be read as before."""
 
 
-class _Envelope(Struct, frozen=True):
+class _SnapshotEnvelope(Struct, frozen=True):
     schema: int
     body: Raw
 
@@ -26,13 +26,13 @@ class _Envelope(Struct, frozen=True):
 T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
-_envelopes = msgspec.json.Decoder(_Envelope)
+_envelopes = msgspec.json.Decoder(_SnapshotEnvelope)
 _snapshots = msgspec.json.Decoder(Snapshot)
 
 
 def dump_snapshot(snapshot: Snapshot) -> bytes:
     """Return the snapshot as JSON; equal snapshots give equal bytes."""
-    return _encoder.encode(_Envelope(SCHEMA, Raw(_encoder.encode(snapshot))))
+    return _encoder.encode(_SnapshotEnvelope(SCHEMA, Raw(_encoder.encode(snapshot))))
 
 
 def load_snapshot(data: bytes, strategies: Mapping[str, Strategy[Any, Any]]) -> Snapshot:

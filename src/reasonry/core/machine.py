@@ -284,7 +284,7 @@ def begin(
         stage=strategy.first,
         state=strategy.begin(problem, chosen),
     )
-    return _Run(strategy, snapshot, strategies or {}).go_on()
+    return _Execution(strategy, snapshot, strategies or {}).go_on()
 
 
 def advance(
@@ -308,11 +308,11 @@ def advance(
     """
     if snapshot.status != "active":
         raise ConflictError(f"the run has ended ({snapshot.status}); it takes no more events")
-    run = _Run(strategy, snapshot, strategies or {})
+    run = _Execution(strategy, snapshot, strategies or {})
     return run.stop(event) if isinstance(event, Stopped) else run.settle(effect_id or "", event, reading)
 
 
-class _Run:
+class _Execution:
     """One call of `begin` or `advance`: a snapshot being replaced, and what it leaves behind."""
 
     def __init__(self, strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry) -> None:
@@ -549,7 +549,7 @@ class _Run:
         if waiting.child is None:
             lost = Failed(STOPPED, event.detail or event.reason, at_ms=event.at_ms)
             return replace(waiting, settled=lost)
-        child = _Run(self.strategies[waiting.child.strategy], waiting.child, self.strategies)
+        child = _Execution(self.strategies[waiting.child.strategy], waiting.child, self.strategies)
         best = replace(child._best_so_far(event), reason=event.reason, detail=event.detail)
         return replace(waiting, settled=_finished(best, "cancelled", event.at_ms))
 

@@ -18,7 +18,7 @@ from ..records import Line, RunRow, Store, Use
 from . import journal, record
 from .calls import Calls
 from .guard import BudgetExhausted, BudgetGuard
-from .journal import Chain, Entry, Folded, Sent, Took
+from .journal import CallIntended, Chain, Entry, Folded, Took
 from .limits import limit_reached
 from .observe import Observer
 from .perform import perform
@@ -180,7 +180,7 @@ class Drive:
     async def _intend(self, effect_id: str) -> None:
         dearest = self.guard.ledger.largest
         async with self.writing:
-            await self._write([Sent(effect_id, dearest.tokens, dearest.usd)])
+            await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd)])
 
     async def _stop(self, reason: str, detail: str) -> None:
         await self._drop_tasks()
@@ -209,12 +209,12 @@ class Drive:
         if not self.guard.limits_calls:
             await self._append(self.chain.lines(self._unrecorded_calls()))
 
-    def _unrecorded_calls(self) -> list[Sent]:
+    def _unrecorded_calls(self) -> list[CallIntended]:
         """What went out and found the run ended: nobody has counted it."""
         calls = Counter(self.calls.in_flight)
         for one in self.landed:
             calls[one.id or ""] += getattr(one.event, "usage", NOTHING).calls
-        entries = [Sent(effect_id) for effect_id in calls.elements()]
+        entries = [CallIntended(effect_id) for effect_id in calls.elements()]
         for entry in entries:
             self.run.apply(entry)
         return entries

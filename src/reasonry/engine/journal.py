@@ -74,7 +74,7 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     """The strategy's; 0 where 0.1.0 wrote it."""
 
 
-class Sent(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):
+class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):
     """A call is about to go out; written only where a limit must survive a crash.
 
     `tokens` and `usd` are what the dearest answer so far took: it may have come in without being written down yet.
@@ -121,7 +121,7 @@ class Ended(Struct, frozen=True, tag="ended", array_like=True):
     """All there is to see of the run, as deflated JSON, so that it reads without the code of its day."""
 
 
-Entry = Begun | Sent | Took | Resumed | Ended
+Entry = Begun | CallIntended | Took | Resumed | Ended
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Entry)
@@ -370,7 +370,7 @@ class Folded:
         match entry:
             case Took():
                 return self.take(entry)
-            case Sent(id=effect_id, tokens=tokens, usd=usd):
+            case CallIntended(id=effect_id, tokens=tokens, usd=usd):
                 self.out[effect_id] += 1
                 if tokens or usd is not None:
                     self.dearest = dearer(self.dearest, Usage(input_tokens=tokens, usd=usd))

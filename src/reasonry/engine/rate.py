@@ -52,7 +52,7 @@ def _by_provider(limit: Limit) -> Mapping[str, int]:
 
 
 @dataclass
-class Sent:
+class CountedCall:
     """A call that counts; `tokens` may be set right once they are known."""
 
     instant_s: float
@@ -64,10 +64,10 @@ class RateLimit:
 
     def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
         self.requests, self.tokens = requests, tokens
-        self._sent: deque[Sent] = deque()
+        self._sent: deque[CountedCall] = deque()
         self._turn = asyncio.Lock()
 
-    async def wait(self, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None) -> Sent:
+    async def wait(self, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None) -> CountedCall:
         """Return when a call of about so many tokens may go out; calls go in the order they came.
 
         Args:
@@ -75,12 +75,12 @@ class RateLimit:
             pausing: Told how many seconds are to be waited.
         """
         if self.requests is None and self.tokens is None:
-            return Sent(0, tokens)
+            return CountedCall(0, tokens)
         async with self._turn:
             while (pause_s := self._pause_s(tokens)) > 0:
                 pausing(pause_s)
                 await asyncio.sleep(pause_s)
-            sent = Sent(time.monotonic(), tokens)
+            sent = CountedCall(time.monotonic(), tokens)
             self._sent.append(sent)
             return sent
 

@@ -35,7 +35,7 @@ from .replies import (
 from .search import RunThoughts, search
 from .settings import SessionSettings
 from .thinking_tool import Notice
-from .turn import MAX_SHOWN_THOUGHTS, Turn, decode_head, is_lapsed, is_over
+from .turn import MAX_SHOWN_THOUGHTS, ThinkingTurn, decode_head, is_lapsed, is_over
 
 Arguments = Mapping[str, Any]
 T = TypeVar("T")
@@ -114,7 +114,7 @@ class Sessions:
         """
         call = read.read_call(arguments, self.settings)
         asked = exact_id or call.session_id or bound
-        turn = Turn(
+        turn = ThinkingTurn(
             call=call,
             asked=asked,
             target=asked or self._new_id(),
@@ -138,7 +138,7 @@ class Sessions:
             await self.sweep()
         return document
 
-    async def _with_way_back(self, error: UsageError, turn: Turn) -> UsageError:
+    async def _with_way_back(self, error: UsageError, turn: ThinkingTurn) -> UsageError:
         """Name the latest earlier session where a call refers to thoughts that a new session cannot have."""
         if "exists" not in error.details or turn.found > JUST_BEGUN:
             return error

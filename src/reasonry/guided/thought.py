@@ -23,7 +23,7 @@ from .thinking_tool import ThinkingCall
 _SHOWN_SPANS = 20
 
 
-class Line(Struct, frozen=True, array_like=True):
+class ThoughtLine(Struct, frozen=True, array_like=True):
     """Where one line of a session stands."""
 
     stage: str
@@ -41,8 +41,8 @@ class Line(Struct, frozen=True, array_like=True):
 class Head(Struct, frozen=True, omit_defaults=True):
     """Where a session stands: all that is needed to judge the next call, besides the numbers there are."""
 
-    main: Line
-    branches: dict[str, Line] = {}
+    main: ThoughtLine
+    branches: dict[str, ThoughtLine] = {}
     """In the order in which they were begun."""
     latest: str | None = None
     """The branch of the latest thought; None: the main line."""
@@ -50,7 +50,7 @@ class Head(Struct, frozen=True, omit_defaults=True):
     ended: bool = False
     """Whether the latest thought said that no other is needed."""
 
-    def line(self, branch: str | None) -> Line:
+    def line(self, branch: str | None) -> ThoughtLine:
         """Return the line of that name; None: the main line."""
         return self.main if branch is None else self.branches[branch]
 
@@ -100,7 +100,7 @@ class Past(Protocol):
 
 def open_session(strategy: Strategy[Any, Any]) -> Head:
     """Return where a session without thoughts stands."""
-    return Head(Line(strategy.first))
+    return Head(ThoughtLine(strategy.first))
 
 
 def submit(
@@ -142,17 +142,17 @@ def submit(
         merges=call.merge_branch or None,
         data=call.data,
     )
-    stands = Line(stage, call.thought_number, total, line.thoughts + 1, line.left, line.parent)
+    stands = ThoughtLine(stage, call.thought_number, total, line.thoughts + 1, line.left, line.parent)
     return Placed(_moved(head, branch, stands, not call.next_thought_needed), branch, record)
 
 
-def _moved(head: Head, branch: str | None, line: Line, ended: bool) -> Head:
+def _moved(head: Head, branch: str | None, line: ThoughtLine, ended: bool) -> Head:
     if branch is None:
         return Head(line, head.branches, None, head.thoughts + 1, ended)
     return Head(head.main, {**head.branches, branch: line}, branch, head.thoughts + 1, ended)
 
 
-def _line_of(head: Head, call: ThinkingCall, past: Past) -> tuple[str | None, Line, int | None]:
+def _line_of(head: Head, call: ThinkingCall, past: Past) -> tuple[str | None, ThoughtLine, int | None]:
     """Return the branch (None: main line), where it stands, and the number it leaves or left off at."""
     left = call.branch_from_thought
     if left is not None:
@@ -169,7 +169,7 @@ def _line_of(head: Head, call: ThinkingCall, past: Past) -> tuple[str | None, Li
     else:
         parent = head.latest
         stage, left = head.line(parent).stage, head.line(parent).number or None
-    return name, Line(stage, left=left, parent=parent), left
+    return name, ThoughtLine(stage, left=left, parent=parent), left
 
 
 def _free_name(head: Head) -> str:
@@ -196,7 +196,9 @@ def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
         )
 
 
-def _stage_of(strategy: Strategy[Any, Any], line: Line, call: ThinkingCall, demand_fields: bool) -> str:
+def _stage_of(
+    strategy: Strategy[Any, Any], line: ThoughtLine, call: ThinkingCall, demand_fields: bool
+) -> str:
     if call.stage is None:
         return line.stage
     if call.stage != line.stage:

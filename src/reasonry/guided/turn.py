@@ -92,7 +92,7 @@ class _Past:
 
 
 @dataclass
-class Turn:
+class ThinkingTurn:
     """One call, and what it needs to be decided.
 
     Args:

@@ -38,7 +38,7 @@ from .steady import SECOND_LOOK_MS, Uptime, uptime
 
 
 @dataclass(slots=True)
-class _Run:
+class _StoredRun:
     key: int
     row: RunRow
     lines: dict[int, Line] = field(default_factory=dict[int, Line])
@@ -115,7 +115,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.uptime: Callable[[], Uptime] = uptime
-        self._runs = dict[str, _Run]()
+        self._runs = dict[str, _StoredRun]()
         self._sessions = dict[str, _Session]()
         self._driven = set[str]()
         self._key = 0
@@ -135,7 +135,7 @@ class MemoryStore:
                 if session.session_id in self._sessions:
                     raise session_exists(session.session_id)
                 self._sessions[session.session_id] = _Session(self._next_key(), session, self.uptime().ms)
-            self._runs[row.run_id] = _Run(self._next_key(), row, {line.seq: line for line in lines})
+            self._runs[row.run_id] = _StoredRun(self._next_key(), row, {line.seq: line for line in lines})
 
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
@@ -334,7 +334,7 @@ class MemoryStore:
         self._key += 1
         return self._key
 
-    def _run(self, run_id: str) -> _Run:
+    def _run(self, run_id: str) -> _StoredRun:
         check_texts(run_id)
         if run_id not in self._runs:
             raise no_run(run_id)

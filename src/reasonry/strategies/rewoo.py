@@ -85,7 +85,7 @@ class CallReply(Struct, frozen=True):
     plan: Annotated[str, Meta(description="What this finds out.")] = ""
 
 
-class PlanReply(Struct, frozen=True):
+class CallPlan(Struct, frozen=True):
     """The plan."""
 
     calls: Annotated[tuple[CallReply, ...], Meta(min_length=1, description="All calls.")]
@@ -123,7 +123,7 @@ def plan(s: State) -> Body:
 
 def read_plan(state: State, _: Ask, texts: Sequence[str]) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
     """Read a plan, structured or as lines, and see whether it can be carried out."""
-    reading = parse.read_form(texts[-1], PlanReply)
+    reading = parse.read_form(texts[-1], CallPlan)
     if isinstance(reading, Unreadable):
         if not is_plan_text(texts[-1]):
             return reading
@@ -276,7 +276,7 @@ REWOO: Strategy[State, Options] = Strategy(
             guidance="List the pieces of evidence the answer needs and how each is to be got, "
             "taking results you do not have yet as given. Go on when the pieces suffice for the answer.",
             body=plan,
-            reply=PlanReply,
+            reply=CallPlan,
             example=_EXAMPLE,
             read=read_plan,
             value=tuple[PlannedCall, ...],

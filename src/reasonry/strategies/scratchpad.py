@@ -63,7 +63,7 @@ class Start(Struct, frozen=True, rename="camel"):
     rule: Annotated[str, Meta(description="How the variables change from step to step.")] = ""
 
 
-class Line(Struct, frozen=True, rename="camel"):
+class Operation(Struct, frozen=True, rename="camel"):
     """One operation and the state after it."""
 
     calculation: Annotated[str, Meta(min_length=1, description="The operation, written out.")]
@@ -96,7 +96,7 @@ def initialize(s: State) -> Body:
 def calculate(s: State) -> Body:
     """line_i ~ p(line | x, s_0, line_1, s_1, …); what it changed goes into the state."""
     (answer,) = yield request(s, _question(s, "calculate", CALCULATE))
-    reply: Line = answer.value
+    reply: Operation = answer.value
     variables = {**s.variables, **reply.state_variables}
     line = LINE.format(calculation=reply.calculation, state=_shown(variables))
     lines = (*s.lines, line)
@@ -188,7 +188,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
             description="Do one small step of the computation.",
             guidance="One operation that can be checked at a glance, on the values as they stand.",
             body=calculate,
-            reply=Line,
+            reply=Operation,
             example={
                 "calculation": "9 + 7 = 16",
                 "stateVariables": {"carry": 1, "digits": [6]},

@@ -20,7 +20,7 @@ FLOOD_BYTES = 16 * 1024 * 1024
 FLOOD_MESSAGE = f"it was stopped after it had printed {FLOOD_BYTES // 2**20} MiB"
 
 
-class Limits(Struct, frozen=True):
+class ExecutionLimits(Struct, frozen=True):
     """What an execution may use. Hard: the host enforces them from outside as well.
 
     Attributes:
@@ -97,7 +97,7 @@ class Sandbox(Protocol):
 
     name: str
 
-    async def run(self, code: str, limits: Limits = Limits()) -> Execution:
+    async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:
         """Run code. Whatever it does is an `Execution`; cancelling ends it.
 
         Raises:
@@ -167,7 +167,7 @@ def concluded(
     status: Status,
     sandbox: str,
     output: Output,
-    limits: Limits,
+    limits: ExecutionLimits,
     *,
     value: Any = None,
     error: str | None = None,

@@ -29,7 +29,7 @@ _GRACE_S = 2.0
 _MAX_REPLY_BYTES = 1024 * 1024
 
 
-class Ruling(Struct, frozen=True, omit_defaults=True):
+class SolverVerdict(Struct, frozen=True, omit_defaults=True):
     """What became of a claim.
 
     Attributes:
@@ -48,7 +48,7 @@ def can_check() -> bool:
     return find_spec("z3") is not None
 
 
-async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: int = 1024) -> Ruling:
+async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: int = 1024) -> SolverVerdict:
     """Check a claim. Nothing raises for what the claim is or does: that is the verdict `unknown`, with the reason.
 
     Args:
@@ -57,21 +57,21 @@ async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: in
         max_memory_mb: MiB of address space.
     """
     if not can_check():
-        return Ruling("unknown", reason="Z3 is not installed: pip install 'reasonry[logic]'")
+        return SolverVerdict("unknown", reason="Z3 is not installed: pip install 'reasonry[logic]'")
     try:
         formal = read_claim(claim)
     except UnreadableClaimError as error:
-        return Ruling("unknown", reason=str(error))
-    overran = Ruling("unknown", reason=f"Z3 did not come to an end within {max_seconds:g} s")
+        return SolverVerdict("unknown", reason=str(error))
+    overran = SolverVerdict("unknown", reason=f"Z3 did not come to an end within {max_seconds:g} s")
     try:
         async with asyncio.timeout(max_seconds + _GRACE_S):
             reply = await _ask_child(_task(formal, max_seconds, max_memory_mb))
     except TimeoutError:
         return overran
     try:
-        ruling = msgspec.json.decode(reply, type=Ruling)
+        ruling = msgspec.json.decode(reply, type=SolverVerdict)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return Ruling("unknown", reason="Z3 died of the claim: too much memory, time or depth")
+        return SolverVerdict("unknown", reason="Z3 died of the claim: too much memory, time or depth")
     return overran if ruling.reason and ruling.reason.endswith(("timeout", "canceled")) else ruling
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ToolError
-from .execution import Limits, Sandbox
+from .execution import ExecutionLimits, Sandbox
 from .sandbox import open_sandbox
 
 NAME = "py_executor"
@@ -46,9 +46,9 @@ class PyExecutor:
         "required": ["code"],
     }
 
-    def __init__(self, sandbox: Sandbox | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, sandbox: Sandbox | None = None, limits: ExecutionLimits | None = None) -> None:
         self.sandbox = sandbox or open_sandbox()
-        self.limits = limits or Limits()
+        self.limits = limits or ExecutionLimits()
         self.description = DESCRIPTIONS.get(self.sandbox.name, DESCRIPTIONS["monty"])
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import SandboxError, UsageError
-from .execution import Execution, Limits, Sandbox
+from .execution import Execution, ExecutionLimits, Sandbox
 from .sandbox_bubblewrap import BubblewrapSandbox
 from .sandbox_monty import MontySandbox
 
-__all__ = ["DEFAULT", "SANDBOXES", "Execution", "Limits", "Sandbox", "describe_sandboxes", "open_sandbox"]
+__all__ = [
+    "DEFAULT",
+    "SANDBOXES",
+    "Execution",
+    "ExecutionLimits",
+    "Sandbox",
+    "describe_sandboxes",
+    "open_sandbox",
+]
 
 SANDBOXES: dict[str, Callable[[], Sandbox]] = {"monty": MontySandbox, "bubblewrap": BubblewrapSandbox}
 
@@ -53,7 +61,7 @@ async def _described(name: str) -> dict[str, Any]:
         "summary": _SUMMARIES[name],
     }
     try:
-        execution = await open_sandbox(name).run("6 * 7", Limits(max_seconds=5.0))
+        execution = await open_sandbox(name).run("6 * 7", ExecutionLimits(max_seconds=5.0))
     except SandboxError as error:
         return row | {"usable": False, "reason": error.message}
     if execution.value != 42:

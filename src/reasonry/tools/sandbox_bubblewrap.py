@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from ..errors import SandboxError
 from .bubblewrap_world import CHILD, command, search_path
-from .execution import FLOOD_MESSAGE, Execution, Limits, Output, Status, concluded, refusal
+from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Status, concluded, refusal
 from .seccomp import filter_program
 from .turnstile import turn
 
@@ -63,7 +63,7 @@ class BubblewrapSandbox:
             raise self._unavailable("there is no filter of system calls for this kind of machine")
         self.bwrap, self._filter = bwrap, program
 
-    async def run(self, code: str, limits: Limits = Limits()) -> Execution:
+    async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:
         """Run code. The value of the last expression is its value."""
         refused = refusal(code, self.name)
         if refused is not None:
@@ -73,7 +73,7 @@ class BubblewrapSandbox:
             execution = await self._run(code, limits)
             return replace(execution, duration_ms=round((time.monotonic() - started) * 1000))
 
-    async def _run(self, code: str, limits: Limits) -> Execution:
+    async def _run(self, code: str, limits: ExecutionLimits) -> Execution:
         output, channel, overran = Output(limits.max_output_bytes), bytearray(), False
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             wires = _wires(ours, theirs)
@@ -107,7 +107,9 @@ class BubblewrapSandbox:
         except OSError as error:
             raise self._unavailable(f"{self.bwrap} could not be started: {error}") from None
 
-    def _judged(self, code: int, overran: bool, output: Output, channel: bytes, limits: Limits) -> Execution:
+    def _judged(
+        self, code: int, overran: bool, output: Output, channel: bytes, limits: ExecutionLimits
+    ) -> Execution:
         def ended(status: Status, error: str) -> Execution:
             return concluded(status, self.name, output, limits, error=error)
 
@@ -130,7 +132,7 @@ class BubblewrapSandbox:
         return SandboxError(f"the sandbox {self.name} cannot be used: {reason}", sandbox=self.name)
 
 
-def _task(code: str, limits: Limits, channel: int) -> bytes:
+def _task(code: str, limits: ExecutionLimits, channel: int) -> bytes:
     mebibyte = 2**20
     seconds = math.ceil(limits.max_seconds) + 1
     files = 16 * mebibyte
@@ -189,7 +191,11 @@ def _wires(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> _Wires:
 
 
 async def _listen(
-    process: asyncio.subprocess.Process, ours: int, output: Output, channel: bytearray, limits: Limits
+    process: asyncio.subprocess.Process,
+    ours: int,
+    output: Output,
+    channel: bytearray,
+    limits: ExecutionLimits,
 ) -> None:
     assert process.stdout is not None
     loop = asyncio.get_running_loop()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from msgspec.structs import replace
 
 from ..errors import SandboxError
-from .execution import FLOOD_MESSAGE, Execution, Limits, Output, Status, concluded, refusal
+from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Status, concluded, refusal
 from .turnstile import turn
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class MontySandbox:
             ) from None
         self.version: str = pydantic_monty.__version__
 
-    async def run(self, code: str, limits: Limits = Limits()) -> Execution:
+    async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:
         """Run code. The value of the last expression is its value."""
         refused = refusal(code, self.name)
         if refused is not None:
@@ -60,7 +60,7 @@ class MontySandbox:
             execution = await self._run(code, limits)
             return replace(execution, duration_ms=round((time.monotonic() - started) * 1000))
 
-    async def _run(self, code: str, limits: Limits) -> Execution:
+    async def _run(self, code: str, limits: ExecutionLimits) -> Execution:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[Execution | BaseException] = loop.create_future()
         feed = _Feed(code, limits)
@@ -90,7 +90,7 @@ class MontySandbox:
 class _Feed:
     """One piece of code on its way through a worker of its own."""
 
-    def __init__(self, code: str, limits: Limits) -> None:
+    def __init__(self, code: str, limits: ExecutionLimits) -> None:
         self.code, self.limits = code, limits
         self.output = Output(limits.max_output_bytes)
         self._worker: int | None = None
@@ -151,7 +151,7 @@ class _Feed:
         return concluded(status, MontySandbox.name, self.output, self.limits, error=message)
 
 
-def _limits(limits: Limits) -> ResourceLimits:
+def _limits(limits: ExecutionLimits) -> ResourceLimits:
     return {
         "max_feed_duration_secs": limits.max_seconds,
         "max_total_sleep_secs": limits.max_seconds,
@@ -159,7 +159,7 @@ def _limits(limits: Limits) -> ResourceLimits:
     }
 
 
-def _status(error: Any, output: Output, limits: Limits) -> tuple[Status, str]:
+def _status(error: Any, output: Output, limits: ExecutionLimits) -> tuple[Status, str]:
     from pydantic_monty import MontyCrashedError, MontyRuntimeError
 
     if output.flooded:

@@ -31,7 +31,7 @@ from ..puzzles import (
     solve_numbers,
 )
 from ..regular_files import read_regular_file
-from .execution import Limits, Sandbox
+from .execution import ExecutionLimits, Sandbox
 from .sandbox import open_sandbox
 
 FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE")
@@ -203,11 +203,11 @@ class SandboxedVerifier:
     """
 
     def __init__(
-        self, source: str, sandbox: Sandbox, name: str = "python", limits: Limits | None = None
+        self, source: str, sandbox: Sandbox, name: str = "python", limits: ExecutionLimits | None = None
     ) -> None:
         self.source, self.sandbox, self.name = source, sandbox, name
         self.final = _final_in(source)
-        self.limits = limits or Limits()
+        self.limits = limits or ExecutionLimits()
 
     @classmethod
     def open(cls, path: str) -> SandboxedVerifier:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ...errors import NotFoundError, TooLargeError, UsageError
-from ...tools.execution import MAX_CODE_BYTES, Limits
+from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
 from ...tools.py_executor import DESCRIPTIONS
 from ...tools.sandbox import describe_sandboxes, open_sandbox
 from .. import present
@@ -75,7 +75,7 @@ def run_(
     """
     if name != "py_executor":
         raise NotFoundError(f"tools run runs py_executor, not {name[:60]!r}", choices=["py_executor"])
-    limits = Limits(max_seconds, max_memory_mb, max_output_bytes)
+    limits = ExecutionLimits(max_seconds, max_memory_mb, max_output_bytes)
     document = run_async(open_sandbox(sandbox).run(_read(code), limits)).document()
     if json:
         print_document(document)
