@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -54,6 +54,8 @@ class Drive:
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.landed: list[Took] = []
         """Answers that came in and are not written down yet."""
+        self.cancelled: set[str] = set()
+        """Effects nobody waits for any more, because what came in was enough."""
         self.writing = asyncio.Lock()
         self.limit: BudgetExhausted | None = None
 
@@ -127,7 +129,7 @@ class Drive:
         for step in await self._write_landed():
             self.watch.stepped(self.run, step)
             if self.run.snapshot.status == "active" and self._limit_reached() is None:
-                self._launch(step.effects)
+                self._launch(effect for effect in step.effects if effect.id not in self.cancelled)
 
     def _land(self, done: Iterable[asyncio.Task[Event]]) -> None:
         for task in done:
@@ -144,18 +146,50 @@ class Drive:
     async def _write(self, entries: Sequence[Entry], landed: int = 0) -> list[Step]:
         if not entries:
             return []
-        steps, written = list[Step | None](), list[Entry]()
+        steps, written = list[Step](), list[Entry]()
         for entry in entries:
-            steps.append(self.run.apply(entry))
+            if isinstance(entry, Took) and entry.id in self.cancelled:
+                # What came in before was enough: the answer is not taken, but what was asked is counted.
+                written += self._count_calls({entry.id or "": getattr(entry.event, "usage", NOTHING).calls})
+                continue
+            step = self.run.apply(entry)
             written.append(self.run.events[-1] if isinstance(entry, Took) else entry)
+            if step is not None:
+                steps.append(step)
+                written += await self._cut_off(step.cancelled)
         await self._read_whole_to_end(written)
         ending = record.ending(self.row, self.run)
         now = time.time_ns() // 1_000_000
         row = journal.row_after(self.row, self.run, now) if ending else None
-        used = ending or any(step is not None and step.thoughts for step in steps)
+        used = ending or any(step.thoughts for step in steps)
         use = Use(self.run.counts.thoughts, now) if used else None
         await self._append(self.chain.lines([*written, *ending]), row, use, landed)
-        return [step for step in steps if step is not None]
+        return steps
+
+    async def _cut_off(self, cancelled: Collection[str]) -> list[CallIntended]:
+        """Cut off effects nobody waits for any more; return the calls for them that are not written down."""
+        self.cancelled.update(cancelled)
+        cut = [task for task, waiting in self.tasks.items() if waiting.id in cancelled]
+        for task in cut:
+            task.cancel()
+        await asyncio.gather(*cut, return_exceptions=True)
+        calls: dict[str, int] = {}
+        for task in cut:
+            effect_id = self.tasks.pop(task).id
+            has_come = not task.cancelled() and task.exception() is None
+            answered = getattr(task.result(), "usage", NOTHING).calls if has_come else 0
+            calls[effect_id] = answered or self.calls.in_flight.pop(effect_id, 0)
+            self.calls.taken.pop(effect_id, None)
+        return self._count_calls(calls)
+
+    def _count_calls(self, calls: Mapping[str, int]) -> list[CallIntended]:
+        """Count calls whose answer is not taken; under a limit they were written down before they went out."""
+        if self.guard.limits_calls:
+            return []
+        entries = [CallIntended(effect_id) for effect_id in Counter(calls).elements()]
+        for entry in entries:
+            self.run.apply(entry)
+        return entries
 
     async def _read_whole_to_end(self, written: Sequence[Entry]) -> None:
         """Read a run from its first line once it has ended: its record has the whole history."""
@@ -210,14 +244,11 @@ class Drive:
             await self._append(self.chain.lines(self._unrecorded_calls()))
 
     def _unrecorded_calls(self) -> list[CallIntended]:
-        """What went out and found the run ended: nobody has counted it."""
+        """Count what went out and found the run ended."""
         calls = Counter(self.calls.in_flight)
-        for one in self.landed:
-            calls[one.id or ""] += getattr(one.event, "usage", NOTHING).calls
-        entries = [CallIntended(effect_id) for effect_id in calls.elements()]
-        for entry in entries:
-            self.run.apply(entry)
-        return entries
+        for took in self.landed:
+            calls[took.id or ""] += getattr(took.event, "usage", NOTHING).calls
+        return self._count_calls(calls)
 
     def _limit_reached(self) -> tuple[str, str] | None:
         refusal = self.limit.refusal if self.limit else None
