@@ -146,7 +146,7 @@ def vote(samples: str, budget: Budget | None = None) -> tuple[Result, dict[str, 
                 "self_consistency",
                 options,
                 budget or Budget(),
-                Team(model=server.model),
+                Team(model=server.model, price="1/1"),
             )
             return await app.solve(order, who)
 

@@ -363,7 +363,7 @@ async def test_an_active_run_whose_options_its_strategy_takes_no_more_is_named(t
         page = await app.sessions().search({"query": "apple"})
         assert len(page["matches"]) == 1
         assert [one["requestedSessionId"] for one in page["notices"]] == [old]
-        assert "do not fit the strategy" in page["notices"][0]["message"]
+        assert "its options do not fit" in page["notices"][0]["message"]
 
 
 async def test_what_is_deleted_is_found_no_more(place: str) -> None:

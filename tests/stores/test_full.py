@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from reasonry.errors import NotFoundError, StoreError
-from reasonry.runtime.ports import Sweep
+from reasonry.records import Sweep
 from reasonry.stores.reserve import reserve_of
 from reasonry.stores.sqlite import SqliteStore
 

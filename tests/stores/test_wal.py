@@ -170,7 +170,9 @@ async def test_a_log_whose_last_commit_is_half_written_is_a_crash_and_not_damage
 ) -> None:
     path = tmp_path / "store.db"
     *_, before, moment = await moments_of(path, "close", "10", "10", "10")
-    for log in (moment.log[:-cut], moment.log[:-cut] + bytes(cut), moment.log[:-cut] + os.urandom(cut)):
+    head, tail = moment.log[:-cut], moment.log[-cut:]
+    for other in (b"", bytes(byte ^ 0xFF for byte in tail), os.urandom(cut - 1) + bytes([tail[-1] ^ 1])):
+        log = head + other
         put(path, moment.file, log)
         assert await bodies(path) == before.bodies
 

@@ -494,7 +494,7 @@ def fold(entries: Sequence[Entry], strategies: Registry) -> Folded:
     try:
         folded = Folded(first, strategies)
     except msgspec.ValidationError as error:
-        raise _misfit(first, 1, error, strategies) from error
+        raise _misfit(first, 1, f"its options do not fit: {error}", strategies) from error
     for number, entry in enumerate(entries[1:], start=2):
         try:
             folded.apply(entry)
@@ -517,7 +517,7 @@ def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Fo
     return folded
 
 
-def _misfit(begun: Begun, line: int, error: Exception, strategies: Registry) -> ReasonryError:
+def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registry) -> ReasonryError:
     """Say that a journal does not fit its strategy: of another version, or damaged."""
     today, why = _strategy(strategies, begun.strategy).version, str(error)
     if begun.version == today and getattr(error, "code", "") != "strategy_changed":
