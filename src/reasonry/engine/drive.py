@@ -157,7 +157,7 @@ class Drive:
             if step is not None:
                 steps.append(step)
                 written += await self._cut_off(step.cancelled)
-        await self._read_whole_to_end(written)
+        self.run = await record.whole_at_end(self.run, self.store, self.row.run_id, written)
         ending = record.ending(self.row, self.run)
         now = time.time_ns() // 1_000_000
         row = journal.row_after(self.row, self.run, now) if ending else None
@@ -190,11 +190,6 @@ class Drive:
         for entry in entries:
             self.run.apply(entry)
         return entries
-
-    async def _read_whole_to_end(self, written: Sequence[Entry]) -> None:
-        """Read a run from its first line once it has ended: its record has the whole history."""
-        if self.run.snapshot.status != "active" and not self.run.is_whole:
-            self.run = await record.whole_run(self.store, self.row.run_id, written, self.run.strategies)
 
     async def _append(
         self, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None, landed: int = 0

@@ -29,7 +29,7 @@ from .journal import CALLER, Begun, Crew, Entry, Folded, Resumed, Took
 from .limits import limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
-from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row, whole_run
+from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row, whole_at_end
 from .result import Result, result_of
 
 LET_GO_S: Final = 3
@@ -386,8 +386,7 @@ class OpenRun:
             taken.append(self.run.events[-1])
         if taken:
             now = _now_ms()
-            if self.run.snapshot.status != "active" and not self.run.is_whole:
-                self.run = await whole_run(self.engine.store, self.row.run_id, taken, self.run.strategies)
+            self.run = await whole_at_end(self.run, self.engine.store, self.row.run_id, taken)
             self.row = journal.row_after(self.row, self.run, now)
             await self._write([*taken, *ending(self.row, self.run)], now)
 

@@ -303,6 +303,8 @@ class Folded:
         self._before_end: tuple[Snapshot, Took] | None = None
         """Where the run stood before a stop or a failure ended it, and the event that did."""
         self._answered = 0
+        self.is_whole = kept is None
+        """Whether the fold began with the first line, so that it has the whole history."""
         self.skipped = Counts()
         """What had happened before the kept state that this fold begins with; the lists above begin after it."""
         if kept is None:
@@ -311,11 +313,6 @@ class Folded:
             self.snapshot: Snapshot = self._note(step)
         else:
             self._restore(kept)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the fold began with the first line, so that it has the whole history."""
-        return self.skipped == Counts()
 
     @property
     def counts(self) -> Counts:

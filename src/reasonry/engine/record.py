@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Struct
 
 from ..core.budget import NOTHING
-from ..core.machine import Registry
 from ..errors import ReasonryError
 from ..records import RunRow, RunStore
 from .journal import Ended, Entry, Folded, Took, fold, read, row_after, terms
@@ -47,10 +46,16 @@ def record_as_it_stands(row: RunRow, run: Folded) -> Record:
     return Record(result_of(row.run_id, row.session_id, run), trace_of(run))
 
 
-async def whole_run(store: RunStore, run_id: str, written: Sequence[Entry], strategies: Registry) -> Folded:
-    """Fold a run from its first line, with entries that are about to be written."""
+async def whole_at_end(run: Folded, store: RunStore, run_id: str, written: Sequence[Entry]) -> Folded:
+    """Return a run that has ended folded from its first line, for its record has the whole history; others as they are.
+
+    Args:
+        written: Entries that are folded in and about to be written.
+    """
+    if run.snapshot.status == "active" or run.is_whole:
+        return run
     entries, _ = read(run_id, await store.lines(run_id))
-    return fold([*entries, *written], strategies)
+    return fold([*entries, *written], run.strategies)
 
 
 def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> Record:
