@@ -1,0 +1,95 @@
+"""Names say what they name: functions are verbs or nouns, and nothing is called `one` that has a name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
+
+ROOMS: tuple[str, ...] = ()
+"""The rooms that keep this; every one, once all have been gone through."""
+
+NO_NAMES = {"one", "given", "it", "usual", "least", "most", "who", "told", "said", "what", "those", "again"}
+"""Words that stand for a name; `who` works on a run, but it is `performers`; the `usual` value is a default."""
+
+PARTICIPLE = re.compile(
+    r"(?:[a-z]*[^e]ed|written|given|taken|known|told|said|kept|left|made|drawn|shown|broken|forgotten|hidden|paid|meant)"
+)
+"""A function of this name alone says neither what it does nor what it returns: `read_score`, not `scored`."""
+
+PRIVATE_WORDS = re.compile(
+    r"\b(?:turnstile|conced\w+|lane|shelf|desk|let an? \w+ pass|is no such thing|come along|comes along|"
+    r"to be had|had here|of one's own|one flight|with patience)\b",
+    re.IGNORECASE,
+)
+"""Words of our own, and turns of phrase that a reader has to guess at."""
+
+
+def files(room: str) -> list[Path]:
+    place = SOURCE / room
+    return sorted(place.rglob("*.py")) if place.is_dir() else [place]
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def function_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of functions; what is read like an attribute may be named like one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not any(
+            "property" in ast.unparse(decorator) for decorator in node.decorator_list
+        ):
+            yield node.name
+
+
+def variable_names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def texts(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_functions_are_not_bare_participles(room: str) -> None:
+    found = {
+        f"{path.name}: {name}"
+        for path in files(room)
+        for name in function_names(tree_of(path))
+        if PARTICIPLE.fullmatch(name.strip("_"))
+    }
+    assert not found
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_variables_have_names(room: str) -> None:
+    found = {
+        f"{path.name}: {name}"
+        for path in files(room)
+        for name in variable_names(tree_of(path))
+        if name in NO_NAMES
+    }
+    assert not found
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_texts_are_in_plain_technical_english(room: str) -> None:
+    found = {
+        f"{path.name}: {match[0]}"
+        for path in files(room)
+        for text in texts(tree_of(path))
+        for match in PRIVATE_WORDS.finditer(text)
+    }
+    assert not found
