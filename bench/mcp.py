@@ -37,7 +37,7 @@ WHOLLY_SDK = """
 import asyncio
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.mcp import build_server
+from reasonry.surfaces.mcp.serve import build_server
 from reasonry.surfaces.thinking import open_sessions
 server = build_server(open_sessions(open_store("memory"), {}), STRATEGIES.values())
 asyncio.run(server.run_stdio_async())

@@ -54,7 +54,7 @@ def serve() -> int:
 
     from reasonry.stores import open_store
     from reasonry.strategies import STRATEGIES
-    from reasonry.surfaces.mcp import build_server
+    from reasonry.surfaces.mcp.serve import build_server
     from reasonry.surfaces.thinking import open_sessions
 
     server = build_server(open_sessions(open_store("memory"), {}), STRATEGIES.values())

@@ -127,11 +127,11 @@ def test_a_list_that_cannot_be_ends_the_server_with_a_word_of_why() -> None:
 
 
 def test_the_command_takes_the_list_as_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    from reasonry.surfaces import mcp
     from reasonry.surfaces.cli import run
+    from reasonry.surfaces.mcp import serve
 
     taken: list[dict[str, str]] = []
-    monkeypatch.setattr(mcp, "main", lambda store, environ, **_: taken.append(dict(environ)))
+    monkeypatch.setattr(serve, "main", lambda store, environ, **_: taken.append(dict(environ)))
     monkeypatch.setenv("REASONRY_MODELS", "openai:old")
     monkeypatch.setenv("REASONRY_VERIFIERS", "old=python:old.py")
     command = (

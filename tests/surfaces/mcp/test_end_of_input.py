@@ -18,7 +18,7 @@ from .raw import COMMAND, INFO
 
 SERVER = """
 import asyncio, sys
-from reasonry.surfaces.mcp import main
+from reasonry.surfaces.mcp.serve import main
 from reasonry.surfaces.mcp.tools import McpTool
 async def nap(arguments, context):
     await asyncio.sleep(arguments["seconds"])

@@ -15,9 +15,8 @@ import pytest
 
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.mcp import build_server
 from reasonry.surfaces.mcp.connection import Connection
-from reasonry.surfaces.mcp.serve import open_server
+from reasonry.surfaces.mcp.serve import build_server, open_server
 from reasonry.surfaces.mcp.tools import CurrentSession
 from reasonry.surfaces.thinking import open_sessions
 

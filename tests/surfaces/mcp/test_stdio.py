@@ -116,7 +116,7 @@ def test_calls_sent_without_waiting_keep_their_order_in_one_session(
 def test_nothing_heavy_is_loaded_whatever_is_asked() -> None:
     code = (
         "import sys, os, atexit\n"
-        "from reasonry.surfaces.mcp import main\n"
+        "from reasonry.surfaces.mcp.serve import main\n"
         "main('memory')\n"
         "heavy = {'aiohttp', 'mcp', 'mcp_types', 'pydantic', 'httpx', 'httpx2', 'rich', 'starlette', 'anyio'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
@@ -248,7 +248,7 @@ def _standard_error(raw: Raw) -> str:
 def test_standard_output_carries_protocol_only_whatever_prints() -> None:
     code = (
         "import os, sys\n"
-        "from reasonry.surfaces.mcp import main\n"
+        "from reasonry.surfaces.mcp.serve import main\n"
         "from reasonry.surfaces.mcp.tools import McpTool\n"
         "async def shout(arguments, caller):\n"
         "    print('stray', flush=True); os.system('echo child; cat')\n"

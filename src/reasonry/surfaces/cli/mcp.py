@@ -38,7 +38,7 @@ class Listed:
 
 def mcp(*, listed: Listed = Listed(), rules: SessionRules = SessionRules(), common: Common = Common()) -> int:
     """Serve MCP over standard input and output until the client leaves."""
-    from ..mcp import main
+    from ..mcp.serve import main
 
     main(common.store, listed.laid_over(rules.environ()), strategies=common.strategies())
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ...errors import ReasonryError
-from . import main
+from .serve import main
 
 if __name__ == "__main__":
     try:
