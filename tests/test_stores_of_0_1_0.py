@@ -35,7 +35,7 @@ from reasonry.guided.settings import SessionSettings
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 
-from .runtime.playing import by
+from .engine.playing import by
 
 FIXTURE = Path(__file__).parent / "fixtures" / "store_0_1_0"
 

@@ -18,7 +18,7 @@ from reasonry.errors import TooLargeError, UsageError
 from reasonry.stores.memory import MemoryStore
 from reasonry.stores.sqlite import SqliteStore
 
-from ..runtime.guided import Desk
+from ..guided.desk import Desk
 
 pytestmark = pytest.mark.anyio
 

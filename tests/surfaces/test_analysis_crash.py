@@ -18,8 +18,8 @@ import pytest
 
 from tests.servers import Fault, ModelServer, ServerProcess
 
-from ..runtime.crashing import Job, Nursery
-from ..runtime.test_crash import everywhere
+from ..engine.crashing import Job, Nursery
+from ..engine.test_crash import everywhere
 from . import analyst
 from .test_cli import Shell
 

@@ -22,8 +22,8 @@ from reasonry.core.budget import Budget
 from reasonry.errors import ToolError, UsageError
 from reasonry.surfaces.present import exit_code
 from reasonry.tools.mcp_client import mcp_tools
-from tests.runtime.crashing import ALL
-from tests.runtime.playing import CountingModel
+from tests.engine.crashing import ALL
+from tests.engine.playing import CountingModel
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,8 @@ from reasonry.engine.coach import Coach
 from reasonry.engine.engine import KEEP_EVERY
 from reasonry.engine.policy import Performers
 
+from ..guided.test_search import ALL, order
 from .playing import LOOP, CountingModel, by
-from .test_search import ALL, order
 
 pytestmark = pytest.mark.anyio
 NOBODY = by(Performers(CountingModel()))

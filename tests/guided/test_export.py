@@ -13,7 +13,7 @@ import pytest
 from reasonry.errors import TooLargeError, UsageError
 from reasonry.guided import export
 
-from .guided import Desk, desk
+from .desk import Desk, desk
 
 pytestmark = pytest.mark.anyio
 

@@ -1,6 +1,6 @@
 """Processes that drive runs and are killed at a commit; forked from one that has everything loaded, so each is cheap.
 
-`python -m tests.runtime.crashing` takes jobs as JSON lines and answers each with a JSON line: the signal its process
+`python -m tests.engine.crashing` takes jobs as JSON lines and answers each with a JSON line: the signal its process
 died of (0: none) and what it told before.
 """
 
@@ -133,7 +133,7 @@ class Nursery:
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.runtime.crashing"],
+            [sys.executable, "-m", "tests.engine.crashing"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -18,7 +18,7 @@ from reasonry.core.text import escaped_json, inert
 from reasonry.guided.export import markdown, mermaid
 from reasonry.surfaces.cli.output import write_text
 
-from .guided import desk
+from .desk import desk
 
 PARSERS = [MarkdownIt("commonmark", {"html": True}), MarkdownIt("js-default", {"html": True})]
 LIVE = {"image", "link_open", "html_block", "html_inline"}

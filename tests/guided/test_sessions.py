@@ -22,7 +22,7 @@ from reasonry.records import RunRow, SessionRow, ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 
-from .guided import Desk, desk
+from .desk import Desk, desk
 
 pytestmark = pytest.mark.anyio
 

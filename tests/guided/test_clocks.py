@@ -30,7 +30,7 @@ from reasonry.stores.sqlite import SqliteStore
 from reasonry.stores.steady import Uptime, uptime
 from reasonry.strategies import STRATEGIES
 
-from .guided import Desk
+from .desk import Desk
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 TTL, RETENTION = 30 * MINUTE, 3 * DAY

@@ -27,10 +27,10 @@ from reasonry.guided import search
 from reasonry.records import Line, RunRow, SessionRow, Sweep, Use
 from reasonry.stores.sqlite import SqliteStore
 
+from ..engine.answering import crew_of, order
+from ..engine.crashing import ALL
+from ..engine.playing import LOOP, CountingModel, Loops, by
 from ..test_every_strategy import each_driven, options, world
-from .answering import crew_of, order
-from .crashing import ALL
-from .playing import LOOP, CountingModel, Loops, by
 
 pytestmark = pytest.mark.anyio
 

@@ -13,10 +13,10 @@ from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, NotFoundError
 from reasonry.guided.sessions import Sessions
 
+from ..engine.answering import crew_of, order
+from ..engine.crashing import ALL
+from ..engine.playing import LOOP, CountingModel
 from ..test_every_strategy import each_driven, options, world
-from .answering import crew_of, order
-from .crashing import ALL
-from .playing import LOOP, CountingModel
 
 pytestmark = pytest.mark.anyio
 

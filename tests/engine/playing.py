@@ -1,4 +1,4 @@
-"""Small strategies and a model that counts, for the tests of the runtime."""
+"""Small strategies and a model that counts, for the tests of the engine."""
 
 from __future__ import annotations
 
