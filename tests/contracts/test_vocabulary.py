@@ -11,7 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
 
-ROOMS: tuple[str, ...] = ()
+ROOMS: tuple[str, ...] = ("strategies",)
 """The rooms that keep this; every one, once all have been gone through."""
 
 NO_NAMES = {"one", "given", "it", "usual", "least", "most", "who", "told", "said", "what", "those", "again"}
@@ -28,6 +28,9 @@ PRIVATE_WORDS = re.compile(
     re.IGNORECASE,
 )
 """Words of our own, and turns of phrase that a reader has to guess at."""
+
+RECORDED = {"no focused answer was to be had: "}
+"""Texts of results that stand in stores of 0.1.0; a replay has to give them to the letter."""
 
 
 def files(room: str) -> list[Path]:
@@ -90,6 +93,7 @@ def test_texts_are_in_plain_technical_english(room: str) -> None:
         f"{path.name}: {match[0]}"
         for path in files(room)
         for text in texts(tree_of(path))
+        if text not in RECORDED
         for match in PRIVATE_WORDS.finditer(text)
     }
     assert not found

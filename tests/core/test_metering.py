@@ -13,6 +13,7 @@ from reasonry.core.metering import (
     MOST_HIDDEN_TOKENS,
     Stated,
     checked,
+    dollars,
     estimate_tokens,
     estimated,
     metered,
@@ -42,8 +43,9 @@ def test_what_is_no_count_is_replaced_by_the_estimate_and_said_to_be_one(
     assert (usage.input_tokens, usage.output_tokens) == (guess.input_tokens, guess.output_tokens)
     assert usage.estimated_tokens == usage.tokens
     assert usage.cached_input_tokens == 0
-    assert usage.usd == (
-        pytest.approx(price(usage.input_tokens, usage.output_tokens, 0)) if usage.tokens else None
+    listed = pytest.approx(price(usage.input_tokens, usage.output_tokens, 0))
+    assert usage.usd == (listed if usage.tokens else dollars(usd)), (
+        "nothing went over: nothing to hold a cost to"
     )
 
 

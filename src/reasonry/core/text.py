@@ -1,4 +1,4 @@
-"""Text from models and users, made harmless to show and to write down: what acts unseen is spelled out."""
+"""Text from models and users, made harmless to show and to write down, or shorter."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ _UNSEEN = re.compile(f"[{UNSEEN}]")
 
 def inert(text: str) -> str:
     r"""Return text with the characters of `UNSEEN` spelled `\u202e` or `\U000e0041`."""
-    return _UNSEEN.sub(_spelled, text)
+    return _UNSEEN.sub(_spell_out, text)
 
 
 def escaped_json(text: str) -> str:
     r"""Return JSON text that means the same, with the characters of `UNSEEN` as `\u` escapes of its strings."""
-    return _UNSEEN.sub(_escaped, text)
+    return _UNSEEN.sub(_escape, text)
 
 
-def _spelled(match: re.Match[str]) -> str:
+def cut(text: str, limit: int) -> str:
+    """Return text of at most so many characters; of a longer one, its beginning and a note."""
+    return text if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
+
+
+def _spell_out(match: re.Match[str]) -> str:
     point = ord(match[0])
     return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     point = ord(match[0])
     if point < 0x10000:
         return f"\\u{point:04x}"

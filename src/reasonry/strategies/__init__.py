@@ -37,7 +37,7 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
     ANALYSIS,
 )
 
-STRATEGIES: Mapping[str, Strategy[Any, Any]] = {one.name: one for one in _ALL}
+STRATEGIES: Mapping[str, Strategy[Any, Any]] = {strategy.name: strategy for strategy in _ALL}
 """By canonical name. The first is what a session thinks by where no strategy is named."""
 
 DEFAULT_STRATEGY = TREE_OF_THOUGHTS.name
@@ -56,9 +56,9 @@ def resolve(name: str, strategies: Mapping[str, Strategy[Any, Any]] = STRATEGIES
     Raises:
         UsageError: There is none; `choices` has the names.
     """
-    one = named(name, strategies)
-    if one is not None:
-        return one
+    strategy = named(name, strategies)
+    if strategy is not None:
+        return strategy
     raise UsageError(
         f"There is no strategy {name[:60]!r}. The strategies: {', '.join(strategies)}.",
         option="strategy",

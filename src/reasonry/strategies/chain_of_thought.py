@@ -95,7 +95,7 @@ def decompose(s: State) -> Body:
     """What has to be worked out for x; a guide, not a commitment."""
     (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE))
     plan: tuple[str, ...] = reply.value.steps
-    thought = Thought(_numbered(plan), data={"steps": list(plan)})
+    thought = Thought(_number_lines(plan), data={"steps": list(plan)})
     return go(replace(s, plan=plan), "sequential_reasoning", thought)
 
 
@@ -156,7 +156,7 @@ def outcome(state: State) -> Outcome:
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
-    plan = [f"To be worked out:\n{_numbered(state.plan)}"] if state.plan else []
+    plan = [f"To be worked out:\n{_number_lines(state.plan)}"] if state.plan else []
     steps = [f"Step {number}: {step}" for number, step in enumerate(state.steps, 1)]
     prompt = "\n\n".join([f"Problem: {state.problem}", *plan, *steps, *state.final.objections, task])
     facts = {
@@ -168,7 +168,7 @@ def _question(state: State, kind: str, task: str) -> Ask:
     return Ask(prompt, SYSTEM, facts)
 
 
-def _numbered(items: Sequence[str]) -> str:
+def _number_lines(items: Sequence[str]) -> str:
     return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
 
 

@@ -71,12 +71,12 @@ AMOUNTS = _words(
 
 
 class Features(Struct, frozen=True):
-    """What is looked at.
+    """What is looked at in a problem.
 
     Attributes:
         tools: Whether the run may call tools.
         puzzle: Whether it is a number puzzle and nothing else.
-        words: How many.
+        words: How many there are.
         vocabulary: The words, in lower case.
         numbers: How many are written in digits.
         questions: Sentences that end in a question mark.
@@ -133,7 +133,7 @@ class Kind(Struct, frozen=True):
     why: Callable[[Features], str]
 
 
-def _listed(found: Collection[str]) -> str:
+def _list_cues(found: Collection[str]) -> str:
     return ", ".join(sorted(found)[:3])
 
 
@@ -147,7 +147,9 @@ def _planned_lookups(seen: Features) -> str:
     if seen.questions > 1:
         return f"tools, and {seen.questions} questions: what has to be looked up can be planned at once"
     cues = seen.vocabulary & COMPARING
-    return f"tools, and things to compare ({_listed(cues)}): they are looked up side by side" if cues else ""
+    return (
+        f"tools, and things to compare ({_list_cues(cues)}): they are looked up side by side" if cues else ""
+    )
 
 
 def _lookups(seen: Features) -> str:
@@ -162,7 +164,7 @@ def _computation(seen: Features) -> str:
 
 def _search(seen: Features) -> str:
     cues = seen.vocabulary & SEARCHING
-    return f"a problem of trying and undoing ({_listed(cues)})" if cues else ""
+    return f"a problem of trying and undoing ({_list_cues(cues)})" if cues else ""
 
 
 def _composite(seen: Features) -> str:
@@ -173,12 +175,12 @@ def _composite(seen: Features) -> str:
     if seen.words > LONG_WORDS:
         return f"a long task ({seen.words} words)"
     cues = seen.vocabulary & PLANNING
-    return f"a thing to be made ({_listed(cues)}), not a question" if cues and not seen.questions else ""
+    return f"a thing to be made ({_list_cues(cues)}), not a question" if cues and not seen.questions else ""
 
 
 def _science(seen: Features) -> str:
     cues = seen.vocabulary & SCIENCE
-    return f"science ({_listed(cues)}): the principle first, then the case" if len(cues) > 1 else ""
+    return f"science ({_list_cues(cues)}): the principle first, then the case" if len(cues) > 1 else ""
 
 
 def _short_answer(seen: Features) -> str:
@@ -186,7 +188,7 @@ def _short_answer(seen: Features) -> str:
         return f"{seen.choices} answers to choose from: several solutions can vote"
     cues = seen.vocabulary & AMOUNTS
     if seen.numbers > 1 and cues:
-        return f"a quantity from {seen.numbers} numbers ({_listed(cues)}): several solutions can vote"
+        return f"a quantity from {seen.numbers} numbers ({_list_cues(cues)}): several solutions can vote"
     return ""
 
 
@@ -254,7 +256,7 @@ def choose_strategy(
     for strategy in strategies:
         first = first or strategy.name
         for kind in strategy.suits:
-            suiting.setdefault(_known(kind, strategy), strategy.name)
+            suiting.setdefault(_check_kind(kind, strategy), strategy.name)
     if not first:
         raise UsageError("there is no strategy to choose from", option="strategy")
     seen = features(problem, has_tools=has_tools)
@@ -265,8 +267,8 @@ def choose_strategy(
     return first, "the only kind of strategy there is to choose from"
 
 
-def _known(kind: str, strategy: Strategy[Any, Any]) -> str:
-    names = [one.name for one in KINDS]
+def _check_kind(kind: str, strategy: Strategy[Any, Any]) -> str:
+    names = [known.name for known in KINDS]
     if kind not in names:
         raise InvalidStrategyError(
             f"strategy {strategy.name!r}: suits names no kind of problem: {kind!r}. The kinds: {', '.join(names)}."

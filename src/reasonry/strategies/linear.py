@@ -161,7 +161,7 @@ def read_evaluation(state: State, _: Ask, texts: Sequence[str]) -> tuple[Evaluat
     reading = parse.read_form(texts[-1], Evaluation)
     if isinstance(reading, Unreadable):
         return reading
-    fault = _missing(state, reading[0].revises_thought) or _unplaced(state, reading[0].then)
+    fault = _thought_fault(state, reading[0].revises_thought) or _branch_fault(state, reading[0].then)
     return fault or reading
 
 
@@ -186,13 +186,13 @@ def revise(s: State) -> Body:
 def read_decision(state: State, _: Ask, texts: Sequence[str]) -> tuple[Decision, str] | Unreadable:
     """Read a decision; the thought a branch leaves has to be there."""
     reading = parse.read_form(texts[-1], Decision)
-    return reading if isinstance(reading, Unreadable) else _unplaced(state, reading[0]) or reading
+    return reading if isinstance(reading, Unreadable) else _branch_fault(state, reading[0]) or reading
 
 
 def decide(s: State) -> Body:
     """Think on, branch, or conclude; asked unless the evaluation said it or the thoughts are used up."""
     decision = s.decision
-    if _is_spent(s):
+    if s.generated >= s.options.max_thoughts:
         reason = f"{s.generated} thoughts have been thought: time to conclude."
         decision = Decision("hypothesis_generation", reason)
     elif decision is None:
@@ -205,8 +205,8 @@ def decide(s: State) -> Body:
 
 def adjust(s: State) -> Move:
     """How many thoughts are expected now."""
-    wanted = s.decision.total_thoughts if s.decision else None
-    expected = max(wanted or s.expected, s.generated + 1)
+    total = s.decision.total_thoughts if s.decision else None
+    expected = max(total or s.expected, s.generated + 1)
     s = replace(s, expected=expected, decision=None)
     text, data = f"{expected} thoughts are expected.", {"totalThoughts": expected}
     return _record(s, "thought_generation", text, data=data)
@@ -239,14 +239,14 @@ def test(s: State) -> Body:
         ruling = rule(str(s.hypothesis), verdict)
         if ruling.proved:
             s = replace(s, final=FinalAnswer(ruling.answer, "proved"))
-            return _tested(s, HypothesisTest(True, "The verifier proved it."))
+            return _record_test(s, HypothesisTest(True, "The verifier proved it."))
         if ruling.answer is None:
-            return _tested(replace(s, hypothesis=None), HypothesisTest(False, ruling.objection))
+            return _record_test(replace(s, hypothesis=None), HypothesisTest(False, ruling.objection))
     (reply,) = yield request(s, _question(s, "test", TEST))
-    return _tested(s, reply.value)
+    return _record_test(s, reply.value)
 
 
-def _tested(s: State, found: HypothesisTest) -> Move:
+def _record_test(s: State, found: HypothesisTest) -> Move:
     """Finalize h if it holds, or if there is no room for another."""
     ends = found.holds or s.hypotheses >= s.options.max_hypotheses
     text = found.reason or ("It holds." if found.holds else "It does not hold.")
@@ -279,20 +279,16 @@ def progress(state: State) -> dict[str, Any]:
     return {"thoughts": state.generated, "max_thoughts": state.options.max_thoughts}
 
 
-def _is_spent(state: State) -> bool:
-    return state.generated >= state.options.max_thoughts
-
-
-def _missing(state: State, number: int | None) -> Unreadable | None:
+def _thought_fault(state: State, number: int | None) -> Unreadable | None:
     if number is None or 1 <= number <= len(state.log):
         return None
     return Unreadable(f"there is no thought {number}; there are thoughts 1 to {len(state.log)}")
 
 
-def _unplaced(state: State, decision: Decision | None) -> Unreadable | None:
+def _branch_fault(state: State, decision: Decision | None) -> Unreadable | None:
     if decision is None or decision.next != "branch_creation":
         return None
-    return _missing(state, decision.branch_from_thought)
+    return _thought_fault(state, decision.branch_from_thought)
 
 
 def _record(

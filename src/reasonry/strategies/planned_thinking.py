@@ -143,7 +143,7 @@ def think(s: State) -> Body:
     """(t_i, p_i) ~ p(t, p | x, t_1, p_1, …); stay as long as another thought is needed."""
     task = CONCLUDE if only_conclusion_left(s.plan) else THINK
     (reply,) = yield request(s, _question(s, "think", task if s.thoughts else BEGIN))
-    s, thought = _appended(s, reply)
+    s, thought = _append(s, reply)
     return go(s, "conclude", thought) if s.is_over else stay(s, thought)
 
 
@@ -152,7 +152,7 @@ def conclude(s: State) -> Body:
     thoughts: tuple[Thought, ...] = ()
     if not s.is_over:
         (reply,) = yield request(s, _question(s, "conclude", REPAIR))
-        s, thought = _appended(s, reply)
+        s, thought = _append(s, reply)
         thoughts = (thought,)
         if not s.is_over:
             return stay(s, *thoughts)
@@ -179,19 +179,19 @@ def outcome(state: State) -> Outcome:
         "evolution": [
             {
                 "thought_number": number,
-                **({"evaluation": one.evaluation} if one.evaluation else {}),
-                "current_thinking": one.current_thinking,
-                "planning": plan_data(one.planning),
-                "next_thought_needed": one.next_thought_needed,
+                **({"evaluation": thought.evaluation} if thought.evaluation else {}),
+                "current_thinking": thought.current_thinking,
+                "planning": plan_data(thought.planning),
+                "next_thought_needed": thought.next_thought_needed,
             }
-            for number, one in enumerate(state.thoughts, 1)
+            for number, thought in enumerate(state.thoughts, 1)
         ],
         **final.document,
     }
-    proved = final.standing == "proved"
-    if final.text is not None and (proved or _is_worked_off(state)):
-        end = conclusion(state.plan)
-        short = end.result if end is not None and not proved else None
+    end, proved = conclusion(state.plan), final.standing == "proved"
+    is_worked_off = state.is_concluded and end is not None and end.is_done
+    if final.text is not None and (proved or is_worked_off):
+        short = None if end is None or proved else end.result
         return Outcome(final.text, document=document, short=short or None)
     latest = state.thoughts[-1].current_thinking if state.thoughts and not final.objections else None
     if state.room > 0:
@@ -209,12 +209,7 @@ def progress(state: State) -> dict[str, Any]:
     }
 
 
-def _is_worked_off(state: State) -> bool:
-    end = conclusion(state.plan)
-    return state.is_concluded and end is not None and end.is_done
-
-
-def _appended(state: State, reply: Reply) -> tuple[State, Thought]:
+def _append(state: State, reply: Reply) -> tuple[State, Thought]:
     thought: PlannedThought = reply.value
     state = replace(state, thoughts=(*state.thoughts, thought))
     if not thought.next_thought_needed or state.room <= 0:
@@ -227,8 +222,8 @@ def _question(state: State, kind: str, task: str) -> Ask:
     number = len(state.thoughts) + 1
     task = LAST if state.room <= 1 else task
     lines = [
-        f"Thought {place}\n{one.text}\nPlan after it:\n{format_plan(one.planning)}"
-        for place, one in enumerate(state.thoughts, 1)
+        f"Thought {place}\n{thought.text}\nPlan after it:\n{format_plan(thought.planning)}"
+        for place, thought in enumerate(state.thoughts, 1)
     ]
     task = task.format(number=number, before=number - 1)
     prompt = "\n\n".join([f"Problem: {state.problem}", *lines, *state.final.objections, task])

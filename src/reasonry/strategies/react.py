@@ -33,6 +33,7 @@ from ..core.events import Failed, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.parse import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request
+from ..core.text import cut
 from ..core.toolcard import Action, ToolCard, Written, action_lines, before_actions, cards_text, resolved
 
 SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
@@ -153,7 +154,7 @@ def think(to: str) -> Callable[[State], Body]:
             return go(s, to)
         (answered,) = yield request(s, _question(s, "react_turn"))
         reply: TurnReply = answered.value
-        actions, answer = _written(reply), reply.closing
+        actions, answer = _read_actions(reply), reply.closing
         data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
         s = replace(s, turns=(*s.turns, Turn(reply.thought, actions)), answer=answer)
         return go(s, to, Thought(reply.thought or str(answer), data=data))
@@ -165,14 +166,14 @@ def act(s: State) -> Body:
     """o_t = environment(a_t), for the actions that can be taken, equal ones once; c_{t+1} = (c_t, â_t, a_t, o_t)."""
     turn = s.turns[-1]
     actions = turn.actions if s.answer is None else ()
-    calls = {call.text: call for one in actions if isinstance(call := _resolved(s, one), Action)}
+    calls = {call.text: call for action in actions if isinstance(call := _resolve(s, action), Action)}
     effects = [CallTool(call.tool, call.arguments) for call in calls.values()]
     results = yield request(s, *effects, give_failures=True)
     brought = {
-        key: _observation(one, s.options.max_observation_chars)
-        for key, one in zip(calls, results, strict=True)
+        key: _observation(result, s.options.max_observation_chars)
+        for key, result in zip(calls, results, strict=True)
     }
-    earlier = {_key(s, one): n for n, past in enumerate(s.turns[:-1], 1) for one in past.actions}
+    earlier = {_key(s, action): n for n, past in enumerate(s.turns[:-1], 1) for action in past.actions}
     places: dict[str, int] = {}
     observations: list[str] = []
     for place, action in enumerate(turn.actions, 1):
@@ -180,10 +181,10 @@ def act(s: State) -> Body:
         if places.setdefault(key, place) < place:
             observations.append(TWICE.format(place=places[key]))
             continue
-        call = _resolved(s, action)
+        call = _resolve(s, action)
         text = f"Error: {call.reason}" if isinstance(call, Unreadable) else brought[key]
         observations.append(text + (REPEATED.format(turn=earlier[key]) if key in earlier else ""))
-    s = _observed(s, *observations)
+    s = _add_observations(s, *observations)
     return go(replace(s, tool_calls=s.tool_calls + len(results)), "observation_reception")
 
 
@@ -197,7 +198,7 @@ def decide(s: State) -> Body:
     """finish[answer], or t = limit? An answer proved wrong is an observation, and the turns go on."""
     if s.answer is not None and s.options.verify:
         (verdict,) = yield request(s, _claim(s), give_failures=True)
-        s = _ruled(s, verdict)
+        s = _apply_verdict(s, verdict)
     return go(s, "action_planning" if s.answer is None and not s.is_spent else "solution_formulation")
 
 
@@ -211,7 +212,7 @@ def formulate(s: State) -> Body:
     if not s.options.verify:
         return go(s, "final_response", thought)
     (verdict,) = yield request(s, thought, _claim(s))
-    s = _ruled(s, verdict)
+    s = _apply_verdict(s, verdict)
     if s.answer is None:
         return fail(s, "verification_failed", s.turns[-1].observations[-1])
     return go(s, "final_response")
@@ -232,19 +233,22 @@ def _question(state: State, kind: str, tail: str = "") -> Ask:
     return Ask(context(state) + tail, SYSTEM.format(tools=cards_text(state.options.tools)), facts)
 
 
-def _written(reply: TurnReply) -> tuple[Written, ...]:
-    actions = (one if isinstance(one, Written) else Written(one.tool, one.arguments) for one in reply.actions)
+def _read_actions(reply: TurnReply) -> tuple[Written, ...]:
+    actions = (
+        action if isinstance(action, Written) else Written(action.tool, action.arguments)
+        for action in reply.actions
+    )
     early = str(reply.answer).strip() if reply.actions and reply.answer is not None else ""
     return (*actions, Written(f"finish[{early}]", fault=EARLY)) if early else tuple(actions)
 
 
-def _resolved(state: State, action: Written) -> Action | Unreadable:
+def _resolve(state: State, action: Written) -> Action | Unreadable:
     return resolved(state.options.tools, action)
 
 
 def _key(state: State, action: Written) -> str:
     """Return what is the same for actions that come down to the same call."""
-    call = _resolved(state, action)
+    call = _resolve(state, action)
     return call.text if isinstance(call, Action) else action.text
 
 
@@ -254,10 +258,10 @@ def _observation(result: ToolReturned | Failed, limit: int) -> str:
         if isinstance(result, Failed)
         else evidence_text(result.value) or "(nothing)"
     )
-    return f"{text[:limit]}… (cut after {limit} characters)" if len(text) > limit else text
+    return cut(text, limit)
 
 
-def _observed(state: State, *observations: str) -> State:
+def _add_observations(state: State, *observations: str) -> State:
     turn = state.turns[-1]
     turn = replace(turn, observations=(*turn.observations, *observations))
     return replace(state, turns=(*state.turns[:-1], turn))
@@ -267,10 +271,10 @@ def _claim(state: State) -> Verify:
     return claim(state.problem, (turn.thought for turn in state.turns), state.answer or "")
 
 
-def _ruled(state: State, verdict: Verified | Failed) -> State:
+def _apply_verdict(state: State, verdict: Verified | Failed) -> State:
     ruling = rule(state.answer or "", verdict)
     state = replace(state, answer=ruling.answer)
-    return state if ruling.answer is not None else _observed(state, ruling.objection)
+    return state if ruling.answer is not None else _add_observations(state, ruling.objection)
 
 
 _MISSING = {"type": "array", "items": {"type": "string"}, "description": "What must still be found out."}

@@ -41,6 +41,7 @@ from ..core.evidence import (
 )
 from ..core.parse import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request, stay
+from ..core.text import cut
 from ..core.toolcard import ToolCard, card_named, cards_text
 
 PLANNER = """You plan how to solve a problem with tools, before any tool has been used. List every call \
@@ -131,7 +132,11 @@ def read_plan(state: State, _: Ask, texts: Sequence[str]) -> tuple[tuple[Planned
         if isinstance(calls, Unreadable):
             return calls
     else:
-        calls, mode = tuple(_planned(call) for call in reading[0].calls), reading[1]
+        planned = (
+            PlannedCall(evidence_id(call.id) or call.id, call.tool, call.input, call.plan)
+            for call in reading[0].calls
+        )
+        calls, mode = tuple(planned), reading[1]
     if len(calls) > state.options.max_calls:
         return Unreadable(f"plan at most {state.options.max_calls} calls")
     fault = plan_fault(calls, _cards(state))
@@ -198,12 +203,8 @@ def outcome(state: State) -> Outcome:
 
 
 def _cards(state: State) -> tuple[ToolCard, ...]:
-    given = state.options.tools
-    return given if card_named(given, LLM.name) else (*given, LLM)
-
-
-def _planned(call: CallReply) -> PlannedCall:
-    return PlannedCall(evidence_id(call.id) or call.id, call.tool, call.input, call.plan)
+    cards = state.options.tools
+    return cards if card_named(cards, LLM.name) else (*cards, LLM)
 
 
 def _effect(state: State, call: PlannedCall) -> Effect:
@@ -232,7 +233,7 @@ def _evidence_text(state: State, name: str) -> str:
 
 def _cut(value: Any, limit: int) -> Any:
     text = evidence_text(value)
-    return value if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
+    return value if len(text) <= limit else cut(text, limit)
 
 
 _CALLS = {

@@ -87,7 +87,9 @@ def initialize(s: State) -> Body:
     """s_0 ← the variables of x."""
     (answer,) = yield request(s, _question(s, "initialize", INITIALIZE))
     reply: Start = answer.value
-    line = STARTED.format(state=_shown(reply.state_variables), rule=reply.rule or "as the problem says")
+    line = STARTED.format(
+        state=_format_variables(reply.state_variables), rule=reply.rule or "as the problem says"
+    )
     thought = Thought(line, data={"stateVariables": reply.state_variables})
     s = replace(s, lines=(line,), variables=reply.state_variables)
     return go(s, "iterative_calculation", thought)
@@ -98,7 +100,7 @@ def calculate(s: State) -> Body:
     (answer,) = yield request(s, _question(s, "calculate", CALCULATE))
     reply: Operation = answer.value
     variables = {**s.variables, **reply.state_variables}
-    line = LINE.format(calculation=reply.calculation, state=_shown(variables))
+    line = LINE.format(calculation=reply.calculation, state=_format_variables(variables))
     lines = (*s.lines, line)
     s = replace(s, lines=lines, variables=variables, steps=s.steps + 1, finished=reply.finished)
     return go(s, "state_tracking", reply.calculation)
@@ -106,7 +108,7 @@ def calculate(s: State) -> Body:
 
 def track(s: State) -> Move:
     """Write s_i down."""
-    thought = Thought(_shown(s.variables), data={"stateVariables": s.variables})
+    thought = Thought(_format_variables(s.variables), data={"stateVariables": s.variables})
     return go(s, "continuation_decision", thought)
 
 
@@ -127,7 +129,7 @@ def outcome(state: State) -> Outcome:
     document = {"steps": state.steps, "state_variables": state.variables, **final.document}
     answer = final.text
     if answer is None and state.steps and state.variables and not final.objections:
-        answer = _shown(state.variables)
+        answer = _format_variables(state.variables)
     if state.steps >= state.options.max_steps and not (state.finished or final.standing == "proved"):
         return Outcome(answer, "max_steps", f"the computation was cut after {state.steps} steps", document)
     return Outcome(answer, document=document)
@@ -143,7 +145,7 @@ def _question(state: State, kind: str, task: str) -> Ask:
     return Ask(prompt, SYSTEM, {"kind": kind, "problem": state.problem, "state_variables": state.variables})
 
 
-def _shown(variables: dict[str, Any]) -> str:
+def _format_variables(variables: dict[str, Any]) -> str:
     values = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in variables.items()]
     return ", ".join(values) or "(empty)"
 

@@ -30,6 +30,7 @@ from ..core.events import Failed
 from ..core.evidence import evidence_text
 from ..core.parse import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
+from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
 
 SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
@@ -208,8 +209,7 @@ def _look_up(card: ToolCard, question: str) -> CallTool:
 
 
 def _evidence(state: State, value: Any) -> str:
-    text, limit = evidence_text(value).strip() or "(nothing)", state.options.max_answer_chars
-    return text if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
+    return cut(evidence_text(value).strip() or "(nothing)", state.options.max_answer_chars)
 
 
 _QUESTION = {"type": "string", "minLength": 1, "description": "One question that can be answered by itself."}

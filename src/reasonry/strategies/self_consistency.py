@@ -117,11 +117,11 @@ def sample_paths(s: State) -> Body:
     width = s.options.samples if s.options.stop == "full" else s.options.window
     numbers = range(s.drawn, min(s.drawn + width, s.options.samples))
     paths = yield request(s, *(_path(s, number) for number in numbers), give_failures=True)
-    s, thoughts = _drawn(s, paths)
+    s, thoughts = _add_samples(s, paths)
     if new := _new_answers(s):
         claims = [claim(s.problem, (), answer) for answer in new]
         verdicts = yield request(s, *thoughts, *claims, give_failures=True)
-        s, thoughts = _ruled(s, new, verdicts), ()
+        s, thoughts = _apply_verdicts(s, new, verdicts), ()
     if not s.is_over:
         return stay(s, *thoughts)
     if s.votes:
@@ -151,47 +151,49 @@ def read_sample(_: State, __: Ask, texts: Sequence[str]) -> tuple[Sample, str] |
     return reading
 
 
-def _was_cut(one: Any) -> bool:
-    return (isinstance(one, Failed) and one.code == STOPPED) or (
-        isinstance(one, Finished) and one.status == "cancelled"
-    )
+def _was_cut(path: Any) -> bool:
+    if isinstance(path, Finished):
+        return path.status == "cancelled"
+    return isinstance(path, Failed) and path.code == STOPPED
 
 
-def _drawn(state: State, answers: tuple[Any, ...]) -> tuple[State, tuple[Thought, ...]]:
+def _add_samples(state: State, paths: tuple[Any, ...]) -> tuple[State, tuple[Thought, ...]]:
+    """Book what the paths brought; those that were cut off have no vote."""
     texts, failures, thoughts = list(state.answers), list(state.failures), list[Thought]()
     code = state.code
-    cut = [one for one in answers if _was_cut(one)]
-    answers = tuple(one for one in answers if not _was_cut(one))
-    for number, one in enumerate(answers, state.drawn + 1):
-        if isinstance(one, Failed):
-            failures.append(one.message)
-            code = one.code
+    cut = [path for path in paths if _was_cut(path)]
+    paths = tuple(path for path in paths if not _was_cut(path))
+    for number, path in enumerate(paths, state.drawn + 1):
+        if isinstance(path, Failed):
+            failures.append(path.message)
+            code = path.code
             continue
-        if isinstance(one, Finished):
-            done = one.status == "done"
-            answer, reasoning = (one.short or one.answer, one.answer) if done else (None, "")
-            code = one.code or code
+        if isinstance(path, Finished):
+            done = path.status == "done"
+            answer, reasoning = (path.short or path.answer, path.answer) if done else (None, "")
+            code = path.code or code
         else:
-            answer, reasoning = str(one.value.answer), one.value.reasoning
+            answer, reasoning = str(path.value.answer), path.value.reasoning
         if answer is None or not answer.strip():
-            failures.append(one.detail or one.reason)
+            failures.append(path.detail or path.reason)
             continue
         texts.append(answer)
         thoughts.append(Thought(reasoning or answer, branch=f"path-{number}", data={"answer": answer}))
     best = next(
-        (one.short or one.answer for one in cut if isinstance(one, Finished) and one.answer is not None), None
+        (path.short or path.answer for path in cut if isinstance(path, Finished) and path.answer is not None),
+        None,
     )
-    state = replace(state, drawn=state.drawn + len(answers), unfinished=best, code=code)
+    state = replace(state, drawn=state.drawn + len(paths), unfinished=best, code=code)
     return replace(state, answers=tuple(texts), failures=tuple(failures)), tuple(thoughts)
 
 
 def _new_answers(state: State) -> tuple[str, ...]:
     """Return the different answers that nobody has looked at yet."""
-    wanted = tally(state.answers) if state.options.verify else ()
-    return tuple(vote.answer for vote in wanted if vote.answer not in state.known)
+    votes = tally(state.answers) if state.options.verify else ()
+    return tuple(vote.answer for vote in votes if vote.answer not in state.known)
 
 
-def _ruled(state: State, answers: Sequence[str], verdicts: Sequence[Verified | Failed]) -> State:
+def _apply_verdicts(state: State, answers: Sequence[str], verdicts: Sequence[Verified | Failed]) -> State:
     known, proved = dict(state.known), state.proved
     for answer, verdict in zip(answers, verdicts, strict=True):
         ruling = rule(answer, verdict)

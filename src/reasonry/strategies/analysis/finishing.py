@@ -24,17 +24,17 @@ from .questions import (
     SynthesisReply,
     texts,
 )
-from .result import collected
+from .result import accepted_text
 from .state import (
     COST_LIMIT,
     Iteration,
     State,
     affordable,
+    book_costs,
+    end_work,
     is_broke,
-    paid,
     question,
     room,
-    stopped,
     with_iteration,
 )
 from .tasks import setbacks
@@ -48,27 +48,27 @@ NOTHING = "no result was accepted, so there is nothing to answer from"
 def decide(s: State) -> Body:
     """Go on from the first line, or not; not asked where that is settled or cannot be paid."""
     if s.ended is not None or not affordable(s, 1):
-        return _close(s if s.ended else stopped(s, "cost_limit", COST_LIMIT))
+        return _close(s if s.ended else end_work(s, "cost_limit", COST_LIMIT))
     answers = yield request(s, _decision(s))
     reply: DecisionReply = answers[0].value
     text = decision_text(reply, s.number)
-    s = paid(with_iteration(replace(s, history=(*s.history, text)), decision=reply), answers)
+    s = book_costs(with_iteration(replace(s, history=(*s.history, text)), decision=reply), answers)
     thought = Thought(text, data={"continue_iterations": reply.continue_iterations})
-    fewest, most = s.options.iterations
-    enforced = s.options.enforce_iterations and s.number < fewest
+    minimum, maximum = s.options.iterations
+    enforced = s.options.enforce_iterations and s.number < minimum
     if not reply.continue_iterations and not enforced:
         detail = reply.decision_rationale or "the work was found to be sufficient"
-        return _close(stopped(s, "quality_sufficient", detail), thought)
-    if s.number >= most:
-        return _close(stopped(s, "max_iterations", f"the limit of {most} iterations is reached"), thought)
+        return _close(end_work(s, "quality_sufficient", detail), thought)
+    if s.number >= maximum:
+        return _close(end_work(s, "max_iterations", f"the limit of {maximum} iterations is reached"), thought)
     return _continue(s, thought)
 
 
 def _decision(state: State) -> Ask:
-    fewest, most = state.options.iterations
-    wanted = f"; at least {fewest} are wanted" if fewest > state.number else ""
+    minimum, maximum = state.options.iterations
+    wanted = f"; at least {minimum} are wanted" if minimum > state.number else ""
     worked = setbacks(state, (state.number,))
-    task = DECIDE.format(number=state.number, most=most, wanted=wanted, setbacks=worked)
+    task = DECIDE.format(number=state.number, most=maximum, wanted=wanted, setbacks=worked)
     return question(state, "decide", task)
 
 
@@ -79,12 +79,12 @@ def _continue(state: State, thought: Thought) -> Move:
     if plans_due(state) and room(state) >= sizes_up + 1:
         return go(state, "complexity_analysis" if sizes_up else "plan_generation", thought)
     state = replace(state, iterations=state.iterations[:-1])
-    return _close(stopped(state, "cost_limit", COST_LIMIT), thought)
+    return _close(end_work(state, "cost_limit", COST_LIMIT), thought)
 
 
 def _close(state: State, *thoughts: Thought) -> Move:
     if is_broke(state):
-        state = stopped(state, "cost_limit", COST_LIMIT)
+        state = end_work(state, "cost_limit", COST_LIMIT)
     assert state.ended is not None, "set before the run closes"
     reason, detail = state.ended
     if state.accepted or (reason == "cost_limit" and not is_broke(state)):
@@ -111,12 +111,12 @@ def decision_text(reply: DecisionReply, number: int) -> str:
 def synthesize(s: State) -> Body:
     """Findings, answer ← Synthesis(q, H); the answer is verified here unless it is still to be put into one value.
 
-    At the cost limit the accepted results stand in for a synthesis that is not to be had.
+    At the cost limit the accepted results stand in for a synthesis that could not be made.
     """
     answer: Reply | Failed = Failed("cost_limit", COST_LIMIT)
     if not is_broke(s):
         (answer,) = yield request(s, _synthesis(s), give_failures=True)
-        s = paid(s, (answer,))
+        s = book_costs(s, (answer,))
     made = _stand_in(s) if isinstance(answer, Failed) else answer.value
     if made is None:
         assert isinstance(answer, Failed), "a reply is a synthesis"
@@ -149,7 +149,7 @@ def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[Synthe
 
 def _stand_in(state: State) -> SynthesisReply | None:
     limited = state.ended is not None and state.ended[0] == "cost_limit"
-    results = collected(state) if limited else None
+    results = accepted_text(state) if limited else None
     return None if results is None else SynthesisReply(results, results)
 
 
@@ -161,7 +161,7 @@ def focus(s: State) -> Body:
     if is_broke(s):
         return fail(s, "focused_answer_failed", COST_LIMIT)
     (answer,) = yield request(s, _focus(s), give_failures=True)
-    s = paid(s, (answer,))
+    s = book_costs(s, (answer,))
     if isinstance(answer, Failed):
         detail = f"no focused answer was to be had: {answer.message}"
         return fail(s, "focused_answer_failed", detail, answer.code)
@@ -188,8 +188,10 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
     """Read the value; anything but an allowed one is asked for again."""
     assert state.focus is not None, "asked only where one is wanted"
     reading = parse.read_form(replies[-1], FocusReply)
-    given, mode = (replies[-1], "text") if isinstance(reading, Unreadable) else (reading[0].value, reading[1])
-    value = state.focus.value(given)
+    value_text, mode = (
+        (replies[-1], "text") if isinstance(reading, Unreadable) else (reading[0].value, reading[1])
+    )
+    value = state.focus.value(value_text)
     return (value, mode) if value is not None else Unreadable(f"value must be {state.focus.rule}")
 
 

@@ -56,11 +56,11 @@ class Focus(Struct, frozen=True):
         value: dict[str, Any] = {"enum": list(self.words)} if self.words else {"type": "number"}
         return {"type": "object", "properties": {"value": value}, "required": ["value"]}
 
-    def value(self, given: object) -> str | int | float | None:
+    def value(self, raw: object) -> str | int | float | None:
         """Return the value that was given in its own spelling; None if it is not allowed."""
         if not self.words:
-            return _number(given)
-        text = str(given).strip().casefold()
+            return _number(raw)
+        text = str(raw).strip().casefold()
         return next((word for word in self.words if word.casefold() == text), None)
 
 
@@ -96,10 +96,10 @@ def _fault(words: tuple[str, ...]) -> str | None:
     return None
 
 
-def _number(given: object) -> int | float | None:
-    if isinstance(given, bool) or not isinstance(given, str | int | float):
+def _number(raw: object) -> int | float | None:
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float):
         return None
-    text = str(given).strip()
+    text = str(raw).strip()
     if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
         return None
     number = float(text.replace(",", ""))

@@ -35,12 +35,12 @@ from .state import (
     State,
     Task,
     affordable,
+    book_costs,
+    end_work,
     is_unmeasured,
-    paid,
     question,
     resources,
     room,
-    stopped,
     with_iteration,
 )
 from .tasks import move_on, setbacks
@@ -58,10 +58,10 @@ def size_up(s: State) -> Body:
     """Level, dimensions, order ← Complexity(q, H, what went wrong)."""
     unmeasured = is_unmeasured(s)
     (answer,) = yield request(s, _complexity_question(s), give_failures=True)
-    s = paid(s, (answer,))
+    s = book_costs(s, (answer,))
     if unmeasured and (fault := _unusable(answer)):
         (answer,) = yield request(s, _complexity_question(s, fault), give_failures=True)
-        s = paid(s, (answer,))
+        s = book_costs(s, (answer,))
     if isinstance(answer, Failed):
         return fail(s, "error", answer.message, answer.code)
     found: Complexity = answer.value
@@ -70,7 +70,7 @@ def size_up(s: State) -> Body:
     thought = Thought(text, data={"complexity_level": found.complexity_level})
     if plans_due(s):
         return go(s, "plan_generation", thought)
-    return go(stopped(s, "cost_limit", COST_LIMIT), "iteration_decision", thought)
+    return go(end_work(s, "cost_limit", COST_LIMIT), "iteration_decision", thought)
 
 
 def _complexity_question(state: State, fault: str = "") -> Ask:
@@ -106,7 +106,7 @@ def draft_plans(s: State) -> Body:
         unmeasured, numbers = is_unmeasured(s), range(asked + 1, asked + due + 1)
         questions = [_plan_question(s, number, due, fault) for number in numbers]
         answers = yield request(s, *thoughts, *questions, give_failures=True)
-        s, thoughts = paid(s, answers), []
+        s, thoughts = book_costs(s, answers), []
         fault = _unusable(answers[0]) if unmeasured else ""
         if fault:
             continue
@@ -121,7 +121,7 @@ def draft_plans(s: State) -> Body:
         return _without_plan(s, asked, failures)
     if len(s.now.plans) > 1:
         return go(s, "plan_evaluation", *thoughts)
-    return move_on(_selected(s, 0), "plan_generation", *thoughts)
+    return move_on(_select(s, 0), "plan_generation", *thoughts)
 
 
 def plans_due(state: State, asked: int = 0) -> int:
@@ -141,10 +141,10 @@ def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:
     last = failures[-1] if failures else Failed("output_invalid", "")
     detail = f"none of {asked} plans could be used; the last: {last.message}"
     if asked < state.options.candidate_plans:
-        return go(stopped(state, "cost_limit", COST_LIMIT), "iteration_decision")
+        return go(end_work(state, "cost_limit", COST_LIMIT), "iteration_decision")
     if state.accepted:
-        return go(stopped(state, "no_plan", detail), "iteration_decision")
-    reason = "no_plan" if any(one.code == "output_invalid" for one in failures) else "error"
+        return go(end_work(state, "no_plan", detail), "iteration_decision")
+    reason = "no_plan" if any(failure.code == "output_invalid" for failure in failures) else "error"
     return fail(state, reason, detail, last.code)
 
 
@@ -172,7 +172,7 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
             return Unreadable(f"task {number}: {no_such_tool(cards, task.resource_name)}")
         if not task.task_query.strip():
             return Unreadable(f"task {number}: its task_query is empty")
-        if any(not 1 <= one < number for one in task.depends_on):
+        if any(not 1 <= earlier < number for earlier in task.depends_on):
             return Unreadable(
                 f"task {number}: depends_on may name earlier tasks only, by their numbers from 1"
             )
@@ -182,11 +182,11 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
 
 def _plan_task(state: State, number: int, fault: str) -> str:
     level = state.now.complexity.complexity_level if state.now.complexity else None
-    least, most = TASKS[level] if level else (2, 6)
+    fewest_tasks, most_tasks = TASKS[level] if level else (2, 6)
     concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
     return PLAN.format(
-        least=least,
-        most=most,
+        least=fewest_tasks,
+        most=most_tasks,
         depends=DEPENDS if concurrent else "",
         field=DEPENDS_FIELD if concurrent else "",
         lean=LEAN.format(number=number, count=count, angle=ANGLES[number - 1]) if count > 1 else "",
@@ -220,9 +220,9 @@ def choose_plan(s: State) -> Body:
             for number in range(1, plans + 1)
         ]
         replies = yield request(s, *questions, give_failures=True)
-        s, drawn = paid(s, replies), drawn + due
+        s, drawn = book_costs(s, replies), drawn + due
         for start in range(0, len(replies), plans):
-            s, winner = _scored(s, replies[start : start + plans])
+            s, winner = _book_scores(s, replies[start : start + plans])
             ballots += winner
     votes = tally(ballots)
     thoughts = [
@@ -231,7 +231,7 @@ def choose_plan(s: State) -> Body:
         )
         for number, plan in enumerate(s.now.plans if drawn else (), 1)
     ]
-    s = _selected(s, int(votes[0].answer) - 1 if votes else 0)
+    s = _select(s, int(votes[0].answer) - 1 if votes else 0)
     return move_on(s, "plan_evaluation", *thoughts)
 
 
@@ -251,7 +251,7 @@ def _score_question(state: State, number: int, sample: int, together: int) -> As
     return question(state, "score", task, sample=sample, together=together, by="judge", facts=facts)
 
 
-def _scored(state: State, replies: Sequence[Reply | Failed]) -> tuple[State, list[str]]:
+def _book_scores(state: State, replies: Sequence[Reply | Failed]) -> tuple[State, list[str]]:
     """Book a round of scores; return also the number of the plan it votes for, if there was any score."""
     plans, scores = list(state.now.plans), dict[int, float]()
     for index, reply in enumerate(replies):
@@ -266,12 +266,12 @@ def _scored(state: State, replies: Sequence[Reply | Failed]) -> tuple[State, lis
     return with_iteration(state, plans=tuple(plans)), winner
 
 
-def _selected(state: State, index: int) -> State:
+def _select(state: State, index: int) -> State:
     """Return the state with a plan selected and its tasks waiting."""
     planned = state.now.plans[index].tasks
     tasks = [
-        Task(one.resource_name, one.task_query, state.number, number, one.depends_on)
-        for number, one in enumerate(planned, 1)
+        Task(task.resource_name, task.task_query, state.number, number, task.depends_on)
+        for number, task in enumerate(planned, 1)
     ]
     return with_iteration(replace(state, tasks=(*state.tasks, *tasks)), selected=index)
 

@@ -291,8 +291,8 @@ class FocusReply(Struct, frozen=True):
     value: Annotated[str | int | float | bool, Meta(description="One of the allowed words, or a number.")]
 
 
-def texts(given: Texts | None) -> tuple[str, ...]:
+def texts(reply: Texts | None) -> tuple[str, ...]:
     """Return a list that may have come as one text."""
-    if given is None or isinstance(given, str):
-        return (given,) if given else ()
-    return given
+    if reply is None or isinstance(reply, str):
+        return (reply,) if reply else ()
+    return reply

@@ -10,7 +10,7 @@ from .questions import texts
 from .state import Iteration, Plan, State, at_work
 
 
-def collected(state: State) -> str | None:
+def accepted_text(state: State) -> str | None:
     """Return the accepted results as they are: the best there is before a synthesis."""
     return "\n\n".join(f"{task.task_query}\n{evidence_text(task.result)}" for task in state.accepted) or None
 
@@ -20,7 +20,7 @@ def outcome(state: State) -> Outcome:
     if state.focus is not None:
         answer = None if state.focused is None else str(state.focused)
     else:
-        answer = collected(state) if state.synthesis is None else state.final.text
+        answer = accepted_text(state) if state.synthesis is None else state.final.text
     reason, detail = state.ended or ("success", "")
     return Outcome(answer, reason, detail, document(state))
 
@@ -29,13 +29,15 @@ def document(state: State) -> dict[str, Any]:
     """Return the analysis as the result document has it."""
     made, focused = state.synthesis, state.focused
     now = state.now
-    found = next((one.complexity for one in reversed(state.iterations) if one.complexity), None)
+    found = next(
+        (iteration.complexity for iteration in reversed(state.iterations) if iteration.complexity), None
+    )
     return {
         "complexity": _data(found),
         "plans": [_plan(n, plan) for n, plan in enumerate(now.plans, 1)],
         "selected_plan": None if now.selected is None else _plan(now.selected + 1, now.plans[now.selected]),
         "tasks": [task.document for task in state.tasks],
-        "iterations": [_iteration(n, one) for n, one in enumerate(state.iterations, 1)],
+        "iterations": [_iteration(n, iteration) for n, iteration in enumerate(state.iterations, 1)],
         "synthesis": None
         if made is None
         else {"answer": str(made.answer), "key_findings": list(texts(made.key_findings))},
@@ -47,17 +49,19 @@ def document(state: State) -> dict[str, Any]:
         "headline": None if made is None else made.headline,
         "image_caption": made.image_caption if made is not None and state.options.image else None,
         **state.final.document,
-        "diagnostics": {"dropped_plans": [why for one in state.iterations for why in one.dropped]},
+        "diagnostics": {
+            "dropped_plans": [why for iteration in state.iterations for why in iteration.dropped]
+        },
     }
 
 
-def _iteration(number: int, one: Iteration) -> dict[str, Any]:
+def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
     return {
         "iteration": number,
-        "complexity": _data(one.complexity),
-        "plans": [_plan(n, plan) for n, plan in enumerate(one.plans, 1)],
-        "selected_plan": None if one.selected is None else one.selected + 1,
-        "decision": _data(one.decision),
+        "complexity": _data(iteration.complexity),
+        "plans": [_plan(n, plan) for n, plan in enumerate(iteration.plans, 1)],
+        "selected_plan": None if iteration.selected is None else iteration.selected + 1,
+        "decision": _data(iteration.decision),
     }
 
 

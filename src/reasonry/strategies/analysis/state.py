@@ -99,9 +99,9 @@ class Options(AnswerOptions, frozen=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        fewest, most = self.iterations
-        if fewest > most:
-            raise ValueError(f"min_iterations ({fewest}) is over max_iterations ({most})")
+        minimum, maximum = self.iterations
+        if minimum > maximum:
+            raise ValueError(f"min_iterations ({minimum}) is over max_iterations ({maximum})")
         if self.votes % 2 == 0:
             raise ValueError(f"votes must be an odd number, got {self.votes}")
         focus_of(self.focused_answer_type)
@@ -109,9 +109,9 @@ class Options(AnswerOptions, frozen=True):
     @property
     def iterations(self) -> tuple[int, int]:
         """Fewest and most iterations: what was given, else what the mode has."""
-        fewest, most = MODES[self.mode]
-        most = most if self.max_iterations is None else self.max_iterations
-        return min(fewest, most) if self.min_iterations is None else self.min_iterations, most
+        minimum, maximum = MODES[self.mode]
+        maximum = maximum if self.max_iterations is None else self.max_iterations
+        return min(minimum, maximum) if self.min_iterations is None else self.min_iterations, maximum
 
     @property
     def focus(self) -> Focus | None:
@@ -273,8 +273,8 @@ def with_tasks(state: State, *changed: Task) -> State:
 
 def resources(options: Options) -> tuple[ToolCard, ...]:
     """Return what tasks can use: the built-in resources, programs only where they can be run, then the tools given."""
-    given = {card.name: card for card in options.tools}
-    program = given.get(PY_EXECUTOR.name)
+    tools = {card.name: card for card in options.tools}
+    program = tools.get(PY_EXECUTOR.name)
     if program is not None:
         described = f"{PY_EXECUTOR.description} {program.description}".strip()
         program = ToolCard(PY_EXECUTOR.name, described, PY_EXECUTOR.parameters)
@@ -321,14 +321,14 @@ def question(
 # -- what may be spent
 
 
-def paid(state: State, answers: tuple[Any, ...]) -> State:
+def book_costs(state: State, answers: tuple[Any, ...]) -> State:
     """Book what answers have cost, those that could not be used included."""
     spent, dearest, calls = state.spent_usd, state.dearest_usd, state.calls
-    for one in answers:
-        if not isinstance(one, Reply | Failed):
+    for answer in answers:
+        if not isinstance(answer, Reply | Failed):
             continue
-        tries = one.tries if isinstance(one, Reply) else max(1, len(one.replies))
-        usd = one.usage.usd or 0.0
+        tries = answer.tries if isinstance(answer, Reply) else max(1, len(answer.replies))
+        usd = answer.usage.usd or 0.0
         spent, dearest, calls = spent + usd, max(dearest, usd / tries), calls + tries
     return replace(state, spent_usd=spent, dearest_usd=dearest, calls=calls)
 
@@ -373,7 +373,7 @@ def re_asks(state: State, together: int, kept: int) -> int:
     return int(max(0, min(RE_ASKS, each)))
 
 
-def stopped(state: State, reason: str, detail: str) -> State:
+def end_work(state: State, reason: str, detail: str) -> State:
     """Return the state with no further work to do; tasks that are not over are skipped."""
     tasks = tuple(task.skip(detail) for task in state.tasks)
     return replace(state, tasks=tasks, ended=(reason, detail))

@@ -26,7 +26,8 @@ from ...core.evidence import evidence_text
 from ...core.fields import faults
 from ...core.parse import Unreadable
 from ...core.strategy import Body, Move, Thought, go, inlined_schema, request, stay
-from ...core.toolcard import ToolCard, arguments_for, card_named, typed
+from ...core.text import cut
+from ...core.toolcard import arguments_for, card_named, typed
 from ...core.vote import is_settled, tally
 from .questions import (
     CODE_ERRORS,
@@ -54,11 +55,11 @@ from .state import (
     Task,
     affordable,
     at_work,
-    paid,
+    book_costs,
+    end_work,
     question,
     resources,
     room,
-    stopped,
     with_tasks,
 )
 
@@ -86,7 +87,7 @@ _SENTENCE = re.compile(r"[^\n.!?;]+")
 def move_on(state: State, here: str, *thoughts: Thought) -> Move:
     """Go where the tasks at work want to go; open new ones when those are over; end when all are."""
     if all(task.at in ("waiting", "over") for task in at_work(state)):
-        state = _opened(state)
+        state = _open_next(state)
     stages = {task.at for task in at_work(state)}
     if "quality_evaluation" in stages and "task_execution" not in stages:
         to = "quality_evaluation"
@@ -98,11 +99,11 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
         return go(state, "iteration_decision", *thoughts)
     costs = to != "task_execution" or all(_asks_first(state, task) for task in _standing_at(state, to))
     if costs and not affordable(state, 1):
-        return go(stopped(state, "cost_limit", COST_LIMIT), "iteration_decision", *thoughts)
+        return go(end_work(state, "cost_limit", COST_LIMIT), "iteration_decision", *thoughts)
     return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
 
 
-def _opened(state: State) -> State:
+def _open_next(state: State) -> State:
     """Open the next task, or all that wait for no other; none that could not be paid to its end."""
     tasks = at_work(state)
     over = {task.number for task in tasks if task.at == "over"}
@@ -119,7 +120,7 @@ def _opened(state: State) -> State:
         converts = task.resource_name not in PASSED_THROUGH
         opening.append(replace(task, at="query_conversion" if converts else "task_execution"))
     if ready and not opening:
-        return stopped(state, "cost_limit", COST_LIMIT)
+        return end_work(state, "cost_limit", COST_LIMIT)
     return with_tasks(state, *opening)
 
 
@@ -133,7 +134,7 @@ def _standing_at(state: State, stage: str) -> list[Task]:
     return [task for task in at_work(state) if task.at == stage]
 
 
-def _failed(state: State, task: Task, failure: Failed) -> Task:
+def _book_failure(state: State, task: Task, failure: Failed) -> Task:
     """Book a failed attempt; the task is over when none is left. No other program will find a sandbox."""
     errors = (*task.errors, failure.message)
     if len(errors) > state.options.execution_retry_limit or failure.code == "sandbox_unavailable":
@@ -165,12 +166,12 @@ def convert(s: State) -> Body:
     questions = [_conversion(s, task, len(tasks)) for task in tasks]
     answers = yield request(s, *questions, give_failures=True)
     changed = [
-        _failed(s, task, answer)
+        _book_failure(s, task, answer)
         if isinstance(answer, Failed)
         else replace(task, tool_input=answer.value, at="task_execution")
         for task, answer in zip(tasks, answers, strict=True)
     ]
-    return move_on(with_tasks(paid(s, answers), *changed), "query_conversion", *_failures(changed))
+    return move_on(with_tasks(book_costs(s, answers), *changed), "query_conversion", *_failures(changed))
 
 
 def _conversion(state: State, task: Task, together: int) -> Ask:
@@ -195,8 +196,8 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
         return reading
     card = card_named(resources(state.options), ask.facts["resource"])
     assert card is not None, "checked when the plan was read"
-    given = reading[0].tool_input
-    arguments = arguments_for(card, given) if isinstance(given, str) else typed(card, given)
+    tool_input = reading[0].tool_input
+    arguments = arguments_for(card, tool_input) if isinstance(tool_input, str) else typed(card, tool_input)
     if isinstance(arguments, Unreadable):
         return arguments
     fault = next(faults(arguments, card.parameters, "tool_input"), None)
@@ -224,7 +225,7 @@ def execute(s: State) -> Body:
                 under_way[task.number] = attempt, attempt.send(answer)
             except StopIteration as end:
                 changed.append(end.value)
-        s, thoughts = with_tasks(paid(s, answers), *changed), [*_results(changed), *_failures(changed)]
+        s, thoughts = with_tasks(book_costs(s, answers), *changed), [*_results(changed), *_failures(changed)]
         if not under_way:
             break
     return move_on(s, "task_execution", *thoughts)
@@ -273,7 +274,7 @@ def _look_up(state: State, task: Task) -> Attempt:
     """Find passages in the user's documents; what is known is asked for after that."""
     found = yield CallTool(RETRIEVER, {"query": task.text})
     if isinstance(found, Failed):
-        return _failed(state, task, found)
+        return _book_failure(state, task, found)
     passages = found.value.get("passages", found.value) if isinstance(found.value, dict) else found.value
     return replace(task, passages=[] if passages is None else passages)
 
@@ -282,43 +283,43 @@ def _answer(state: State, task: Task) -> Attempt:
     """Have the model say what is known."""
     written = yield None
     if isinstance(written, Failed):
-        return _failed(state, task, written)
+        return _book_failure(state, task, written)
     with_passages = {} if task.passages is None else {"passages": task.passages}
-    return _done(task, {**written.value, **with_passages})
+    return _hand_over(task, {**written.value, **with_passages})
 
 
 def _deduce(state: State, task: Task) -> Attempt:
     """Have the model deduce, and a formal claim of it checked; a check that failed says nothing."""
     written = yield None
     if isinstance(written, Failed):
-        return _failed(state, task, written)
+        return _book_failure(state, task, written)
     claim = written.value.get("formal_claim")
     if not claim or CHECKER not in state.tool_names:
-        return _done(task, written.value)
+        return _hand_over(task, written.value)
     checked = yield CallTool(CHECKER, claim if isinstance(claim, dict) else {"claim": claim})
     if isinstance(checked, Failed):
-        return _done(task, {**written.value, "check": {"verdict": "unknown", "detail": checked.message}})
-    return _done(task, {**written.value, "check": checked.value})
+        return _hand_over(task, {**written.value, "check": {"verdict": "unknown", "detail": checked.message}})
+    return _hand_over(task, {**written.value, "check": checked.value})
 
 
 def _compute(state: State, task: Task) -> Attempt:
     """Have the model write a program, and run it."""
     written = yield None
     if isinstance(written, Failed):
-        return _failed(state, task, written)
+        return _book_failure(state, task, written)
     task = replace(task, program=written.value["code"])
     returned = yield CallTool("py_executor", {"code": task.program})
     if fault := _execution_fault(returned):
-        return _failed(state, task, fault)
-    return _done(task, {**written.value, "output": returned.value})
+        return _book_failure(state, task, fault)
+    return _hand_over(task, {**written.value, "output": returned.value})
 
 
 def _call(state: State, task: Task) -> Attempt:
     """Call the tool; after a failure its input is written anew."""
     returned = yield CallTool(task.resource_name, task.tool_input)
     if isinstance(returned, Failed):
-        return _failed(state, replace(task, at="query_conversion"), returned)
-    return _done(task, returned.value)
+        return _book_failure(state, replace(task, at="query_conversion"), returned)
+    return _hand_over(task, returned.value)
 
 
 def _execution_fault(returned: ToolReturned | Failed) -> Failed | None:
@@ -328,11 +329,11 @@ def _execution_fault(returned: ToolReturned | Failed) -> Failed | None:
     value = returned.value
     if not isinstance(value, dict) or value.get("status") in (None, "ok"):
         return None
-    said = value.get("error") or value.get("stdout") or msgspec.json.encode(value).decode()
-    return Failed("tool_error", f"{value['status']}: {said}")
+    error = value.get("error") or value.get("stdout") or msgspec.json.encode(value).decode()
+    return Failed("tool_error", f"{value['status']}: {error}")
 
 
-def _done(task: Task, result: Any) -> Task:
+def _hand_over(task: Task, result: Any) -> Task:
     return replace(task, result=result, at="quality_evaluation")
 
 
@@ -347,8 +348,11 @@ def _results(tasks: Sequence[Task]) -> list[Thought]:
 def _performance(state: State, task: Task, together: int) -> Ask:
     checker = card_named(state.options.tools, CHECKER)
     sandbox = card_named(state.options.tools, "py_executor")
-    formal = FORMAL.format(how=_how(checker)) if checker else ""
-    passages = "" if task.passages is None else PASSAGES.format(passages=_numbered(task.passages))
+    formal = ""
+    if checker is not None:
+        how = f"{checker.description} {msgspec.json.encode(checker.parameters).decode()}"
+        formal = FORMAL.format(how=how)
+    passages = "" if task.passages is None else PASSAGES.format(passages=_number_passages(task.passages))
     text = PERFORM[task.resource_name].format(
         input=task.text,
         errors=_errors(task),
@@ -361,18 +365,14 @@ def _performance(state: State, task: Task, together: int) -> Ask:
     return question(state, "perform", text, together=together, form=FORMS[task.resource_name], facts=facts)
 
 
-def _numbered(passages: Any) -> str:
+def _number_passages(passages: Any) -> str:
     """Return passages with the numbers to cite them by; what is no list of passages as it is."""
     if not isinstance(passages, list):
         return evidence_text(passages)
     return (
-        "\n".join(f"[{number}] {evidence_text(one)}" for number, one in enumerate(passages, 1))
+        "\n".join(f"[{number}] {evidence_text(passage)}" for number, passage in enumerate(passages, 1))
         or "(none fit)"
     )
-
-
-def _how(checker: ToolCard) -> str:
-    return f"{checker.description} {msgspec.json.encode(checker.parameters).decode()}"
 
 
 def read_work(_: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
@@ -393,10 +393,10 @@ def judge(s: State) -> Body:
     answers = yield request(s, *questions, give_failures=True)
     judged: dict[int, Task] = {}
     for (task, _), answer in zip(due, answers, strict=True):
-        judged[task.number] = _voted(judged.get(task.number, task), answer)
-    settled = {n: _settled(task) for n, task in judged.items() if not _votes_due(task, s.options.votes)}
+        judged[task.number] = _add_vote(judged.get(task.number, task), answer)
+    settled = {n: _settle(task) for n, task in judged.items() if not _votes_due(task, s.options.votes)}
     accepted = [_entry(s, task) for task in settled.values() if task.status == "ACCEPTED"]
-    s = with_tasks(paid(s, answers), *(judged | settled).values())
+    s = with_tasks(book_costs(s, answers), *(judged | settled).values())
     s = replace(s, history=(*s.history, *accepted))
     return move_on(s, "quality_evaluation", *(_verdict(task) for task in settled.values()))
 
@@ -425,13 +425,13 @@ def _votes_due(task: Task, votes: int) -> int:
 
 def _judgement(state: State, task: Task, sample: int, together: int) -> Ask:
     text = QUALITY.format(
-        resource=task.resource_name, query=task.task_query, result=_shown(state, evidence_text(task.result))
+        resource=task.resource_name, query=task.task_query, result=_result_text(state, task)
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
     return question(state, "quality", text, sample=sample, together=together, by="judge", facts=facts)
 
 
-def _voted(task: Task, answer: Reply | Failed) -> Task:
+def _add_vote(task: Task, answer: Reply | Failed) -> Task:
     if isinstance(answer, Failed):
         reason = f"there was no verdict: {answer.message}"
         return replace(task, votes_drawn=task.votes_drawn + 1, reason=reason)
@@ -443,7 +443,7 @@ def _voted(task: Task, answer: Reply | Failed) -> Task:
     )
 
 
-def _settled(task: Task) -> Task:
+def _settle(task: Task) -> Task:
     votes = tally(task.verdicts)
     if not votes:
         return replace(task, status="REJECTED", at="over")
@@ -453,12 +453,11 @@ def _settled(task: Task) -> Task:
 
 def _entry(state: State, task: Task) -> str:
     head = f"Accepted result, iteration {task.iteration}, task {task.number} ({task.resource_name}): {task.task_query}"
-    return f"{head}\n{_shown(state, evidence_text(task.result))}"
+    return f"{head}\n{_result_text(state, task)}"
 
 
-def _shown(state: State, text: str) -> str:
-    limit = state.options.max_result_chars
-    return text if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
+def _result_text(state: State, task: Task) -> str:
+    return cut(evidence_text(task.result), state.options.max_result_chars)
 
 
 # -- what did not work

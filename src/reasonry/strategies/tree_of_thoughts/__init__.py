@@ -225,7 +225,7 @@ def _evaluation(s: State, parent: str, group: Sequence[Node], sample: int) -> As
     """Ask how promising the children of a node are."""
     path, thoughts = s.texts(parent), [child.content for child in group]
     left = s.options.max_depth - s.nodes[parent].depth - 1
-    listed = "\n".join(f"{number}. {_indented(text)}" for number, text in enumerate(thoughts, start=1))
+    listed = "\n".join(f"{number}. {_indent(text)}" for number, text in enumerate(thoughts, start=1))
     return Ask(
         prompt=f"{_so_far(s.problem, path)}\n\nCandidates for the next step:\n{listed}\n\n"
         f"Score every candidate, 1 to {len(thoughts)}. {_steps(left)} left after it.",
@@ -270,32 +270,33 @@ def _scores_of(group: Sequence[Node], answer: Reply | Failed) -> Iterator[tuple[
     if isinstance(answer, Reply):
         yield from zip(group, answer.value, strict=True)
         return
-    scores = _scores_in([one.content for one in group], answer.replies)
-    yield from ((one, scores[f"t{n}"]) for n, one in enumerate(group, start=1) if f"t{n}" in scores)
+    scores = _scores_in([child.content for child in group], answer.replies)
+    yield from ((child, scores[f"t{n}"]) for n, child in enumerate(group, start=1) if f"t{n}" in scores)
 
 
-def _value(one: Node, scores: Sequence[float] | None, *, guess: bool) -> Node:
-    if one.refuted:
-        return one
+def _value(child: Node, scores: Sequence[float] | None, *, guess: bool) -> Node:
+    if child.refuted:
+        return child
     if scores:
-        return replace(one, score=sum(scores) / len(scores))
-    return replace(one, score=UNKNOWN, guessed=True) if guess else one
+        return replace(child, score=sum(scores) / len(scores))
+    return replace(child, score=UNKNOWN, guessed=True) if guess else child
 
 
 def _plant(state: State, fresh: Sequence[Node]) -> State:
     """Put the new thoughts that are valued or refuted into the tree."""
     ended = bool(state.reason)
-    ready = [one for one in fresh if ended or one.score is not None]
-    left = tuple(one for one in fresh if not ended and one.score is None)
+    ready = [child for child in fresh if ended or child.score is not None]
+    left = tuple(child for child in fresh if not ended and child.score is None)
     return replace(state, nodes=grow(state.nodes, ready), fresh=left)
 
 
 def _end_of_round(state: State, fresh: Sequence[Node]) -> Move:
     state = _plant(state, fresh)
-    alive = [one for one in fresh if not one.refuted]
+    alive = [child for child in fresh if not child.refuted]
     if alive:
         best = max(
-            (*state.best_scores[-1:], *(one.score for one in alive if one.score is not None)), default=0.0
+            (*state.best_scores[-1:], *(child.score for child in alive if child.score is not None)),
+            default=0.0,
         )
         state = replace(state, best_scores=(*state.best_scores, best))
     if not state.reason:
@@ -315,11 +316,13 @@ def _why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
     if options.max_duration_ms is not None and state.at_ms >= options.max_duration_ms:
         return "max_duration", None
     threshold, depth = options.early_success_threshold, options.min_depth
-    if winners := rank(one for one in alive if (one.score or 0) >= threshold and one.depth >= depth):
+    if winners := rank(child for child in alive if (child.score or 0) >= threshold and child.depth >= depth):
         return "threshold", winners[0].id
     if alive and has_converged(state.best_scores, options.convergence_window, options.min_score_improvement):
         return "converged", None
-    if options.traversal_strategy == "best_first" and any(one.depth >= options.max_depth for one in alive):
+    if options.traversal_strategy == "best_first" and any(
+        child.depth >= options.max_depth for child in alive
+    ):
         return "max_depth", None
     return "", None
 
@@ -327,15 +330,18 @@ def _why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
 def _valuations(state: State, fresh: Sequence[Node]) -> Iterator[Thought]:
     """Yield, for every node of the round, how its children were valued."""
     for parent in state.expanding:
-        group = [one for one in fresh if one.parent == parent]
-        scores = {state.branch(one.id) or "": one.score for one in group}
-        said = [
-            f"{name}: {'refuted' if one.refuted else 'not valued' if one.score is None else f'{one.score:.2f}'}"
-            for name, one in zip(scores, group, strict=True)
+        group = [child for child in fresh if child.parent == parent]
+        scores = {state.branch(child.id) or "": child.score for child in group}
+        valuations = [
+            f"{name}: {'refuted' if child.refuted else 'not valued' if child.score is None else f'{child.score:.2f}'}"
+            for name, child in zip(scores, group, strict=True)
         ]
-        best = max((one.score for one in group if one.score is not None), default=None)
+        best = max((child.score for child in group if child.score is not None), default=None)
         yield Thought(
-            "Scores: " + ", ".join(said), branch=state.branch(parent), score=best, data={"scores": scores}
+            "Scores: " + ", ".join(valuations),
+            branch=state.branch(parent),
+            score=best,
+            data={"scores": scores},
         )
 
 
@@ -346,9 +352,9 @@ def select(s: State) -> Move:
     """S_t = arg max over S in S'_t of sum of V_t(s)."""
     s = s if s.reason else _next_round(s)
     if s.reason:
-        text = "Nothing is left to follow." if s.chosen is None else f"Best: {_named(s, s.chosen)}"
+        text = "Nothing is left to follow." if s.chosen is None else f"Best: {_label(s, s.chosen)}"
         return go(s, "continuation_decision", text)
-    following = "; ".join(_named(s, s.nodes[node_id]) for node_id in s.expanding)
+    following = "; ".join(_label(s, s.nodes[node_id]) for node_id in s.expanding)
     return go(s, "continuation_decision", f"Follow {following}")
 
 
@@ -356,14 +362,16 @@ def _next_round(state: State) -> State:
     options = state.options
     born = [state.nodes[child] for parent in state.expanding for child in state.nodes[parent].children]
     fresh = [
-        Open(one.id, one.score or 0.0) for one in born if not one.refuted and one.depth < options.max_depth
+        Open(child.id, child.score or 0.0)
+        for child in born
+        if not child.refuted and child.depth < options.max_depth
     ]
     frontier = push(state.frontier, fresh, options.traversal_strategy)
     following, rest = take(trim(frontier, options.beam_width, list(state.nodes)), options.expand_width)
     if not following:
-        deep = any(one.depth >= options.max_depth for one in state.nodes.values())
+        deep = any(node.depth >= options.max_depth for node in state.nodes.values())
         return replace(state, frontier=(), reason="max_depth" if deep else "exhausted")
-    jumps = any(state.nodes[one].parent not in state.expanding for one in following)
+    jumps = any(state.nodes[node_id].parent not in state.expanding for node_id in following)
     return replace(state, expanding=following, frontier=rest, new_branch=jumps)
 
 
@@ -439,26 +447,26 @@ def justify(s: State) -> Move:
     rivals = [rival for rival in s.nodes.values() if rival.parent and rival.score is not None]
     rivals = rank(rival for rival in rivals if rival.id not in on_path and not rival.refuted)
     if rivals:
-        lines.append(f"The best thought beside it: {_named(s, rivals[0])}")
+        lines.append(f"The best thought beside it: {_label(s, rivals[0])}")
     return go(s, "final_response", "\n".join(lines))
 
 
-def _named(state: State, one: Node) -> str:
-    return f"{state.branch(one.id)} ({_score(one)}): {one.content}"
+def _label(state: State, node: Node) -> str:
+    return f"{state.branch(node.id)} ({_score(node)}): {node.content}"
 
 
-def _score(one: Node) -> str:
-    return "not valued" if one.score is None else f"{one.score:.2f}"
+def _score(node: Node) -> str:
+    return "not valued" if node.score is None else f"{node.score:.2f}"
 
 
 def _so_far(problem: str, path: Sequence[str]) -> str:
-    steps = "\n".join(f"{number}. {_indented(text)}" for number, text in enumerate(path, start=1))
+    steps = "\n".join(f"{number}. {_indent(text)}" for number, text in enumerate(path, start=1))
     return f"Problem:\n{problem}\n\n" + (
         f"Steps so far:\n{steps}" if steps else "No step has been taken yet."
     )
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return text.replace("\n", "\n   ")
 
 

@@ -32,7 +32,7 @@ def push(frontier: Frontier, fresh: Sequence[Open], traversal: Traversal) -> Fro
     if traversal == "dfs":
         return (*fresh, *frontier)
     joined = (*frontier, *fresh)
-    return joined if traversal == "bfs" else tuple(sorted(joined, key=_by_score))
+    return joined if traversal == "bfs" else tuple(sorted(joined, key=lambda node: -node.score))
 
 
 def trim(frontier: Frontier, beam_width: int | None, ages: Sequence[str]) -> Frontier:
@@ -46,14 +46,14 @@ def trim(frontier: Frontier, beam_width: int | None, ages: Sequence[str]) -> Fro
     if beam_width is None or len(frontier) <= beam_width:
         return frontier
     age = {name: number for number, name in enumerate(ages)}
-    kept = sorted(frontier, key=lambda one: (-one.score, age[one.id]))[:beam_width]
-    names = {one.id for one in kept}
-    return tuple(one for one in frontier if one.id in names)
+    kept = sorted(frontier, key=lambda node: (-node.score, age[node.id]))[:beam_width]
+    names = {node.id for node in kept}
+    return tuple(node for node in frontier if node.id in names)
 
 
 def take(frontier: Frontier, width: int) -> tuple[tuple[str, ...], Frontier]:
     """Return the ids of the next `width` nodes to expand, and the rest."""
-    return tuple(one.id for one in frontier[:width]), frontier[width:]
+    return tuple(node.id for node in frontier[:width]), frontier[width:]
 
 
 def has_converged(best_scores: Sequence[float], window: int, least_gain: float) -> bool:
@@ -67,7 +67,3 @@ def has_converged(best_scores: Sequence[float], window: int, least_gain: float) 
     if window < 2 or len(best_scores) < window:
         return False
     return best_scores[-1] - best_scores[-window] < least_gain - NOISE
-
-
-def _by_score(one: Open) -> float:
-    return -one.score

@@ -68,11 +68,11 @@ def _detail(state: State) -> str:
 
 def _document(state: State) -> dict[str, Any]:
     options, chosen = state.options, state.chosen
-    ranking = [one for one in candidates(state.nodes) if chosen is None or one.id != chosen.id]
+    ranking = [node for node in candidates(state.nodes) if chosen is None or node.id != chosen.id]
     best = [] if chosen is None else [chosen]
     return {
         "best": None if chosen is None else candidate_document(state.nodes, chosen),
-        "candidates": [candidate_document(state.nodes, one) for one in (*best, *ranking)[: options.top_k]],
+        "candidates": [candidate_document(state.nodes, node) for node in (*best, *ranking)[: options.top_k]],
         "tree": {
             "node_count": len(state.nodes),
             "frontier_size": len(state.frontier),
@@ -86,7 +86,9 @@ def _document(state: State) -> dict[str, Any]:
 
 def _diagnostics(state: State, chosen: Node | None) -> dict[str, Any]:
     options, nodes = state.options, state.nodes.values()
-    unvalued = [one for one in (*nodes, *state.fresh) if one.parent and one.score is None and not one.refuted]
+    unvalued = [
+        node for node in (*nodes, *state.fresh) if node.parent and node.score is None and not node.refuted
+    ]
     return {
         "parser_mode": state.mode,
         "parse_retries": {"generation": 0, "evaluation": 0, **state.retries},
@@ -96,10 +98,10 @@ def _diagnostics(state: State, chosen: Node | None) -> dict[str, Any]:
             "min_score_improvement": options.min_score_improvement,
             "recent_best_scores": list(state.best_scores[-options.convergence_window :]),
         },
-        "unscored": [one.id for one in nodes if one.guessed] + [one.id for one in unvalued],
-        "pruned": [one.id for one in (*nodes, *state.fresh) if one.refuted],
+        "unscored": [node.id for node in nodes if node.guessed] + [node.id for node in unvalued],
+        "pruned": [node.id for node in (*nodes, *state.fresh) if node.refuted],
         "best_node_id": None if chosen is None else chosen.id,
-        "depth_reached": max(one.depth for one in nodes),
+        "depth_reached": max(node.depth for node in nodes),
     }
 
 
@@ -111,15 +113,15 @@ def progress(state: State) -> dict[str, Any]:
         "nodes": len(state.nodes),
         "tree": [
             {
-                "id": one.id,
-                "parent": one.parent,
-                "text": one.content,
-                "score": one.score,
-                "depth": one.depth,
-                "on_path": one.id in on_path,
-                "refuted": one.refuted,
+                "id": node.id,
+                "parent": node.parent,
+                "text": node.content,
+                "score": node.score,
+                "depth": node.depth,
+                "on_path": node.id in on_path,
+                "refuted": node.refuted,
             }
-            for one in (*state.nodes.values(), *state.fresh)
+            for node in (*state.nodes.values(), *state.fresh)
         ],
         "best": None if chosen is None else {"id": chosen.id, "text": chosen.content, "score": chosen.score},
     }

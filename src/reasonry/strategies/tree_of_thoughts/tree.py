@@ -55,18 +55,20 @@ def path_to(tree: Tree, node_id: str) -> list[Node]:
 
 def leaves(tree: Tree) -> list[Node]:
     """Return the nodes that were not expanded, oldest first."""
-    return [one for one in tree.values() if not one.children]
+    return [leaf for leaf in tree.values() if not leaf.children]
 
 
 def rank(nodes: Iterable[Node]) -> list[Node]:
     """Return nodes by score, then the deeper first, then the older first; one without a score counts as 0."""
-    return sorted(nodes, key=lambda one: (-(one.score or 0.0), -one.depth))
+    return sorted(nodes, key=lambda candidate: (-(candidate.score or 0.0), -candidate.depth))
 
 
 def candidates(tree: Tree) -> list[Node]:
     """Return the leaves that may be the answer, best first: valued, not refuted, and not the root."""
     return rank(
-        one for one in leaves(tree) if one.parent is not None and one.score is not None and not one.refuted
+        leaf
+        for leaf in leaves(tree)
+        if leaf.parent is not None and leaf.score is not None and not leaf.refuted
     )
 
 
@@ -78,28 +80,28 @@ def best_leaf(tree: Tree) -> Node | None:
 def grow(tree: Tree, fresh: Sequence[Node]) -> dict[str, Node]:
     """Return the tree with new nodes under their parents."""
     nodes = dict(tree)
-    for one in fresh:
-        nodes[one.id] = one
-        if one.parent is not None:
-            parent = nodes[one.parent]
-            nodes[one.parent] = replace(parent, children=(*parent.children, one.id))
+    for child in fresh:
+        nodes[child.id] = child
+        if child.parent is not None:
+            parent = nodes[child.parent]
+            nodes[child.parent] = replace(parent, children=(*parent.children, child.id))
     return nodes
 
 
 def lineage(tree: Tree, node_id: str) -> str:
     """Return a node's place among its siblings and that of its forebears: `2.1` is the first child of the second."""
     path = path_to(tree, node_id)
-    return ".".join(str(above.children.index(one.id) + 1) for above, one in pairwise(path))
+    return ".".join(str(above.children.index(child.id) + 1) for above, child in pairwise(path))
 
 
-def candidate_document(tree: Tree, one: Node) -> dict[str, Any]:
+def candidate_document(tree: Tree, candidate: Node) -> dict[str, Any]:
     """Return a candidate as a result document has it."""
-    path = path_to(tree, one.id)
+    path = path_to(tree, candidate.id)
     return {
-        "node_id": one.id,
-        "content": one.content,
-        "score": one.score,
-        "depth": one.depth,
+        "node_id": candidate.id,
+        "content": candidate.content,
+        "score": candidate.score,
+        "depth": candidate.depth,
         "path_ids": [step.id for step in path],
         "path_text": [step.content for step in path],
     }
