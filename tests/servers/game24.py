@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from reasonry.models.offline import close, propose, value
-from reasonry.puzzles import Puzzle, follow, read_moves, read_puzzle, solve_numbers
+from reasonry.models.offline import propose, value
+from reasonry.puzzles import Puzzle, final_expression, follow, read_moves, read_puzzle, solve_numbers
 
 from .brain import ChatRequest
 
@@ -47,7 +47,7 @@ class Player:
             return {"scores": self._values(puzzle, path, candidates, chance)}
         path = [line for line in _QUOTED.sub("", request.prompt).splitlines() if read_moves(line)]
         if "answer" in wanted:
-            return {"answer": close(puzzle, path)}
+            return {"answer": final_expression(puzzle, follow(puzzle, path))}
         return {"thoughts": self._thoughts(puzzle, path, chance)}
 
     def _thoughts(self, puzzle: Puzzle, path: list[str], chance: random.Random) -> list[str]:

@@ -23,12 +23,12 @@ from ..puzzles import (
     Position,
     Puzzle,
     PuzzleMove,
-    close,
+    final_expression,
     follow,
+    format_number,
     legal_moves,
     moves_of,
     read_puzzle,
-    shown,
     solve,
     solve_numbers,
 )
@@ -100,7 +100,7 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
         case "value":
             return {"scores": value(puzzle, facts.path, facts.thoughts)}
         case "answer":
-            return {"answer": close(puzzle, facts.path)}
+            return {"answer": final_expression(puzzle, follow(puzzle, facts.path))}
         case _ if (ask.form or {}).get("required") == ["answer"] and ask.facts.keys() <= {"kind", "problem"}:
             return {"answer": _solution(puzzle)}
         case _:
@@ -111,9 +111,9 @@ def _solution(puzzle: Puzzle) -> str:
     """Answer a plain question, one that wants nothing but the answer."""
     term = solve(puzzle)
     if term is None:
-        numbers = ", ".join(map(shown, puzzle.numbers))
-        raise _refusal(f"{shown(puzzle.target)} cannot be made from {numbers}")
-    return f"{term} = {shown(puzzle.target)}"
+        numbers = ", ".join(map(format_number, puzzle.numbers))
+        raise _refusal(f"{format_number(puzzle.target)} cannot be made from {numbers}")
+    return f"{term} = {format_number(puzzle.target)}"
 
 
 def propose(puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int) -> list[str]:
@@ -131,7 +131,7 @@ def propose(puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int) ->
             thoughts.append(text)
         if len(thoughts) == count:
             break
-    return thoughts or [f"nothing is left to do with {', '.join(map(shown, position.numbers))}"]
+    return thoughts or [f"nothing is left to do with {', '.join(map(format_number, position.numbers))}"]
 
 
 def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator[list[PuzzleMove]]:
@@ -163,7 +163,7 @@ def _written(position: Position, line: Sequence[PuzzleMove]) -> str:
     left = position.numbers
     for move in line:
         left = _after(left, move)
-    return f"{'; '.join(map(str, line))} (left: {' '.join(map(shown, left))})"
+    return f"{'; '.join(map(str, line))} (left: {' '.join(map(format_number, left))})"
 
 
 def value(puzzle: Puzzle, path: Sequence[str], thoughts: Sequence[str]) -> dict[str, float]:

@@ -7,11 +7,11 @@ reading     puzzles in sentences
 
 from __future__ import annotations
 
-from .expression import check, checked, evaluate, read_expression
+from .expression import check, judge_sides, read_expression
 from .reading import read_numbers, read_puzzle
 from .solutions import solve, solve_numbers
-from .steps import Position, close, closed, expressions, follow, read_moves
-from .term import MAX_NUMBERS, MIN_NUMBERS, Puzzle, PuzzleMove, Term, joined, legal_moves, moves_of, shown
+from .steps import Position, expressions, final_expression, follow, read_moves
+from .term import MAX_NUMBERS, MIN_NUMBERS, Puzzle, PuzzleMove, Term, format_number, legal_moves, moves_of
 
 __all__ = [
     "MAX_NUMBERS",
@@ -21,20 +21,17 @@ __all__ = [
     "PuzzleMove",
     "Term",
     "check",
-    "checked",
-    "close",
-    "closed",
-    "evaluate",
     "expressions",
+    "final_expression",
     "follow",
-    "joined",
+    "format_number",
+    "judge_sides",
     "legal_moves",
     "moves_of",
     "read_expression",
     "read_moves",
     "read_numbers",
     "read_puzzle",
-    "shown",
     "solve",
     "solve_numbers",
 ]

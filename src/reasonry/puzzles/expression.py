@@ -1,6 +1,6 @@
 """Expressions of + - * / and parentheses as people and models write them: read, evaluated, checked. Nothing is run.
 
-Rule 1: no text makes anything here raise, and reading takes time in proportion to a text's length.
+Rule 1: no text makes a public function here raise, and reading takes time in proportion to a text's length.
 Rule 2: what cannot be read is left out, never guessed at.
 """
 
@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from .term import Puzzle, Term, join, shown
+from .term import Puzzle, Term, format_number, join
 
 MAX_EXPRESSION_CHARS: Final = 500
 MAX_DEPTH: Final = 50
@@ -43,9 +43,9 @@ class _Reader:
             raise _Unreadable
         return term
 
-    def sign(self, wanted: str) -> str:
+    def sign(self, allowed: str) -> str:
         match = self.tokens.match(self.text, self.at)
-        if match is None or match["sign"] is None or match["sign"] not in wanted:
+        if match is None or match["sign"] is None or match["sign"] not in allowed:
             return ""
         self.at = match.end()
         return match["sign"]
@@ -112,12 +112,6 @@ def read_expression(text: str, *, compact: bool = False) -> Term | None:
         return None
 
 
-def evaluate(expression: str) -> Fraction | None:
-    """Return an expression's exact value; None if it is no expression or has none."""
-    term = read_expression(expression)
-    return None if term is None else term.value
-
-
 class Taking:
     """Builds terms out of a pool of terms, each used once.
 
@@ -145,14 +139,14 @@ class Taking:
 
     def _is_one_number(self, term: Term, below: Term) -> bool:
         lowest = term.value.denominator == below.value != 1
-        return term.tight and lowest and any(one.value == term.value for one in self.pool)
+        return term.tight and lowest and any(part.value == term.value for part in self.pool)
 
     def _made_before(self, term: Term) -> Term | None:
-        same = (one for one in self.pool if one.op and one.value == term.value)
-        return next((one for one in same if one.numbers == term.numbers), None)
+        same = (part for part in self.pool if part.op and part.value == term.value)
+        return next((part for part in same if part.numbers == term.numbers), None)
 
     def _take(self, value: Fraction) -> Term | None:
-        found = next((one for one in self.pool if one.value == value), None)
+        found = next((part for part in self.pool if part.value == value), None)
         if found is None:
             self.missing = value
         else:
@@ -165,13 +159,13 @@ def check(expression: str, puzzle: Puzzle) -> tuple[bool, str]:
 
     Args:
         expression: One expression, which may be set equal to the target, on either side.
-        puzzle: What it is held against.
+        puzzle: What it should solve.
     """
-    term, fault = checked(expression.split("="), puzzle)
+    term, fault = judge_sides(expression.split("="), puzzle)
     return term is not None and not fault, fault
 
 
-def checked(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:
+def judge_sides(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:
     """Judge an expression, or several that are said to be equal.
 
     Returns:
@@ -181,16 +175,16 @@ def checked(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:
     terms = [term for side in sides if (term := read_expression(side)) is not None]
     if len(terms) < len(sides):
         return None, "it is not an expression of + - * / and parentheses, or it divides by zero"
-    term = next((made for side in sides if (made := _using_all(side, puzzle)) is not None), None)
+    term = next((made for side in sides if (made := _use_all(side, puzzle)) is not None), None)
     if term is None:
-        return None, f"it must use exactly {', '.join(map(shown, puzzle.numbers))}, each once"
+        return None, f"it must use exactly {', '.join(map(format_number, puzzle.numbers))}, each once"
     if term.value != puzzle.target:
-        return term, f"it is {shown(term.value)}, not {shown(puzzle.target)}"
+        return term, f"it is {format_number(term.value)}, not {format_number(puzzle.target)}"
     other = next((side for side in terms if side.value != term.value), None)
-    return term, "" if other is None else f"it is {shown(term.value)}, not {other}"
+    return term, "" if other is None else f"it is {format_number(term.value)}, not {other}"
 
 
-def _using_all(side: str, puzzle: Puzzle) -> Term | None:
+def _use_all(side: str, puzzle: Puzzle) -> Term | None:
     plain, compact = read_expression(side), read_expression(side, compact=True)
     for term in (plain, compact):
         if term is None or plain is None or term.value != plain.value:

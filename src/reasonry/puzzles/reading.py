@@ -77,11 +77,11 @@ def read_puzzle(text: str) -> Puzzle | None:
     counts |= {_COUNTS[word] for word in re.findall(r"\b(two|three|five|six)\b", text)}
     counts |= {4} if re.search(r"\bfour\s+(?:given\s+)?(?:numbers|integers|cards)\b", text) else set()
     text = _COUNTED.sub(" numbers ", text)
-    found = list(_found(text))
+    found = list(_targets(text))
     targets = {target for target, _, _ in found}
     if len(targets) != 1:
         return None
-    numbers = _numbers(_without(text, [(start, end) for _, start, end in found]))
+    numbers = _numbers(_blank_out(text, [(start, end) for _, start, end in found]))
     if numbers is None or not MIN_NUMBERS <= len(numbers) <= MAX_NUMBERS or counts - {len(numbers)}:
         return None
     return Puzzle(numbers, targets.pop())
@@ -115,25 +115,25 @@ def _allows_all_operations(text: str) -> bool:
     return len(named) in (0, 4) and len(free) in (0, 4)
 
 
-def _found(text: str) -> Iterator[tuple[Fraction, int, int]]:
+def _targets(text: str) -> Iterator[tuple[Fraction, int, int]]:
     """Yield each mention of a target, and where its number stands."""
-    *usual, last = _TARGETS
-    for pattern in usual if any(one.search(text) for one in usual) else [last]:
+    *cues, last = _TARGETS
+    for pattern in cues if any(cue.search(text) for cue in cues) else [last]:
         for match in pattern.finditer(text):
             value = _fraction(match[1])
             if value is not None:
                 yield value, match.start(1), match.end(1)
 
 
-def _without(text: str, places: list[tuple[int, int]]) -> str:
+def _blank_out(text: str, places: list[tuple[int, int]]) -> str:
     for start, end in places:
         text = text[:start] + " " * (end - start) + text[end:]
     return text
 
 
 def _numbers(text: str) -> tuple[Fraction, ...] | None:
-    found = [_fraction(one) for one in re.findall(_NUMBER, text, re.ASCII)]
-    numbers = tuple(one for one in found if one is not None)
+    found = [_fraction(number) for number in re.findall(_NUMBER, text, re.ASCII)]
+    numbers = tuple(number for number in found if number is not None)
     return numbers if len(numbers) == len(found) else None
 
 

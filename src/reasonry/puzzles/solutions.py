@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
-from .term import MAX_NUMBERS, Puzzle, Term, joined
+from .term import MAX_NUMBERS, Puzzle, Term, joins
 
 LISTED: Final = 3
 LISTED_OF_MANY: Final = 4
@@ -40,10 +40,10 @@ def values(numbers: Numbers) -> dict[Fraction, Term]:
     if len(numbers) == 1:
         return {numbers[0]: Term(numbers[0])}
     made: dict[Fraction, Term] = {}
-    for one, other in _splits(numbers):
-        for left in values(one).values():
-            for right in values(other).values():
-                for term in joined(left, right):
+    for large, small in _splits(numbers):
+        for left in values(large).values():
+            for right in values(small).values():
+                for term in joins(left, right):
                     made.setdefault(term.value, term)
     return made
 
@@ -54,8 +54,8 @@ def _solve(numbers: Numbers, target: Fraction, listed: int) -> Term | None:
         return values(numbers).get(target)
     for large, small in _splits(numbers):
         for term in values(small).values():
-            for wanted, op, swapped in _complements(target, term.value):
-                rest = _solve(large, wanted, listed)
+            for value, op, swapped in _complements(target, term.value):
+                rest = _solve(large, value, listed)
                 if rest is not None:
                     left, right = (term, rest) if swapped else (rest, term)
                     return Term(target, op, left, right)
@@ -69,11 +69,11 @@ def _splits(numbers: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
             small = tuple(numbers[n] for n in chosen)
             if small not in seen:
                 seen.add(small)
-                yield tuple(one for n, one in enumerate(numbers) if n not in chosen), small
+                yield tuple(number for n, number in enumerate(numbers) if n not in chosen), small
 
 
 def _complements(target: Fraction, value: Fraction) -> Iterator[tuple[Fraction, str, bool]]:
-    """What x must be so that `x op value`, or swapped `value op x`, is the target."""
+    """Yield what x must be so that `x op value`, or swapped `value op x`, is the target."""
     yield target - value, "+", False
     yield target + value, "-", False
     yield value - target, "-", True

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .expression import MAX_EXPRESSION_CHARS, Taking, parse, plain_signs, read_expression
-from .term import Puzzle, PuzzleMove, Term, shown
+from .term import Puzzle, PuzzleMove, Term, format_number
 
 MAX_TEXT_CHARS: Final = 50_000
 """Of a longer text only the end is read."""
@@ -58,33 +58,28 @@ class Position(Struct, frozen=True):
 
 
 def follow(puzzle: Puzzle, steps: Iterable[str]) -> Position:
-    """Make the moves written in some steps; what is said again is not done again."""
+    """Make the moves written in some steps; a step that repeats an earlier one is not made again."""
     position = Position(tuple(Term(number) for number in puzzle.numbers))
     for step in steps:
         text, end = _plain(step), None
         for piece in _PIECE.finditer(text):
             sides = _sides(piece[0])
             if len(sides) > 1:
-                position, end = _made(position, sides), piece.end()
+                position, end = _move(position, sides), piece.end()
                 if position.fault:
                     return position
         if end is not None:
-            position = _compared(position, text, end)
+            position = _compare_left(position, text, end)
             if position.fault:
                 return position
     return position
 
 
-def close(puzzle: Puzzle, steps: Iterable[str]) -> str | None:
-    """Fold steps that arrive into one expression, `(10 - 4) * (13 - 9) = 24`; None if they do not arrive."""
-    return closed(puzzle, follow(puzzle, steps))
-
-
-def closed(puzzle: Puzzle, position: Position) -> str | None:
-    """Return the expression that was arrived at, with the target; None if the target was not."""
+def final_expression(puzzle: Puzzle, position: Position) -> str | None:
+    """Return a solved puzzle as one equation, `(10 - 4) * (13 - 9) = 24`; None where the target is not reached."""
     if position.fault or len(position.left) != 1 or position.left[0].value != puzzle.target:
         return None
-    return f"{position.left[0]} = {shown(puzzle.target)}"
+    return f"{position.left[0]} = {format_number(puzzle.target)}"
 
 
 def expressions(text: str) -> Iterator[list[str]]:
@@ -101,14 +96,14 @@ def read_moves(text: str) -> list[PuzzleMove]:
     for sides in expressions(text):
         terms = [read_expression(side, compact=True) for side in sides]
         if len(terms) == 2 and terms[0] is not None and terms[1] is not None:
-            one = terms[0]
+            term = terms[0]
             if (
-                one.left is not None
-                and one.right is not None
-                and _is_number(one.left)
-                and _is_number(one.right)
+                term.left is not None
+                and term.right is not None
+                and _is_number(term.left)
+                and _is_number(term.right)
             ):
-                moves.append(PuzzleMove(one.left.value, one.op, one.right.value, terms[1].value))
+                moves.append(PuzzleMove(term.left.value, term.op, term.right.value, terms[1].value))
     return moves
 
 
@@ -126,7 +121,7 @@ def _plain(text: str) -> str:
 
 def _sides(piece: str) -> list[str]:
     """Return the sides of an equation, or nothing if one of them cannot be read or none of them joins anything."""
-    sides = [_balanced(side) for side in piece.split("=") if side.strip(" \t().")]
+    sides = [_balance(side) for side in piece.split("=") if side.strip(" \t().")]
     if not any(sign in side[1:] for side in sides for sign in "+-*/"):
         return []
     try:
@@ -135,7 +130,7 @@ def _sides(piece: str) -> list[str]:
         return sides
 
 
-def _balanced(side: str) -> str:
+def _balance(side: str) -> str:
     """Drop signs that have nothing to join, and parentheses that have no partner."""
     if len(side) > MAX_EXPRESSION_CHARS:
         return side
@@ -147,7 +142,8 @@ def _balanced(side: str) -> str:
     return side
 
 
-def _made(position: Position, sides: list[str]) -> Position:
+def _move(position: Position, sides: list[str]) -> Position:
+    """Make the moves of one equation, read in the first way in which they are legal."""
     faults: list[str] = []
     for compact in (True, False):
         try:
@@ -159,16 +155,17 @@ def _made(position: Position, sides: list[str]) -> Position:
         if len(read) < len(terms):
             continue
         if any(term.value != read[0].value for term in read):
-            faults.append(f"{' = '.join(sides)} is not true: {sides[0]} is {shown(read[0].value)}")
+            faults.append(f"{' = '.join(sides)} is not true: {sides[0]} is {format_number(read[0].value)}")
             continue
-        after, fault = _taken(position, [term for term in read if term.op])
+        after, fault = _join_terms(position, [term for term in read if term.op])
         if after is not None:
             return after
         faults.append(f"{' = '.join(sides)}: {fault}")
     return replace(position, fault=faults[-1]) if faults else position
 
 
-def _taken(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
+def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
+    """Join numbers that are left into one of these equal terms; return why not, if it cannot be done."""
     fault = ""
     for term in terms:
         for reuse in (False, True):
@@ -177,15 +174,15 @@ def _taken(position: Position, terms: list[Term]) -> tuple[Position | None, str]
             if made is not None and len(taking.pool) <= len(position.left) - 2:
                 return Position((*taking.pool, made), "", (*position.made, made)), ""
             if taking.missing is not None:
-                left = ", ".join(map(shown, position.numbers))
-                fault = fault or f"{shown(taking.missing)} is not there; left are {left}"
-        if any(_same(term, before) for before in position.made):
+                left = ", ".join(map(format_number, position.numbers))
+                fault = fault or f"{format_number(taking.missing)} is not there; left are {left}"
+        if any(_repeats(term, before) for before in position.made):
             return position, ""
     return None, fault
 
 
-def _same(term: Term, made: Term) -> bool:
-    """Whether a term says again what was made before: the same value of the same two parts, or of the same numbers."""
+def _repeats(term: Term, made: Term) -> bool:
+    """Whether a term repeats one made before: the same value of the same two parts, or of the same numbers."""
     if term.value != made.value or term.left is None or term.right is None:
         return False
     parts = sorted([term.left.value, term.right.value])
@@ -194,14 +191,16 @@ def _same(term: Term, made: Term) -> bool:
     return parts == sorted([made.left.value, made.right.value]) or term.numbers == made.numbers
 
 
-def _compared(position: Position, text: str, end: int) -> Position:
-    """Hold the numbers that a step says are left against those that are."""
+def _compare_left(position: Position, text: str, end: int) -> Position:
+    """Compare the numbers that a step says are left with those that are."""
     match = _LEFT.search(text, end, end + 300)
     try:
-        said = sorted(Fraction(one) for one in _LEFT_NUMBER.findall(match[1])) if match else []
+        stated = sorted(Fraction(number) for number in _LEFT_NUMBER.findall(match[1])) if match else []
     except (ValueError, ZeroDivisionError):
         return position
-    if len(said) != len(position.left) or tuple(said) == position.numbers or said == [1]:
+    if len(stated) != len(position.left) or tuple(stated) == position.numbers or stated == [1]:
         return position
-    left = ", ".join(map(shown, position.numbers))
-    return replace(position, fault=f"the numbers left are {left}, not {', '.join(map(shown, said))}")
+    left = ", ".join(map(format_number, position.numbers))
+    return replace(
+        position, fault=f"the numbers left are {left}, not {', '.join(map(format_number, stated))}"
+    )

@@ -39,9 +39,9 @@ class Term(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.left is None or self.right is None:
-            return shown(self.value)
-        left = _wrapped(self.left, self.op, right=False)
-        right = _wrapped(self.right, self.op, right=True)
+            return format_number(self.value)
+        left = _parenthesize(self.left, self.op, right=False)
+        right = _parenthesize(self.right, self.op, right=True)
         return f"{left} {self.op} {right}"
 
 
@@ -54,22 +54,22 @@ class PuzzleMove(Struct, frozen=True):
     result: Fraction
 
     def __str__(self) -> str:
-        return f"{shown(self.a)} {self.op} {_operand(self.b)} = {shown(self.result)}"
+        return f"{format_number(self.a)} {self.op} {_operand(self.b)} = {format_number(self.result)}"
 
 
-def shown(value: Fraction) -> str:
+def format_number(value: Fraction) -> str:
     """Return `3`, `-2` or `8/3`."""
     return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
 
 
 def _operand(value: Fraction) -> str:
-    return shown(value) if value >= 0 and value.denominator == 1 else f"({shown(value)})"
+    return format_number(value) if value >= 0 and value.denominator == 1 else f"({format_number(value)})"
 
 
 _RANK: Final = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
-def _wrapped(term: Term, op: str, *, right: bool) -> str:
+def _parenthesize(term: Term, op: str, *, right: bool) -> str:
     if term.left is None:
         plain = term.value.denominator == 1 and term.value >= 0
         return str(term) if plain else f"({term})"
@@ -88,7 +88,7 @@ def join(left: Term, op: str, right: Term, *, tight: bool = False) -> Term:
     return Term(value, op, left, right, tight)
 
 
-def joined(left: Term, right: Term) -> Iterator[Term]:
+def joins(left: Term, right: Term) -> Iterator[Term]:
     """Return every way to join two terms with one operation."""
     a, b = left.value, right.value
     yield Term(a + b, "+", left, right)
@@ -112,8 +112,8 @@ def moves_of(term: Term) -> list[PuzzleMove]:
 def legal_moves(numbers: Sequence[Fraction]) -> Iterator[PuzzleMove]:
     """Return the distinct moves from some numbers, the larger operand first where order does not matter."""
     seen: set[tuple[Fraction, str, Fraction]] = set()
-    for one, other in combinations(sorted(numbers, reverse=True), 2):
-        for term in joined(Term(one), Term(other)):
+    for larger, smaller in combinations(sorted(numbers, reverse=True), 2):
+        for term in joins(Term(larger), Term(smaller)):
             assert term.left is not None
             assert term.right is not None
             key = (term.left.value, term.op, term.right.value)

@@ -20,13 +20,13 @@ from ..errors import UsageError
 from ..puzzles import (
     Position,
     Puzzle,
-    checked,
-    closed,
     expressions,
+    final_expression,
     follow,
+    format_number,
+    judge_sides,
     read_numbers,
     read_puzzle,
-    shown,
     solve,
     solve_numbers,
 )
@@ -47,7 +47,7 @@ class ArithmeticVerifier:
 
     def __init__(self, target: Fraction | int) -> None:
         self.target = Fraction(target)
-        self.name = f"arithmetic:{shown(self.target)}"
+        self.name = f"arithmetic:{format_number(self.target)}"
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate; what it cannot read is `unknown`."""
@@ -64,12 +64,12 @@ def judge(puzzle: Puzzle, claim: Verify) -> Verified:
     """
     candidate, fault = claim.path[-1] if claim.path else "", ""
     for sides in expressions(candidate):
-        term, why = checked(sides, puzzle)
+        term, why = judge_sides(sides, puzzle)
         if term is not None and not why:
-            return Verified("right", "it is true", answer=f"{term} = {shown(puzzle.target)}")
+            return Verified("right", "it is true", answer=f"{term} = {format_number(puzzle.target)}")
         fault = fault or why
     position = follow(puzzle, claim.path)
-    answer = closed(puzzle, position)
+    answer = final_expression(puzzle, position)
     if answer is not None:
         return Verified("right", "it arrives", answer=answer)
     if claim.final:
@@ -82,14 +82,14 @@ def judge(puzzle: Puzzle, claim: Verify) -> Verified:
 
 
 def _no_answer(puzzle: Puzzle, fault: str) -> Verified:
-    target, numbers = shown(puzzle.target), ", ".join(map(shown, puzzle.numbers))
+    target, numbers = format_number(puzzle.target), ", ".join(map(format_number, puzzle.numbers))
     if not fault and solve(puzzle) is None:
         return Verified("unknown", f"{target} cannot be made from {numbers}")
     return Verified("wrong", fault or f"it holds no expression that makes {target} from {numbers}")
 
 
 def _on_the_way(puzzle: Puzzle, position: Position) -> Verified:
-    left, target = ", ".join(map(shown, position.numbers)), shown(puzzle.target)
+    left, target = ", ".join(map(format_number, position.numbers)), format_number(puzzle.target)
     if len(position.left) == 1:
         return Verified("wrong", f"it ends with {left}, not {target}")
     if solve_numbers(position.numbers, puzzle.target) is None:
