@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -159,7 +159,7 @@ async def test_long_thoughts_are_cut_in_mermaid_only(at: Desk) -> None:
 
 
 def test_the_formats_are_these() -> None:
-    assert export.FORMATS == ("json", "markdown", "mermaid")
+    assert get_args(export.Format) == ("json", "markdown", "mermaid")
 
 
 # -- session files of think-strategies

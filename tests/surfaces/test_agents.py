@@ -19,7 +19,8 @@ from reasonry.core.budget import Budget
 from reasonry.engine.coach import Caller
 from reasonry.errors import UsageError
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.agents import AgentAccess, Named
+from reasonry.surfaces.agent_calls import AnswerCoached, SolveCall, read_run_call
+from reasonry.surfaces.agents import AgentAccess
 from tests.servers import ModelServer
 
 pytestmark = [
@@ -28,7 +29,6 @@ pytestmark = [
 ]
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
-LIMITS = Budget()
 _watched: list[tuple[str, list[str]]] = []
 
 
@@ -60,13 +60,16 @@ async def access_to(**environ: str) -> AsyncIterator[AgentAccess]:
         yield AgentAccess(app)
 
 
-async def refusal(access: AgentAccess, named: Named, **options: Any) -> dict[str, Any]:
+def solving(strategy: str = "tree_of_thoughts", **named: Any) -> SolveCall:
+    return SolveCall(problem=PUZZLE, strategy=strategy, **named)
+
+
+async def refusal(access: AgentAccess, call: SolveCall) -> dict[str, Any]:
     """Return the document of the refusal, having seen that nothing was written."""
     documents: list[dict[str, Any]] = []
-    strategy = options.pop("strategy", "tree_of_thoughts")
     for ask in (access.order, access.coach_start):
         with pytest.raises(UsageError) as caught:
-            await ask(PUZZLE, strategy, options, LIMITS, named)
+            await ask(call)
         documents.append(caught.value.document())
     assert documents[0] == documents[1]
     assert not await access.app.store.runs(limit=10)
@@ -115,11 +118,9 @@ async def test_all_that_is_not_listed_is_refused_in_the_same_words_and_nothing_i
                 models = [
                     await refused_model(access, name) for name in names if name.strip() not in ("", "listed")
                 ]
-                verifiers = [await refusal(access, Named(verifier=name)) for name in names]
-                tools = [await refusal(access, Named(tools=(name,))) for name in names]
-                documents = [
-                    await refusal(access, Named(documents=(name,)), strategy="analysis") for name in names
-                ]
+                verifiers = [await refusal(access, solving(verifier=name)) for name in names]
+                tools = [await refusal(access, solving(tools=(name,))) for name in names]
+                documents = [await refusal(access, solving("analysis", documents=(name,))) for name in names]
         assert server.stats()["requests"] == 0
     for refusals in (models, verifiers, tools, documents):
         assert all(one == refusals[0] for one in refusals)
@@ -129,7 +130,7 @@ async def test_all_that_is_not_listed_is_refused_in_the_same_words_and_nothing_i
 
 async def refused_model(access: AgentAccess, name: str) -> dict[str, Any]:
     with pytest.raises(UsageError) as caught:
-        await access.order(PUZZLE, "tree_of_thoughts", {}, LIMITS, Named(model=name))
+        await access.order(solving("tree_of_thoughts", model=name))
     return caught.value.document()
 
 
@@ -159,7 +160,7 @@ def hostile_once(folder: Path, url: str) -> list[str]:
 
 async def tried(access: AgentAccess, strategy: str, options: dict[str, Any]) -> None:
     try:
-        order, who = await access.order(PUZZLE, strategy, options, LIMITS, Named())
+        order, who = await access.order(solving(strategy, options=options))
     except UsageError:
         return
     assert order.crew.model == "offline"
@@ -188,7 +189,7 @@ async def test_tools_are_not_brought_along_in_options_however_deep(
     strategy: str, options: dict[str, Any]
 ) -> None:
     async with access_to() as access:
-        document = await refusal(access, Named(model="offline"), strategy=strategy, **options)
+        document = await refusal(access, solving(strategy, model="offline", options=options))
         assert document["tools"] == ["sh"]
 
 
@@ -205,8 +206,8 @@ async def test_tools_are_not_brought_along_in_options_however_deep(
 )
 def test_arguments_of_the_wrong_shape_are_named(arguments: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as caught:
-        Named.read(arguments)
-    assert caught.value.details["field"] == next(iter(arguments))
+        read_run_call(SolveCall, {"problem": PUZZLE, **arguments})
+    assert caught.value.details["field"].partition("[")[0] == next(iter(arguments))
 
 
 async def test_what_is_listed_works(tmp_path: Path) -> None:
@@ -222,41 +223,39 @@ async def test_what_is_listed_works(tmp_path: Path) -> None:
     }
     async with access_to(**listed) as access:
         assert access.has_model
-        order, who = await access.order(PUZZLE, "linear", {}, LIMITS, Named(verifier="fits"))
+        order, who = await access.order(solving("linear", verifier="fits"))
         assert order.crew.model == f"scripted:{tmp_path}/script.jsonl"
         assert order.crew.verifier == f"json-schema:{tmp_path}/schema.json"
-        order, _ = await access.order(PUZZLE, "linear", {}, LIMITS, Named(model="offline"))
+        order, _ = await access.order(solving("linear", model="offline"))
         assert order.crew.model == "offline"
-        order, who = await access.order(PUZZLE, "react", {}, LIMITS, Named(tools=("sum",)))
+        order, who = await access.order(solving("react", tools=("sum",)))
         assert who.tools is not None
         assert await who.tools.call("add", {"a": 1, "b": 2}) == 3
-        order, who = await access.order(
-            PUZZLE, "analysis", {}, LIMITS, Named(documents=("handbook",), tools=("sum",))
-        )
+        order, who = await access.order(solving("analysis", documents=("handbook",), tools=("sum",)))
         assert {"add", "search_documents"} <= {card.name for card in order.options.tools}
 
 
 async def test_with_nothing_named_the_model_is_the_operators() -> None:
     async with access_to(REASONRY_MODEL="offline", REASONRY_MODELS="x=openai:x") as access:
-        order, _ = await access.order(PUZZLE, "tree_of_thoughts", {}, LIMITS, Named())
+        order, _ = await access.order(solving("tree_of_thoughts"))
         assert order.crew.model == "offline"
     async with access_to() as access:
         assert not access.has_model
 
 
 @pytest.mark.parametrize(
-    ("setting", "entry", "named"),
+    ("setting", "entry", "call"),
     [
-        ("REASONRY_MODELS", "m=scripted:{}", Named(model="m")),
-        ("REASONRY_MODEL", "recorded:{}", Named()),
-        ("REASONRY_VERIFIERS", "m=json-schema:{}", Named(verifier="m", model="offline")),
-        ("REASONRY_VERIFIERS", "m=python:{}", Named(verifier="m", model="offline")),
-        ("REASONRY_TOOLS", "m={}.py:x", Named(tools=("m",), model="offline")),
-        ("REASONRY_DOCUMENTS", "m={}", Named(documents=("m",), model="offline")),
+        ("REASONRY_MODELS", "m=scripted:{}", solving("analysis", model="m")),
+        ("REASONRY_MODEL", "recorded:{}", solving("analysis")),
+        ("REASONRY_VERIFIERS", "m=json-schema:{}", solving("analysis", verifier="m", model="offline")),
+        ("REASONRY_VERIFIERS", "m=python:{}", solving("analysis", verifier="m", model="offline")),
+        ("REASONRY_TOOLS", "m={}.py:x", solving("analysis", tools=("m",), model="offline")),
+        ("REASONRY_DOCUMENTS", "m={}", solving("analysis", documents=("m",), model="offline")),
     ],
 )
 async def test_what_is_wrong_with_a_listed_file_is_said_in_the_log_alone(
-    setting: str, entry: str, named: Named, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    setting: str, entry: str, call: SolveCall, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     refusals: list[dict[str, Any]] = []
     (tmp_path / "broken").write_text("secret words, broken")
@@ -267,7 +266,7 @@ async def test_what_is_wrong_with_a_listed_file_is_said_in_the_log_alone(
     for kind in kinds:
         async with access_to(**{setting: entry.format(tmp_path / kind)}) as access:
             with pytest.raises(UsageError) as caught, caplog.at_level(logging.WARNING, "reasonry"):
-                await access.order(PUZZLE, "analysis", {}, LIMITS, named)
+                await access.order(call)
             refusals.append(caught.value.document())
     assert all(one == refusals[0] for one in refusals)
     assert "log" in refusals[0]["message"]
@@ -302,7 +301,7 @@ async def test_a_list_that_cannot_be_is_refused_at_the_start_without_its_secrets
 async def begun_by_the_operator(tmp_path: Path, team: Team, **environ: str) -> AsyncIterator[Any]:
     """A run of the operator, and what an agent may do over the same store."""
     async with App(str(tmp_path / "s.db")) as app:
-        order, _ = app.order("Why?", "chain_of_thought", {}, LIMITS, team)
+        order, _ = app.order("Why?", "chain_of_thought", {}, Budget(), team)
         run_id = await app.engine.accept(order)
     async with App(str(tmp_path / "s.db"), environ=environ) as app:
         yield run_id, AgentAccess(app)
@@ -314,11 +313,15 @@ async def test_a_run_goes_on_with_its_verifier_only_where_that_is_listed(tmp_pat
     team = Team(model=Caller(), verifier=f"json-schema:{schema}")
     async with begun_by_the_operator(tmp_path, team) as (run_id, access):
         with untouched(str(schema)), pytest.raises(UsageError, match="reasonry coach answer"):
-            await access.coach_answer(run_id, [], Named())
-        document = await access.coach_answer(run_id, [], Named(verifier="arithmetic:24"))
+            await access.coach_answer(AnswerCoached(run_id=run_id, answers=()))
+        document = await access.coach_answer(
+            AnswerCoached(run_id=run_id, answers=(), verifier="arithmetic:24")
+        )
         assert document["questions"]
         async with App(access.app.store, environ={"REASONRY_VERIFIERS": f"v=json-schema:{schema}"}) as app:
-            assert (await AgentAccess(app).coach_answer(run_id, [], Named()))["questions"]
+            assert (await AgentAccess(app).coach_answer(AnswerCoached(run_id=run_id, answers=())))[
+                "questions"
+            ]
 
 
 async def test_answers_to_a_run_open_none_of_the_models_in_its_record(tmp_path: Path) -> None:
@@ -335,7 +338,7 @@ async def test_answers_to_a_run_open_none_of_the_models_in_its_record(tmp_path: 
             untouched(str(tmp_path / "judge")),
             untouched(str(tmp_path / "draft")),
         ):
-            assert (await access.coach_answer(run_id, [], Named()))["questions"]
+            assert (await access.coach_answer(AnswerCoached(run_id=run_id, answers=())))["questions"]
 
 
 async def test_opening_a_file_does_not_keep_the_others_waiting(
@@ -355,7 +358,7 @@ async def test_opening_a_file_does_not_keep_the_others_waiting(
 
     monkeypatch.setattr(jsonl, "read_regular_file", slowly)
     async with access_to(REASONRY_MODEL=f"scripted:{tmp_path}/x") as access:
-        slow = asyncio.create_task(access.order(PUZZLE, "linear", {}, LIMITS, Named()))
+        slow = asyncio.create_task(access.order(solving("linear")))
         await asyncio.to_thread(reading.wait, 20)
         assert not slow.done()
         go_on.set()

@@ -6,6 +6,7 @@ is not of the type is refused by name. Arguments nobody asks for are ignored.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -22,13 +23,12 @@ T = TypeVar("T", bound=Struct)
 
 MAX_INT = 2**53 - 1
 """The largest whole number that every JSON reader keeps exactly."""
-PAGE = 50
-MAX_PAGE = 500
 MAX_NAME_CHARS = 200
 """Of a session id, a branch id, a stage or a strategy's name."""
 
 _MISSING: Any = object()
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}(\.0{0,20})?")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,20}(\.[0-9]{0,20})?")
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -41,47 +41,90 @@ def read_call(arguments: Arguments, settings: SessionSettings) -> ThinkingCall:
         TooLargeError: One is too long.
     """
     long = {"thought": settings.max_thought_chars, "data": settings.max_thought_chars}
-    call = read_arguments(ThinkingCall, arguments, long)
-    if call.session_id is not None:
-        _check_id("sessionId", call.session_id)
-    return call
+    return read_arguments(ThinkingCall, arguments, long)
 
 
-def read_arguments(form: type[T], arguments: Arguments, max_chars: Mapping[str, int]) -> T:
+def read_action(forms: Mapping[str, type[Struct]], arguments: Arguments) -> str:
+    """Return the `action` that arguments name, one of those that have a form.
+
+    Raises:
+        UsageError: It is missing, or there is no such action; `choices` has those there are.
+    """
+    if "action" not in arguments:
+        raise _missing("action")
+    return _value("action", arguments["action"], {"type": "string", "enum": list(forms)}, MAX_NAME_CHARS)
+
+
+def read_arguments(form: type[T], arguments: Arguments, max_chars: Mapping[str, int] | None = None) -> T:
     """Return arguments as the Struct whose schema they follow.
 
     Args:
-        max_chars: How long a text or an object may be, by its name; `MAX_NAME_CHARS` for the others.
+        max_chars: How long a text or an object may be, by its name; for the others what their schema says, else
+            `MAX_NAME_CHARS`.
 
     Raises:
         UsageError: One is missing or not of its type; `field` names it.
         TooLargeError: One is too long.
     """
-    schema = tool_schema(form)
-    for name in schema["required"]:
-        if name not in arguments:
-            raise _missing(name)
-    members = schema["properties"]
-    values = {
-        name: _value(name, value, members[name], max_chars.get(name, MAX_NAME_CHARS))
-        for name, value in arguments.items()
-        if name in members
-    }
+    values = _members("", arguments, tool_schema(form), max_chars or {})
+    _check_id("sessionId", values.get("sessionId"))
     return msgspec.convert(values, form)
 
 
+def _members(
+    path: str, arguments: Arguments, schema: Mapping[str, Any], max_chars: Mapping[str, int]
+) -> dict[str, Any]:
+    for name in schema["required"]:
+        if name not in arguments:
+            raise _missing(path + name)
+    members = schema["properties"]
+    return {
+        name: _value(path + name, value, members[name], max_chars.get(name, MAX_NAME_CHARS))
+        for name, value in arguments.items()
+        if name in members
+    }
+
+
 def _value(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> Any:
-    match schema["type"]:
+    match schema.get("type"):
+        case None:
+            return value
         case "string":
-            return _text(name, value, max_chars)
+            return _choice(name, _text(name, value, schema.get("maxLength", max_chars)), schema.get("enum"))
         case "integer":
-            return _whole(name, value, schema.get("minimum", -MAX_INT), MAX_INT)
+            return _whole(name, value, schema.get("minimum", -MAX_INT), schema.get("maximum", MAX_INT))
+        case "number":
+            return _number(name, value, schema.get("exclusiveMinimum", -math.inf))
         case "boolean":
             return _flag(name, value)
+        case "array":
+            return _list(name, value, schema, max_chars)
         case "object" if isinstance(value, dict):
+            if "properties" in schema:
+                return _members(f"{name}.", value, schema, {})
             return json_of(name, value, max_chars)
         case _:
             raise _wrong(name, "an object", value)
+
+
+def _choice(name: str, text: str, choices: Sequence[str] | None) -> str:
+    if choices is not None and text not in choices:
+        raise UsageError(
+            f"{name} must be one of: {', '.join(choices)}; not {shown(text)}",
+            field=name,
+            choices=list(choices),
+        )
+    return text
+
+
+def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise _wrong(name, "a list", value)
+    most = schema.get("maxItems", MAX_INT)
+    if len(value) > most:
+        raise TooLargeError(f"{name} has {len(value):,} items; the limit is {most:,}", field=name, limit=most)
+    items = schema["items"]
+    return [_value(f"{name}[{place}]", item, items, max_chars) for place, item in enumerate(value)]
 
 
 def text_of(given: Arguments, name: str, usual: Any = _MISSING, *, most: int = MAX_NAME_CHARS) -> Any:
@@ -94,36 +137,13 @@ def id_of(given: Arguments, name: str, usual: Any = _MISSING) -> Any:
     return _check_id(name, text_of(given, name, usual))
 
 
-def int_of(given: Arguments, name: str, usual: Any = _MISSING, *, least: int = 1, most: int = MAX_INT) -> Any:
-    """Return a whole number from `least` to `most`."""
-    return _whole(name, given[name], least, most) if name in given else _usual(name, usual)
-
-
 def bool_of(given: Arguments, name: str, usual: Any = _MISSING) -> Any:
     """Return true or false."""
     return _flag(name, given[name]) if name in given else _usual(name, usual)
 
 
-def choice_of(given: Arguments, name: str, choices: Sequence[str], usual: Any = _MISSING) -> Any:
-    """Return one of the words allowed."""
-    value = text_of(given, name, usual)
-    if name in given and value not in choices:
-        raise UsageError(
-            f"{name} must be one of: {', '.join(choices)}; not {shown(value)}",
-            field=name,
-            choices=list(choices),
-        )
-    return value
-
-
-def limit_of(given: Arguments) -> int:
-    """Return how many items a page may have."""
-    return int_of(given, "limit", PAGE, most=MAX_PAGE)
-
-
-def position_of(given: Arguments) -> int:
+def position_of(cursor: str | None) -> int:
     """Return the number that a page's `cursor` holds; 0 without one."""
-    cursor = text_of(given, "cursor", None)
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
@@ -209,6 +229,16 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
         bound = f"at least {least}" if number < least else f"at most {most}"
         raise UsageError(f"{name} must be {bound}, not {shown(number)}", field=name, minimum=least)
     return number
+
+
+def _number(name: str, value: Any, above: float) -> float:
+    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+        value = float(value)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= MAX_INT:
+        raise _wrong(name, "a number", value)
+    if value <= above:
+        raise UsageError(f"{name} must be above {above:g}, not {shown(value)}", field=name)
+    return float(value)
 
 
 def _flag(name: str, value: Any) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ..core.text import inert
 
-FORMATS = ("json", "markdown", "mermaid")
+Format = Literal["json", "markdown", "mermaid"]
 KIND = "reasonry.session"
 VERSION = 1
 _LABEL_CHARS = 60
@@ -27,8 +27,8 @@ _WORD = re.compile(r"[\w.:-]+")
 _LABEL_UNSAFE = re.compile(r"[^\w ,.;:!?()+*/=%-]")
 
 
-def export(session: Document, form: str) -> dict[str, Any]:
-    """Return a session in one of `FORMATS`.
+def export(session: Document, form: Format) -> dict[str, Any]:
+    """Return a session in a format.
 
     Args:
         session: The session's document, with all of its `thoughts`.

@@ -33,6 +33,18 @@ from .replies import (
     thought_document,
 )
 from .search import RunThoughts, search
+from .session_actions import (
+    ACTIONS,
+    MAX_PAGE,
+    PAGE,
+    ExportSession,
+    GetSession,
+    ListSessions,
+    OneSession,
+    PinSession,
+    ResumeSession,
+    SearchThoughts,
+)
 from .settings import SessionSettings
 from .thinking_tool import Notice
 from .turn import MAX_SHOWN_THOUGHTS, ThinkingTurn, decode_head, is_lapsed, is_over
@@ -41,7 +53,6 @@ Arguments = Mapping[str, Any]
 T = TypeVar("T")
 
 SWEEP_EVERY_MS = 60_000
-ACTIONS = ("list", "get", "search", "resume", "export", "delete", "pin")
 JUST_BEGUN = 3
 """Thoughts up to which a session is taken for one that may have been begun by mistake."""
 
@@ -142,7 +153,7 @@ class Sessions:
         """Name the latest earlier session where a call refers to thoughts that a new session cannot have."""
         if "exists" not in error.details or turn.found > JUST_BEGUN:
             return error
-        rows = await self.store.sessions(limit=read.PAGE)
+        rows = await self.store.sessions(limit=PAGE)
         earlier = next((row for row in rows if row.session_id != turn.asked and _is_guided(row)), None)
         if earlier is None:
             return error
@@ -169,30 +180,27 @@ class Sessions:
 
     async def manage(self, arguments: Arguments) -> Document:
         """Perform the `action` named, one of `ACTIONS`, on the other arguments."""
-        action = read.choice_of(arguments, "action", ACTIONS)
-        return await getattr(self, action)(arguments)
+        return await getattr(self, read.read_action(ACTIONS, arguments))(arguments)
 
     async def list(self, arguments: Arguments) -> Document:
         """Return sessions, last used first: `status` (active, archived, all), `limit`, `cursor`."""
-        status = read.choice_of(arguments, "status", ("active", "archived", "all"), "active")
-        limit, cursor = read.limit_of(arguments), read.id_of(arguments, "cursor", None)
+        call = read.read_arguments(ListSessions, arguments)
+        limit, status = call.limit, None if call.status == "all" else call.status
         await self.sweep(now=True)
         try:
-            rows = await self.store.sessions(
-                status=None if status == "all" else status, limit=limit + 1, before=cursor
-            )
+            rows = await self.store.sessions(status=status, limit=limit + 1, before=call.cursor)
         except NotFoundError:
-            raise read.bad_cursor(cursor) from None
+            raise read.bad_cursor(call.cursor or "") from None
         more = rows[limit - 1].session_id if len(rows) > limit else None
         shown = [session_document(await self._counted(row)) for row in rows[:limit]]
         return {"sessions": shown, "nextCursor": more}
 
     async def get(self, arguments: Arguments) -> Document:
         """Return a session and a page of its thoughts: `from`, `to` (numbers), `branchId` ("": main line)."""
-        row = await self._row(read.id_of(arguments, "sessionId"))
-        first, last = read.int_of(arguments, "from", None), read.int_of(arguments, "to", None)
-        branch = read.text_of(arguments, "branchId", None)
-        limit, after = read.limit_of(arguments), read.position_of(arguments)
+        call = read.read_arguments(GetSession, arguments)
+        first, last, branch, limit = call.first, call.last, call.branch_id, call.limit
+        after = read.position_of(call.cursor)
+        row = await self._row(call.session_id)
         if row.run_id is None:
             rows = await self.store.thoughts(
                 row.session_id, first=first, last=last, branch=branch, after_seq=after, limit=limit + 1
@@ -221,14 +229,13 @@ class Sessions:
         A page may be shorter than `limit`, or empty, though a cursor leads on: reading the journals of many runs
         takes time. `notices` name sessions that could not be looked into.
         """
-        query = read.text_of(arguments, "query", most=1_000)
+        call = read.read_arguments(SearchThoughts, arguments)
+        query, session_id, after = call.query, call.session_id, read.position_of(call.cursor)
         if not query:
             raise UsageError("query is empty; give the text to look for", field="query")
-        session_id = read.id_of(arguments, "sessionId", None)
-        limit, after = read.limit_of(arguments), read.position_of(arguments)
         if session_id is not None:
             await self._row(session_id)
-        page = await search(self.store, self._thoughts_of_run, query, session_id, after, limit)
+        page = await search(self.store, self._thoughts_of_run, query, session_id, after, call.limit)
         return {
             "matches": [match_document(owner, one, query) for _, owner, one in page.matches],
             "nextCursor": None if page.next is None else str(page.next),
@@ -237,10 +244,10 @@ class Sessions:
 
     async def resume(self, arguments: Arguments) -> Document:
         """Take a session up again: this is use. Returns where it stands and its latest thoughts."""
-        at = self._clock()
+        call, at = read.read_arguments(ResumeSession, arguments), self._clock()
 
         def decide(view: SessionView) -> SessionChange:
-            row = self._present(view, read.id_of(arguments, "sessionId"))
+            row = self._present(view, call.session_id)
             if row.run_id is not None:
                 raise ConflictError(
                     f"session {row.session_id} is the record of run {row.run_id}; resume the run",
@@ -249,9 +256,8 @@ class Sessions:
             row = replace(row, status="active", used_at_ms=at)
             return SessionChange(row, value=(row, view.latest(MAX_SHOWN_THOUGHTS)))
 
-        row, thoughts = await self.store.change(read.id_of(arguments, "sessionId"), decide)
-        history = read.int_of(arguments, "history", None, least=0)
-        shown = latest_thoughts(thoughts, history)
+        row, thoughts = await self.store.change(call.session_id, decide)
+        shown = latest_thoughts(thoughts, call.history)
         head = decode_head(row)
         stage = head.line(head.latest).stage
         return {
@@ -267,15 +273,15 @@ class Sessions:
 
     async def export(self, arguments: Arguments) -> Document:
         """Return a session whole: as JSON data, or in `text` as `markdown` or `mermaid`."""
-        form = read.choice_of(arguments, "format", export.FORMATS, "json")
-        row = await self._row(read.id_of(arguments, "sessionId"))
+        call = read.read_arguments(ExportSession, arguments)
+        row = await self._row(call.session_id)
         thoughts = await self._all_thoughts(row)
         whole = {
             **self._document(replace(row, thoughts=len(thoughts))),
             **standing_document(row),
             "thoughts": [thought_document(one) for one in thoughts],
         }
-        return export.export(whole, form)
+        return export.export(whole, call.format)
 
     async def import_(self, content: str | bytes | Mapping[str, Any]) -> Document:
         """Take in a session: our own JSON export, or a session file of think-strategies.
@@ -306,20 +312,20 @@ class Sessions:
 
     async def pin(self, arguments: Arguments) -> Document:
         """Keep a session from expiring, or with `pinned` false let it; this is not use."""
-        session_id, pinned = read.id_of(arguments, "sessionId"), read.bool_of(arguments, "pinned", True)
+        call = read.read_arguments(PinSession, arguments)
 
         def decide(view: SessionView) -> SessionChange:
-            row = replace(self._present(view, session_id), pinned=pinned)
+            row = replace(self._present(view, call.session_id), pinned=call.pinned)
             return SessionChange(row, used=False, value=row)
 
-        return self._document(await self.store.change(session_id, decide))
+        return self._document(await self.store.change(call.session_id, decide))
 
     async def delete(self, arguments: Arguments) -> Document:
         """Forget a session and its thoughts; with it the run that wrote it, if any.
 
         `notices` say where bytes of it may still be in the store's files, and for how long.
         """
-        session_id = read.id_of(arguments, "sessionId")
+        session_id = read.read_arguments(OneSession, arguments).session_id
         run_id = await self._run_of(session_id)
         messages = builtins.list[str]()
         if run_id is not None:
@@ -345,14 +351,14 @@ class Sessions:
     async def clear(self) -> int:
         """Forget all guided sessions, not those of runs; return how many."""
         count, before = 0, None
-        while rows := await self.store.sessions(limit=read.MAX_PAGE, before=before):
+        while rows := await self.store.sessions(limit=MAX_PAGE, before=before):
             guided = [row for row in rows if _is_guided(row)]
             kept = [row for row in rows if not _is_guided(row)]
             for row in guided:
                 await _delete(self.store.delete_session(row.session_id))
             count += len(guided)
             before = kept[-1].session_id if kept else before
-            if len(rows) < read.MAX_PAGE:
+            if len(rows) < MAX_PAGE:
                 break
         return count
 
@@ -380,7 +386,7 @@ class Sessions:
         if row.run_id is not None:
             return await self._thoughts_of_run(row.run_id)
         rows, after = builtins.list[ThoughtRow](), 0
-        while page := await self.store.thoughts(row.session_id, after_seq=after, limit=read.MAX_PAGE):
+        while page := await self.store.thoughts(row.session_id, after_seq=after, limit=MAX_PAGE):
             rows += page
             after = page[-1].seq
         return rows

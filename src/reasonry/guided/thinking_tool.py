@@ -6,6 +6,7 @@ Descriptions are paid for in every request of an agent, so they are short.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
@@ -96,6 +97,17 @@ def tool_schema(form: type[Struct]) -> dict[str, Any]:
     return _compact(inlined_schema(form))
 
 
+def actions_schema(forms: Mapping[str, type[Struct]]) -> dict[str, Any]:
+    """Return the JSON schema of a tool that takes an `action` and the arguments of that action's form.
+
+    What one action demands another does not take, so only `action` is required.
+    """
+    properties: dict[str, Any] = {"action": {"type": "string", "enum": list(forms)}}
+    for form in forms.values():
+        properties |= tool_schema(form)["properties"]
+    return {"type": "object", "properties": properties, "required": ["action"]}
+
+
 def _compact(schema: dict[str, Any]) -> dict[str, Any]:
     if "anyOf" in schema:
         inner = schema["anyOf"][0]
@@ -107,4 +119,6 @@ def _compact(schema: dict[str, Any]) -> dict[str, Any]:
         return {"type": "object", "properties": members, "required": schema.get("required", [])}
     if "items" in schema:
         schema = {**schema, "items": _compact(schema["items"])}
+    if "enum" in schema:
+        schema = {"type": "string", **schema}
     return {key: value for key, value in schema.items() if key != "default"}

@@ -6,46 +6,18 @@ Shared by the surfaces that are not the operator's own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..allow_list import ARITHMETIC, AllowList
 from ..app import App, Team
-from ..core.budget import Budget
 from ..engine.engine import Order
 from ..engine.journal import CALLER, Folded
 from ..engine.policy import Performers
 from ..errors import UsageError
+from .agent_calls import AnswerCoached, ListedParts, NewRun, SolveCall
 
 T = TypeVar("T")
-
-MAX_NAMES = 100
-"""How many tools, or documents, one request may name."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Named:
-    """Who and what a request names for its run, by the names of the allow-list."""
-
-    model: str | None = None
-    verifier: str | None = None
-    tools: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, arguments: Mapping[str, Any]) -> Named:
-        """Read the arguments `model`, `verifier`, `tools` and `documents`, where they are there.
-
-        Raises:
-            UsageError: One is not text, or not a list of texts.
-        """
-        return cls(
-            model=_text(arguments, "model"),
-            verifier=_text(arguments, "verifier"),
-            tools=_texts(arguments, "tools"),
-            documents=_texts(arguments, "documents"),
-        )
 
 
 class AgentAccess:
@@ -68,51 +40,48 @@ class AgentAccess:
         """Whether driven runs are offered: the operator listed a model, or holds a provider's key."""
         return bool(self.allowed.models) or self.app.has_model
 
-    def model_schema(self) -> dict[str, Any]:
-        """Return the JSON schema of the argument `model`."""
-        return {"type": "string", "enum": self.allowed.model_names}
-
-    def check_schemas(self) -> dict[str, Any]:
-        """Return the JSON schemas of the other arguments that name something; only of what may be named."""
-        allowed, form = self.allowed, f"{ARITHMETIC}TARGET"
-        known = ", ".join([form, *allowed.verifiers])
-        arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
-        schemas: dict[str, Any] = {
-            "verifier": {
-                "description": known,
-                **(
-                    {"anyOf": [arithmetic, {"type": "string", "enum": list(allowed.verifiers)}]}
-                    if allowed.verifiers
-                    else arithmetic
-                ),
-            }
+    def complete(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a tool's input schema with the names that are listed, and without arguments that have none."""
+        allowed = self.allowed
+        names = {
+            "model": {"type": "string", "enum": allowed.model_names},
+            "verifier": self._verifier_schema(),
+            "tools": _names_schema(allowed.tools),
+            "documents": _names_schema(allowed.documents),
         }
-        for argument, listed in (("tools", allowed.tools), ("documents", allowed.documents)):
-            if listed:
-                items = {"type": "string", "enum": list(listed)}
-                schemas[argument] = {"type": "array", "items": items}
-        return schemas
+        members = {name: names.get(name, member) for name, member in schema["properties"].items()}
+        properties = {name: member for name, member in members.items() if member is not None}
+        return {**schema, "properties": properties}
 
-    async def order(
-        self, problem: str, strategy: str, options: Mapping[str, Any], budget: Budget, named: Named
-    ) -> tuple[Order, Performers]:
+    def _verifier_schema(self) -> dict[str, Any]:
+        verifiers = list(self.allowed.verifiers)
+        described = {"description": ", ".join([f"{ARITHMETIC}TARGET", *verifiers])}
+        arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
+        if not verifiers:
+            return {**described, **arithmetic}
+        return {**described, "anyOf": [arithmetic, {"type": "string", "enum": verifiers}]}
+
+    async def order(self, call: SolveCall) -> tuple[Order, Performers]:
         """Check everything a request asked for; see `App.order`.
 
         Raises:
             UsageError: Something is wrong with it, or is not listed.
         """
+
+        def order() -> tuple[Order, Performers]:
+            team = self._team(call, call.model)
+            return self.app.order(call.problem, call.strategy, call.options, call.budget(), team)
+
+        return await self._veiled(self.app.aside(order))
+
+    async def coach_start(self, call: NewRun) -> dict[str, Any]:
+        """Start a coached run; see `App.coach_start`."""
+        team = await self._veiled(self.app.aside(lambda: self._team(call)))
         return await self._veiled(
-            self.app.aside(lambda: self.app.order(problem, strategy, options, budget, self._team(named)))
+            self.app.coach_start(call.problem, call.strategy, call.options, call.budget(), team)
         )
 
-    async def coach_start(
-        self, problem: str, strategy: str, options: Mapping[str, Any], budget: Budget, named: Named
-    ) -> dict[str, Any]:
-        """Start a coached run; see `App.coach_start`."""
-        team = await self._veiled(self.app.aside(lambda: self._team(named)))
-        return await self._veiled(self.app.coach_start(problem, strategy, options, budget, team))
-
-    async def coach_answer(self, run_id: str, answers: Sequence[Any], named: Named) -> dict[str, Any]:
+    async def coach_answer(self, call: AnswerCoached) -> dict[str, Any]:
         """Take answers to a coached run, which works with the listed verifier and tools it began with.
 
         Raises:
@@ -121,20 +90,21 @@ class AgentAccess:
 
         def vet(run: Folded, _: Team) -> Team:
             recorded = run.crew.verifier
-            if named.verifier is None and recorded is not None and not self.allowed.has_verifier(recorded):
+            if call.verifier is None and recorded is not None and not self.allowed.has_verifier(recorded):
                 raise UsageError(
                     "this run's verifier is not listed for agents here (REASONRY_VERIFIERS); its operator can go on "
-                    f"with it: reasonry coach answer {run_id}",
+                    f"with it: reasonry coach answer {call.run_id}",
                     option="verifier",
                 )
-            return self._team(named)
+            return self._team(call)
 
-        return await self._veiled(self.app.coach_answer(run_id, answers, vet=vet))
+        answers = [{"id": given.id, "answer": given.answer} for given in call.answers]
+        return await self._veiled(self.app.coach_answer(call.run_id, answers, vet=vet))
 
-    def _team(self, named: Named) -> Team:
+    def _team(self, named: ListedParts, model: str | None = None) -> Team:
         allowed = self.allowed
         return Team(
-            model=allowed.model(named.model),
+            model=allowed.model(model),
             verifier=allowed.verifier(named.verifier),
             tools=[tool for spec in allowed.all_of("tools", named.tools) for tool in self._loaded(spec)],
             context=allowed.all_of("documents", named.documents),
@@ -169,19 +139,5 @@ class AgentAccess:
             ) from None
 
 
-def _text(arguments: Mapping[str, Any], argument: str) -> str | None:
-    value = arguments.get(argument)
-    if value is not None and not isinstance(value, str):
-        raise UsageError(f"{argument} must be text", option=argument, field=argument)
-    return value.strip() or None if value else None
-
-
-def _texts(arguments: Mapping[str, Any], argument: str) -> tuple[str, ...]:
-    value = arguments.get(argument)
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise UsageError(f"{argument} must be a list of names", option=argument, field=argument)
-    if len(value) > MAX_NAMES:
-        raise UsageError(f"{argument} takes {MAX_NAMES} names at most", option=argument, field=argument)
-    return tuple(value)
+def _names_schema(listed: Collection[str]) -> dict[str, Any] | None:
+    return {"type": "array", "items": {"type": "string", "enum": list(listed)}} if listed else None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..guided.thinking_tool import ThinkingCall, ThinkingReply, tool_schema
+from ..guided.thinking_tool import ThinkingCall, ThinkingReply, actions_schema, tool_schema
 
 if TYPE_CHECKING:
     from ..core.strategy import Strategy
@@ -78,22 +78,9 @@ def thinking_output() -> Schema:
 
 def sessions_input() -> Schema:
     """Return the JSON schema of the arguments of the tool `sessions`."""
-    from ..guided.export import FORMATS
-    from ..guided.sessions import ACTIONS
+    from ..guided.session_actions import ACTIONS
 
-    properties: Schema = {
-        "action": {"type": "string", "enum": list(ACTIONS)},
-        "sessionId": _STRING,
-        "query": _text("search: any text"),
-        "from": _number("get: first thought number"),
-        "to": _number("get: last thought number"),
-        "branchId": _text("get: one branch; empty: main line"),
-        "limit": _INTEGER,
-        "cursor": _STRING,
-        "format": {"type": "string", "enum": list(FORMATS)},
-        "pinned": _flag("pin: false to unpin"),
-    }
-    return {"type": "object", "properties": properties, "required": ["action"]}
+    return actions_schema(ACTIONS)
 
 
 def sessions_output() -> Schema:
@@ -127,19 +114,6 @@ def open_sessions(
 
 
 _STRING: Schema = {"type": "string"}
-_INTEGER: Schema = {"type": "integer"}
-
-
-def _text(description: str) -> Schema:
-    return {"type": "string", "description": description}
-
-
-def _flag(description: str) -> Schema:
-    return {"type": "boolean", "description": description}
-
-
-def _number(description: str) -> Schema:
-    return {"type": "integer", "minimum": 1, "description": description}
 
 
 def _object(properties: Schema, required: list[str]) -> Schema:

@@ -1,0 +1,129 @@
+"""The contract of the tools `coach` and `solve`: what a call may say, by wire names.
+
+Schemas and readers are made from these Structs. The operator says what may be named in `model`, `verifier`, `tools` and
+`documents`: `AgentAccess` puts the names into the schema, and refuses others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, Struct
+
+from ..core.budget import Amount, Budget, Count
+from ..core.problem import MAX_PROBLEM_CHARS
+from ..errors import UsageError
+from ..guided.arguments import read_action, read_arguments
+from ..guided.thinking_tool import tool_schema
+from ..strategies import DEFAULT_STRATEGY
+
+T = TypeVar("T", bound=Struct)
+
+MAX_NAMES = 100
+"""How many tools, or documents, one request may name."""
+_MAX_CHARS = {"problem": MAX_PROBLEM_CHARS, "options": MAX_PROBLEM_CHARS}
+_NAMES = ("model", "verifier")
+
+Names = Annotated[tuple[str, ...], Meta(max_length=MAX_NAMES)]
+
+
+class ListedParts(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a call may name of what the operator listed."""
+
+    verifier: str | None = None
+    tools: Names = ()
+    documents: Names = ()
+
+
+class NewRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
+    """A run to begin: arguments of `coach` with the action `start`, and of `solve`."""
+
+    problem: str
+    strategy: Annotated[str, Meta(description=f"Default {DEFAULT_STRATEGY}")] = DEFAULT_STRATEGY
+    options: Annotated[dict[str, Any], Meta(description="The strategy's options")] = {}
+    max_calls: Count | None = None
+    max_seconds: Amount | None = None
+
+    def budget(self) -> Budget:
+        """Return the limits of the run."""
+        return Budget(calls=self.max_calls, seconds=self.max_seconds)
+
+
+class QuestionAnswer(Struct, frozen=True):
+    """The answer to one question."""
+
+    id: str
+    answer: Any
+
+
+class AnswerCoached(ListedParts, frozen=True, kw_only=True, rename="camel"):
+    """Arguments of `coach` with the action `answer`."""
+
+    run_id: str
+    answers: tuple[QuestionAnswer, ...]
+
+
+class OneRun(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Arguments of `coach` with the actions `status` and `cancel`."""
+
+    run_id: str
+
+
+class SolveCall(NewRun, frozen=True, kw_only=True, rename="camel"):
+    """Arguments of `solve`."""
+
+    model: str | None = None
+    max_usd: Amount | None = None
+
+    def budget(self) -> Budget:
+        """Return the limits of the run."""
+        return Budget(calls=self.max_calls, usd=self.max_usd, seconds=self.max_seconds)
+
+
+CoachCall = NewRun | AnswerCoached | OneRun
+COACH_ACTIONS: Mapping[str, type[CoachCall]] = {
+    "start": NewRun,
+    "answer": AnswerCoached,
+    "status": OneRun,
+    "cancel": OneRun,
+}
+
+
+def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
+    """Return the action that the arguments of `coach` name, and its arguments.
+
+    Raises:
+        UsageError: There is no such action, or an argument is missing or not of its type; `field` names it.
+    """
+    action = read_action(COACH_ACTIONS, arguments)
+    return action, read_run_call(COACH_ACTIONS[action], arguments)
+
+
+def read_run_call(form: type[T], arguments: Mapping[str, Any]) -> T:
+    """Return arguments as one of these Structs; an optional one that is null, or a blank name, counts as left out.
+
+    Raises:
+        UsageError: One is missing or not of its type; `field` names it.
+    """
+    required = tool_schema(form)["required"]
+    stripped = {name: _stripped(value) if name in _NAMES else value for name, value in arguments.items()}
+    present = {name: value for name, value in stripped.items() if value is not None or name in required}
+    return read_arguments(form, present, _MAX_CHARS)
+
+
+def _stripped(value: Any) -> Any:
+    return value.strip() or None if isinstance(value, str) else value
+
+
+def refuse_unknown(tool: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Check that each argument is in a tool's schema: what would do nothing is refused, so that nobody relies on it.
+
+    Raises:
+        UsageError: One is not; `choices` has those that are.
+    """
+    known = list(schema["properties"])
+    for name in arguments:
+        if name not in known:
+            message = f"{tool} has no argument {name[:60]!r}; its arguments: {', '.join(known)}"
+            raise UsageError(message, field=name[:60], choices=known)
