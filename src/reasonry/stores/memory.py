@@ -32,7 +32,7 @@ from ..records import (
 from .checks import check_change, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .locks import Right, driven
 from .runs import no_run, run_exists, taken
-from .sessions import Decide, no_session, session_exists, thought_exists
+from .session_rows import Decide, no_session, session_exists, thought_exists
 from .sql import MAX_SEQ, place
 from .steady import SECOND_LOOK_MS, Uptime, uptime
 

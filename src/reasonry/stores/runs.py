@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 
 from ..errors import ConflictError, NotFoundError, StoreError
 from ..records import Checkpoint, Line, RunRow, Use
-from . import checkpoints, sessions, sql
+from . import checkpoints, session_rows, sql
 from .checks import MAX_INT
 from .checksums import check_index, check_keys, damaged_run, hidden, row_checksum
 from .damage import is_damage
@@ -132,7 +132,7 @@ def append(
     else:
         tx.execute(sql.SET_RUN, (*fields, stored.last, stored.digest, checksum, key))
     if use is not None:
-        sessions.use(tx, stored.row.session_id, run_id, use, up)
+        session_rows.use(tx, stored.row.session_id, run_id, use, up)
 
 
 def run(tx: Tx, run_id: str) -> RunRow:

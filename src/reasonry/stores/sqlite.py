@@ -21,12 +21,12 @@ from ..records import (
     ThoughtRow,
     Use,
 )
-from . import backup, runs, sessions, sql
+from . import backup, runs, session_rows, sql
 from .checks import check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .database import Source
 from .locks import LockFolder, Right
 from .readers import Readers
-from .sessions import Decide
+from .session_rows import Decide
 from .steady import Uptime, uptime
 from .verification import verify
 from .writer import Writer
@@ -65,7 +65,7 @@ class SqliteStore:
         def work(tx: sql.Tx) -> None:
             runs.create_run(tx, row, lines)
             if session is not None:
-                sessions.import_session(tx, session, (), self.uptime())
+                session_rows.import_session(tx, session, (), self.uptime())
 
         await self._writer.do(work)
 
@@ -127,12 +127,12 @@ class SqliteStore:
     async def change(self, session_id: str, decide: Decide) -> Any:
         """See the port. Raises ConflictError if a new session or thought is there already."""
         check_texts(session_id)
-        return await self._writer.do(lambda tx: sessions.change(tx, session_id, decide, self.uptime()))
+        return await self._writer.do(lambda tx: session_rows.change(tx, session_id, decide, self.uptime()))
 
     async def session(self, session_id: str) -> SessionRow:
         """See the port."""
         check_texts(session_id)
-        return await self._readers.do(lambda tx: sessions.session(tx, session_id))
+        return await self._readers.do(lambda tx: session_rows.session(tx, session_id))
 
     async def sessions(
         self, *, status: str | None = None, limit: int = 50, before: str | None = None
@@ -140,7 +140,7 @@ class SqliteStore:
         """See the port. Raises NotFoundError if there is no session `before`."""
         check_texts(status, before)
         size = check_limit(limit)
-        return await self._readers.do(lambda tx: sessions.sessions(tx, status, size, before))
+        return await self._readers.do(lambda tx: session_rows.sessions(tx, status, size, before))
 
     async def thoughts(
         self,
@@ -156,7 +156,7 @@ class SqliteStore:
         check_texts(session_id, branch)
         size = check_limit(limit)
         return await self._readers.do(
-            lambda tx: sessions.thoughts(tx, session_id, (first, last), branch, after_seq, size)
+            lambda tx: session_rows.thoughts(tx, session_id, (first, last), branch, after_seq, size)
         )
 
     async def search_thoughts(
@@ -165,22 +165,22 @@ class SqliteStore:
         """See the port. Raises NotFoundError if there is no such session."""
         check_texts(query, session_id)
         size = check_limit(limit)
-        return await self._readers.do(lambda tx: sessions.search(tx, query, session_id, after, size))
+        return await self._readers.do(lambda tx: session_rows.search(tx, query, session_id, after, size))
 
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
         """See the port."""
         check_row(row)
         check_thoughts(thoughts)
-        await self._writer.do(lambda tx: sessions.import_session(tx, row, thoughts, self.uptime()))
+        await self._writer.do(lambda tx: session_rows.import_session(tx, row, thoughts, self.uptime()))
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
         """See the port."""
-        await self._writer.do(lambda tx: sessions.sweep(tx, sweep, self.uptime()), deletes=True)
+        await self._writer.do(lambda tx: session_rows.sweep(tx, sweep, self.uptime()), deletes=True)
 
     async def delete_session(self, session_id: str) -> None:
         """See the port. Raises StoreError as `delete_run` does."""
         check_texts(session_id)
-        await self._writer.do(lambda tx: sessions.delete_session(tx, session_id), deletes=True)
+        await self._writer.do(lambda tx: session_rows.delete_session(tx, session_id), deletes=True)
         await self._forget()
 
     async def back_up(

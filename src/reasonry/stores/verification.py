@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from ..engine import journal
 from ..errors import StoreError
 from ..records import Finding
-from . import runs, sessions, sql
+from . import runs, session_rows, sql
 from .checks import MAX_INT
 from .damage import is_damage
 from .sql import MAX_SEQ, Tx, place
@@ -102,7 +102,7 @@ def _run(tx: Tx, key: int) -> Finding:
 
 
 def _session(tx: Tx, key: int) -> Finding:
-    session_id, count, checked = sessions.walk(tx, key)
+    session_id, count, checked = session_rows.walk(tx, key)
     if checked:
         return Finding("session", session_id, entries=count)
     message = (
