@@ -37,9 +37,10 @@ from brains import brain
 from loopback import ServerProcess
 from wire import Wire, progress
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
+from reasonry.participants import Participants
 from reasonry.puzzles import Puzzle, check, solve_numbers
 
 TARGET = Fraction(24)
@@ -95,8 +96,8 @@ async def plain(wire: Wire, numbers: tuple[int, ...]) -> Took:
     return answer, calls + 1, calls + 1, time.perf_counter() - start
 
 
-async def searched(app: App, team: Team, numbers: tuple[int, ...]) -> Took:
-    order, who = app.order(problem(numbers), "tree_of_thoughts", OPTIONS, Budget(), team)
+async def searched(app: App, participants: Participants, numbers: tuple[int, ...]) -> Took:
+    order, who = app.order(problem(numbers), "tree_of_thoughts", OPTIONS, Budget(), participants)
     start = time.perf_counter()
     result = await app.solve(order, who)
     return result.answer, result.usage.calls, result.rounds, time.perf_counter() - start
@@ -187,15 +188,18 @@ async def timed(folder: str, latency_ms: float, games: list[tuple[int, ...]]) ->
         rows += await engines(server, str(Path(folder) / "store.db"), games)
     with ServerProcess(brain=brain("noisy"), latency_ms=latency_ms, keep_bodies=0) as server:
         async with App(str(Path(folder) / "served.db"), POLICY) as app:
-            team = Team(model=server.model)
-            rows.append(await row(server, SERVED, lambda game: searched(app, team, game), games))
+            participants = Participants(model=server.model)
+            rows.append(await row(server, SERVED, lambda game: searched(app, participants, game), games))
     return {one.name: one for one in rows}
 
 
 async def engines(server: ServerProcess, store: str, games: list[tuple[int, ...]]) -> list[Row]:
     """Play with the engine, without and with the verifier."""
     async with App(store, POLICY) as app:
-        bare, verified = Team(model=server.model), Team(model=server.model, verifier="arithmetic:24")
+        bare, verified = (
+            Participants(model=server.model),
+            Participants(model=server.model, verifier="arithmetic:24"),
+        )
         return [
             await row(server, OURS, lambda game: searched(app, bare, game), games),
             await row(server, PROVED, lambda game: searched(app, verified, game), games),

@@ -19,12 +19,13 @@ from collections.abc import Awaitable, Callable
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.machine import advance, begin, wanted
 from reasonry.engine.ports import Question
 from reasonry.models.offline import OfflineModel
+from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
 
 TARGET = 24
@@ -54,7 +55,9 @@ async def by_machine(hand: Hand) -> Ended:
 
 async def by_engine(hand: Hand) -> Ended:
     async with App("memory") as app:
-        order, who = app.order(problem_of(hand), "tree_of_thoughts", {}, Budget(), Team(model="offline"))
+        order, who = app.order(
+            problem_of(hand), "tree_of_thoughts", {}, Budget(), Participants(model="offline")
+        )
         result = await app.solve(order, who)
     return result.answer, result.termination.reason
 

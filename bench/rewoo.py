@@ -26,9 +26,10 @@ from brains import CALLS, brain
 from loopback import ServerProcess
 from wire import Wire, progress
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
+from reasonry.participants import Participants
 
 PROBLEM = "What do the reports say about the bridge?"
 ROUNDS, REQUESTS = 5, 8
@@ -48,7 +49,7 @@ async def plain(wire: Wire) -> str:
 
 
 async def planned(app: App, model: str) -> str:
-    order, who = app.order(PROBLEM, "rewoo", {}, Budget(), Team(model=model))
+    order, who = app.order(PROBLEM, "rewoo", {}, Budget(), Participants(model=model))
     result = await app.solve(order, who)
     assert (result.usage.calls, result.rounds) == (REQUESTS, ROUNDS), result
     return result.answer or ""

@@ -28,10 +28,11 @@ from brains import MOST_SAMPLES, QUESTIONS, brain, question, right_answer
 from loopback import ServerProcess
 from wire import Wire, progress
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.core.vote import tally
 from reasonry.engine.policy import Policy
+from reasonry.participants import Participants
 
 AT_ONCE = 4
 POLICY = Policy(max_concurrency=MOST_SAMPLES)
@@ -49,7 +50,7 @@ async def plain(wire: Wire, number: int) -> Took:
 
 async def voted(app: App, model: str, stop: str, window: int, number: int) -> Took:
     options = {"samples": MOST_SAMPLES, "window": window, "stop": stop}
-    order, who = app.order(question(number), "self_consistency", options, Budget(), Team(model=model))
+    order, who = app.order(question(number), "self_consistency", options, Budget(), Participants(model=model))
     start = time.perf_counter()
     result = await app.solve(order, who)
     return result.answer, result.details["samples_used"], result.rounds, time.perf_counter() - start

@@ -7,7 +7,7 @@ unseen, so that a refusal tells nothing about files and ports.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -102,6 +102,33 @@ class AllowList(Struct, frozen=True):
         """
         listed = self.tools if argument == "tools" else self.documents
         return tuple(_listed(argument, name, listed) for name in dict.fromkeys(names))
+
+
+def read_allow_list(environ: Mapping[str, str]) -> AllowList:
+    """Read the list, and check the form of each entry. No file is opened, nothing is sent.
+
+    Raises:
+        UsageError: As `AllowList.from_environ`; or an entry cannot be what it is listed as.
+    """
+    from .models.choose import check_model_form
+    from .tools.catalog import split_tools
+    from .tools.verifiers import check_verifier_form
+
+    allowed = AllowList.from_environ(environ)
+    checks: Sequence[tuple[str, Mapping[str, str], Callable[[str], object]]] = (
+        ("model", allowed.models, check_model_form),
+        ("verifier", allowed.verifiers, check_verifier_form),
+        ("tools", allowed.tools, split_tools),
+    )
+    for argument, entries, check in checks:
+        for spec in entries.values():
+            try:
+                check(spec)
+            except UsageError as error:
+                refusal = UsageError(f"{SETTINGS[argument]}: {error.message}")
+                refusal.details = {**error.details, "option": SETTINGS[argument]}
+                raise refusal from None
+    return allowed
 
 
 def _listed(argument: str, name: str, listed: Mapping[str, str], forms: Sequence[str] = ()) -> str:

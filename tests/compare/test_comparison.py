@@ -6,12 +6,13 @@ import asyncio
 
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.judging import Item
 from reasonry.core.budget import Usage
 from reasonry.core.events import Answered
 from reasonry.engine.ports import OnText, Question
+from reasonry.participants import Participants
 
 
 class Cashier:
@@ -59,7 +60,9 @@ async def test_money_that_runs_in_flight_have_spent_begins_no_more_runs() -> Non
             Item(f"{kind} {at}", 4, str(at)) for at, kind in enumerate(["long", "short", "short", "short"])
         ]
         terms = Terms(options={"self_consistency": {"samples": 5, "stop": "full"}}, parallel=2, total_usd=9.0)
-        report = await Comparison(app, items, ["self_consistency"], Team(model=Cashier()), terms).run()
+        report = await Comparison(
+            app, items, ["self_consistency"], Participants(model=Cashier()), terms
+        ).run()
     # The long one has four dollars' worth of answers when the first short one has ended for five: that is nine.
     assert {trial.item for trial in report.trials} == {"0", "1"}
     assert report.spent.usd == 10.0
@@ -70,12 +73,12 @@ async def test_money_that_runs_in_flight_have_spent_begins_no_more_runs() -> Non
 async def test_an_interrupted_verdict_is_gone_on_with_by_the_judge_model() -> None:
     model, judge = Speaker("model", "4"), Speaker("judge", "yes")
     model.free.set()
-    team = Team(model=model, judge_model=judge)
+    participants = Participants(model=model, judge_model=judge)
     terms = Terms(options={"self_consistency": {"samples": 1}}, judge="model")
     async with App("memory") as app:
 
         def comparison() -> Comparison:
-            return Comparison(app, [Item("2 + 2?", id="sum")], ["self_consistency"], team, terms)
+            return Comparison(app, [Item("2 + 2?", id="sum")], ["self_consistency"], participants, terms)
 
         interrupted = asyncio.create_task(comparison().run())
         await judge.asked.wait()

@@ -19,9 +19,10 @@ from typing import Any, Self
 
 import msgspec
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
+from reasonry.participants import Participants
 from reasonry.records import Line, RunRow, SessionRow, Use
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
@@ -95,11 +96,13 @@ async def drive(job: Job, pipe: int) -> None:
     store = MortalStore(job, pipe)
     async with App(store, Policy(max_concurrency=job.max_concurrency), strategies=ALL) as app:
         tools = [tool for one in job.tools for tool in load_tools(one)]
-        team = await app.equipped(Team(model=job.model, mcp=job.mcp, context=job.context, tools=tools))
+        participants = await app.equip(
+            Participants(model=job.model, mcp=job.mcp, context=job.context, tools=tools)
+        )
         if job.run_id:
-            result = await app.resume(job.run_id, team)
+            result = await app.resume(job.run_id, participants)
         else:
-            order, who = app.order(job.problem, ALL[job.strategy], job.options, job.budget, team)
+            order, who = app.order(job.problem, ALL[job.strategy], job.options, job.budget, participants)
             result = await app.solve(order, who)
         tell(pipe, result=result.document())
     await store.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.events import Answered, Failed
 from reasonry.core.metering import estimate_tokens
@@ -16,6 +16,7 @@ from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
 from reasonry.errors import ModelError
+from reasonry.participants import Participants
 from tests.servers import Fault, ModelServer
 
 from .crashing import ALL
@@ -47,7 +48,7 @@ async def let_go(server: ModelServer) -> None:
 async def solved(
     one: App, model: Any, budget: Budget, observer: Unwatched | None = None, **options: int
 ) -> Result:
-    chosen, who = one.order("count", LOOP, options, budget, Team(model=model))
+    chosen, who = one.order("count", LOOP, options, budget, Participants(model=model))
     return await one.solve(chosen, who, observer)
 
 
@@ -248,7 +249,7 @@ async def test_what_came_until_a_run_was_stopped_is_booked_and_not_guessed_once_
     watch = Waiting(pieces=20)
     with ModelServer(replies=(WORDS * 20,), chunk_ms=5) as server:
         async with app() as one:
-            chosen, who = one.order("count", LOOP, {"steps": 1}, Budget(), Team(model=server.model))
+            chosen, who = one.order("count", LOOP, {"steps": 1}, Budget(), Participants(model=server.model))
             run_id = await one.engine.accept(chosen)
             driving = asyncio.create_task(one.engine.drive(run_id, who, watch))
             await watch.heard.wait()

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
@@ -21,6 +21,7 @@ from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.result import Result
 from reasonry.errors import ModelError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
+from reasonry.participants import Participants
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY
 from tests.servers import ModelServer, ServerProcess
@@ -36,7 +37,7 @@ async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: in
     policy = Policy(max_concurrency=30)
     async with App("memory", policy, strategies=ALL) as app:
         options = {"steps": steps, "width": width}
-        chosen, who = app.order("count", LOOP, options, budget, Team(model=model))
+        chosen, who = app.order("count", LOOP, options, budget, Participants(model=model))
         result = await app.solve(chosen, who)
     await model.close()
     return result

@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasonry
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.judging import Item
 from reasonry.core.budget import Budget, Usage
-from reasonry.engine.named_prices import Price, Prices, fix, kept
+from reasonry.engine.named_prices import Price, Prices, fix_prices, prices_of
 from reasonry.errors import UsageError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.scripted import ScriptedModel
+from reasonry.participants import Participants
 from reasonry.surfaces.present import exit_code
 from tests.servers import ModelServer
 
@@ -58,21 +59,23 @@ def test_a_price_is_named_once() -> None:
 def test_a_model_s_own_price_comes_before_that_of_all_others() -> None:
     prices = Prices.read(["1/2", f"{UNKNOWN.name}=3/4"])
     assert (prices.of(UNKNOWN), prices.of(SOLD)) == (Price(3, 4), Price(1, 2))
-    assert fix([Prices(), prices], [UNKNOWN]) == (f"{UNKNOWN.name}=3/4",)
-    assert kept(["1/2", "a=3/4", "b=5/6"], ["a"]) == ("1/2", "a=3/4")
+    assert fix_prices([Prices(), prices], [UNKNOWN]) == (f"{UNKNOWN.name}=3/4",)
+    assert prices_of(["1/2", "a=3/4", "b=5/6"], ["a"]) == ("1/2", "a=3/4")
 
 
-def order(budget: Budget, environ: dict[str, str] | None = None, options: Any = None, **team: Any) -> Any:
+def order(
+    budget: Budget, environ: dict[str, str] | None = None, options: Any = None, **participants: Any
+) -> Any:
     app = App("memory", strategies=ALL, environ=environ or {})
     strategy = "analysis" if options else "loop"
-    return app.order("2 + 2?", strategy, options or {}, budget, Team(**team))
+    return app.order("2 + 2?", strategy, options or {}, budget, Participants(**participants))
 
 
 DEAR = Budget(usd=0.5)
 
 
 @pytest.mark.parametrize(
-    "team",
+    "participants",
     [
         {"model": UNKNOWN},
         {"model": "openai-compatible:http://127.0.0.1:9/v1#llama"},
@@ -82,21 +85,21 @@ DEAR = Budget(usd=0.5)
         {"model": UNKNOWN, "judge_model": SOLD, "price": f"{SOLD.name}=1/2"},
     ],
 )
-def test_a_limit_on_dollars_without_a_price_is_refused(team: dict[str, Any], tmp_path: Path) -> None:
+def test_a_limit_on_dollars_without_a_price_is_refused(participants: dict[str, Any], tmp_path: Path) -> None:
     record = tmp_path / "answers.jsonl"
     for options, budget in (({}, DEAR), ({"cost_limit": 0.5}, Budget())):
         with pytest.raises(UsageError, match=r"--price.*limit tokens or calls") as caught:
-            order(budget, options=options, record=str(record), **team)
+            order(budget, options=options, record=str(record), **participants)
         error = caught.value
         assert (error.code, exit_code(error.code)) == ("price_unknown", 2)
         assert error.details["option"] == ("cost_limit" if options else "max_usd")
         assert len(error.details["models"]) == 1
     assert not record.exists()
-    order(Budget(tokens=100, calls=3), **team)
+    order(Budget(tokens=100, calls=3), **participants)
 
 
 @pytest.mark.parametrize(
-    ("environ", "team"),
+    ("environ", "participants"),
     [
         ({}, {"model": UNKNOWN, "price": "0.1/0.4"}),
         ({}, {"model": UNKNOWN, "price": ["0/0"]}),
@@ -108,9 +111,9 @@ def test_a_limit_on_dollars_without_a_price_is_refused(team: dict[str, Any], tmp
         ({}, {"model": CountingModel()}),
     ],
 )
-def test_with_a_price_it_is_taken(environ: dict[str, str], team: dict[str, Any]) -> None:
-    order(DEAR, environ, **team)
-    order(Budget(), environ, {"cost_limit": 0.5}, **team)
+def test_with_a_price_it_is_taken(environ: dict[str, str], participants: dict[str, Any]) -> None:
+    order(DEAR, environ, **participants)
+    order(Budget(), environ, {"cost_limit": 0.5}, **participants)
 
 
 def test_a_price_for_a_model_that_is_not_there_is_refused() -> None:
@@ -122,14 +125,14 @@ def test_the_limit_of_a_strategy_inside_another_needs_a_price_too() -> None:
     app = App("memory", environ={})
     options = {"over": "analysis", "over_options": {"cost_limit": 1.0}}
     with pytest.raises(UsageError, match="cost_limit is a limit on dollars"):
-        app.order("2 + 2?", "self_consistency", options, Budget(), Team(model=UNKNOWN))
+        app.order("2 + 2?", "self_consistency", options, Budget(), Participants(model=UNKNOWN))
 
 
 async def test_the_price_a_user_names_is_what_is_booked_and_what_the_limit_goes_by() -> None:
     with ModelServer(replies=("four words of text",) * 9) as server:
         async with App("memory", strategies=ALL) as app:
-            team = Team(model=server.model, price="1000/2000")
-            chosen, who = app.order("count", "loop", {"steps": 9}, Budget(usd=0.03), team)
+            participants = Participants(model=server.model, price="1000/2000")
+            chosen, who = app.order("count", "loop", {"steps": 9}, Budget(usd=0.03), participants)
             result = await app.solve(chosen, who)
             usage = result.usage
             assert usage.usd == pytest.approx((1000 * usage.input_tokens + 2000 * usage.output_tokens) / 1e6)
@@ -142,14 +145,14 @@ async def test_the_price_a_user_names_is_what_is_booked_and_what_the_limit_goes_
 async def test_a_run_that_goes_on_with_a_model_of_no_price_is_refused_and_left_as_it_is() -> None:
     with ModelServer(replies=("x",) * 9) as server:
         async with App("memory", strategies=ALL) as app:
-            team = Team(model=server.model, price="0/0")
-            chosen, who = app.order("count", "loop", {"steps": 9}, Budget(usd=1, calls=2), team)
+            participants = Participants(model=server.model, price="0/0")
+            chosen, who = app.order("count", "loop", {"steps": 9}, Budget(usd=1, calls=2), participants)
             result = await app.solve(chosen, who)
             lines = await app.store.lines(result.run_id)
             with pytest.raises(UsageError, match="llama is not known"):
-                await app.resume(result.run_id, Team(model=UNKNOWN))
+                await app.resume(result.run_id, Participants(model=UNKNOWN))
             with pytest.raises(UsageError, match="max_usd is a limit on dollars"):
-                await app.fork(result.run_id, 1, Team(model=UNKNOWN), {}, DEAR)
+                await app.fork(result.run_id, 1, Participants(model=UNKNOWN), {}, DEAR)
             assert await app.store.lines(result.run_id) == lines
             assert len(await app.store.runs()) == 1
 
@@ -158,12 +161,12 @@ async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
     async with App("memory", environ={"REASONRY_PRICE": "1/2"}) as app:
         for budget, options in ((DEAR, {}), (Budget(), {"cost_limit": 1.0})):
             with pytest.raises(UsageError, match="answered by its caller") as caught:
-                await app.coach_start("2 + 2?", "analysis", options, budget, Team())
+                await app.coach_start("2 + 2?", "analysis", options, budget, Participants())
             assert caught.value.code == "price_unknown"
         assert await app.store.runs() == []
-        started = await app.coach_start("2 + 2?", "analysis", {}, Budget(calls=3), Team())
+        started = await app.coach_start("2 + 2?", "analysis", {}, Budget(calls=3), Participants())
         with pytest.raises(UsageError, match="answered by its caller"):
-            await app.coach_take_over(started["runId"], Team(), DEAR)
+            await app.coach_take_over(started["runId"], Participants(), DEAR)
 
 
 @pytest.mark.parametrize("terms", [Terms(total_usd=1.0), Terms(budget=DEAR)])
@@ -171,26 +174,26 @@ async def test_a_comparison_takes_no_limit_on_dollars_without_a_price(terms: Ter
     items = [Item("one", "1 + 1?", "2")]
     async with App("memory") as app:
         with pytest.raises(UsageError, match="limit on dollars") as caught:
-            Comparison(app, items, ["self_consistency"], Team(model=UNKNOWN), terms)
+            Comparison(app, items, ["self_consistency"], Participants(model=UNKNOWN), terms)
         assert caught.value.code == "price_unknown"
         assert await app.store.runs() == []
-        Comparison(app, items, ["self_consistency"], Team(model=UNKNOWN, price="1/2"), terms)
+        Comparison(app, items, ["self_consistency"], Participants(model=UNKNOWN, price="1/2"), terms)
 
 
 async def test_the_judge_of_a_comparison_needs_a_price_too() -> None:
     items, terms = [Item("one", "1 + 1?", "2")], Terms(total_usd=1.0, judge="model")
     async with App("memory") as app:
-        team = Team(model=SOLD, judge_model=UNKNOWN, price=f"{SOLD.name}=1/2")
+        participants = Participants(model=SOLD, judge_model=UNKNOWN, price=f"{SOLD.name}=1/2")
         with pytest.raises(UsageError, match="llama is not known"):
-            Comparison(app, items, ["self_consistency"], team, terms)
+            Comparison(app, items, ["self_consistency"], participants, terms)
 
 
 async def test_a_price_alone_runs_no_comparison_anew() -> None:
     items = [Item("one", "1 + 1?", "2")]
     async with App("memory") as app:
         keys = [
-            [job.run.key for job in Comparison(app, items, ["self_consistency"], team, terms).jobs]
-            for team in (Team(model=SOLD), Team(model=SOLD, price="1/2"))
+            [job.run.key for job in Comparison(app, items, ["self_consistency"], participants, terms).jobs]
+            for participants in (Participants(model=SOLD), Participants(model=SOLD, price="1/2"))
             for terms in (Terms(), Terms(budget=DEAR))
         ]
     assert keys[0] == keys[2]
@@ -203,7 +206,7 @@ async def test_answers_of_a_program_s_own_model_that_state_no_dollars_are_told_u
     async with App("memory", strategies=ALL) as app:
         for usd, warned in ((None, True), (0.01, False)):
             model = CountingModel(usage=Usage(output_tokens=5, usd=usd))
-            chosen, who = app.order("count", "loop", {"steps": 3}, DEAR, Team(model=model))
+            chosen, who = app.order("count", "loop", {"steps": 3}, DEAR, Participants(model=model))
             result = await app.solve(chosen, who)
             assert any("does not count 3 answers" in one for one in result.warnings) == warned
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine import rate
 from reasonry.engine.observe import Unwatched
@@ -16,6 +16,7 @@ from reasonry.engine.policy import Policy
 from reasonry.engine.ports import Question
 from reasonry.engine.rate import RateLimit, RateLimits
 from reasonry.errors import UsageError
+from reasonry.participants import Participants
 
 from .playing import LOOP, STRATEGIES, CountingModel
 
@@ -153,7 +154,8 @@ async def test_all_runs_of_an_app_share_the_limit_and_who_waits_is_told_why() ->
     model = Clocked()
     async with App("memory", Policy(rates=RateLimits(requests=3)), strategies=STRATEGIES) as app:
         orders = [
-            app.order("count", LOOP, {"steps": 1, "width": 3}, Budget(), Team(model=model)) for _ in range(3)
+            app.order("count", LOOP, {"steps": 1, "width": 3}, Budget(), Participants(model=model))
+            for _ in range(3)
         ]
         results = await asyncio.gather(*(app.solve(*one, Watching()) for one in orders))
     assert [one.status for one in results] == ["done"] * 3

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
+from reasonry.participants import Participants
 from tests.servers import Fault, ModelServer
 
 pytestmark = pytest.mark.anyio
@@ -16,7 +17,9 @@ pytestmark = pytest.mark.anyio
 async def recorded(server: ModelServer) -> list[dict[str, Any]]:
     """Solve something and return its questions as the trace shows them."""
     async with App("memory") as app:
-        order, who = app.order("?", "self_consistency", {"samples": 1}, Budget(), Team(model=server.model))
+        order, who = app.order(
+            "?", "self_consistency", {"samples": 1}, Budget(), Participants(model=server.model)
+        )
         result = await app.solve(order, who)
         trace = await app.engine.trace(result.run_id)
     assert result.status == "done"

@@ -6,10 +6,11 @@ from collections import defaultdict
 
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.observe import Unwatched
 from reasonry.engine.policy import Policy
+from reasonry.participants import Participants
 from tests.servers import Fault, ModelServer, Player
 
 from .crashing import ALL
@@ -39,7 +40,7 @@ async def watched(
 ) -> dict[str, object]:
     async with App("memory", Policy(backoff_s=0.001), strategies=ALL) as app:
         problem = "Use 4, 9, 10 and 13 to make 24"
-        order, who = app.order(problem, ALL[strategy], options, Budget(), Team(model=server.model))
+        order, who = app.order(problem, ALL[strategy], options, Budget(), Participants(model=server.model))
         result = await app.solve(order, who, observer)
         return await app.engine.trace(result.run_id)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import NOTHING, Budget, Usage
 from reasonry.core.effects import Ask
 from reasonry.engine.result import Result
@@ -15,6 +15,7 @@ from reasonry.errors import ModelError
 from reasonry.models.choose import open_model
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.openai_wire import Dialect, request_body, shared
+from reasonry.participants import Participants
 from tests.servers import ChatRequest, Fault, ModelServer
 
 from .asking import FORM, question
@@ -146,7 +147,7 @@ def vote(samples: str, budget: Budget | None = None) -> tuple[Result, dict[str, 
                 "self_consistency",
                 options,
                 budget or Budget(),
-                Team(model=server.model, price="1/1"),
+                Participants(model=server.model, price="1/1"),
             )
             return await app.solve(order, who)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine import journal
 from reasonry.errors import ReasonryError
+from reasonry.participants import Participants
 from reasonry.records import Damaged, ThoughtRow
 from reasonry.stores.sqlite import SqliteStore
 
@@ -25,7 +26,7 @@ class Names(NamedTuple):
 async def fill(app: App, runs: int = 2, sessions: int = 3) -> None:
     """Run puzzles and think in sessions with branches and revisions."""
     for _ in range(runs):
-        order, who = app.order(PUZZLE, "tree_of_thoughts", {}, Budget(), Team(model="offline"))
+        order, who = app.order(PUZZLE, "tree_of_thoughts", {}, Budget(), Participants(model="offline"))
         await app.solve(order, who)
     for number in range(sessions):
         await think(app, None, f"session {number}", 1, 6)

@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.coach import Caller
 from reasonry.errors import UsageError
+from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.agent_calls import AnswerCoached, SolveCall, read_run_call
 from reasonry.surfaces.agents import AgentAccess
@@ -298,10 +299,12 @@ async def test_a_list_that_cannot_be_is_refused_at_the_start_without_its_secrets
 
 
 @asynccontextmanager
-async def begun_by_the_operator(tmp_path: Path, team: Team, **environ: str) -> AsyncIterator[Any]:
+async def begun_by_the_operator(
+    tmp_path: Path, participants: Participants, **environ: str
+) -> AsyncIterator[Any]:
     """A run of the operator, and what an agent may do over the same store."""
     async with App(str(tmp_path / "s.db")) as app:
-        order, _ = app.order("Why?", "chain_of_thought", {}, Budget(), team)
+        order, _ = app.order("Why?", "chain_of_thought", {}, Budget(), participants)
         run_id = await app.engine.accept(order)
     async with App(str(tmp_path / "s.db"), environ=environ) as app:
         yield run_id, AgentAccess(app)
@@ -310,8 +313,8 @@ async def begun_by_the_operator(tmp_path: Path, team: Team, **environ: str) -> A
 async def test_a_run_goes_on_with_its_verifier_only_where_that_is_listed(tmp_path: Path) -> None:
     schema = tmp_path / "schema.json"
     schema.write_text("{}")
-    team = Team(model=Caller(), verifier=f"json-schema:{schema}")
-    async with begun_by_the_operator(tmp_path, team) as (run_id, access):
+    participants = Participants(model=Caller(), verifier=f"json-schema:{schema}")
+    async with begun_by_the_operator(tmp_path, participants) as (run_id, access):
         with untouched(str(schema)), pytest.raises(UsageError, match="reasonry coach answer"):
             await access.coach_answer(AnswerCoached(run_id=run_id, answers=()))
         document = await access.coach_answer(
@@ -327,12 +330,12 @@ async def test_a_run_goes_on_with_its_verifier_only_where_that_is_listed(tmp_pat
 async def test_answers_to_a_run_open_none_of_the_models_in_its_record(tmp_path: Path) -> None:
     for name in ("model", "judge", "draft"):
         (tmp_path / name).write_text('{"stage": "*", "reply": "x"}')
-    team = Team(
+    participants = Participants(
         model=f"scripted:{tmp_path}/model",
         judge_model=f"scripted:{tmp_path}/judge",
         draft_model=f"scripted:{tmp_path}/draft",
     )
-    async with begun_by_the_operator(tmp_path, team) as (run_id, access):
+    async with begun_by_the_operator(tmp_path, participants) as (run_id, access):
         with (
             untouched(str(tmp_path / "model")),
             untouched(str(tmp_path / "judge")),

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
+from reasonry.participants import Participants
 from reasonry.surfaces.cli import run
 from reasonry.tools import mcp_client
 from tests.servers import ChatRequest, ModelServer
@@ -310,9 +311,9 @@ async def test_a_tool_that_hangs_for_ever_is_a_failed_task(tmp_path: Path, runni
     path.write_text(BAD_SERVER.replace("{behaviour}", "hang"))
     running.reset(reply=analyst.play)
     async with App("memory", Policy(tool_timeout_s=1.0)) as app:
-        team = await app.equipped(Team(model=running.model, mcp=(f"{sys.executable} {path}",)))
+        participants = await app.equip(Participants(model=running.model, mcp=(f"{sys.executable} {path}",)))
         options = {"candidate_plans": 1, "execution_retry_limit": 1}
-        order, who = app.order(analyst.QUERY, "analysis", options, Budget(), team)
+        order, who = app.order(analyst.QUERY, "analysis", options, Budget(), participants)
         result = await app.solve(order, who)
     task = result.details["tasks"][1]
     assert (result.status, task["status"]) == ("done", "FAILED")

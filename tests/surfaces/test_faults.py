@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
+from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli import run
 from tests.servers import Fault, ModelServer, Player
@@ -149,7 +150,7 @@ async def patiently(server: ModelServer) -> Result:
     """Solve with little patience for calls."""
     async with App("memory", Policy(call_timeout_s=0.15, backoff_s=0.01)) as app:
         strategy = STRATEGIES["tree_of_thoughts"]
-        order, who = app.order(PROBLEM, strategy, {}, Budget(), Team(model=server.model))
+        order, who = app.order(PROBLEM, strategy, {}, Budget(), Participants(model=server.model))
         return await app.solve(order, who)
 
 

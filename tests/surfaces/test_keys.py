@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.journal import Crew
 from reasonry.errors import UsageError
 from reasonry.models.choose import open_model
+from reasonry.participants import Participants
 from tests.servers import ModelServer
 
 from ..models.asking import question
@@ -77,7 +78,7 @@ async def test_a_redirect_does_not_take_the_key_elsewhere(status: int) -> None:
 async def a_run(store: Path, **crew: str) -> str:
     """Write a run whose record names models, as whoever can write the store might."""
     async with App(str(store), environ={}) as app:
-        order, _ = app.order("Why?", "chain_of_thought", {}, Budget(), Team(model="offline"))
+        order, _ = app.order("Why?", "chain_of_thought", {}, Budget(), Participants(model="offline"))
         order = type(order)(
             strategy=order.strategy,
             problem=order.problem,
@@ -94,7 +95,7 @@ async def test_the_key_is_not_sent_where_only_the_record_of_a_run_says(place: st
         spec = f"openai-compatible:{url}#m"
         run_id = await a_run(tmp_path / "s.db", **{place: spec})
         async with App(str(tmp_path / "s.db"), environ={"REASONRY_API_KEY": KEY}) as app:
-            for go_on in (app.resume(run_id), app.fork(run_id, 0, Team(), {}, None)):
+            for go_on in (app.resume(run_id), app.fork(run_id, 0, Participants(), {}, None)):
                 with pytest.raises(UsageError, match="REASONRY_API_KEY is sent only") as caught:
                     await go_on
                 assert KEY not in str(caught.value.document())
@@ -113,9 +114,9 @@ async def test_the_key_is_sent_where_the_operator_says_so(way: str, tmp_path: Pa
             "REASONRY_MODELS": {"REASONRY_MODELS": f"mine={spec}"},
         }
         environ = {} if way == "no key" else {"REASONRY_API_KEY": KEY, **settings.get(way, {})}
-        team = Team(model={"--model": spec, "other name": other}.get(way))
+        participants = Participants(model={"--model": spec, "other name": other}.get(way))
         async with App(str(tmp_path / "s.db"), environ=environ) as app:
-            assert (await app.resume(run_id, team)).answer == "42"
+            assert (await app.resume(run_id, participants)).answer == "42"
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.errors import ModelError
 from reasonry.masking import SECRETS
+from reasonry.participants import Participants
 from reasonry.surfaces.cli import run
 from reasonry.surfaces.cli.watch import Watch
 from reasonry.surfaces.present import error_document, masked_output
@@ -47,8 +48,8 @@ async def test_nothing_of_the_key_is_stored(
     said = json.dumps({"thought": WAYS[3], "answer": " | ".join(WAYS)})
     with ModelServer(faults=faults, replies=[said] * 3) as server:
         async with App(str(tmp_path / "s.db"), ONCE) as app:
-            team = Team(model=server.model, record=str(tmp_path / "record.jsonl"))
-            order, who = app.order("Which key?", "react", {}, Budget(), team)
+            participants = Participants(model=server.model, record=str(tmp_path / "record.jsonl"))
+            order, who = app.order("Which key?", "react", {}, Budget(), participants)
             result = await app.solve(order, who)
     assert result.status == ("failed" if kind else "done")
     assert not found_in(tmp_path)
@@ -79,8 +80,8 @@ async def test_nothing_of_the_key_that_a_tool_or_a_verifier_gives_away_is_stored
     replies = [*actions, {"thought": "b", "answer": "done"}]
     with ModelServer(replies=replies) as server:
         async with App(str(tmp_path / "s.db"), ONCE) as app:
-            team = Team(model=server.model, tools=[leak], verifier=judge)
-            order, who = app.order("Which key?", "react", {}, Budget(), team)
+            participants = Participants(model=server.model, tools=[leak], verifier=judge)
+            order, who = app.order("Which key?", "react", {}, Budget(), participants)
             await app.solve(order, who)
         prompts = json.dumps(server.bodies)
     assert server.stats()["requests"] >= 2

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.core.toolcard import ANSWER, action_lines
 from reasonry.errors import ToolError
+from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis.state import BUILT_IN
 from reasonry.strategies.rewoo import LLM
@@ -69,8 +70,10 @@ async def test_a_built_in_name_is_written_with_its_server() -> None:
 
 async def test_a_strategy_calls_its_own_tool_whatever_a_server_offers() -> None:
     async with App("memory") as app:
-        team = await app.equipped(Team(model="offline", mcp=(command("named py_executor,check_claim"),)))
-        _, who = app.order("24 from 1 2 3 4", "analysis", {}, Budget(), team)
+        participants = await app.equip(
+            Participants(model="offline", mcp=(command("named py_executor,check_claim"),))
+        )
+        _, who = app.order("24 from 1 2 3 4", "analysis", {}, Budget(), participants)
         assert who.tools is not None
         assert await who.tools.call("py_executor", {"code": "6 * 7"}) != "owned, py_executor, 1"
         assert (await who.tools.call("py_executor", {"code": "6 * 7"}))["value"] == 42
@@ -83,8 +86,8 @@ async def test_a_tool_of_the_callers_keeps_its_name() -> None:
         return "mine"
 
     async with App("memory") as app:
-        team = await app.equipped(Team(tools=[climate], mcp=(command("named climate"),)))
-        catalog = Catalog.of(team.tools)
+        participants = await app.equip(Participants(tools=[climate], mcp=(command("named climate"),)))
+        catalog = Catalog.of(participants.tools)
         assert await catalog.call("climate", {}) == "mine"
         assert await catalog.call("python.climate", {}) == "owned, climate, 1"
 

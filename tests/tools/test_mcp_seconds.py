@@ -17,9 +17,10 @@ import mcp as _mcp  # noqa: F401 - loaded before anything is timed
 import pytest
 
 import reasonry
-from reasonry.app import App, Team
+from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.errors import ToolError, UsageError
+from reasonry.participants import Participants
 from reasonry.surfaces.present import exit_code
 from reasonry.tools.mcp_client import mcp_tools
 from tests.engine.crashing import ALL
@@ -67,10 +68,10 @@ async def takes(least_s: float, most_s: float) -> AsyncIterator[None]:
 
 async def solved(bench: Bench, how: str, budget: Budget, server_s: float = FOR_EVER, **model: Any) -> Any:
     async with App("memory", strategies=ALL) as app:
-        team = Team(model=CountingModel(**model), mcp=(bench.command(how, server_s),))
-        team = await app.equipped(team, budget)
-        assert [one.name for one in team.tools] == ["climate"]
-        order, who = app.order("count", "loop", {"steps": 2}, budget, replace(team, tools=()))
+        participants = Participants(model=CountingModel(**model), mcp=(bench.command(how, server_s),))
+        participants = await app.equip(participants, budget)
+        assert [one.name for one in participants.tools] == ["climate"]
+        order, who = app.order("count", "loop", {"steps": 2}, budget, replace(participants, tools=()))
         return await app.solve(order, who)
 
 
@@ -132,8 +133,10 @@ async def test_servers_of_a_comparison_have_the_seconds_of_a_run_for_opening_and
     bench: Bench,
 ) -> None:
     async with App("memory") as app:
-        team = await app.equipped(Team(mcp=(bench.command("closes"),)), Budget(seconds=0.8), shared=True)
-        assert team.opened_s == 0.0
+        participants = await app.equip(
+            Participants(mcp=(bench.command("closes"),)), Budget(seconds=0.8), shared=True
+        )
+        assert participants.opened_s == 0.0
         await asyncio.sleep(0.8)
         async with takes(0.6, 0.8):
             await app.close()
@@ -143,25 +146,25 @@ async def test_servers_of_a_comparison_have_the_seconds_of_a_run_for_opening_and
 async def test_a_run_that_goes_on_has_what_it_has_left(bench: Bench) -> None:
     async with App("memory", strategies=ALL) as app:
         order, who = app.order(
-            "count", "loop", {}, Budget(seconds=0.4), Team(model=CountingModel(latency_s=60.0))
+            "count", "loop", {}, Budget(seconds=0.4), Participants(model=CountingModel(latency_s=60.0))
         )
         run = await app.solve(order, who)
         assert run.termination.reason == "max_seconds"
-        named = Team(mcp=(bench.command("opens"),))
+        named = Participants(mcp=(bench.command("opens"),))
         async with takes(0.0, 0.1):
             with pytest.raises(ToolError) as caught:
-                await app.equipped(named, run_id=run.run_id)
+                await app.equip(named, run_id=run.run_id)
         assert caught.value.code == "deadline_exceeded"
         async with takes(0.4, 0.6):
             with pytest.raises(ToolError, match="time of the run was up"):
-                await app.equipped(named, Budget(seconds=1.0), run_id=run.run_id)
+                await app.equip(named, Budget(seconds=1.0), run_id=run.run_id)
 
 
 async def test_a_budget_that_is_none_is_refused_before_a_server_is_started(bench: Bench) -> None:
     async with App("memory") as app:
         for bad in (Budget(seconds=-1), Budget(seconds=math.nan), "soon"):
             with pytest.raises(UsageError):
-                await app.equipped(Team(mcp=(bench.command("well"),)), bad)  # pyright: ignore[reportArgumentType]
+                await app.equip(Participants(mcp=(bench.command("well"),)), bad)  # pyright: ignore[reportArgumentType]
     assert not bench.pid_file.exists()
 
 

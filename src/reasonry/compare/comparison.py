@@ -21,16 +21,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..app import App, Team
+from ..app import App
 from ..core.budget import NOTHING, Budget, Usage
 from ..core.events import Failed
 from ..core.vote import normalise
 from ..engine.engine import Order
-from ..engine.named_prices import check_priced, dollar_limit, kept
+from ..engine.named_prices import check_priced, dollar_limit, prices_of
 from ..engine.observe import Observer, Unwatched
 from ..engine.policy import Performers
 from ..engine.result import Result
 from ..errors import NotFoundError, ReasonryError, UsageError
+from ..participants import Participants
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
 from .judging import Candidate, Item, Judge, candidates_of, check_items, read_judge
@@ -105,11 +106,11 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class Wanted(Struct, frozen=True):
-    """One run that is wanted of a team; its session's id is the key."""
+    """One run that is wanted; its session's id is the key."""
 
     order: Order
     who: Performers
-    team: Team
+    participants: Participants
     key: str
 
 
@@ -169,7 +170,7 @@ class Comparison:
         app: App,
         items: Sequence[Item],
         strategies: Sequence[str],
-        team: Team,
+        participants: Participants,
         terms: Terms,
         told: Callable[[Trial, int, int], None] = lambda trial, done, wanted: None,
         observer: Observer | None = None,
@@ -179,7 +180,7 @@ class Comparison:
         self.strategies = list(strategies)
         self.judge: Judge | None = read_judge(terms.judge)
         check_items(items, terms.judge)
-        self.team = _settled(app, team, items[0].problem)
+        self.participants = _settled(app, participants, items[0].problem)
         self.jobs = self._jobs(items)
         if terms.total_usd is not None:
             self._check_priced()
@@ -201,18 +202,22 @@ class Comparison:
             for strategy in self.strategies:
                 options = self.terms.options.get(strategy, {})
                 try:
-                    order, who = self.app.order(item.problem, strategy, options, self.terms.budget, self.team)
+                    order, who = self.app.order(
+                        item.problem, strategy, options, self.terms.budget, self.participants
+                    )
                 except UsageError as error:
                     message = f"problem {item.id}: {error.message}"
                     raise UsageError(message, code=error.code, **error.details) from error
-                jobs.append(Job(item, strategy, Wanted(order, who, self.team, self._key(order, same))))
+                jobs.append(
+                    Job(item, strategy, Wanted(order, who, self.participants, self._key(order, same)))
+                )
         return jobs
 
     def _check_priced(self) -> None:
         working = [self.jobs[0].run.who]
         if self.judge is None:
             problem = self.jobs[0].run.order.problem
-            working.append(self.app.performers(self._judging_team(), problem)[0])
+            working.append(self.app.pool.open(self._judging_participants(), problem)[0])
         for who in working:
             check_priced("total_usd", who.models, who.prices)
 
@@ -304,7 +309,7 @@ class Comparison:
         self._open[session_id] = before
         try:
             if run_id is not None:
-                result = await self.app.resume(run_id, run.team, observer=self.observer)
+                result = await self.app.resume(run_id, run.participants, observer=self.observer)
             else:
                 order = msgspec.structs.replace(run.order, session_id=session_id)
                 result = await self.app.solve(order, run.who, self.observer)
@@ -382,10 +387,10 @@ class Comparison:
             return Verdict(False, None, await self._failure(result.run_id))
         return await self._asked(job.item, Candidate(result.answer))
 
-    def _judging_team(self) -> Team:
-        model = self.team.judge_model or self.team.model
+    def _judging_participants(self) -> Participants:
+        model = self.participants.judge_model or self.participants.model
         name = model if model is None or isinstance(model, str) else model.name
-        return Team(model=model, price=kept(self.team.prices, [name]))
+        return Participants(model=model, price=prices_of(self.participants.prices, [name]))
 
     async def _asked(self, item: Item, candidate: Candidate) -> Verdict | None:
         question = VERDICT.format(
@@ -394,7 +399,7 @@ class Comparison:
             hint=" It may be worded otherwise." if item.expected is not None else "",
             answer=candidate.answer[:JUDGED_CHARS],
         )
-        judge = self._judging_team()
+        judge = self._judging_participants()
         strategy, options = SHORT_ANSWER
         order, who = self.app.order(question, strategy, {**options, "temperature": 0.0}, Budget(), judge)
         run = Wanted(order, who, judge, self._key(order))
@@ -406,12 +411,12 @@ class Comparison:
         return Verdict(right, None, await self._failure(judging.run_id))
 
 
-def _settled(app: App, team: Team, problem: str) -> Team:
+def _settled(app: App, participants: Participants, problem: str) -> Participants:
     """Settle once, for all runs, what the environment would otherwise settle for each; one file takes the recording."""
-    if team.model is not None and team.record is None:
-        return team
-    who, _ = app.performers(team, problem)
-    return replace(team, model=who.model, record=None)
+    if participants.model is not None and participants.record is None:
+        return participants
+    who, _ = app.pool.open(participants, problem)
+    return replace(participants, model=who.model, record=None)
 
 
 def _difference(after: Usage, before: Usage) -> Usage:

@@ -58,6 +58,18 @@ class Prices(Struct, frozen=True):
             named[model] = Price(float(found["taken"]), float(found["made"]))
         return cls(named)
 
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Prices:
+        """Read the prices that hold where a run names none: those of `REASONRY_PRICE`.
+
+        Raises:
+            UsageError: It holds something else than prices.
+        """
+        try:
+            return cls.read(spec for spec in environ.get("REASONRY_PRICE", "").split(",") if spec.strip())
+        except UsageError as error:
+            raise UsageError(f"REASONRY_PRICE: {error.message}", option="REASONRY_PRICE") from None
+
     def of(self, model: Model) -> Price | None:
         """Return the price the user named for a model, if one."""
         return None if model.name == CALLER else self.named.get(model.name, self.named.get(""))
@@ -79,13 +91,13 @@ class Prices(Struct, frozen=True):
             raise UsageError(message, option="price", choices=names)
 
 
-def fix(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
+def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
     """Return the prices of these models, each by its name; the first layer that has one counts."""
     priced = {one.name: next((p for layer in layers if (p := layer.of(one))), None) for one in models}
     return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
 
 
-def kept(specs: Iterable[str], models: Container[str | None]) -> tuple[str, ...]:
+def prices_of(specs: Iterable[str], models: Container[str | None]) -> tuple[str, ...]:
     """Return what is named of these models, or of all."""
     return tuple(spec for spec in specs if not (name := spec.rpartition("=")[0].strip()) or name in models)
 

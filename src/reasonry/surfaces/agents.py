@@ -9,12 +9,14 @@ import logging
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..allow_list import ARITHMETIC, AllowList
-from ..app import App, Team
+from ..allow_list import ARITHMETIC, AllowList, read_allow_list
+from ..app import App
 from ..engine.engine import Order
 from ..engine.journal import CALLER, Folded
+from ..engine.named_prices import Prices
 from ..engine.policy import Performers
 from ..errors import UsageError
+from ..participants import Participants
 from .agent_calls import AnswerCoached, ListedParts, NewRun, SolveCall
 
 T = TypeVar("T")
@@ -31,8 +33,8 @@ class AgentAccess:
 
     def __init__(self, app: App) -> None:
         self.app = app
-        self.allowed: AllowList = app.allow_list()
-        app.usual_prices()
+        self.allowed: AllowList = read_allow_list(app.environ)
+        Prices.from_environ(app.environ)
         self._tools: dict[str, Sequence[Any]] = {}
 
     @property
@@ -69,16 +71,16 @@ class AgentAccess:
         """
 
         def order() -> tuple[Order, Performers]:
-            team = self._team(call, call.model)
-            return self.app.order(call.problem, call.strategy, call.options, call.budget(), team)
+            participants = self._participants(call, call.model)
+            return self.app.order(call.problem, call.strategy, call.options, call.budget(), participants)
 
-        return await self._veiled(self.app.aside(order))
+        return await self._veiled(self.app.pool.run_in_thread(order))
 
     async def coach_start(self, call: NewRun) -> dict[str, Any]:
         """Start a coached run; see `App.coach_start`."""
-        team = await self._veiled(self.app.aside(lambda: self._team(call)))
+        participants = await self._veiled(self.app.pool.run_in_thread(lambda: self._participants(call)))
         return await self._veiled(
-            self.app.coach_start(call.problem, call.strategy, call.options, call.budget(), team)
+            self.app.coach_start(call.problem, call.strategy, call.options, call.budget(), participants)
         )
 
     async def coach_answer(self, call: AnswerCoached) -> dict[str, Any]:
@@ -88,7 +90,7 @@ class AgentAccess:
             UsageError: The run's verifier is not listed (any more).
         """
 
-        def vet(run: Folded, _: Team) -> Team:
+        def vet(run: Folded) -> Participants:
             recorded = run.crew.verifier
             if call.verifier is None and recorded is not None and not self.allowed.has_verifier(recorded):
                 raise UsageError(
@@ -96,14 +98,14 @@ class AgentAccess:
                     f"with it: reasonry coach answer {call.run_id}",
                     option="verifier",
                 )
-            return self._team(call)
+            return self._participants(call)
 
         answers = [{"id": given.id, "answer": given.answer} for given in call.answers]
         return await self._veiled(self.app.coach_answer(call.run_id, answers, vet=vet))
 
-    def _team(self, named: ListedParts, model: str | None = None) -> Team:
+    def _participants(self, named: ListedParts, model: str | None = None) -> Participants:
         allowed = self.allowed
-        return Team(
+        return Participants(
             model=allowed.model(model),
             verifier=allowed.verifier(named.verifier),
             tools=[tool for spec in allowed.all_of("tools", named.tools) for tool in self._loaded(spec)],

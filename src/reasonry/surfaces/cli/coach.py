@@ -44,8 +44,8 @@ def start_(
     text = read_problem(problem)
 
     async def work(app: App) -> dict[str, Any]:
-        team = await app.equipped(equipment.team(), limits.budget())
-        return await app.coach_start(text, strategy, pairs(option), limits.budget() or Budget(), team)
+        participants = await app.equip(equipment.participants(), limits.budget())
+        return await app.coach_start(text, strategy, pairs(option), limits.budget() or Budget(), participants)
 
     return show_coached(work, common, equipment)
 
@@ -70,7 +70,7 @@ def answer_(
     given = _read_answers(answers)
 
     async def work(app: App) -> dict[str, Any]:
-        return await app.coach_answer(run_id, given, await app.equipped(equipment.team(), run_id=run_id))
+        return await app.coach_answer(run_id, given, await app.equip(equipment.participants(), run_id=run_id))
 
     return show_coached(work, common, equipment)
 

@@ -85,11 +85,11 @@ def compare(
             retry_failed=retry_failed,
             total_usd=total_usd,
         )
-        team = await app.equipped(workers.team(), limits.budget(), shared=True)
+        participants = await app.equip(workers.participants(), limits.budget(), shared=True)
         note = print_note if sys.stderr.isatty() or not common.json else _silent
-        comparison = Comparison(app, items, names, team, terms, _teller(note), Pauses(note))
+        comparison = Comparison(app, items, names, participants, terms, _teller(note), Pauses(note))
         facts = {"dataset": str(dataset), "problems": len(items), **comparison.facts()}
-        why = f" ({app.model_why})" if app.model_why else ""
+        why = f" ({app.pool.model_why})" if app.pool.model_why else ""
         note(f"{len(items)} problems × {len(names)} strategies · model {facts['model']}{why} · judge {judge}")
         try:
             return await comparison.run(), facts, False

@@ -134,18 +134,18 @@ def resume_(
 
     async def work(app: App) -> Result:
         limit = limits.budget()
-        team = await app.equipped(workers.team(), limit, run_id=run_id)
+        participants = await app.equip(workers.participants(), limit, run_id=run_id)
         async with app.engine.open(run_id) as opened:
             model, budget = workers.model or opened.run.crew.model, limit or opened.run.budget
             with watching(common.json, model, "", budget) as watch:
-                return await driven(app, run_id, app.go_on(opened, team, limit, watch))
+                return await driven(app, run_id, app.go_on(opened, participants, limit, watch))
 
     return show_result(run_async(with_app(app, work)), common)
 
 
 async def _take_over(app: App, run_id: str, workers: Workers, limits: Limits) -> dict[str, Any]:
-    team = await app.equipped(workers.team(), limits.budget(), run_id=run_id)
-    return await app.coach_take_over(run_id, team, limits.budget())
+    participants = await app.equip(workers.participants(), limits.budget(), run_id=run_id)
+    return await app.coach_take_over(run_id, participants, limits.budget())
 
 
 def fork_(
@@ -174,10 +174,10 @@ def fork_(
     async def work(app: App) -> Result:
         budget: Budget | None = limits.budget()
         _, recorded, _ = await app.engine.terms(run_id)
-        team = await app.equipped(workers.team(), budget or recorded)
+        participants = await app.equip(workers.participants(), budget or recorded)
         model = workers.model or (await app.store.run(run_id)).model
         with watching(common.json, model, "", budget) as watch:
-            return await app.fork(run_id, at, team, pairs(option), budget, watch)
+            return await app.fork(run_id, at, participants, pairs(option), budget, watch)
 
     return show_result(run_async(with_app(app, work)), common)
 

@@ -12,13 +12,14 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Parameter
 from msgspec import structs
 
-from ...app import App, Team
+from ...app import App
 from ...core.budget import Budget
 from ...core.strategy import Strategy
 from ...engine.policy import Policy
 from ...engine.ports import provider_of
 from ...engine.rate import RateLimits
 from ...errors import UsageError
+from ...participants import Participants
 from ...stores.tables import read_strategies
 from ...strategies import STRATEGIES
 from ..signals import on_ending
@@ -135,9 +136,9 @@ class Equipment:
     max_concurrency: int = POLICY.max_concurrency
     tool_timeout: float = POLICY.tool_timeout_s
 
-    def team(self) -> Team:
-        """Return the team these options name."""
-        return Team(
+    def participants(self) -> Participants:
+        """Return the participants these options name."""
+        return Participants(
             verifier=self.verifier,
             tools=_load_tools(self.tools),
             mcp=self.mcp,
@@ -182,10 +183,10 @@ class Workers(Equipment):
     max_requests_per_minute: tuple[str, ...] = ()
     max_tokens_per_minute: tuple[str, ...] = ()
 
-    def team(self) -> Team:
-        """Return the team these options name."""
+    def participants(self) -> Participants:
+        """Return the participants these options name."""
         return replace(
-            super().team(),
+            super().participants(),
             model=self.model,
             judge_model=self.judge_model,
             draft_model=self.draft_model,

@@ -46,9 +46,9 @@ def solve(
     app = common.app(workers.policy())
 
     async def work(app: App) -> Result:
-        team = await app.equipped(workers.team(), limits.budget())
-        order, who = app.order(text, strategy, pairs(option), limits.budget() or Budget(), team)
-        with watching(common.json, order.crew.model, app.model_why, limits.budget()) as watch:
+        participants = await app.equip(workers.participants(), limits.budget())
+        order, who = app.order(text, strategy, pairs(option), limits.budget() or Budget(), participants)
+        with watching(common.json, order.crew.model, app.pool.model_why, limits.budget()) as watch:
             run_id = await app.engine.accept(order)
             return await driven(app, run_id, app.engine.drive(run_id, who, watch))
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...app import App, Team
+from ...app import App
 from ...core.budget import Budget
 from ...core.strategy import Strategy
 from ...engine.observe import Observer
@@ -14,6 +14,7 @@ from ...engine.policy import Policy
 from ...engine.ports import Model, Verifier
 from ...engine.result import Result
 from ...errors import UsageError
+from ...participants import Participants
 from ...records import Store
 from ...strategies import DEFAULT_STRATEGY
 
@@ -62,7 +63,7 @@ async def solve(
         UsageError: Something about the call is wrong; nothing was written or paid.
         StoreError: The store cannot be used.
     """
-    named = Team(
+    named = Participants(
         model=model,
         judge_model=judge_model,
         draft_model=draft_model,
@@ -74,9 +75,9 @@ async def solve(
         price=price,
     )
     async with App(store, policy or Policy()) as app:
-        team = await app.equipped(named, budget)
+        participants = await app.equip(named, budget)
         given = {} if options is None else options
-        order, who = app.order(problem, strategy, given, Budget() if budget is None else budget, team)
+        order, who = app.order(problem, strategy, given, Budget() if budget is None else budget, participants)
         return await app.solve(order, who, observer)
 
 
@@ -93,8 +94,8 @@ class Coaching:
             `progress`, and `result` once it has ended.
     """
 
-    def __init__(self, app: App, team: Team, document: dict[str, Any]) -> None:
-        self._app, self._team = app, team
+    def __init__(self, app: App, participants: Participants, document: dict[str, Any]) -> None:
+        self._app, self._participants = app, participants
         self.document = document
 
     @property
@@ -109,7 +110,7 @@ class Coaching:
             ConflictError: One answers what is not asked (any more). None of them is taken.
         """
         given = [{"id": effect_id, "answer": answer} for effect_id, answer in answers.items()]
-        self.document = await self._app.coach_answer(self.document["runId"], given, self._team)
+        self.document = await self._app.coach_answer(self.document["runId"], given, self._participants)
         return self.document
 
     async def cancel(self) -> dict[str, Any]:
@@ -156,21 +157,23 @@ async def coach(
     if run_id is not None and (options is not None or isinstance(strategy, str)):
         raise UsageError("a run that is taken up again keeps its strategy and options; leave them out")
     app = App(store)
-    named = Team(verifier=verifier, tools=tools, mcp=tuple(mcp), context=tuple(context), sandbox=sandbox)
+    named = Participants(
+        verifier=verifier, tools=tools, mcp=tuple(mcp), context=tuple(context), sandbox=sandbox
+    )
     try:
-        team = await app.equipped(named, budget, run_id=run_id)
+        participants = await app.equip(named, budget, run_id=run_id)
         if problem is not None:
             chosen = DEFAULT_STRATEGY if strategy is None else strategy
             given = {} if options is None else options
             document = await app.coach_start(
-                problem, chosen, given, Budget() if budget is None else budget, team
+                problem, chosen, given, Budget() if budget is None else budget, participants
             )
         else:
             assert run_id is not None, "one of the two is given"
             if isinstance(strategy, Strategy):
-                app.known(strategy)
-            document = await app.coach_take_over(run_id, team, budget)
+                app.register(strategy)
+            document = await app.coach_take_over(run_id, participants, budget)
     except BaseException:
         await app.close()
         raise
-    return Coaching(app, team, document)
+    return Coaching(app, participants, document)

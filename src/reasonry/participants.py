@@ -1,0 +1,301 @@
+"""Participants: who and what works on runs; named by a user or by a run's record, and opened to perform.
+
+Models that are named are shared between the runs of a pool, tool servers live until it is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from .allow_list import AllowList
+from .core.strategy import Strategy
+from .engine.coach import CALLER, Caller
+from .engine.journal import Begun, Crew
+from .engine.named_prices import Prices, fix_prices, prices_of
+from .engine.policy import Performers, Policy
+from .engine.ports import Model, Verifier
+from .errors import ToolError, UsageError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Participants:
+    """Who and what works on a run; text where a user names it, an object where a program brings its own.
+
+    Args:
+        model: None: what the environment offers.
+        draft_model: Proposes thoughts that are valued afterwards.
+        mcp: Servers whose tools are used, as `--mcp` takes them; see `PerformerPool.start_servers`.
+        tools: Callables, or tools of the port.
+        context: Files of the user that a strategy may search.
+        sandbox: Where code that a model writes is run; None: the default sandbox.
+        record: A file that keeps the model's answers, for `recorded:FILE`.
+        price: What the models cost, as `--price` takes it; whatever a provider or the price list says.
+        opened_s: Seconds of the run's time that went into opening its tool servers.
+    """
+
+    model: str | Model | None = None
+    judge_model: str | Model | None = None
+    verifier: str | Verifier | Callable[..., Any] | None = None
+    tools: Sequence[Any] = ()
+    draft_model: str | Model | None = None
+    mcp: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    sandbox: str | None = None
+    record: str | None = None
+    price: str | Sequence[str] = ()
+    opened_s: float = 0.0
+
+    @property
+    def prices(self) -> tuple[str, ...]:
+        """The prices, as `--price` takes each."""
+        return (self.price,) if isinstance(self.price, str) else tuple(self.price)
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The names of the tools, as far as they have names."""
+        return [getattr(tool, "name", getattr(tool, "__name__", "")) for tool in self.tools]
+
+    def with_caller(self) -> Participants:
+        """Return them with the caller in the place of the models."""
+        return replace(self, model=Caller(), judge_model=None, draft_model=None)
+
+    def check_tools(self, names: Sequence[str]) -> None:
+        """Check that a run gets the tools it is to work with.
+
+        Raises:
+            UsageError: Some of them are missing.
+        """
+        missing = [name for name in names if name not in self.tool_names]
+        if missing:
+            raise UsageError(
+                f"the run would work with the tools {', '.join(missing)}, which are not there: name them "
+                "(tools, mcp, context), again if it began with them",
+                tools=missing,
+            )
+
+    def check_recorded_tools(self, begun: Begun) -> None:
+        """Check that a run gets the tools it began with; raises as `check_tools`."""
+        self.check_tools([card["name"] for card in begun.options.get("tools") or ()])
+
+
+class PerformerPool:
+    """Opens participants, shares among runs what can be shared, and closes it all in the end.
+
+    Attributes:
+        model_why: Why the default model was taken, for people; empty where it was named.
+    """
+
+    def __init__(self, environ: Mapping[str, str], policy: Policy) -> None:
+        self.environ, self.policy = environ, policy
+        self.model_why = ""
+        self._models: list[Model] = []
+        self._shared: dict[str, Model] = {}
+        self._built_in: dict[Any, list[Any]] = {}
+        self._resources = AsyncExitStack()
+        self._opening = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Close connections, files and tool servers."""
+        await self._resources.aclose()
+        for model in self._models:
+            await model.close()
+        self._models.clear()
+        self._shared.clear()
+
+    async def run_in_thread(self, work: Callable[[], T]) -> T:
+        """Do what may read files, one piece of work at a time, without keeping the event loop waiting."""
+        async with self._opening:
+            return await asyncio.to_thread(work)
+
+    # -- opening
+
+    def open(self, participants: Participants, problem: str) -> tuple[Performers, Crew]:
+        """Open the models, the verifier and the tools of a run; return them, and what they are recorded as.
+
+        Raises:
+            UsageError: Something is not named rightly.
+        """
+        model = self.record_answers(self._model(participants.model, problem), participants.record)
+        judge = self._other_model(participants.judge_model, problem)
+        draft = self._other_model(participants.draft_model, problem)
+        verifier = _open_verifier(participants.verifier, model, problem)
+        price = self._prices(participants, [other for other in (model, judge, draft) if other is not None])
+        performers = Performers(
+            model,
+            judge,
+            verifier,
+            _open_tools(participants.tools),
+            draft,
+            Prices.read(price),
+            participants.opened_s,
+        )
+        crew = Crew(
+            model.name,
+            judge.name if judge else None,
+            verifier.name if verifier else None,
+            draft.name if draft else None,
+            price,
+        )
+        return performers, crew
+
+    def _prices(self, participants: Participants, models: Sequence[Model]) -> tuple[str, ...]:
+        """Return what the user or the environment says the models cost, each by its name."""
+        prices = Prices.read(participants.prices)
+        prices.check_models(models)
+        return fix_prices((prices, Prices.from_environ(self.environ)), models)
+
+    def _other_model(self, spec: str | Model | None, problem: str) -> Model | None:
+        return None if spec is None else self._model(spec, problem)
+
+    def _model(self, spec: str | Model | None, problem: str, keyed_by: Sequence[str] | None = None) -> Model:
+        from .models.choose import default_model, open_model
+
+        if spec is not None and not isinstance(spec, str):
+            return spec
+        if spec == CALLER:
+            raise UsageError(
+                "this run's questions are answered by its caller: use `reasonry coach answer`, or name --model to "
+                "hand it over",
+                option="model",
+            )
+        if spec is None:
+            spec, self.model_why = default_model(problem, self.environ)
+        if spec in self._shared:
+            return self._shared[spec]
+        model = open_model(spec, self.environ, keyed_by=keyed_by)
+        self._models.append(model)
+        # A model that keeps its place in a file belongs to one run.
+        if not hasattr(model, "rewind"):
+            self._shared[spec] = model
+        return model
+
+    def record_answers(self, model: Model, path: str | None) -> Model:
+        """Return a model that writes its answers to a file, if a file is named."""
+        if path is None:
+            return model
+        from .models.recorded import Recorder
+
+        recorder = Recorder(model, path)
+        self._models.append(recorder)
+        return recorder
+
+    # -- adding tools
+
+    def attach_built_in(self, participants: Participants, strategy: Strategy[Any, Any]) -> Participants:
+        """Return the participants with the built-in tools that a strategy requests.
+
+        Raises:
+            UsageError: Documents are named, and the strategy does not use any.
+        """
+        if participants.context and "search_documents" not in strategy.resources:
+            raise UsageError(f"{strategy.name} makes no use of documents", option="context")
+        if not strategy.resources:
+            return participants
+        from .tools.built_in import built_in
+
+        present = {getattr(tool, "name", None) for tool in participants.tools}
+        names = [name for name in strategy.resources if name not in present]
+        key = (*names, participants.context, participants.sandbox)
+        if key not in self._built_in:
+            self._built_in[key] = built_in(
+                names, documents=participants.context, sandbox=participants.sandbox
+            )
+            for tool in self._built_in[key]:
+                self._resources.callback(getattr(tool, "close", lambda: None))
+        return replace(participants, tools=[*participants.tools, *self._built_in[key]])
+
+    async def start_servers(
+        self, participants: Participants, left_s: float, *, shared: bool = False
+    ) -> Participants:
+        """Return the participants with the tools of their MCP servers, which run until the pool is closed.
+
+        Args:
+            left_s: The time of the run that is left for opening and closing the servers.
+            shared: The servers are for several runs, each of which has this time.
+
+        Raises:
+            UsageError: A server is not named rightly.
+            ToolError: A server does not answer; `deadline_exceeded` if it had no more time than the run.
+        """
+        from .tools.mcp_client import OPEN_TIMEOUT_S, mcp_tools
+
+        began = time.monotonic()
+        until = began + left_s
+
+        def time_to_close() -> float:
+            return left_s if shared else until - time.monotonic()
+
+        servers = mcp_tools(
+            participants.mcp,
+            timeout_s=self.policy.tool_timeout_s,
+            taken=participants.tool_names,
+            open_within_s=min(left_s, OPEN_TIMEOUT_S),
+            time_to_close=time_to_close,
+        )
+        try:
+            tools = await self._resources.enter_async_context(servers)
+        except ToolError as error:
+            if time.monotonic() < until:
+                raise
+            message = f"the time of the run was up before its tool servers were open: {error.message}"
+            raise ToolError(message, code="deadline_exceeded", **error.details) from error
+        opened_s = 0.0 if shared else time.monotonic() - began
+        return replace(participants, tools=[*participants.tools, *tools], mcp=(), opened_s=opened_s)
+
+    # -- opening again
+
+    def reopen_all(self, participants: Participants, recorded: Crew) -> Participants:
+        """Return the participants, and where none is named anew, those that a run's record names."""
+        models = ("model", "judge_model", "draft_model")
+        named = {role: getattr(participants, role) for role in models}
+        specs = [spec for spec in named.values() if isinstance(spec, str)]
+        names = {role: getattr(recorded, role) for role in models if not named[role]}
+        reopened = {role: self._recorded_model(name, specs) for role, name in names.items()}
+        price = participants.prices or prices_of(recorded.price, list(names.values()))
+        return replace(self.reopen_verifier(participants, recorded), price=price, **reopened)
+
+    @staticmethod
+    def reopen_verifier(participants: Participants, recorded: Crew) -> Participants:
+        """Return the participants with the verifier that a run's record names, if none is named anew."""
+        from .tools.verifiers import reopen_verifier
+
+        verifier = participants.verifier or reopen_verifier(recorded.verifier)
+        return replace(participants, verifier=verifier, mcp=(), record=None)
+
+    def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
+        """Open a model that a run's record names; a key is not sent where only the record says."""
+        if not spec:
+            return None
+        settings = AllowList.from_environ(self.environ).models.values()
+        return self._model(spec, "", (*settings, *named))
+
+
+def _open_verifier(spec: Any, model: Model, problem: str) -> Verifier | None:
+    from .tools.verifiers import CallableVerifier, open_verifier, verifier_of_offline
+
+    if isinstance(spec, str):
+        return open_verifier(spec)
+    if spec is None:
+        # The offline model computes, so what it finds can be proved by computing.
+        return verifier_of_offline(problem) if model.name == "offline" else None
+    if not callable(getattr(spec, "verify", spec)):
+        raise UsageError(
+            f"verifier is text, a callable or an object with `verify`, got {type(spec).__name__}",
+            option="verifier",
+        )
+    return spec if hasattr(spec, "verify") else CallableVerifier(spec)
+
+
+def _open_tools(tools: Sequence[Any]) -> Any:
+    if not tools:
+        return None
+    from .tools.catalog import Catalog
+
+    return Catalog.of(tools)

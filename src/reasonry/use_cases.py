@@ -1,0 +1,286 @@
+"""Runs as a user asks for them: checked and begun, gone on with, forked, or answered by their caller."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from msgspec import structs
+
+from .core.budget import Budget, check_budget
+from .core.options import read_options
+from .core.problem import check_problem
+from .core.strategy import Strategy, named
+from .engine.coach import Caller, Coach
+from .engine.engine import Engine, OpenRun, Order
+from .engine.journal import Folded
+from .engine.named_prices import Prices, check_priced, dollar_limit
+from .engine.observe import Observer
+from .engine.policy import Performers, rewind
+from .engine.result import Result
+from .errors import UsageError
+from .participants import Participants, PerformerPool
+from .strategies import resolve
+from .strategies.choice import AUTO, choose_strategy
+
+
+class UseCases:
+    """What a user asks of runs, over an engine and a pool of performers."""
+
+    def __init__(self, engine: Engine, pool: PerformerPool) -> None:
+        self.engine, self.pool = engine, pool
+
+    # -- what is asked for
+
+    @property
+    def strategies(self) -> Mapping[str, Strategy[Any, Any]]:
+        """The strategies that runs may have, by canonical name."""
+        return self.engine.strategies
+
+    def strategy(self, name: str) -> Strategy[Any, Any]:
+        """Return the strategy that goes by a name or alias.
+
+        Raises:
+            UsageError: There is none; `choices` has the names.
+        """
+        return resolve(name, self.strategies)
+
+    def register(self, strategy: Strategy[Any, Any]) -> Strategy[Any, Any]:
+        """Add a strategy that a program brings along, so that its runs can be read again."""
+        if not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
+            message = f"strategy must be a name or a Strategy, got {type(strategy).__name__}"
+            raise UsageError(message, option="strategy")
+        if self.strategies.get(strategy.name) is not strategy:
+            self.engine.strategies = {**self.strategies, strategy.name: strategy}
+        return strategy
+
+    def order(
+        self,
+        problem: str,
+        strategy: str | Strategy[Any, Any],
+        options: Mapping[str, Any],
+        budget: Budget,
+        participants: Participants,
+    ) -> tuple[Order, Performers]:
+        """Check everything a user asked for, before anything is written or paid.
+
+        Raises:
+            UsageError: Something is wrong with it; the message says what and what is legal.
+        """
+        check_problem(problem)
+        chosen, why = self._choose(problem, strategy, has_tools=bool(participants.tools))
+        if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"options must be a mapping, got {type(options).__name__}", option="options")
+        participants = self.pool.attach_built_in(participants, chosen)
+        # A recording is opened last: nothing is to be written for an order that is refused.
+        performers, crew = self.pool.open(replace(participants, record=None), problem)
+        checked = read_options(chosen, self._with_defaults(options, chosen, performers))
+        if performers.verifier is None and getattr(checked, "verify", False):
+            raise UsageError("verify needs a verifier: name one (verifier=, --verifier)", option="verify")
+        nested = self._nested_options(chosen, checked)
+        participants.check_tools(
+            [card.name for each in nested for card in getattr(each, "tools", None) or ()]
+        )
+        check_priced(dollar_limit(budget, nested), performers.models, performers.prices)
+        model = self.pool.record_answers(performers.model, participants.record)
+        order = Order(strategy=chosen, problem=problem, options=checked, budget=budget, crew=crew, why=why)
+        return order, structs.replace(performers, model=model)
+
+    def _choose(
+        self, problem: str, strategy: str | Strategy[Any, Any], *, has_tools: bool
+    ) -> tuple[Strategy[Any, Any], str]:
+        """Return the strategy, and why it was chosen if it was `auto` that chose it."""
+        if not isinstance(strategy, str):
+            return self.register(strategy), ""
+        if strategy.strip().lower() != AUTO:
+            return self.strategy(strategy), ""
+        driven = [candidate for candidate in self.strategies.values() if candidate.is_driven]
+        name, why = choose_strategy(problem, driven, has_tools=has_tools)
+        return self.strategy(name), why
+
+    def _with_defaults(
+        self, options: Mapping[str, Any], strategy: Strategy[Any, Any], performers: Performers
+    ) -> dict[str, Any]:
+        """Return the options with what follows from the performers, and the inner strategy by its canonical name."""
+        complete = dict(options)
+        if performers.verifier is not None and _has_option(strategy, "verify"):
+            complete.setdefault("verify", True)
+        if performers.tools is not None and _has_option(strategy, "tools"):
+            complete.setdefault("tools", performers.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
+        if _has_option(strategy, "over") and (inner := named(str(complete.get("over", "")), self.strategies)):
+            complete["over"] = inner.name
+        return complete
+
+    def _nested_options(self, strategy: Strategy[Any, Any], options: Any) -> list[Any]:
+        """Return the options of a run, and those of the strategies inside it."""
+        inner = named(options.over, self.strategies) if _has_option(strategy, "over") else None
+        if inner is None:
+            return [options]
+        try:
+            inner_options = read_options(inner, options.over_options)
+        except UsageError:
+            # A run that cannot begin calls no tools and spends nothing.
+            return [options]
+        return [options, *self._nested_options(inner, inner_options)]
+
+    async def equip(
+        self,
+        participants: Participants,
+        budget: Budget | None = None,
+        *,
+        run_id: str | None = None,
+        shared: bool = False,
+    ) -> Participants:
+        """Return the participants with the tools of their MCP servers, which run until the app is closed.
+
+        Args:
+            budget: Its seconds bound the opening of the servers and their closing too.
+            run_id: The run that is gone on with: the time it has used is no longer there.
+            shared: The servers are opened for several runs, each of which has the seconds of the budget.
+
+        Raises:
+            UsageError: A server is not named rightly.
+            ToolError: A server does not answer; `deadline_exceeded` if it had no more time than the budget.
+        """
+        if not isinstance(participants.tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"tools must be a list, got {type(participants.tools).__name__}", option="tools")
+        check_budget(budget or Budget())
+        if not participants.mcp:
+            return participants
+        left_s = await self._seconds_left(budget, run_id)
+        return await self.pool.start_servers(participants, left_s, shared=shared)
+
+    async def _seconds_left(self, budget: Budget | None, run_id: str | None) -> float:
+        """Return how many seconds a run still has; infinitely many without a limit."""
+        spent_s = 0.0
+        if run_id is not None:
+            _, recorded, _ = await self.engine.terms(run_id)
+            budget = budget or recorded
+            spent_s = (await self.engine.result(run_id)).duration_ms / 1000
+        if budget is None or budget.seconds is None:
+            return math.inf
+        return max(0.0, budget.seconds - spent_s)
+
+    # -- driven by models
+
+    async def solve(self, order: Order, performers: Performers, observer: Observer | None = None) -> Result:
+        """Accept a run and drive it to its end."""
+        run_id = await self.engine.accept(order)
+        return await self.engine.drive(run_id, performers, observer)
+
+    async def resume(
+        self,
+        run_id: str,
+        participants: Participants | None = None,
+        budget: Budget | None = None,
+        observer: Observer | None = None,
+    ) -> Result:
+        """Go on with a run, with the participants it began with or others."""
+        async with self.engine.open(run_id) as opened:
+            return await self.go_on(opened, participants, budget, observer)
+
+    async def go_on(
+        self,
+        opened: OpenRun,
+        participants: Participants | None = None,
+        budget: Budget | None = None,
+        observer: Observer | None = None,
+    ) -> Result:
+        """Go on with a run that is open; see `resume`."""
+        run = opened.run
+        reopened = self.pool.reopen_all(participants or Participants(), run.crew)
+        complete = self.pool.attach_built_in(reopened, run.strategy)
+        complete.check_recorded_tools(run.begun)
+        performers, crew = self.pool.open(complete, run.begun.problem)
+        options = run.begun.options
+        limit = dollar_limit(budget or run.budget, (options, options.get("over_options") or {}))
+        check_priced(limit, performers.models, performers.prices)
+        rewind(performers, run, run.crew)
+        await opened.reopen(budget, None if crew == run.crew else crew)
+        return await opened.drive(performers, observer)
+
+    async def fork(
+        self,
+        run_id: str,
+        at: int,
+        participants: Participants,
+        options: Mapping[str, Any],
+        budget: Budget | None,
+        observer: Observer | None = None,
+    ) -> Result:
+        """Start a new run from a point of another and drive it."""
+        begun, recorded, crew = await self.engine.terms(run_id)
+        strategy = self.strategy(begun.strategy)
+        reopened = self.pool.reopen_all(participants, crew)
+        complete = self.pool.attach_built_in(reopened, strategy)
+        if "tools" not in options:
+            complete.check_recorded_tools(begun)
+        merged = {**begun.options, **options}
+        order, performers = self.order(begun.problem, strategy, merged, budget or recorded, complete)
+        async with self.engine.open(await self.engine.fork(run_id, order, at)) as opened:
+            rewind(performers, opened.run, crew)
+            return await opened.drive(performers, observer)
+
+    # -- answered by their caller
+
+    def coach(self) -> Coach:
+        """Return the coached runs of the store."""
+        return Coach(self.engine)
+
+    async def coach_start(
+        self,
+        problem: str,
+        strategy: str | Strategy[Any, Any],
+        options: Mapping[str, Any],
+        budget: Budget,
+        participants: Participants,
+    ) -> dict[str, Any]:
+        """Start a coached run; of the participants only the verifier and the tools work on it."""
+        order, performers = await self.pool.run_in_thread(
+            lambda: self.order(problem, strategy, options, budget, participants.with_caller())
+        )
+        return await self.coach().start(order, performers)
+
+    async def coach_take_over(
+        self, run_id: str, participants: Participants, budget: Budget | None
+    ) -> dict[str, Any]:
+        """Hand a run over to its caller."""
+        if budget is not None:
+            check_priced(dollar_limit(budget, ()), [Caller()], Prices())
+        opener = self._opener(lambda run: participants)
+        return await self.coach().take_over(run_id, opener, budget)
+
+    async def coach_answer(
+        self,
+        run_id: str,
+        answers: Sequence[Any],
+        participants: Participants | None = None,
+        *,
+        vet: Callable[[Folded], Participants] | None = None,
+    ) -> dict[str, Any]:
+        """Take answers to a coached run.
+
+        Args:
+            vet: Says who may work on the run as it is recorded, or raises; instead of `participants`.
+        """
+        opener = self._opener(vet or (lambda run: participants or Participants()))
+        return await self.coach().answer(run_id, answers, opener)
+
+    def _opener(
+        self, participants_of: Callable[[Folded], Participants]
+    ) -> Callable[[Folded], Awaitable[Performers]]:
+        """Return what opens the performers of a coached run: those of the record, but for the models."""
+
+        def open_for(run: Folded) -> Performers:
+            reopened = self.pool.reopen_verifier(participants_of(run), run.crew)
+            complete = self.pool.attach_built_in(reopened, run.strategy)
+            complete.check_recorded_tools(run.begun)
+            return self.pool.open(complete.with_caller(), run.begun.problem)[0]
+
+        return lambda run: self.pool.run_in_thread(lambda: open_for(run))
+
+
+def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:
+    return name in getattr(strategy.options, "__struct_fields__", ())
