@@ -2,8 +2,9 @@
 
     uv run python bench/transport.py [--repeat 5]
 
-Prints, for this package's models, the plain HTTP clients and the OpenAI SDK in one run: wall-clock as a multiple of
-rounds × latency (1.00 is perfect), and processor time a call. The server runs in a process of its own.
+Prints, for this package's models, the plain HTTP clients, the OpenAI SDK and plain sockets in one run: wall-clock as a
+multiple of rounds × latency (1.00 is perfect), and processor time a call. The server is a process of its own that does
+as little as it can. Plain sockets are the floor: where they are far from 1.00, the machine is busy with something else.
 Target: an OpenAI-compatible model takes at most 1.2 × rounds × latency.
 """
 
@@ -19,7 +20,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-from loopback import ServerProcess
+from plain_server import PlainServer
 
 from reasonry.core.effects import Ask
 from reasonry.engine.ports import Model, Question
@@ -50,6 +51,33 @@ async def over_model(model: Model, watched: bool = False) -> AsyncIterator[Call]
         yield call
     finally:
         await model.close()
+
+
+@asynccontextmanager
+async def over_sockets(url: str) -> AsyncIterator[Call]:
+    """The least any client takes here: ready bytes over a kept connection, and no look at what comes back."""
+    host, _, port = url.removeprefix("http://").removesuffix("/v1").partition(":")
+    idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    opened: list[asyncio.StreamWriter] = []
+
+    async def call(number: int) -> Any:
+        raw = msgspec.json.encode(body(number))
+        if not idle:
+            reader, writer = await asyncio.open_connection(host, int(port))
+            opened.append(writer)
+        else:
+            reader, writer = idle.pop()
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: {len(raw)}\r\n\r\n"
+        writer.write(head.encode() + raw)
+        reply = await reader.read(65_536)
+        idle.append((reader, writer))
+        return reply
+
+    try:
+        yield call
+    finally:
+        for writer in opened:
+            writer.close()
 
 
 @asynccontextmanager
@@ -117,12 +145,13 @@ async def measure(call: Call, repeat: int) -> tuple[float, float, float]:
 
 async def main(repeat: int) -> int:
     medians: dict[str, float] = {}
-    with ServerProcess(latency_ms=LATENCY_MS) as server:
+    with PlainServer(LATENCY_MS) as server:
         url = server.url
         candidates: dict[str, Callable[[], Any]] = {
             "reasonry": lambda: over_model(OpenAICompatibleModel(url, "test-model")),
             "reasonry, streaming": lambda: over_model(OpenAICompatibleModel(url, "test-model"), watched=True),
             "aiohttp": lambda: over_aiohttp(url),
+            "plain sockets": lambda: over_sockets(url),
             "httpx2": lambda: over_httpx2(url),
             "openai SDK": lambda: over_openai(url),
             "reasonry over pydantic-ai": lambda: over_model(pydantic_ai_model(url)),

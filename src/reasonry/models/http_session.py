@@ -42,13 +42,13 @@ class HttpResponse:
     """A response whose head was read; a context manager that closes the connection unless it was read to its end.
 
     Attributes:
-        headers: With lower-case names.
+        headers: By names whose case does not matter.
         server: Host and port, for errors.
     """
 
     def __init__(self, response: ClientResponse, session: HttpSession) -> None:
         self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self.headers: Mapping[str, str] = response.headers
         self.content_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         self.server = session.server
         self._response, self._session = response, session

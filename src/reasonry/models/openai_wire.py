@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -347,7 +347,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def refusal_of_request(status: int, headers: dict[str, str], raw: bytes, shown: str) -> ModelError:
+def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, shown: str) -> ModelError:
     """Return the error that a refused request stands for."""
     said, code = error_in(raw)
     status = _status_in(raw) or status
@@ -398,11 +398,11 @@ def _status_in(raw: bytes) -> int | None:
     return stated if 400 <= stated < 600 else None
 
 
-def retry_after(headers: dict[str, str], now_s: float | None = None) -> float | None:
+def retry_after(headers: Mapping[str, str], now_s: float | None = None) -> float | None:
     """Return the seconds the server asked us to wait, if it did so in a form that can be read.
 
     Args:
-        headers: With lower-case names.
+        headers: By lower-case names, or names whose case does not matter.
         now_s: Seconds since 1970, for headers that name an instant; None: such headers are not read.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
