@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from reasonry.strategies import STRATEGIES
 
-from .corpus import Found, lines, measure, same
+from .corpus import Found, ask, lines, measure, same
 
 AT_LEAST = 0.36
 """Share of the readable replies that is read at first sight; 0.98 is the aim."""
@@ -51,6 +52,22 @@ def test_nearly_all_lines_answer_a_question_that_is_asked() -> None:
     assert len(asked) >= 320, (
         f"{len(lines()) - len(asked)} lines are not asked; say in STAGES where they belong"
     )
+
+
+def test_what_was_said_before_stands_in_the_question() -> None:
+    for line in lines():
+        asked = ask(line) if line.setting.said else None
+        if asked is not None:
+            missing = [text for text in _texts(line.setting.said) if text not in asked[2].effect.prompt]
+            assert not missing, f"{line.id}: not in its question: {missing}"
+
+
+def _texts(said: Any) -> Iterator[str]:
+    if isinstance(said, str):
+        yield said
+    elif isinstance(said, dict | list):
+        for item in said.values() if isinstance(said, dict) else said:
+            yield from _texts(item)
 
 
 def test_every_form_has_replies() -> None:
