@@ -97,9 +97,9 @@ async def plain(wire: Wire, numbers: tuple[int, ...]) -> Took:
 
 
 async def searched(app: App, participants: Participants, numbers: tuple[int, ...]) -> Took:
-    order, who = app.order(problem(numbers), "tree_of_thoughts", OPTIONS, Budget(), participants)
+    order, performers = app.order(problem(numbers), "tree_of_thoughts", OPTIONS, Budget(), participants)
     start = time.perf_counter()
-    result = await app.solve(order, who)
+    result = await app.solve(order, performers)
     return result.answer, result.usage.calls, result.rounds, time.perf_counter() - start
 
 

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reasonry.core.events import Answered
-from reasonry.engine.journal import Chain, Took
+from reasonry.engine.journal import Chain, Settled
 from reasonry.records import RunRow, SessionChange, SessionRow, SessionView, ThoughtRow
 from reasonry.stores.database import Source
 from reasonry.stores.sqlite import SqliteStore
@@ -81,7 +81,7 @@ async def journal(folder: Path) -> tuple[float, float]:
     await store.create_run(row, [])
     began = time.perf_counter()
     for number in range(STEPS):
-        lines = chain.lines([Took(str(number), Answered(text(), at_ms=number * 1_003))])
+        lines = chain.lines([Settled(str(number), Answered(text(), at_ms=number * 1_003))])
         await store.append("run", lines)
         chain.written(lines)
     taken = (time.perf_counter() - began) / STEPS * 1e6

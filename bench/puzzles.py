@@ -55,10 +55,10 @@ async def by_machine(hand: Hand) -> Ended:
 
 async def by_engine(hand: Hand) -> Ended:
     async with App("memory") as app:
-        order, who = app.order(
+        order, performers = app.order(
             problem_of(hand), "tree_of_thoughts", {}, Budget(), Participants(model="offline")
         )
-        result = await app.solve(order, who)
+        result = await app.solve(order, performers)
     return result.answer, result.termination.reason
 
 

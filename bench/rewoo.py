@@ -49,8 +49,8 @@ async def plain(wire: Wire) -> str:
 
 
 async def planned(app: App, model: str) -> str:
-    order, who = app.order(PROBLEM, "rewoo", {}, Budget(), Participants(model=model))
-    result = await app.solve(order, who)
+    order, performers = app.order(PROBLEM, "rewoo", {}, Budget(), Participants(model=model))
+    result = await app.solve(order, performers)
     assert (result.usage.calls, result.rounds) == (REQUESTS, ROUNDS), result
     return result.answer or ""
 

@@ -50,9 +50,11 @@ async def plain(wire: Wire, number: int) -> Took:
 
 async def voted(app: App, model: str, stop: str, window: int, number: int) -> Took:
     options = {"samples": MOST_SAMPLES, "window": window, "stop": stop}
-    order, who = app.order(question(number), "self_consistency", options, Budget(), Participants(model=model))
+    order, performers = app.order(
+        question(number), "self_consistency", options, Budget(), Participants(model=model)
+    )
     start = time.perf_counter()
-    result = await app.solve(order, who)
+    result = await app.solve(order, performers)
     return result.answer, result.details["samples_used"], result.rounds, time.perf_counter() - start
 
 

@@ -19,8 +19,8 @@ PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 
 async def test_auto_runs_the_strategy_the_rule_names_and_the_result_says_why() -> None:
     async with App("memory") as app:
-        order, who = app.order(PUZZLE, "Auto", {}, Budget(), Participants(model="offline"))
-        document = (await app.solve(order, who)).document()
+        order, performers = app.order(PUZZLE, "Auto", {}, Budget(), Participants(model="offline"))
+        document = (await app.solve(order, performers)).document()
     name, why = choose_strategy(PUZZLE, STRATEGIES.values(), has_tools=False)
     assert document["strategy"] == name == "tree_of_thoughts"
     assert document["diagnostics"]["strategy_chosen"] == why
@@ -29,8 +29,8 @@ async def test_auto_runs_the_strategy_the_rule_names_and_the_result_says_why() -
 
 async def test_a_strategy_that_was_named_needs_no_reason() -> None:
     async with App("memory") as app:
-        order, who = app.order(PUZZLE, "tree_of_thoughts", {}, Budget(), Participants(model="offline"))
-        document = (await app.solve(order, who)).document()
+        order, performers = app.order(PUZZLE, "tree_of_thoughts", {}, Budget(), Participants(model="offline"))
+        document = (await app.solve(order, performers)).document()
     assert "strategy_chosen" not in document["diagnostics"]
 
 

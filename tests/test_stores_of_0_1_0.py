@@ -25,7 +25,7 @@ from reasonry.core.effects import Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
-from reasonry.engine.journal import Begun, Took, fold
+from reasonry.engine.journal import Begun, Settled, fold
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ConflictError, ModelError, ToolError
@@ -206,7 +206,7 @@ def test_an_unfinished_run_comes_to_the_end_it_would_have_had(going_on: Any, wan
         who = Recorded(wanted["continued"])
         if wanted["kind"] == "killed, offline":
             await App(going_on).resume(run_id)
-        elif before.crew.model == "caller":
+        elif before.participants.model == "caller":
             await coach_to_the_end(engine, run_id, who)
         else:
             await engine.resume(run_id, who.performers(), budget=Budget())
@@ -304,8 +304,8 @@ def test_an_analysis_whose_tasks_0_1_0_took_in_another_order_is_refused_with_a_c
         ("e4", Answered(json.dumps({"code": "6 * 7"}))),
     ]
     begun = Begun("analysis", "P", options)
-    fold([begun, *(Took(*one) for one in told)], STRATEGIES)
+    fold([begun, *(Settled(*one) for one in told)], STRATEGIES)
     with pytest.raises(ConflictError) as error:
-        fold([begun, *(Took(*one) for one in [*told, ("e5", Answered(written))])], STRATEGIES)
+        fold([begun, *(Settled(*one) for one in [*told, ("e5", Answered(written))])], STRATEGIES)
     assert error.value.code == "strategy_changed"
     assert "runs fork" in error.value.message

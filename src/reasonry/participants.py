@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from .allow_list import AllowList
 from .core.strategy import Strategy
 from .engine.coach import CALLER, Caller
-from .engine.journal import Begun, Crew
+from .engine.journal import Begun, ParticipantNames
 from .engine.named_prices import Prices, fix_prices, prices_of
 from .engine.policy import Performers, Policy
 from .engine.ports import Model, Verifier
@@ -116,7 +116,7 @@ class PerformerPool:
 
     # -- opening
 
-    def open(self, participants: Participants, problem: str) -> tuple[Performers, Crew]:
+    def open(self, participants: Participants, problem: str) -> tuple[Performers, ParticipantNames]:
         """Open the models, the verifier and the tools of a run; return them, and what they are recorded as.
 
         Raises:
@@ -136,14 +136,14 @@ class PerformerPool:
             Prices.read(price),
             participants.opened_s,
         )
-        crew = Crew(
+        names = ParticipantNames(
             model.name,
             judge.name if judge else None,
             verifier.name if verifier else None,
             draft.name if draft else None,
             price,
         )
-        return performers, crew
+        return performers, names
 
     def _prices(self, participants: Participants, models: Sequence[Model]) -> tuple[str, ...]:
         """Return what the user or the environment says the models cost, each by its name."""
@@ -251,7 +251,7 @@ class PerformerPool:
 
     # -- opening again
 
-    def reopen_all(self, participants: Participants, recorded: Crew) -> Participants:
+    def reopen_all(self, participants: Participants, recorded: ParticipantNames) -> Participants:
         """Return the participants, and where none is named anew, those that a run's record names."""
         models = ("model", "judge_model", "draft_model")
         named = {role: getattr(participants, role) for role in models}
@@ -262,7 +262,7 @@ class PerformerPool:
         return replace(self.reopen_verifier(participants, recorded), price=price, **reopened)
 
     @staticmethod
-    def reopen_verifier(participants: Participants, recorded: Crew) -> Participants:
+    def reopen_verifier(participants: Participants, recorded: ParticipantNames) -> Participants:
         """Return the participants with the verifier that a run's record names, if none is named anew."""
         from .tools.verifiers import reopen_verifier
 

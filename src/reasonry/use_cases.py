@@ -15,7 +15,7 @@ from .core.problem import check_problem
 from .core.strategy import Strategy, named
 from .engine.coach import Caller, Coach
 from .engine.engine import Engine, OpenRun, Order
-from .engine.journal import Folded
+from .engine.journal import Run
 from .engine.named_prices import Prices, check_priced, dollar_limit
 from .engine.observe import Observer
 from .engine.policy import Performers, rewind
@@ -75,7 +75,7 @@ class UseCases:
             raise UsageError(f"options must be a mapping, got {type(options).__name__}", option="options")
         participants = self.pool.attach_built_in(participants, chosen)
         # A recording is opened last: nothing is to be written for an order that is refused.
-        performers, crew = self.pool.open(replace(participants, record=None), problem)
+        performers, names = self.pool.open(replace(participants, record=None), problem)
         checked = read_options(chosen, self._with_defaults(options, chosen, performers))
         if performers.verifier is None and getattr(checked, "verify", False):
             raise UsageError("verify needs a verifier: name one (verifier=, --verifier)", option="verify")
@@ -85,7 +85,9 @@ class UseCases:
         )
         check_priced(dollar_limit(budget, nested), performers.models, performers.prices)
         model = self.pool.record_answers(performers.model, participants.record)
-        order = Order(strategy=chosen, problem=problem, options=checked, budget=budget, crew=crew, why=why)
+        order = Order(
+            strategy=chosen, problem=problem, options=checked, budget=budget, participants=names, why=why
+        )
         return order, structs.replace(performers, model=model)
 
     def _choose(
@@ -190,15 +192,15 @@ class UseCases:
     ) -> Result:
         """Go on with a run that is open; see `resume`."""
         run = opened.run
-        reopened = self.pool.reopen_all(participants or Participants(), run.crew)
+        reopened = self.pool.reopen_all(participants or Participants(), run.participants)
         complete = self.pool.attach_built_in(reopened, run.strategy)
         complete.check_recorded_tools(run.begun)
-        performers, crew = self.pool.open(complete, run.begun.problem)
+        performers, names = self.pool.open(complete, run.begun.problem)
         options = run.begun.options
         limit = dollar_limit(budget or run.budget, (options, options.get("over_options") or {}))
         check_priced(limit, performers.models, performers.prices)
-        rewind(performers, run, run.crew)
-        await opened.reopen(budget, None if crew == run.crew else crew)
+        rewind(performers, run, run.participants)
+        await opened.reopen(budget, None if names == run.participants else names)
         return await opened.drive(performers, observer)
 
     async def fork(
@@ -211,16 +213,16 @@ class UseCases:
         observer: Observer | None = None,
     ) -> Result:
         """Start a new run from a point of another and drive it."""
-        begun, recorded, crew = await self.engine.terms(run_id)
+        begun, recorded, names = await self.engine.terms(run_id)
         strategy = self.strategy(begun.strategy)
-        reopened = self.pool.reopen_all(participants, crew)
+        reopened = self.pool.reopen_all(participants, names)
         complete = self.pool.attach_built_in(reopened, strategy)
         if "tools" not in options:
             complete.check_recorded_tools(begun)
         merged = {**begun.options, **options}
         order, performers = self.order(begun.problem, strategy, merged, budget or recorded, complete)
         async with self.engine.open(await self.engine.fork(run_id, order, at)) as opened:
-            rewind(performers, opened.run, crew)
+            rewind(performers, opened.run, names)
             return await opened.drive(performers, observer)
 
     # -- answered by their caller
@@ -258,7 +260,7 @@ class UseCases:
         answers: Sequence[Any],
         participants: Participants | None = None,
         *,
-        vet: Callable[[Folded], Participants] | None = None,
+        vet: Callable[[Run], Participants] | None = None,
     ) -> dict[str, Any]:
         """Take answers to a coached run.
 
@@ -269,12 +271,12 @@ class UseCases:
         return await self.coach().answer(run_id, answers, opener)
 
     def _opener(
-        self, participants_of: Callable[[Folded], Participants]
-    ) -> Callable[[Folded], Awaitable[Performers]]:
+        self, participants_of: Callable[[Run], Participants]
+    ) -> Callable[[Run], Awaitable[Performers]]:
         """Return what opens the performers of a coached run: those of the record, but for the models."""
 
-        def open_for(run: Folded) -> Performers:
-            reopened = self.pool.reopen_verifier(participants_of(run), run.crew)
+        def open_for(run: Run) -> Performers:
+            reopened = self.pool.reopen_verifier(participants_of(run), run.participants)
             complete = self.pool.attach_built_in(reopened, run.strategy)
             complete.check_recorded_tools(run.begun)
             return self.pool.open(complete.with_caller(), run.begun.problem)[0]

@@ -16,7 +16,7 @@ from reasonry.core.machine import Pending
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine, Order
-from reasonry.engine.journal import Crew
+from reasonry.engine.journal import ParticipantNames
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ModelError, ToolError
@@ -87,13 +87,17 @@ class WorldVerifier:
         return Verified(verdict, answer="42" if verdict == "right" else None)
 
 
-def crew_of(world: World, free: bool = False) -> Performers:
+def performers_of(world: World, free: bool = False) -> Performers:
     return Performers(WorldModel(world, free), verifier=WorldVerifier(world), tools=WorldTools(world))
 
 
 def order(strategy: Strategy[Any, Any], options: Any, budget: Budget | None = None) -> Order:
     return Order(
-        strategy=strategy, problem=PROBLEM, options=options, budget=budget or Budget(), crew=Crew("world")
+        strategy=strategy,
+        problem=PROBLEM,
+        options=options,
+        budget=budget or Budget(),
+        participants=ParticipantNames("world"),
     )
 
 
@@ -123,8 +127,8 @@ async def coach_on(
     Args:
         pick: Of the questions handed out, those that are answered next, in this order.
     """
-    who, model = crew_of(world), WorldModel(world)
-    shown = await Coach(engine).take_over(run_id, by(who))
+    performers, model = performers_of(world), WorldModel(world)
+    shown = await Coach(engine).take_over(run_id, by(performers))
     given = 0
     while shown["status"] == "active" and (most is None or given < most):
         run = (await engine.read(run_id)).run
@@ -136,7 +140,7 @@ async def coach_on(
                    if isinstance(said, Answered)]  # fmt: skip
         assert len(answers) == len(questions)
         given += len(answers)
-        shown = await Coach(engine).answer(run_id, answers, by(who))
+        shown = await Coach(engine).answer(run_id, answers, by(performers))
     return shown
 
 

@@ -102,8 +102,10 @@ async def drive(job: Job, pipe: int) -> None:
         if job.run_id:
             result = await app.resume(job.run_id, participants)
         else:
-            order, who = app.order(job.problem, ALL[job.strategy], job.options, job.budget, participants)
-            result = await app.solve(order, who)
+            order, performers = app.order(
+                job.problem, ALL[job.strategy], job.options, job.budget, participants
+            )
+            result = await app.solve(order, performers)
         tell(pipe, result=result.document())
     await store.close()
 

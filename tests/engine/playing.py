@@ -92,10 +92,10 @@ class CountingModel:
         pass
 
 
-def by(who: Performers) -> Callable[[Any], Awaitable[Performers]]:
+def by(performers: Performers) -> Callable[[Any], Awaitable[Performers]]:
     """Say who performs what is no question of a coached run, as it is asked for once the run is read."""
 
-    async def performers(_: Any) -> Performers:
-        return who
+    async def open_performers(_: Any) -> Performers:
+        return performers
 
-    return performers
+    return open_performers

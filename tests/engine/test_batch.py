@@ -15,7 +15,7 @@ from reasonry.core.machine import Pending
 from reasonry.engine.calls import Calls
 from reasonry.engine.engine import Engine, Order
 from reasonry.engine.guard import BudgetExhausted, BudgetGuard
-from reasonry.engine.journal import Crew
+from reasonry.engine.journal import ParticipantNames
 from reasonry.engine.observe import Observer, Unwatched
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import Question
@@ -238,7 +238,11 @@ async def run_with(
 ) -> tuple[Any, Any, Any]:
     engine = Engine(MemoryStore(), STRATEGIES, policy)
     order = Order(
-        strategy=LOOP, problem="p", options=Loops(steps=3, width=6), budget=budget, crew=Crew("counting")
+        strategy=LOOP,
+        problem="p",
+        options=Loops(steps=3, width=6),
+        budget=budget,
+        participants=ParticipantNames("counting"),
     )
     run_id = await engine.accept(order)
     result = await engine.drive(run_id, Performers(model))

@@ -48,8 +48,8 @@ async def let_go(server: ModelServer) -> None:
 async def solved(
     one: App, model: Any, budget: Budget, observer: Unwatched | None = None, **options: int
 ) -> Result:
-    chosen, who = one.order("count", LOOP, options, budget, Participants(model=model))
-    return await one.solve(chosen, who, observer)
+    chosen, performers = one.order("count", LOOP, options, budget, Participants(model=model))
+    return await one.solve(chosen, performers, observer)
 
 
 @pytest.mark.parametrize("kind", BROKEN)
@@ -249,9 +249,11 @@ async def test_what_came_until_a_run_was_stopped_is_booked_and_not_guessed_once_
     watch = Waiting(pieces=20)
     with ModelServer(replies=(WORDS * 20,), chunk_ms=5) as server:
         async with app() as one:
-            chosen, who = one.order("count", LOOP, {"steps": 1}, Budget(), Participants(model=server.model))
+            chosen, performers = one.order(
+                "count", LOOP, {"steps": 1}, Budget(), Participants(model=server.model)
+            )
             run_id = await one.engine.accept(chosen)
-            driving = asyncio.create_task(one.engine.drive(run_id, who, watch))
+            driving = asyncio.create_task(one.engine.drive(run_id, performers, watch))
             await watch.heard.wait()
             driving.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -193,7 +193,7 @@ async def test_what_a_server_does_not_take_uses_up_no_attempt_but_counts_as_a_ca
     def picky(number: int) -> ModelError | None:
         if number > 7:
             return None
-        return ModelError("not that", retryable=True, retry_after_s=0.0, conceded=number != 4)
+        return ModelError("not that", retryable=True, retry_after_s=0.0, degraded=number != 4)
 
     model = CountingModel(fault=picky)
     (answer,) = await ask(calls(model, Policy(max_attempts=2)), Ask("?"))
@@ -203,7 +203,7 @@ async def test_what_a_server_does_not_take_uses_up_no_attempt_but_counts_as_a_ca
 
 async def test_a_model_that_never_stops_conceding_fails_all_the_same() -> None:
     model = CountingModel(
-        fault=lambda number: ModelError("no", retryable=True, retry_after_s=0.0, conceded=True)
+        fault=lambda number: ModelError("no", retryable=True, retry_after_s=0.0, degraded=True)
     )
     (answer,) = await ask(calls(model, Policy(max_attempts=3)), Ask("?"))
     assert isinstance(answer, Failed)
@@ -262,8 +262,8 @@ class Broken:
 
 
 async def test_a_verifier_or_a_tool_that_breaks_is_an_event_like_any_other() -> None:
-    who = Performers(CountingModel(), verifier=Broken(), tools=Broken())
-    calls = Calls(who, BudgetGuard(Ledger()), Policy(), Unwatched(), intend, lambda: 0)
+    performers = Performers(CountingModel(), verifier=Broken(), tools=Broken())
+    calls = Calls(performers, BudgetGuard(Ledger()), Policy(), Unwatched(), intend, lambda: 0)
     verdict = await perform(Pending("e1", "stage", Verify("p", ("a",)), 1), calls)
     assert isinstance(verdict, Verified)
     assert verdict.verdict == "unknown"

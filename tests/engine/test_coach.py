@@ -15,7 +15,7 @@ from reasonry.core.toolcard import ToolCard
 from reasonry.engine import engine as engine_module
 from reasonry.engine.coach import CALLER, MAX_ANSWER_CHARS, Coach
 from reasonry.engine.engine import Engine, Order
-from reasonry.engine.journal import Crew
+from reasonry.engine.journal import ParticipantNames
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, TooLargeError, UsageError
 from reasonry.stores import open_store
@@ -23,7 +23,7 @@ from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES, resolve
 
 from ..playing import World
-from .answering import after_crash, crew_of
+from .answering import after_crash, performers_of
 from .playing import LOOP, CountingModel, by
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,11 @@ def coach() -> Coach:
 def order(budget: Budget | None = None, strategy: Any = LOOP, **options: Any) -> Order:
     read = read_options(strategy, options)
     return Order(
-        strategy=strategy, problem="count", options=read, budget=budget or Budget(), crew=Crew(CALLER)
+        strategy=strategy,
+        problem="count",
+        options=read,
+        budget=budget or Budget(),
+        participants=ParticipantNames(CALLER),
     )
 
 
@@ -128,7 +132,7 @@ async def test_a_run_is_handed_over_to_a_model_and_back() -> None:
     run_id = shown["runId"]
     await coached.answer(run_id, [{"id": "e1", "answer": "mine"}], by(NOBODY))
     model = CountingModel()
-    result = await coached.engine.resume(run_id, Performers(model), crew=Crew("counting"))
+    result = await coached.engine.resume(run_id, Performers(model), participants=ParticipantNames("counting"))
     assert (result.status, model.calls) == ("done", 2)
     replies = [one["reply"] for one in (await coached.engine.trace(run_id))["questions"]]
     assert replies[0] == "mine"
@@ -161,7 +165,7 @@ async def test_answers_that_wait_too_long_may_be_sent_again(monkeypatch: pytest.
 async def test_answers_to_a_run_that_a_model_drives_are_refused_at_once() -> None:
     coached = coach()
     engine = coached.engine
-    run_id = await engine.accept(replace(order(steps=1), crew=Crew("counting")))
+    run_id = await engine.accept(replace(order(steps=1), participants=ParticipantNames("counting")))
     driving = asyncio.create_task(engine.drive(run_id, Performers(CountingModel(latency_s=0.2))))
     await asyncio.sleep(0.05)
     with pytest.raises(ConflictError, match="being driven"):
@@ -172,20 +176,22 @@ async def test_answers_to_a_run_that_a_model_drives_are_refused_at_once() -> Non
 
 @pytest.mark.parametrize("go_on", ["answer", "take_over"])
 async def test_a_run_killed_during_a_tool_call_says_so_and_goes_on(go_on: str) -> None:
-    react, crew = STRATEGIES["react"], crew_of(World(0))
+    react, participants = STRATEGIES["react"], performers_of(World(0))
     coached = coach()
     card = ToolCard("search", "Finds things.", {"type": "object"})
-    shown = await coached.start(order(strategy=react, tools=(card,)), crew)
+    shown = await coached.start(order(strategy=react, tools=(card,)), participants)
     assert "note" not in shown
     run_id = shown["runId"]
     action = {"thought": "t", "actions": [{"tool": "search", "arguments": {"query": "x"}}]}
-    whole = await coached.answer(run_id, [{"id": "e1", "answer": action}], by(crew))
+    whole = await coached.answer(run_id, [{"id": "e1", "answer": action}], by(participants))
     lines = await coached.engine.store.lines(run_id)
     found = Coach(await after_crash(coached.engine.store, run_id, lines[:2]))
     shown = await found.status(run_id)
     assert (shown["status"], shown["questions"]) == ("active", [])
     assert "no answers goes on" in shown["note"]
     shown = await (
-        found.answer(run_id, [], by(crew)) if go_on == "answer" else found.take_over(run_id, by(crew))
+        found.answer(run_id, [], by(participants))
+        if go_on == "answer"
+        else found.take_over(run_id, by(participants))
     )
     assert shown == whole

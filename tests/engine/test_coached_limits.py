@@ -22,7 +22,7 @@ from reasonry.strategies import STRATEGIES
 
 from ..playing import World
 from ..test_every_strategy import each_driven, options, world
-from .answering import coach_on, crew_of, engine, order, record
+from .answering import coach_on, engine, order, performers_of, record
 from .playing import LOOP, by
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 Pick = Callable[[list[Any]], list[Any]]
 """Of the questions handed out, those answered in the next call, in this order."""
 
-NOBODY = crew_of(World(0))
+NOBODY = performers_of(World(0))
 
 DELIVERIES: dict[str, Pick] = {
     "one by one": lambda asked: asked[:1],
@@ -55,7 +55,7 @@ async def driven(strategy: Strategy[Any, Any], chosen: Any, answers: World, budg
     """Drive a run whose answers arrive one after the other."""
     engines = Engine(MemoryStore(), STRATEGIES, Policy(max_concurrency=1))
     run_id = await engines.accept(order(strategy, chosen, budget))
-    await engines.drive(run_id, crew_of(answers, free=True))
+    await engines.drive(run_id, performers_of(answers, free=True))
     return await record(engines, run_id)
 
 

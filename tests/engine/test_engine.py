@@ -14,7 +14,7 @@ from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Move, Outcome, Request, Stage, Thought
 from reasonry.engine.engine import Engine, Order
-from reasonry.engine.journal import Crew
+from reasonry.engine.journal import ParticipantNames
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
 from reasonry.stores.memory import MemoryStore
@@ -32,7 +32,7 @@ def order(budget: Budget | None = None, **options: Any) -> Order:
         problem="count",
         options=read_options(LOOP, options),
         budget=budget or Budget(),
-        crew=Crew("counting"),
+        participants=ParticipantNames("counting"),
     )
 
 

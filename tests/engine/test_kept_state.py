@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.core.events import Answered
-from reasonry.engine.journal import Begun, CallIntended, Folded, Took, fold_from
+from reasonry.engine.journal import Begun, CallIntended, Run, Settled, fold_from
 from reasonry.strategies import STRATEGIES
 
 from ..playing import play
@@ -25,7 +25,7 @@ def test_a_fold_from_a_kept_state_is_the_fold_from_the_first_line(strategy, seed
     problem = "Use 4, 6 and 1 to make 24"
     played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, chosen, problem=problem)
     begun = Begun(strategy.name, problem, msgspec.to_builtins(chosen), version=strategy.version)
-    whole, entries = Folded(begun, STRATEGIES), list[Took | CallIntended]()
+    whole, entries = Run(begun, STRATEGIES), list[Settled | CallIntended]()
     at = rng.randrange(len(played.events)) if played.events else 0
     kept: bytes | None = None
     for number, (effect_id, event) in enumerate(played.events):
@@ -36,7 +36,7 @@ def test_a_fold_from_a_kept_state_is_the_fold_from_the_first_line(strategy, seed
         if isinstance(event, Answered) and rng.random() < 0.5:
             entries.append(CallIntended(effect_id or "", 7, 0.5))
             whole.apply(entries[-1])
-        whole.take(Took(effect_id, event))
+        whole.take(Settled(effect_id, event))
         entries.append(whole.events[-1])
     if kept is None:
         return
@@ -50,7 +50,7 @@ def test_a_fold_from_a_kept_state_is_the_fold_from_the_first_line(strategy, seed
 
 def test_a_kept_state_of_another_version_or_of_none_is_passed_over() -> None:
     strategy = STRATEGIES["scratchpad"]
-    whole = Folded(Begun("scratchpad", "P", {}, version=strategy.version), STRATEGIES)
+    whole = Run(Begun("scratchpad", "P", {}, version=strategy.version), STRATEGIES)
     state = whole.keep()
     assert state is not None
     other = msgspec.structs.replace(state, strategy_version=strategy.version + 1)

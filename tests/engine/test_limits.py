@@ -37,8 +37,8 @@ async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: in
     policy = Policy(max_concurrency=30)
     async with App("memory", policy, strategies=ALL) as app:
         options = {"steps": steps, "width": width}
-        chosen, who = app.order("count", LOOP, options, budget, Participants(model=model))
-        result = await app.solve(chosen, who)
+        chosen, performers = app.order("count", LOOP, options, budget, Participants(model=model))
+        result = await app.solve(chosen, performers)
     await model.close()
     return result
 

@@ -8,12 +8,12 @@ import pytest
 
 from reasonry.core.strategy import Strategy
 from reasonry.engine.engine import Engine
-from reasonry.engine.journal import Crew
+from reasonry.engine.journal import ParticipantNames
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World
 from ..test_every_strategy import DRIVEN, each_driven, options, world
-from .answering import WorldModel, after_crash, coach_on, crew_of, engine, order, record
+from .answering import WorldModel, after_crash, coach_on, engine, order, performers_of, record
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ async def driven(
 ) -> tuple[Engine, str]:
     engines = engine()
     run_id = await engines.accept(order(strategy, options(strategy, seed)))
-    result = await engines.drive(run_id, crew_of(answers, free))
+    result = await engines.drive(run_id, performers_of(answers, free))
     assert result.status in ("done", "failed")
     return engines, run_id
 
@@ -45,12 +45,12 @@ async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_no
             found = await after_crash(engines.store, run_id, lines[:count])
             before = (await found.read(run_id)).run
             recorded = {one.id for one in before.events}
-            crew = crew_of(answers)
-            result = await found.resume(run_id, crew)
+            participants = performers_of(answers)
+            result = await found.resume(run_id, participants)
             assert await record(found, run_id) == whole
-            assert isinstance(crew.model, WorldModel)
-            assert not recorded & set(crew.model.asked)
-            assert set(crew.model.asked.values()) <= {1}
+            assert isinstance(participants.model, WorldModel)
+            assert not recorded & set(participants.model.asked)
+            assert set(participants.model.asked.values()) <= {1}
             assert (await found.replay(run_id))["replay"]["identical"] is True
             assert result.usage.calls == (await engines.result(run_id)).usage.calls
 
@@ -80,10 +80,10 @@ async def test_a_run_may_be_handed_from_its_caller_to_a_model_at_any_point(
         handed = engine()
         other = await handed.accept(order(strategy, options(strategy, 3)))
         await coach_on(handed, other, answers, most=count)
-        crew = crew_of(answers, free=True)
-        await handed.resume(other, crew, crew=Crew("world"))
-        assert isinstance(crew.model, WorldModel)
-        assert crew.model.asked.total() == asked - count
+        participants = performers_of(answers, free=True)
+        await handed.resume(other, participants, participants=ParticipantNames("world"))
+        assert isinstance(participants.model, WorldModel)
+        assert participants.model.asked.total() == asked - count
         assert await record(handed, other) == whole
 
 

@@ -17,10 +17,10 @@ pytestmark = pytest.mark.anyio
 async def recorded(server: ModelServer) -> list[dict[str, Any]]:
     """Solve something and return its questions as the trace shows them."""
     async with App("memory") as app:
-        order, who = app.order(
+        order, performers = app.order(
             "?", "self_consistency", {"samples": 1}, Budget(), Participants(model=server.model)
         )
-        result = await app.solve(order, who)
+        result = await app.solve(order, performers)
         trace = await app.engine.trace(result.run_id)
     assert result.status == "done"
     assert sum(len(one["tried"]) + 1 for one in trace["questions"]) == result.usage.calls

@@ -40,8 +40,10 @@ async def watched(
 ) -> dict[str, object]:
     async with App("memory", Policy(backoff_s=0.001), strategies=ALL) as app:
         problem = "Use 4, 9, 10 and 13 to make 24"
-        order, who = app.order(problem, ALL[strategy], options, Budget(), Participants(model=server.model))
-        result = await app.solve(order, who, observer)
+        order, performers = app.order(
+            problem, ALL[strategy], options, Budget(), Participants(model=server.model)
+        )
+        result = await app.solve(order, performers, observer)
         return await app.engine.trace(result.run_id)
 
 

@@ -13,12 +13,12 @@ from reasonry.core.strategy import Strategy
 from reasonry.engine import journal
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
-from reasonry.engine.journal import Crew
+from reasonry.engine.journal import ParticipantNames
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World
 from ..test_every_strategy import each_driven, options, world
-from .answering import coach_on, crew_of, engine, order
+from .answering import coach_on, engine, order, performers_of
 from .playing import by
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +57,7 @@ async def failing(strategy: Strategy[Any, Any], answers: World, question: str) -
     """Return a run that failed because this question was mumbled at."""
     engines = engine()
     run_id = await engines.accept(order(strategy, options(strategy, answers.seed)))
-    result = await engines.drive(run_id, crew_of(mumbling(answers, question), free=True))
+    result = await engines.drive(run_id, performers_of(mumbling(answers, question), free=True))
     entries, _ = journal.read(run_id, await engines.store.lines(run_id))
     # A failure that its stage hears ends nothing; what comes of it later is another failure.
     before = journal.fold(entries[:-2], STRATEGIES).snapshot
@@ -75,7 +75,7 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
         answers = world(strategy, seed, 0.0)
         engines = engine()
         run_id = await engines.accept(order(strategy, options(strategy, seed)))
-        await engines.drive(run_id, crew_of(mumbling(answers), free=True))
+        await engines.drive(run_id, performers_of(mumbling(answers), free=True))
         whole = await ended(engines, run_id)
         for question in {first_try(one["id"]) for one in (await engines.trace(run_id))["questions"]}:
             for coached in (False, True):
@@ -88,7 +88,11 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
                 if coached:
                     await coach_on(engines, other, mumbling(answers))
                 else:
-                    await engines.resume(other, crew_of(mumbling(answers), free=True), crew=Crew("world"))
+                    await engines.resume(
+                        other,
+                        performers_of(mumbling(answers), free=True),
+                        participants=ParticipantNames("world"),
+                    )
                 assert await ended(engines, other) == whole
                 assert (await engines.replay(other))["replay"]["identical"] is True
                 events = [one["id"] for one in (await engines.trace(other))["events"]]
@@ -101,7 +105,7 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
 
 async def test_each_time_it_is_taken_up_a_question_has_fresh_tries() -> None:
     strategy = STRATEGIES["scratchpad"]
-    nobody, coach = crew_of(World(0)), Coach(engine())
+    nobody, coach = performers_of(World(0)), Coach(engine())
     shown = await coach.start(order(strategy, strategy.options()), nobody)
     run_id = shown["runId"]
     for number in range(1, 10):

@@ -13,7 +13,7 @@ from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, NotFoundError
 from reasonry.guided.sessions import Sessions
 
-from ..engine.answering import crew_of, order
+from ..engine.answering import order, performers_of
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel
 from ..test_every_strategy import each_driven, options, world
@@ -37,7 +37,7 @@ async def pages(sessions: Sessions, session_id: str) -> list[dict[str, Any]]:
 async def test_it_shows_the_thoughts_of_the_run_in_their_order(strategy: Strategy[Any, Any]) -> None:
     async with App("memory") as app:
         run_id = await app.engine.accept(order(strategy, options(strategy, 1)))
-        result = await app.engine.drive(run_id, crew_of(world(strategy, 1, 0.0)))
+        result = await app.engine.drive(run_id, performers_of(world(strategy, 1, 0.0)))
         trace, sessions = await app.engine.trace(run_id), app.sessions()
         shown = await pages(sessions, result.session_id)
         assert trace["thoughts"]

@@ -27,7 +27,7 @@ from reasonry.guided import search
 from reasonry.records import Line, RunRow, SessionRow, Sweep, Use
 from reasonry.stores.sqlite import SqliteStore
 
-from ..engine.answering import crew_of, order
+from ..engine.answering import order, performers_of
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel, Loops, by
 from ..test_every_strategy import each_driven, options, world
@@ -211,7 +211,7 @@ async def test_every_strategys_thoughts_are_counted_and_found_by_any_piece_of_th
         await a_guided(app, "something else", "42 and the second step")
         for seed in range(4):
             run_id = await app.engine.accept(order(strategy, options(strategy, seed)))
-            await app.engine.drive(run_id, crew_of(world(strategy, seed, 0.1 * (seed % 2))))
+            await app.engine.drive(run_id, performers_of(world(strategy, seed, 0.1 * (seed % 2))))
         counts = await listed(app)
         texts = list[str]()
         for session_id, count in counts.items():

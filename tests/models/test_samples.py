@@ -142,14 +142,14 @@ def vote(samples: str, budget: Budget | None = None) -> tuple[Result, dict[str, 
     async def work(server: ModelServer) -> Result:
         async with App("memory") as app:
             options = {"samples": 6, "window": 3, "stop": "exact"}
-            order, who = app.order(
+            order, performers = app.order(
                 "What is 6 times 7?",
                 "self_consistency",
                 options,
                 budget or Budget(),
                 Participants(model=server.model, price="1/1"),
             )
-            return await app.solve(order, who)
+            return await app.solve(order, performers)
 
     with ModelServer(reply=Votes(), samples=samples) as server:
         return asyncio.run(work(server)), server.stats()

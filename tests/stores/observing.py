@@ -26,8 +26,8 @@ class Names(NamedTuple):
 async def fill(app: App, runs: int = 2, sessions: int = 3) -> None:
     """Run puzzles and think in sessions with branches and revisions."""
     for _ in range(runs):
-        order, who = app.order(PUZZLE, "tree_of_thoughts", {}, Budget(), Participants(model="offline"))
-        await app.solve(order, who)
+        order, performers = app.order(PUZZLE, "tree_of_thoughts", {}, Budget(), Participants(model="offline"))
+        await app.solve(order, performers)
     for number in range(sessions):
         await think(app, None, f"session {number}", 1, 6)
 

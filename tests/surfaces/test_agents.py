@@ -161,13 +161,13 @@ def hostile_once(folder: Path, url: str) -> list[str]:
 
 async def tried(access: AgentAccess, strategy: str, options: dict[str, Any]) -> None:
     try:
-        order, who = await access.order(solving(strategy, options=options))
+        order, performers = await access.order(solving(strategy, options=options))
     except UsageError:
         return
-    assert order.crew.model == "offline"
-    assert order.crew.verifier in (None, "arithmetic:24")
-    assert who.judge is None
-    assert who.draft is None
+    assert order.participants.model == "offline"
+    assert order.participants.verifier in (None, "arithmetic:24")
+    assert performers.judge is None
+    assert performers.draft is None
 
 
 @pytest.mark.parametrize(
@@ -224,22 +224,22 @@ async def test_what_is_listed_works(tmp_path: Path) -> None:
     }
     async with access_to(**listed) as access:
         assert access.has_model
-        order, who = await access.order(solving("linear", verifier="fits"))
-        assert order.crew.model == f"scripted:{tmp_path}/script.jsonl"
-        assert order.crew.verifier == f"json-schema:{tmp_path}/schema.json"
+        order, performers = await access.order(solving("linear", verifier="fits"))
+        assert order.participants.model == f"scripted:{tmp_path}/script.jsonl"
+        assert order.participants.verifier == f"json-schema:{tmp_path}/schema.json"
         order, _ = await access.order(solving("linear", model="offline"))
-        assert order.crew.model == "offline"
-        order, who = await access.order(solving("react", tools=("sum",)))
-        assert who.tools is not None
-        assert await who.tools.call("add", {"a": 1, "b": 2}) == 3
-        order, who = await access.order(solving("analysis", documents=("handbook",), tools=("sum",)))
+        assert order.participants.model == "offline"
+        order, performers = await access.order(solving("react", tools=("sum",)))
+        assert performers.tools is not None
+        assert await performers.tools.call("add", {"a": 1, "b": 2}) == 3
+        order, performers = await access.order(solving("analysis", documents=("handbook",), tools=("sum",)))
         assert {"add", "search_documents"} <= {card.name for card in order.options.tools}
 
 
 async def test_with_nothing_named_the_model_is_the_operators() -> None:
     async with access_to(REASONRY_MODEL="offline", REASONRY_MODELS="x=openai:x") as access:
         order, _ = await access.order(solving("tree_of_thoughts"))
-        assert order.crew.model == "offline"
+        assert order.participants.model == "offline"
     async with access_to() as access:
         assert not access.has_model
 
@@ -366,4 +366,4 @@ async def test_opening_a_file_does_not_keep_the_others_waiting(
         assert not slow.done()
         go_on.set()
         order, _ = await slow
-        assert order.crew.model.startswith("scripted:")
+        assert order.participants.model.startswith("scripted:")

@@ -313,8 +313,8 @@ async def test_a_tool_that_hangs_for_ever_is_a_failed_task(tmp_path: Path, runni
     async with App("memory", Policy(tool_timeout_s=1.0)) as app:
         participants = await app.equip(Participants(model=running.model, mcp=(f"{sys.executable} {path}",)))
         options = {"candidate_plans": 1, "execution_retry_limit": 1}
-        order, who = app.order(analyst.QUERY, "analysis", options, Budget(), participants)
-        result = await app.solve(order, who)
+        order, performers = app.order(analyst.QUERY, "analysis", options, Budget(), participants)
+        result = await app.solve(order, performers)
     task = result.details["tasks"][1]
     assert (result.status, task["status"]) == ("done", "FAILED")
     assert task["errors"] == ["climate did not return within 1 s"] * 2

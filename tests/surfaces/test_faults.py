@@ -150,8 +150,8 @@ async def patiently(server: ModelServer) -> Result:
     """Solve with little patience for calls."""
     async with App("memory", Policy(call_timeout_s=0.15, backoff_s=0.01)) as app:
         strategy = STRATEGIES["tree_of_thoughts"]
-        order, who = app.order(PROBLEM, strategy, {}, Budget(), Participants(model=server.model))
-        return await app.solve(order, who)
+        order, performers = app.order(PROBLEM, strategy, {}, Budget(), Participants(model=server.model))
+        return await app.solve(order, performers)
 
 
 @pytest.mark.anyio

@@ -13,7 +13,7 @@ import pytest
 
 from reasonry.app import App
 from reasonry.core.budget import Budget
-from reasonry.engine.journal import Crew
+from reasonry.engine.journal import ParticipantNames
 from reasonry.errors import UsageError
 from reasonry.models.choose import open_model
 from reasonry.participants import Participants
@@ -75,7 +75,7 @@ async def test_a_redirect_does_not_take_the_key_elsewhere(status: int) -> None:
     assert heard_elsewhere == []
 
 
-async def a_run(store: Path, **crew: str) -> str:
+async def a_run(store: Path, **participants: str) -> str:
     """Write a run whose record names models, as whoever can write the store might."""
     async with App(str(store), environ={}) as app:
         order, _ = app.order("Why?", "chain_of_thought", {}, Budget(), Participants(model="offline"))
@@ -84,7 +84,7 @@ async def a_run(store: Path, **crew: str) -> str:
             problem=order.problem,
             options=order.options,
             budget=order.budget,
-            crew=Crew(**{"model": "offline", **crew}),
+            participants=ParticipantNames(**{"model": "offline", **participants}),
         )
         return await app.engine.accept(order)
 

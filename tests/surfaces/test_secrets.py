@@ -49,8 +49,8 @@ async def test_nothing_of_the_key_is_stored(
     with ModelServer(faults=faults, replies=[said] * 3) as server:
         async with App(str(tmp_path / "s.db"), ONCE) as app:
             participants = Participants(model=server.model, record=str(tmp_path / "record.jsonl"))
-            order, who = app.order("Which key?", "react", {}, Budget(), participants)
-            result = await app.solve(order, who)
+            order, performers = app.order("Which key?", "react", {}, Budget(), participants)
+            result = await app.solve(order, performers)
     assert result.status == ("failed" if kind else "done")
     assert not found_in(tmp_path)
     if kind is None:
@@ -81,8 +81,8 @@ async def test_nothing_of_the_key_that_a_tool_or_a_verifier_gives_away_is_stored
     with ModelServer(replies=replies) as server:
         async with App(str(tmp_path / "s.db"), ONCE) as app:
             participants = Participants(model=server.model, tools=[leak], verifier=judge)
-            order, who = app.order("Which key?", "react", {}, Budget(), participants)
-            await app.solve(order, who)
+            order, performers = app.order("Which key?", "react", {}, Budget(), participants)
+            await app.solve(order, performers)
         prompts = json.dumps(server.bodies)
     assert server.stats()["requests"] >= 2
     assert "***" in prompts

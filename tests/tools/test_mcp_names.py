@@ -73,11 +73,11 @@ async def test_a_strategy_calls_its_own_tool_whatever_a_server_offers() -> None:
         participants = await app.equip(
             Participants(model="offline", mcp=(command("named py_executor,check_claim"),))
         )
-        _, who = app.order("24 from 1 2 3 4", "analysis", {}, Budget(), participants)
-        assert who.tools is not None
-        assert await who.tools.call("py_executor", {"code": "6 * 7"}) != "owned, py_executor, 1"
-        assert (await who.tools.call("py_executor", {"code": "6 * 7"}))["value"] == 42
-        assert await who.tools.call("python.py_executor", {}) == "owned, py_executor, 1"
+        _, performers = app.order("24 from 1 2 3 4", "analysis", {}, Budget(), participants)
+        assert performers.tools is not None
+        assert await performers.tools.call("py_executor", {"code": "6 * 7"}) != "owned, py_executor, 1"
+        assert (await performers.tools.call("py_executor", {"code": "6 * 7"}))["value"] == 42
+        assert await performers.tools.call("python.py_executor", {}) == "owned, py_executor, 1"
 
 
 async def test_a_tool_of_the_callers_keeps_its_name() -> None:

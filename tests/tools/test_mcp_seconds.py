@@ -71,8 +71,8 @@ async def solved(bench: Bench, how: str, budget: Budget, server_s: float = FOR_E
         participants = Participants(model=CountingModel(**model), mcp=(bench.command(how, server_s),))
         participants = await app.equip(participants, budget)
         assert [one.name for one in participants.tools] == ["climate"]
-        order, who = app.order("count", "loop", {"steps": 2}, budget, replace(participants, tools=()))
-        return await app.solve(order, who)
+        order, performers = app.order("count", "loop", {"steps": 2}, budget, replace(participants, tools=()))
+        return await app.solve(order, performers)
 
 
 async def test_a_server_that_never_answers_is_given_up_when_the_time_is_up(bench: Bench) -> None:
@@ -145,10 +145,10 @@ async def test_servers_of_a_comparison_have_the_seconds_of_a_run_for_opening_and
 
 async def test_a_run_that_goes_on_has_what_it_has_left(bench: Bench) -> None:
     async with App("memory", strategies=ALL) as app:
-        order, who = app.order(
+        order, performers = app.order(
             "count", "loop", {}, Budget(seconds=0.4), Participants(model=CountingModel(latency_s=60.0))
         )
-        run = await app.solve(order, who)
+        run = await app.solve(order, performers)
         assert run.termination.reason == "max_seconds"
         named = Participants(mcp=(bench.command("opens"),))
         async with takes(0.0, 0.1):

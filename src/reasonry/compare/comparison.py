@@ -1,7 +1,7 @@
 """Comparisons: every strategy on every problem, each as a run of its own, found again by what was asked for.
 
-Rule 1: a run is known by its question: strategy, problem, options, budget, crew. Its session's id is made from these,
-        so the store itself says which runs are there already; nothing else is written down.
+Rule 1: a run is known by its question: strategy, problem, options, budget, participants. Its session's id is made from
+        these, so the store itself says which runs are there already; nothing else is written down.
 Rule 2: what has ended is not run again, what was interrupted is gone on with, so a comparison that is called again pays
         only for what is missing. Problems and strategies may be added between two calls.
 Rule 3: answers are judged when they are looked at, so another judge costs nothing; only the judge `model` has runs.
@@ -109,7 +109,7 @@ class Wanted(Struct, frozen=True):
     """One run that is wanted; its session's id is the key."""
 
     order: Order
-    who: Performers
+    performers: Performers
     participants: Participants
     key: str
 
@@ -202,24 +202,24 @@ class Comparison:
             for strategy in self.strategies:
                 options = self.terms.options.get(strategy, {})
                 try:
-                    order, who = self.app.order(
+                    order, performers = self.app.order(
                         item.problem, strategy, options, self.terms.budget, self.participants
                     )
                 except UsageError as error:
                     message = f"problem {item.id}: {error.message}"
                     raise UsageError(message, code=error.code, **error.details) from error
                 jobs.append(
-                    Job(item, strategy, Wanted(order, who, self.participants, self._key(order, same)))
+                    Job(item, strategy, Wanted(order, performers, self.participants, self._key(order, same)))
                 )
         return jobs
 
     def _check_priced(self) -> None:
-        working = [self.jobs[0].run.who]
+        working = [self.jobs[0].run.performers]
         if self.judge is None:
             problem = self.jobs[0].run.order.problem
             working.append(self.app.pool.open(self._judging_participants(), problem)[0])
-        for who in working:
-            check_priced("total_usd", who.models, who.prices)
+        for performers in working:
+            check_priced("total_usd", performers.models, performers.prices)
 
     def _key(self, order: Order, same: int = 0) -> str:
         """Return the id of an order's session.
@@ -227,11 +227,11 @@ class Comparison:
         Args:
             same: How many equal problems stand before it in the data set.
         """
-        crew = order.crew
+        participants = order.participants
         if dollar_limit(order.budget, [order.options]) is None:
             # What a run costs changes nothing about it then.
-            crew = msgspec.structs.replace(crew, price=())
-        asked = (order.strategy.name, order.problem, order.options, order.budget, crew, same)
+            participants = msgspec.structs.replace(participants, price=())
+        asked = (order.strategy.name, order.problem, order.options, order.budget, participants, same)
         digest = hashlib.sha256(msgspec.json.encode((*asked, self.terms.series)))
         return f"compare-{digest.hexdigest()[:32]}"
 
@@ -241,9 +241,9 @@ class Comparison:
         return {
             "judge": self.terms.judge,
             "series": self.terms.series,
-            "model": order.crew.model,
-            "judge_model": order.crew.judge_model,
-            "verifier": order.crew.verifier,
+            "model": order.participants.model,
+            "judge_model": order.participants.judge_model,
+            "verifier": order.participants.verifier,
             "budget": msgspec.to_builtins(order.budget),
             "options": {job.strategy: msgspec.to_builtins(job.run.order.options) for job in self.jobs},
             "reasonry": metadata.version("reasonry"),
@@ -312,7 +312,7 @@ class Comparison:
                 result = await self.app.resume(run_id, run.participants, observer=self.observer)
             else:
                 order = msgspec.structs.replace(run.order, session_id=session_id)
-                result = await self.app.solve(order, run.who, self.observer)
+                result = await self.app.solve(order, run.performers, self.observer)
         except BaseException:
             taken = await self._taken(session_id)
             # Not one statement: what others add during the await would be lost.
@@ -401,8 +401,10 @@ class Comparison:
         )
         judge = self._judging_participants()
         strategy, options = SHORT_ANSWER
-        order, who = self.app.order(question, strategy, {**options, "temperature": 0.0}, Budget(), judge)
-        run = Wanted(order, who, judge, self._key(order))
+        order, performers = self.app.order(
+            question, strategy, {**options, "temperature": 0.0}, Budget(), judge
+        )
+        run = Wanted(order, performers, judge, self._key(order))
         async with self._locks.setdefault(run.key, asyncio.Lock()):
             judging = await self._result(run)
         if judging is None:
@@ -415,8 +417,8 @@ def _settled(app: App, participants: Participants, problem: str) -> Participants
     """Settle once, for all runs, what the environment would otherwise settle for each; one file takes the recording."""
     if participants.model is not None and participants.record is None:
         return participants
-    who, _ = app.pool.open(participants, problem)
-    return replace(participants, model=who.model, record=None)
+    performers, _ = app.pool.open(participants, problem)
+    return replace(participants, model=performers.model, record=None)
 
 
 def _difference(after: Usage, before: Usage) -> Usage:

@@ -69,14 +69,14 @@ class Calls:
 
     def __init__(
         self,
-        who: Performers,
+        performers: Performers,
         guard: BudgetGuard,
         policy: Policy,
         observer: Observer,
         intend: Callable[[str], Awaitable[None]],
         at_ms: Callable[[], int],
     ) -> None:
-        self.who, self.guard, self.policy, self.observer = who, guard, policy, observer
+        self.performers, self.guard, self.policy, self.observer = performers, guard, policy, observer
         self.intend, self.at_ms = intend, at_ms
         self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, int] = {}
@@ -113,7 +113,7 @@ class Calls:
             BudgetExhausted: The budget does not cover the call.
         """
         question = Question(one.id, one.stage, ask, timeout_s=self.policy.call_timeout_s)
-        answers = await self._send(Call(self.who.of(ask), question))
+        answers = await self._send(Call(self.performers.of(ask), question))
         return answers if isinstance(answers, Failed) else answers[0]
 
     # -- the layers, outermost first
@@ -175,9 +175,9 @@ class Calls:
             try:
                 answers = await send(call)
             except ModelError as error:
-                degraded = bool(error.details.get("conceded")) and len(tried) < MAX_FALLBACKS
+                degraded = bool(error.details.get("degraded")) and len(tried) < MAX_FALLBACKS
                 if not (error.retryable and (degraded or attempt < self.policy.max_attempts)):
-                    lost = self._land(effect_id)
+                    lost = self._collect(effect_id)
                     return Failed(error.code, error.message, self.at_ms(), lost, tried=tuple(tried))
                 pause = self._pause_s(attempt, error.retry_after_s)
                 self.observer.retrying(effect_id, error.message, pause)
@@ -187,7 +187,7 @@ class Calls:
             else:
                 assert not isinstance(answers, Failed), "what fails for good is decided here"
                 first, *others = answers
-                first = replaced(first, usage=first.usage + self._land(effect_id), tried=tuple(tried))
+                first = replaced(first, usage=first.usage + self._collect(effect_id), tried=tuple(tried))
                 return [self._as_recorded(answer) for answer in (first, *others)]
 
     async def _take_slot(self, call: Call, send: Send) -> Answers:
@@ -199,7 +199,7 @@ class Calls:
         """Set an estimate of what the request takes aside, and book what it took."""
         samples = self.guard.fitting(call.question, call.samples) if takes_samples(call.model) else 1
         estimate = await self.guard.reserve(call.question, samples)
-        booking = Booking(call.model, call.question, self.who.prices, self.guard.limits_replies)
+        booking = Booking(call.model, call.question, self.performers.prices, self.guard.limits_replies)
         attempt = replace(call, samples=samples, booking=booking, estimate_tokens=estimate.tokens)
         try:
             return await send(attempt)
@@ -311,13 +311,13 @@ class Calls:
         """What the requests in flight took, as far as can be seen."""
         return sum(self.taken.values(), NOTHING)
 
-    def _land(self, effect_id: str) -> Usage:
+    def _collect(self, effect_id: str) -> Usage:
         """Take an effect as no longer in flight; return what the requests took that brought no answer."""
         self.in_flight.pop(effect_id, None)
         return self.taken.pop(effect_id, NOTHING)
 
     def _as_recorded(self, answer: Answered) -> Answered:
-        name = "" if answer.model == self.who.model.name else answer.model
+        name = "" if answer.model == self.performers.model.name else answer.model
         return replaced(answer, text=without_surrogates(answer.text), at_ms=self.at_ms(), model=name)
 
     def _pause_s(self, attempt: int, retry_after_s: float | None) -> float:

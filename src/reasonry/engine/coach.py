@@ -21,7 +21,7 @@ from ..core.machine import Pending
 from ..core.metering import unpriced
 from ..errors import ConflictError, ModelError, TooLargeError, UsageError
 from .engine import Engine, OpenRun, Order
-from .journal import CALLER, Folded
+from .journal import CALLER, Run
 from .limits import handed_out, questions
 from .policy import Performers
 from .ports import OnText, Question
@@ -40,7 +40,7 @@ class Coach(Struct, frozen=True):
 
     engine: Engine
 
-    async def start(self, order: Order, who: Performers) -> dict[str, Any]:
+    async def start(self, order: Order, performers: Performers) -> dict[str, Any]:
         """Accept a run and return its first questions.
 
         Returns:
@@ -48,19 +48,19 @@ class Coach(Struct, frozen=True):
             active run asks nothing, and `result` once the run has ended.
         """
         async with self.engine.open(await self.engine.accept(order)) as opened:
-            return await _go_on(opened, (), who)
+            return await _go_on(opened, (), performers)
 
     async def answer(
         self,
         run_id: str,
         answers: Sequence[Mapping[str, Any]],
-        who: Callable[[Folded], Awaitable[Performers]],
+        open_performers: Callable[[Run], Awaitable[Performers]],
     ) -> dict[str, Any]:
         """Take answers and return what is asked next; an unusable answer's question comes again, with the reason.
 
         Args:
             answers: [{`id`, `answer`}]; an answer is text, or data in the question's form.
-            who: From the run as it stands to who performs what is no question.
+            open_performers: Opens those who perform what is no question, for the run as it stands.
 
         Raises:
             ConflictError: One answers what is not asked (any more). None of them is taken.
@@ -69,16 +69,19 @@ class Coach(Struct, frozen=True):
         """
         given = [_read_answer(one) for one in answers]
         async with self.engine.open(run_id, whole=False) as opened:
-            return await _go_on(opened, given, await who(opened.run))
+            return await _go_on(opened, given, await open_performers(opened.run))
 
     async def take_over(
-        self, run_id: str, who: Callable[[Folded], Awaitable[Performers]], budget: Budget | None = None
+        self,
+        run_id: str,
+        open_performers: Callable[[Run], Awaitable[Performers]],
+        budget: Budget | None = None,
     ) -> dict[str, Any]:
         """Hand a run over to its caller, whoever drove it so far."""
         async with self.engine.open(run_id) as opened:
-            performers = await who(opened.run)
-            crew = replace(opened.run.crew, model=CALLER, judge_model=None, draft_model=None)
-            await opened.reopen(budget, crew)
+            performers = await open_performers(opened.run)
+            participants = replace(opened.run.participants, model=CALLER, judge_model=None, draft_model=None)
+            await opened.reopen(budget, participants)
             return await _go_on(opened, (), performers)
 
     async def status(self, run_id: str) -> dict[str, Any]:
@@ -106,15 +109,17 @@ class Caller:
         """Do nothing."""
 
 
-async def _go_on(opened: OpenRun, answers: Sequence[tuple[str, str]], who: Performers) -> dict[str, Any]:
+async def _go_on(
+    opened: OpenRun, answers: Sequence[tuple[str, str]], performers: Performers
+) -> dict[str, Any]:
     """Take answers, then perform all that is not a question."""
     await opened.take_answers(_events(opened.run, answers))
-    await opened.drive(who, coached=True)
+    await opened.drive(performers, coached=True)
     await opened.keep()
     return document(opened.row.run_id, opened.row.session_id, opened.run)
 
 
-def document(run_id: str, session_id: str, run: Folded) -> dict[str, Any]:
+def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
     """Return where a coached run stands."""
     snapshot = run.snapshot
     shown: dict[str, Any] = {
@@ -172,7 +177,7 @@ def _read_answer(given: Mapping[str, Any]) -> tuple[str, str]:
     return effect_id, text
 
 
-def _events(run: Folded, given: Sequence[tuple[str, str]]) -> list[tuple[str, Event]]:
+def _events(run: Run, given: Sequence[tuple[str, str]]) -> list[tuple[str, Event]]:
     if not given:
         return []
     if run.snapshot.status != "active":
@@ -187,7 +192,7 @@ def _events(run: Folded, given: Sequence[tuple[str, str]]) -> list[tuple[str, Ev
     return sorted(events, key=lambda one: asked[one[0]])
 
 
-def _why_not(run: Folded, effect_id: str, asked: Collection[str]) -> str:
+def _why_not(run: Run, effect_id: str, asked: Collection[str]) -> str:
     waiting = ", ".join(asked) or "none"
     if effect_id in asked:
         return f"question {effect_id} is answered twice in one call; one answer each"

@@ -18,7 +18,7 @@ from ..records import Line, RunRow, Store, Use
 from . import journal, record
 from .calls import Calls
 from .guard import BudgetExhausted, BudgetGuard
-from .journal import CallIntended, Chain, Entry, Folded, Took
+from .journal import CallIntended, Chain, Entry, Run, Settled
 from .limits import limit_reached
 from .observe import Observer
 from .perform import perform
@@ -39,27 +39,27 @@ class Drive:
         self,
         store: Store,
         row: RunRow,
-        run: Folded,
+        run: Run,
         chain: Chain,
-        who: Performers,
+        performers: Performers,
         policy: Policy,
         watch: Observer,
         coached: bool = False,
     ) -> None:
         self.coached = coached
         self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
-        self.started = time.monotonic() - run.snapshot.at_ms / 1000 - who.opened_s
+        self.started = time.monotonic() - run.snapshot.at_ms / 1000 - performers.opened_s
         self.guard = BudgetGuard(run.ledger)
-        self.calls = Calls(who, self.guard, policy, watch, self._intend, self._at_ms)
+        self.calls = Calls(performers, self.guard, policy, watch, self._intend, self._at_ms)
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
-        self.landed: list[Took] = []
+        self.unwritten: list[Settled] = []
         """Answers that came in and are not written down yet."""
         self.cancelled: set[str] = set()
         """Effects nobody waits for any more, because what came in was enough."""
         self.writing = asyncio.Lock()
         self.limit: BudgetExhausted | None = None
 
-    async def to_the_end(self) -> None:
+    async def complete(self) -> None:
         """Drive the run until it ends.
 
         Raises:
@@ -125,35 +125,35 @@ class Drive:
             self.tasks[asyncio.create_task(perform(one, self.calls))] = one
 
     async def _take(self, done: Sequence[asyncio.Task[Event]]) -> None:
-        self._land(done)
-        for step in await self._write_landed():
+        self._collect(done)
+        for step in await self._write_unwritten():
             self.watch.stepped(self.run, step)
             if self.run.snapshot.status == "active" and self._limit_reached() is None:
                 self._launch(effect for effect in step.effects if effect.id not in self.cancelled)
 
-    def _land(self, done: Iterable[asyncio.Task[Event]]) -> None:
+    def _collect(self, done: Iterable[asyncio.Task[Event]]) -> None:
         for task in done:
             one = self.tasks.pop(task)
             try:
-                self.landed.append(Took(one.id, task.result()))
+                self.unwritten.append(Settled(one.id, task.result()))
             except BudgetExhausted as exhausted:
                 self.limit = self.limit or exhausted
 
-    async def _write_landed(self) -> list[Step]:
+    async def _write_unwritten(self) -> list[Step]:
         async with self.writing:
-            return await self._write(self.landed[:], landed=len(self.landed))
+            return await self._write(self.unwritten[:], unwritten=len(self.unwritten))
 
-    async def _write(self, entries: Sequence[Entry], landed: int = 0) -> list[Step]:
+    async def _write(self, entries: Sequence[Entry], unwritten: int = 0) -> list[Step]:
         if not entries:
             return []
         steps, written = list[Step](), list[Entry]()
         for entry in entries:
-            if isinstance(entry, Took) and entry.id in self.cancelled:
+            if isinstance(entry, Settled) and entry.id in self.cancelled:
                 # What came in before was enough: the answer is not taken, but what was asked is counted.
                 written += self._count_calls({entry.id or "": getattr(entry.event, "usage", NOTHING).calls})
                 continue
             step = self.run.apply(entry)
-            written.append(self.run.events[-1] if isinstance(entry, Took) else entry)
+            written.append(self.run.events[-1] if isinstance(entry, Settled) else entry)
             if step is not None:
                 steps.append(step)
                 written += await self._cut_off(step.cancelled)
@@ -163,7 +163,7 @@ class Drive:
         row = journal.row_after(self.row, self.run, now) if ending else None
         used = ending or any(step.thoughts for step in steps)
         use = Use(self.run.counts.thoughts, now) if used else None
-        await self._append(self.chain.lines([*written, *ending]), row, use, landed)
+        await self._append(self.chain.lines([*written, *ending]), row, use, unwritten)
         return steps
 
     async def _cut_off(self, cancelled: Collection[str]) -> list[CallIntended]:
@@ -192,7 +192,7 @@ class Drive:
         return entries
 
     async def _append(
-        self, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None, landed: int = 0
+        self, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None, unwritten: int = 0
     ) -> None:
         """Write lines; a write once begun is finished even if the drive is cancelled meanwhile."""
         writing = asyncio.ensure_future(self.store.append(self.row.run_id, lines, row, use))
@@ -204,7 +204,7 @@ class Drive:
             if writing.exception() is None:
                 self.chain.written(lines)
                 self.row = row or self.row
-                del self.landed[:landed]
+                del self.unwritten[:unwritten]
 
     async def _intend(self, effect_id: str) -> None:
         dearest = self.guard.ledger.largest
@@ -213,19 +213,19 @@ class Drive:
 
     async def _stop(self, reason: str, detail: str) -> None:
         await self._drop_tasks()
-        for step in await self._write_landed():
+        for step in await self._write_unwritten():
             self.watch.stepped(self.run, step)
         if self.run.snapshot.status == "active":
             cut = self.calls.cut_off
             async with self.writing:
-                await self._write([Took(None, Stopped(reason, detail, self._at_ms(), cut))])
+                await self._write([Settled(None, Stopped(reason, detail, self._at_ms(), cut))])
 
     async def _drop_tasks(self) -> None:
         """Cut off what is in flight; an answer that is there already is kept."""
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-        self._land([task for task in self.tasks if not task.cancelled() and task.exception() is None])
+        self._collect([task for task in self.tasks if not task.cancelled() and task.exception() is None])
         self.tasks.clear()
 
     async def _yield_to_the_journal(self) -> None:
@@ -235,14 +235,15 @@ class Drive:
         self.run = journal.fold(entries, self.run.strategies)
         if self.run.snapshot.status == "active":
             raise ConflictError(f"run {self.row.run_id} is driven by somebody else", run_id=self.row.run_id)
-        if not self.guard.limits_calls:
-            await self._append(self.chain.lines(self._unrecorded_calls()))
+        unrecorded = self._unrecorded_calls()
+        if unrecorded:
+            await self._append(self.chain.lines(unrecorded))
 
     def _unrecorded_calls(self) -> list[CallIntended]:
         """Count what went out and found the run ended."""
         calls = Counter(self.calls.in_flight)
-        for took in self.landed:
-            calls[took.id or ""] += getattr(took.event, "usage", NOTHING).calls
+        for settled in self.unwritten:
+            calls[settled.id or ""] += getattr(settled.event, "usage", NOTHING).calls
         return self._count_calls(calls)
 
     def _limit_reached(self) -> tuple[str, str] | None:

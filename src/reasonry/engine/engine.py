@@ -25,7 +25,7 @@ from ..ids import new_id
 from ..records import Checkpoint, RunRow, SessionRow, Store, Use
 from . import journal
 from .drive import Drive
-from .journal import CALLER, Begun, Crew, Entry, Folded, Resumed, Took
+from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Run, Settled
 from .limits import limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
@@ -46,7 +46,7 @@ class Order(Struct, frozen=True, kw_only=True):
     """What is asked of the engine.
 
     Args:
-        crew: Who works on it, as a user would write it; what resume goes by.
+        participants: Who works on it, as a user would write it; what resume goes by.
         why: Why this strategy, where it was not the user who named it.
         session_id: The session the run writes, which then does not expire; empty: a new one.
     """
@@ -55,7 +55,7 @@ class Order(Struct, frozen=True, kw_only=True):
     problem: str
     options: Struct
     budget: Budget = Budget()
-    crew: Crew = Crew()
+    participants: ParticipantNames = ParticipantNames()
     why: str = ""
     session_id: str = ""
 
@@ -73,7 +73,7 @@ class Engine:
     # -- accepting
 
     async def accept(
-        self, order: Order, copied: Sequence[Took] = (), forked: tuple[str, int] | None = None
+        self, order: Order, copied: Sequence[Settled] = (), forked: tuple[str, int] | None = None
     ) -> str:
         """Write a run down; nothing is asked yet.
 
@@ -93,13 +93,13 @@ class Engine:
             order.problem,
             msgspec.to_builtins(order.options),
             order.budget,
-            order.crew,
+            order.participants,
             now,
             *(forked or (None, None)),
             why=order.why,
             version=order.strategy.version,
         )
-        run = Folded(begun, self.strategies)
+        run = Run(begun, self.strategies)
         entries = _begun_with(run, copied)
         head = order.problem[: journal.HEAD_CHARS]
         session = SessionRow(
@@ -112,7 +112,9 @@ class Engine:
             purpose=head,
             run_id=run_id,
         )
-        row = RunRow(run_id, session.session_id, begun.strategy, order.crew.model, head, "active", now, now)
+        row = RunRow(
+            run_id, session.session_id, begun.strategy, order.participants.model, head, "active", now, now
+        )
         lines = journal.Chain(run_id).lines([begun, *entries])
         await self.store.create_run(journal.row_after(row, run, _now_ms()), lines, session)
         return run_id
@@ -167,8 +169,8 @@ class Engine:
                 raise
             return record_of_row(row, entries, error)
 
-    async def terms(self, run_id: str) -> tuple[Begun, Budget, Crew]:
-        """Return what a run was begun with, and the limits and the crew that it was last given."""
+    async def terms(self, run_id: str) -> tuple[Begun, Budget, ParticipantNames]:
+        """Return what a run was begun with, and the limits and the participants it was last given."""
         return journal.terms((await self._entries(run_id))[1])
 
     async def result(self, run_id: str) -> Result:
@@ -212,24 +214,24 @@ class Engine:
             await self._take_right(run_id, held)
             yield OpenRun(self, await (self.read(run_id) if whole else self.read_on(run_id)))
 
-    async def drive(self, run_id: str, who: Performers, observer: Observer | None = None) -> Result:
+    async def drive(self, run_id: str, performers: Performers, observer: Observer | None = None) -> Result:
         """Perform a run until it ends; see `OpenRun.drive`."""
         async with self.open(run_id) as opened:
-            return await opened.drive(who, observer)
+            return await opened.drive(performers, observer)
 
     async def resume(
         self,
         run_id: str,
-        who: Performers,
+        performers: Performers,
         observer: Observer | None = None,
         *,
         budget: Budget | None = None,
-        crew: Crew | None = None,
+        participants: ParticipantNames | None = None,
     ) -> Result:
         """Take a run up again and drive it; see `OpenRun.reopen`."""
         async with self.open(run_id) as opened:
-            await opened.reopen(budget, crew)
-            return await opened.drive(who, observer)
+            await opened.reopen(budget, participants)
+            return await opened.drive(performers, observer)
 
     async def cancel(self, run_id: str) -> Result:
         """Record a run as cancelled, and wait a moment until whoever drives it has noticed and stopped.
@@ -241,7 +243,7 @@ class Engine:
             row, run, chain, _ = await self.read(run_id)
             if run.snapshot.status != "active":
                 raise ConflictError(f"run {run_id} has ended already ({run.snapshot.status})", run_id=run_id)
-            run.take(Took(None, Stopped("cancelled", "cancelled by its user", at_ms=run.snapshot.at_ms)))
+            run.take(Settled(None, Stopped("cancelled", "cancelled by its user", at_ms=run.snapshot.at_ms)))
             row = journal.row_after(row, run, _now_ms())
             lines = chain.lines([run.events[-1], *ending(row, run)])
             try:
@@ -271,13 +273,13 @@ class Engine:
         """
         _, entries, _ = await self._entries(run_id)
         taken = [
-            entry for entry in entries if isinstance(entry, Took) and not isinstance(entry.event, Stopped)
+            entry for entry in entries if isinstance(entry, Settled) and not isinstance(entry.event, Stopped)
         ]
         if not 0 <= at <= len(taken):
             raise ConflictError(
                 f"run {run_id} has events 0 to {len(taken)}, not {at}", choices=[0, len(taken)]
             )
-        copied = [replace(took, reading=None) for took in taken[:at]]
+        copied = [replace(settled, reading=None) for settled in taken[:at]]
         try:
             return await self.accept(order or self._same_order(entries), copied, (run_id, at))
         except ReasonryError as error:
@@ -289,10 +291,16 @@ class Engine:
             ) from error
 
     def _same_order(self, entries: Sequence[Entry]) -> Order:
-        begun, budget, crew = journal.terms(entries)
+        begun, budget, participants = journal.terms(entries)
         strategy = self.strategies[begun.strategy]
         options = msgspec.convert(begun.options, strategy.options)
-        return Order(strategy=strategy, problem=begun.problem, options=options, budget=budget, crew=crew)
+        return Order(
+            strategy=strategy,
+            problem=begun.problem,
+            options=options,
+            budget=budget,
+            participants=participants,
+        )
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
         """Take the right to drive a run; a coached run is held for moments only, so its callers queue up."""
@@ -316,7 +324,7 @@ class ReadRun(NamedTuple):
     """A run as its journal has it."""
 
     row: RunRow
-    run: Folded
+    run: Run
     chain: journal.Chain
     kept: int = 0
     """The line of the checkpoint it was folded from."""
@@ -335,7 +343,7 @@ class OpenRun:
         return result_of(self.row.run_id, self.row.session_id, self.run)
 
     async def drive(
-        self, who: Performers, observer: Observer | None = None, *, coached: bool = False
+        self, performers: Performers, observer: Observer | None = None, *, coached: bool = False
     ) -> Result:
         """Perform the run until it ends, or until this task is cancelled: then it is recorded as cancelled.
 
@@ -345,30 +353,36 @@ class OpenRun:
         engine, watch = self.engine, observer or Unwatched()
         if self.run.snapshot.status == "active":
             watch.began(self.row.run_id, self.run)
-            drive = Drive(engine.store, self.row, self.run, self.chain, who, engine.policy, watch, coached)
-            await drive.to_the_end()
+            drive = Drive(
+                engine.store, self.row, self.run, self.chain, performers, engine.policy, watch, coached
+            )
+            await drive.complete()
             self.row, self.run, self.chain = drive.row, drive.run, drive.chain
             watch.ended(self.row.run_id, self.run)
         return self.result
 
-    async def reopen(self, budget: Budget | None = None, crew: Crew | None = None) -> bool:
+    async def reopen(
+        self, budget: Budget | None = None, participants: ParticipantNames | None = None
+    ) -> bool:
         """Take the run up again, after a crash, a cancellation, a limit or a failure of the world.
 
         Args:
             budget: New limits; what was spent before counts against them.
-            crew: Who works on it from now on, if others do.
+            participants: Who works on it from now on, if others do.
 
         Returns:
             Whether there is anything to go on with: a run that came to its own end stays ended.
         """
         check_budget(budget or Budget())
-        if self.run.snapshot.status == "active" and not (budget or crew):
+        if self.run.snapshot.status == "active" and not (budget or participants):
             return True
-        entry = Resumed(budget, crew)
+        entry = Resumed(budget, participants)
         self.run.apply(entry)
         if self.run.snapshot.status != "active":
             return False
-        self.row = replace(self.row, status="active", model=self.run.crew.model, reason=None, answer=None)
+        self.row = replace(
+            self.row, status="active", model=self.run.participants.model, reason=None, answer=None
+        )
         await self._write([entry], _now_ms())
         return True
 
@@ -378,11 +392,11 @@ class OpenRun:
         Raises:
             ConflictError: An answer is not waited for. None of the answers is taken.
         """
-        taken: list[Took] = []
+        taken: list[Settled] = []
         for effect_id, event in answers:
             if limit_reached(self.run):
                 break
-            self.run.take(Took(effect_id, event))
+            self.run.take(Settled(effect_id, event))
             taken.append(self.run.events[-1])
         if taken:
             now = _now_ms()
@@ -407,7 +421,7 @@ class OpenRun:
         self.chain.written(lines)
 
 
-def _begun_with(run: Folded, copied: Sequence[Took]) -> list[Entry]:
+def _begun_with(run: Run, copied: Sequence[Settled]) -> list[Entry]:
     """Fold events of another run in, taking the run up again where that one was."""
     entries: list[Entry] = []
     for entry in copied:

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Budget, Ledger, Usage, dearer
@@ -43,10 +43,10 @@ SCHEMA = 1
 
 
 CALLER = "caller"
-"""The crew's model where the caller answers the questions."""
+"""The model of the participants where the caller answers the questions."""
 
 
-class Crew(Struct, frozen=True, omit_defaults=True):
+class ParticipantNames(Struct, frozen=True, omit_defaults=True):
     """Who and what a run works with, and at what price, as a user would write it."""
 
     model: str = ""
@@ -63,7 +63,7 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     problem: str
     options: dict[str, Any]
     budget: Budget = Budget()
-    crew: Crew = Crew()
+    participants: ParticipantNames = ParticipantNames()
     created_at_ms: int = 0
     forked_from: str | None = None
     forked_at: int | None = None
@@ -94,7 +94,7 @@ class RecordedReading(Struct, frozen=True, array_like=True, omit_defaults=True):
     value: Any = None
 
 
-class Took(Struct, frozen=True, tag="took", array_like=True, omit_defaults=True):
+class Settled(Struct, frozen=True, tag="took", array_like=True, omit_defaults=True):
     """An event settled the effect `id`; None: the run was stopped."""
 
     id: str | None
@@ -104,10 +104,10 @@ class Took(Struct, frozen=True, tag="took", array_like=True, omit_defaults=True)
 
 
 class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults=True):
-    """Someone took the run up again, perhaps with other limits or another crew; a stop before it is lifted."""
+    """Someone took the run up again, perhaps with other limits or other participants; a stop before it is lifted."""
 
     budget: Budget | None = None
-    crew: Crew | None = None
+    participants: ParticipantNames | None = None
 
 
 class Ended(Struct, frozen=True, tag="ended", array_like=True):
@@ -121,7 +121,7 @@ class Ended(Struct, frozen=True, tag="ended", array_like=True):
     """All there is to see of the run, as deflated JSON, so that it reads without the code of its day."""
 
 
-Entry = Begun | CallIntended | Took | Resumed | Ended
+Entry = Begun | CallIntended | Settled | Resumed | Ended
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Entry)
@@ -155,7 +155,7 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
     strategy_version: int
     snapshot: msgspec.Raw
     budget: Budget
-    crew: Crew
+    participants: ParticipantNames = field(name="crew")
     spent: Usage
     dearest: Usage
     lost: int
@@ -213,9 +213,9 @@ def _is_json_of(text: str, value: Any) -> bool:
         return False
 
 
-def recorded_reading(took: Took) -> Reading | None:
+def recorded_reading(settled: Settled) -> Reading | None:
     """Return the reading that was written down with an answer; its value is plain data."""
-    recorded, event = took.reading, took.event
+    recorded, event = settled.reading, settled.event
     if recorded is None or not isinstance(event, Answered):
         return None
     value = recorded.value
@@ -266,28 +266,28 @@ def _damaged(run_id: str, seq: int) -> StoreError:
     )
 
 
-def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, Crew]:
-    """Return what a run was begun with, and the limits and the crew that it was last given."""
+def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, ParticipantNames]:
+    """Return what a run was begun with, and the limits and the participants it was last given."""
     begun = entries[0]
     assert isinstance(begun, Begun), "checked when the journal was read"
-    budget, crew = begun.budget, begun.crew
+    budget, participants = begun.budget, begun.participants
     for entry in entries:
         if isinstance(entry, Resumed):
-            budget, crew = entry.budget or budget, entry.crew or crew
-    return begun, budget, crew
+            budget, participants = entry.budget or budget, entry.participants or participants
+    return begun, budget, participants
 
 
-class Folded:
+class Run:
     """A run as its journal tells it, kept up to date entry by entry."""
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
-        self.budget, self.crew = begun.budget, begun.crew
+        self.budget, self.participants = begun.budget, begun.participants
         self.strategies = strategies
         self.strategy = _strategy(strategies, begun.strategy)
         self.edges: list[tuple[str, str]] = []
         self.thoughts: list[Thought] = []
-        self.events: list[Took] = []
+        self.events: list[Settled] = []
         self.asked: dict[str, Asked] = {}
         self.asked_by: dict[str, str] = {}
         self.spent = NOTHING
@@ -300,7 +300,7 @@ class Folded:
         self.out: Counter[str] = Counter()
         """Calls written down before they went out that may still be answered, by effect."""
         self.ended: Ended | None = None
-        self._before_end: tuple[Snapshot, Took] | None = None
+        self._before_end: tuple[Snapshot, Settled] | None = None
         """Where the run stood before a stop or a failure ended it, and the event that did."""
         self._answered = 0
         self.is_whole = kept is None
@@ -339,7 +339,7 @@ class Folded:
             strategy_version=self.strategy.version,
             snapshot=msgspec.Raw(dump_snapshot(self.snapshot)),
             budget=self.budget,
-            crew=self.crew,
+            participants=self.participants,
             spent=self.spent,
             dearest=self.dearest,
             lost=self.lost,
@@ -351,7 +351,7 @@ class Folded:
         )
 
     def _restore(self, kept: KeptState) -> None:
-        self.budget, self.crew = kept.budget, kept.crew
+        self.budget, self.participants = kept.budget, kept.participants
         self.spent, self.dearest, self.lost, self.cut = kept.spent, kept.dearest, kept.lost, kept.cut
         self.out = Counter(kept.out)
         self.asked = {asked.id: asked for asked in kept.asked}
@@ -365,14 +365,14 @@ class Folded:
             ConflictError: The event does not fit the run. Nothing changed.
         """
         match entry:
-            case Took():
+            case Settled():
                 return self.take(entry)
             case CallIntended(id=effect_id, tokens=tokens, usd=usd):
                 self.out[effect_id] += 1
                 if tokens or usd is not None:
                     self.dearest = dearer(self.dearest, Usage(input_tokens=tokens, usd=usd))
-            case Resumed(budget=budget, crew=crew):
-                self.budget, self.crew = budget or self.budget, crew or self.crew
+            case Resumed(budget=budget, participants=participants):
+                self.budget, self.participants = budget or self.budget, participants or self.participants
                 self._give_up_calls(cut=0)
                 self._reopen()
             case Ended():
@@ -381,20 +381,20 @@ class Folded:
                 raise ConflictError("a run begins once")
         return None
 
-    def take(self, took: Took) -> Step:
+    def take(self, settled: Settled) -> Step:
         """Fold an event in; `events[-1]` is then what is to be written down of it.
 
         Raises:
             ConflictError: It does not fit the run. Nothing changed.
         """
-        effect_id, event = took.id, took.event
-        step = self._advance(took)
+        effect_id, event = settled.id, settled.event
+        step = self._advance(settled)
         self._answered += isinstance(event, Answered)
         if step.reading is not None and isinstance(event, Answered):
-            took = replace(took, reading=record_reading(step.reading, event.text))
+            settled = replace(settled, reading=record_reading(step.reading, event.text))
         if isinstance(event, Stopped) or step.snapshot.error is not None:
-            self._before_end = self.snapshot, took
-        self.events.append(took)
+            self._before_end = self.snapshot, settled
+        self.events.append(settled)
         self._book(effect_id, event)
         if effect_id in self.asked and isinstance(event, Answered | Failed):
             reply = event.text if isinstance(event, Answered) else None
@@ -404,14 +404,14 @@ class Folded:
         self.snapshot = self._note(step)
         return step
 
-    def _advance(self, took: Took) -> Step:
+    def _advance(self, settled: Settled) -> Step:
         return advance(
             self.strategy,
             self.snapshot,
-            took.id,
-            took.event,
+            settled.id,
+            settled.event,
             strategies=self.strategies,
-            reading=recorded_reading(took),
+            reading=recorded_reading(settled),
         )
 
     def _reopen(self) -> None:
@@ -480,7 +480,7 @@ class Folded:
         return Ledger(self.budget, self.spent + guess, largest=dearest)
 
 
-def fold(entries: Sequence[Entry], strategies: Registry) -> Folded:
+def fold(entries: Sequence[Entry], strategies: Registry) -> Run:
     """Walk a run's journal once more, without a model.
 
     Raises:
@@ -489,29 +489,29 @@ def fold(entries: Sequence[Entry], strategies: Registry) -> Folded:
     first = entries[0]
     assert isinstance(first, Begun), "checked when the journal was read"
     try:
-        folded = Folded(first, strategies)
+        run = Run(first, strategies)
     except msgspec.ValidationError as error:
         raise _misfit(first, 1, f"its options do not fit: {error}", strategies) from error
     for number, entry in enumerate(entries[1:], start=2):
         try:
-            folded.apply(entry)
+            run.apply(entry)
         except ReasonryError as error:
             raise _misfit(first, number, error, strategies) from error
-    return folded
+    return run
 
 
-def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Folded | None:
+def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Run | None:
     """Fold the entries after a kept state; None where it cannot be used: the journal is then folded from its start."""
     try:
         state = msgspec.json.decode(kept, type=KeptState)
         if _strategy(strategies, state.begun.strategy).version != state.strategy_version:
             return None
-        folded = Folded(state.begun, strategies, state)
+        run = Run(state.begun, strategies, state)
         for entry in entries:
-            folded.apply(entry)
+            run.apply(entry)
     except (msgspec.MsgspecError, ReasonryError):
         return None
-    return folded
+    return run
 
 
 def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registry) -> ReasonryError:
@@ -533,14 +533,14 @@ def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registr
     )
 
 
-def row_after(row: RunRow, run: Folded, now_ms: int) -> RunRow:
+def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
     """Return what a store lists of a run, as it stands now."""
     outcome = run.snapshot.outcome
     answer = None if outcome is None or outcome.answer is None else outcome.answer[:HEAD_CHARS]
     return replace(
         row,
         status=run.snapshot.status,
-        model=run.crew.model,
+        model=run.participants.model,
         updated_at_ms=now_ms,
         reason=outcome.reason if outcome else None,
         answer=answer,

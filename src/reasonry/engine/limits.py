@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ..core.budget import Refusal, Usage
 from ..core.effects import Ask
 from ..core.machine import Pending
-from .journal import Folded
+from .journal import Run
 
 
-def limit_reached(run: Folded) -> tuple[str, str] | None:
+def limit_reached(run: Run) -> tuple[str, str] | None:
     """Return which limit on what a run may hold is reached, for programs and for people."""
     budget, progress = run.budget, run.strategy.progress
     if budget.thoughts is not None and run.counts.thoughts >= budget.thoughts:
@@ -22,13 +22,13 @@ def limit_reached(run: Folded) -> tuple[str, str] | None:
     return None
 
 
-def questions(run: Folded) -> list[Pending]:
+def questions(run: Run) -> list[Pending]:
     """Return the questions a run waits for, in the order they were asked first."""
     place = {effect_id: number for number, effect_id in enumerate(run.asked)}
     return sorted((one for one in run.wanted if isinstance(one.effect, Ask)), key=lambda one: place[one.id])
 
 
-def handed_out(run: Folded) -> Sequence[Pending]:
+def handed_out(run: Run) -> Sequence[Pending]:
     """Return the questions a caller may answer: as many as the budget covers, each answer being a call.
 
     It is the first of them in the order they were asked, so that one handed out stays so until it is answered.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..core.machine import Pending, Step
-from .journal import Folded
+from .journal import Run
 
 
 class Observer(Protocol):
@@ -17,7 +17,7 @@ class Observer(Protocol):
 
     wants_text: bool
 
-    def began(self, run_id: str, run: Folded) -> None:
+    def began(self, run_id: str, run: Run) -> None:
         """The run is accepted and on disk, or was taken up again."""
         ...
 
@@ -33,11 +33,11 @@ class Observer(Protocol):
         """An attempt failed and is made again after a pause."""
         ...
 
-    def stepped(self, run: Folded, step: Step) -> None:
+    def stepped(self, run: Run, step: Step) -> None:
         """An event was recorded and folded in."""
         ...
 
-    def ended(self, run_id: str, run: Folded) -> None:
+    def ended(self, run_id: str, run: Run) -> None:
         """The run has ended."""
         ...
 
@@ -47,7 +47,7 @@ class Unwatched:
 
     wants_text = False
 
-    def began(self, run_id: str, run: Folded) -> None:
+    def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
 
     def asked(self, one: Pending) -> None:
@@ -59,8 +59,8 @@ class Unwatched:
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
 
-    def stepped(self, run: Folded, step: Step) -> None:
+    def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
 
-    def ended(self, run_id: str, run: Folded) -> None:
+    def ended(self, run_id: str, run: Run) -> None:
         """See `Observer`."""

@@ -40,11 +40,11 @@ async def _perform(waiting: Pending, calls: Calls) -> Event:
 
 
 async def _call_tool(calls: Calls, effect: CallTool) -> Event:
-    if calls.who.tools is None:
+    if calls.performers.tools is None:
         return Failed("tool_error", f"there is no tool {effect.tool!r} in this run", at_ms=calls.at_ms())
     try:
         async with asyncio.timeout(calls.policy.tool_timeout_s):
-            value = await calls.who.tools.call(effect.tool, effect.arguments)
+            value = await calls.performers.tools.call(effect.tool, effect.arguments)
     except TimeoutError:
         message = f"{effect.tool} did not return within {calls.policy.tool_timeout_s:g} s"
         return Failed("tool_timeout", message, at_ms=calls.at_ms())
@@ -59,10 +59,10 @@ async def _call_tool(calls: Calls, effect: CallTool) -> Event:
 
 
 async def _verify(calls: Calls, effect: Verify) -> Event:
-    if calls.who.verifier is None:
+    if calls.performers.verifier is None:
         return Verified("unknown", "no verifier was given", at_ms=calls.at_ms())
     try:
-        verdict = await calls.who.verifier.verify(effect)
+        verdict = await calls.performers.verifier.verify(effect)
     except NOT_FAILURES:
         raise
     except BaseException as error:

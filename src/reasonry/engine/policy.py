@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ..core.effects import Ask
 from ..errors import UsageError
-from .journal import Crew, Folded
+from .journal import ParticipantNames, Run
 from .named_prices import Prices
 from .ports import Model, Verifier
 from .rate import RateLimits
@@ -89,11 +89,11 @@ class Performers(Struct, frozen=True):
         return {"judge": self.judge, "drafter": self.draft}.get(by) or self.model
 
 
-def rewind(who: Performers, run: Folded, known: Crew) -> None:
+def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
     """Tell models that keep their place in a file which questions of the run they have answered."""
     names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model}
-    for model in {id(one): one for one in map(who.answering, names)}.values():
+    for model in {id(one): one for one in map(performers.answering, names)}.values():
         rewind = getattr(model, "rewind", None)
-        asked = [by for by in names if who.answering(by) is model]
+        asked = [by for by in names if performers.answering(by) is model]
         if rewind is not None and model.name in [names[by] or known.model for by in asked]:
             rewind(run.asked_stages(asked))

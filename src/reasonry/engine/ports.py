@@ -79,7 +79,7 @@ class Model(Protocol):
 
         Raises:
             ModelError: No answer is to be had; `retryable` and `retry_after_s` say whether and when to try again;
-                with `conceded=True` in its details the model will send something else then, which takes no attempt.
+                with `degraded=True` in its details the model will send something else then, which takes no attempt.
             BrokenReplyError: A reply came that is no answer; what it took is booked.
         """
         ...

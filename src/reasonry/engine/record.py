@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..core.budget import NOTHING
 from ..errors import ReasonryError
 from ..records import RunRow, RunStore
-from .journal import Ended, Entry, Folded, Took, fold, read, row_after, terms
+from .journal import Ended, Entry, Run, Settled, fold, read, row_after, terms
 from .result import Result, Termination, result_of, trace_of
 
 DIGEST_CHARS: Final = 32
@@ -33,7 +33,7 @@ class Record(Struct, frozen=True):
         return {**self.result.document(), **self.trace}
 
 
-def ending(row: RunRow, run: Folded) -> list[Ended]:
+def ending(row: RunRow, run: Run) -> list[Ended]:
     """Return the entry that closes a run's journal, if the run has ended."""
     if run.snapshot.status == "active":
         return []
@@ -41,12 +41,12 @@ def ending(row: RunRow, run: Folded) -> list[Ended]:
     return [Ended(digests=digests_of(run), record=zlib.compress(msgspec.json.encode(record)))]
 
 
-def record_as_it_stands(row: RunRow, run: Folded) -> Record:
+def record_as_it_stands(row: RunRow, run: Run) -> Record:
     """Return what there is to see of a run that was folded."""
     return Record(result_of(row.run_id, row.session_id, run), trace_of(run))
 
 
-async def whole_at_end(run: Folded, store: RunStore, run_id: str, written: Sequence[Entry]) -> Folded:
+async def whole_at_end(run: Run, store: RunStore, run_id: str, written: Sequence[Entry]) -> Run:
     """Return a run that has ended folded from its first line, for its record has the whole history; others as they are.
 
     Args:
@@ -61,9 +61,9 @@ async def whole_at_end(run: Folded, store: RunStore, run_id: str, written: Seque
 def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> Record:
     """Return what there is to see of a run that cannot be folded: what lists show of it, and its events."""
     assert row.status != "damaged", "only lists have those"
-    begun, budget, crew = terms(entries)
-    taken = [entry for entry in entries if isinstance(entry, Took)]
-    usage = sum((getattr(took.event, "usage", NOTHING) for took in taken), NOTHING)
+    begun, budget, participants = terms(entries)
+    taken = [entry for entry in entries if isinstance(entry, Settled)]
+    usage = sum((getattr(settled.event, "usage", NOTHING) for settled in taken), NOTHING)
     result = Result(
         answer=row.answer,
         status=row.status,
@@ -72,7 +72,7 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
         model=row.model,
         usage=usage,
         rounds=0,
-        duration_ms=max((took.event.at_ms for took in taken), default=0),
+        duration_ms=max((settled.event.at_ms for settled in taken), default=0),
         session_id=row.session_id,
         run_id=row.run_id,
         details={},
@@ -82,12 +82,12 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
         "problem": begun.problem,
         "options": begun.options,
         "budget": msgspec.to_builtins(budget),
-        "crew": msgspec.to_builtins(crew),
+        "crew": msgspec.to_builtins(participants),
         "created_at_ms": begun.created_at_ms,
         "forked_from": begun.forked_from,
         "stage": "",
         "path": [],
-        "events": [{"id": took.id, **msgspec.to_builtins(took.event)} for took in taken],
+        "events": [{"id": settled.id, **msgspec.to_builtins(settled.event)} for settled in taken],
         "questions": [],
         "thoughts": [],
     }
@@ -102,7 +102,7 @@ def record_of(entries: Sequence[Entry]) -> Record | None:
     return msgspec.json.decode(zlib.decompress(last.record), type=Record)
 
 
-def digests_of(run: Folded) -> dict[str, str]:
+def digests_of(run: Run) -> dict[str, str]:
     """Return a digest of each part of what a run leaves behind: its events, path, thoughts and outcome."""
     end = run.snapshot
     parts = {
@@ -117,7 +117,7 @@ def digests_of(run: Folded) -> dict[str, str]:
     }
 
 
-def differences(row: RunRow, run: Folded) -> list[str]:
+def differences(row: RunRow, run: Run) -> list[str]:
     """Return the parts in which a run that has ended, walked again, differs from its record.
 
     0.1.0 recorded of the outcome what lists show; that is compared then.

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ..core.budget import Usage
 from ..core.events import Answered, Event, Failed, Verified
 from ..core.strategy import Outcome
-from .journal import Folded
+from .journal import Run
 
 
 class Termination(Struct, frozen=True, omit_defaults=True):
@@ -76,7 +76,7 @@ class Result(Struct, frozen=True):
         }
 
 
-def result_of(run_id: str, session_id: str, run: Folded) -> Result:
+def result_of(run_id: str, session_id: str, run: Run) -> Result:
     """Return where a run stands, ended or not."""
     snapshot = run.snapshot
     outcome = snapshot.outcome or run.strategy.outcome(snapshot.state)
@@ -87,7 +87,7 @@ def result_of(run_id: str, session_id: str, run: Folded) -> Result:
         status=snapshot.status,
         termination=Termination(outcome.reason, outcome.detail, snapshot.error),
         strategy=snapshot.strategy,
-        model=run.crew.model,
+        model=run.participants.model,
         usage=run.usage,
         rounds=snapshot.rounds,
         duration_ms=snapshot.at_ms,
@@ -98,11 +98,11 @@ def result_of(run_id: str, session_id: str, run: Folded) -> Result:
     )
 
 
-def _warnings(run: Folded) -> Iterator[str]:
+def _warnings(run: Run) -> Iterator[str]:
     verdicts = [one.event for one in run.events if isinstance(one.event, Verified)]
     failed = [one for one in verdicts if one.failed]
     if failed:
-        name = f" {run.crew.verifier}" if run.crew.verifier else ""
+        name = f" {run.participants.verifier}" if run.participants.verifier else ""
         times = f"{len(failed)} of {len(verdicts)} times"
         yield f"the verifier{name} gave no verdict {times}; the last: {failed[-1].detail}"
 
@@ -130,18 +130,18 @@ def _with_choice(document: dict[str, Any], why: str) -> dict[str, Any]:
     return {**document, "diagnostics": {**document.get("diagnostics", {}), "strategy_chosen": why}}
 
 
-def trace_of(run: Folded) -> dict[str, Any]:
+def trace_of(run: Run) -> dict[str, Any]:
     """Return all there is to see of a run besides its result: the path, the events, the questions, the thoughts."""
     return {
         "problem": run.begun.problem,
         "options": run.begun.options,
         "budget": msgspec.to_builtins(run.budget),
-        "crew": msgspec.to_builtins(run.crew),
+        "crew": msgspec.to_builtins(run.participants),
         "created_at_ms": run.begun.created_at_ms,
         "forked_from": run.begun.forked_from,
         "stage": run.snapshot.stage,
         "path": [list(edge) for edge in run.edges],
-        "events": [{"id": took.id, **msgspec.to_builtins(took.event)} for took in run.events],
+        "events": [{"id": settled.id, **msgspec.to_builtins(settled.event)} for settled in run.events],
         "questions": [msgspec.to_builtins(asked) for asked in run.asked.values()],
         "thoughts": [msgspec.to_builtins(thought) for thought in run.thoughts],
     }

@@ -44,7 +44,7 @@ class OpenAICompatibleModel:
     """A model behind `URL/chat/completions`.
 
     What the server turns out not to take (a JSON schema, `max_tokens`, `temperature`, `n`) is left out from
-    then on. The refused call fails as retryable with no wait and `conceded`, so that every request sent is counted.
+    then on. The refused call fails as retryable with no wait and `degraded`, so that every request sent is counted.
 
     Args:
         url: Base URL, up to and with `/v1`.
@@ -125,7 +125,7 @@ class OpenAICompatibleModel:
                     message = (
                         f"{self.name} streams without being asked to; it is asked for one answer at a time"
                     )
-                    error = ModelError(message, retryable=True, retry_after_s=0.0, conceded=True)
+                    error = ModelError(message, retryable=True, retry_after_s=0.0, degraded=True)
                     raise BrokenReplyError(error, gathered.usage(question.prompt, self.price))
                 raw = await self._document(response, gathered)
             answers, choices = answers_in(raw, gathered, self.name, body, self.price, question.prompt)
@@ -195,7 +195,7 @@ class OpenAICompatibleModel:
         if response.status in (400, 415, 422, 501) and self._dialect.concede(body, _complaint(raw)):
             message = f"{self.name} does not take all that was sent; it is asked again without"
             return ModelError(
-                message, retryable=True, retry_after_s=0.0, conceded=True, status=response.status
+                message, retryable=True, retry_after_s=0.0, degraded=True, status=response.status
             )
         error = refusal_of_request(response.status, headers, raw, self.name)
         if error.retryable and error.retry_after_s is None:

@@ -161,7 +161,7 @@ class ProviderModel:
         else:
             return failure
         message = f"{self.name} does not take all that was sent; it is asked again without"
-        return ModelError(message, retryable=True, retry_after_s=0.0, conceded=True)
+        return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True)
 
     async def close(self) -> None:
         """Give the connections back."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ..allow_list import ARITHMETIC, AllowList, read_allow_list
 from ..app import App
 from ..engine.engine import Order
-from ..engine.journal import CALLER, Folded
+from ..engine.journal import CALLER, Run
 from ..engine.named_prices import Prices
 from ..engine.policy import Performers
 from ..errors import UsageError
@@ -90,8 +90,8 @@ class AgentAccess:
             UsageError: The run's verifier is not listed (any more).
         """
 
-        def vet(run: Folded) -> Participants:
-            recorded = run.crew.verifier
+        def vet(run: Run) -> Participants:
+            recorded = run.participants.verifier
             if call.verifier is None and recorded is not None and not self.allowed.has_verifier(recorded):
                 raise UsageError(
                     "this run's verifier is not listed for agents here (REASONRY_VERIFIERS); its operator can go on "

@@ -14,7 +14,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ...core.budget import Budget
-from ...engine.journal import Folded
+from ...engine.journal import Run
 from .. import present
 from .watch import Watch, bars, progress_of
 
@@ -103,7 +103,7 @@ def _colour(score: float | None) -> str:
     return "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
 
 
-def _thoughts(run: Folded, width: int) -> RenderableType:
+def _thoughts(run: Run, width: int) -> RenderableType:
     lines = [Text(present.clipped(run.begun.problem, width - 2), style="bold")]
     shown = run.thoughts[-MAX_ROWS // 2 :]
     plan: list[str] = []

@@ -136,7 +136,7 @@ def resume_(
         limit = limits.budget()
         participants = await app.equip(workers.participants(), limit, run_id=run_id)
         async with app.engine.open(run_id) as opened:
-            model, budget = workers.model or opened.run.crew.model, limit or opened.run.budget
+            model, budget = workers.model or opened.run.participants.model, limit or opened.run.budget
             with watching(common.json, model, "", budget) as watch:
                 return await driven(app, run_id, app.go_on(opened, participants, limit, watch))
 

@@ -47,10 +47,12 @@ def solve(
 
     async def work(app: App) -> Result:
         participants = await app.equip(workers.participants(), limits.budget())
-        order, who = app.order(text, strategy, pairs(option), limits.budget() or Budget(), participants)
-        with watching(common.json, order.crew.model, app.pool.model_why, limits.budget()) as watch:
+        order, performers = app.order(
+            text, strategy, pairs(option), limits.budget() or Budget(), participants
+        )
+        with watching(common.json, order.participants.model, app.pool.model_why, limits.budget()) as watch:
             run_id = await app.engine.accept(order)
-            return await driven(app, run_id, app.engine.drive(run_id, who, watch))
+            return await driven(app, run_id, app.engine.drive(run_id, performers, watch))
 
     return show_result(run_async(with_app(app, work)), common)
 

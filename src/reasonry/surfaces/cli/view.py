@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from ...core.budget import Budget
 from ...core.machine import Step
-from ...engine.journal import Folded
+from ...engine.journal import Run
 from ...engine.observe import Observer, Unwatched
 from .. import present
 from .output import print_note
@@ -18,7 +18,7 @@ from .watch import Watch
 class Lines(Watch):
     """One plain line for each thing that happens, and one for each step of a plan."""
 
-    def began(self, run_id: str, run: Folded) -> None:
+    def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
         super().began(run_id, run)
         print_note(self.header)
@@ -28,7 +28,7 @@ class Lines(Watch):
         super().retrying(effect_id, reason, delay_s)
         print_note(self.note)
 
-    def stepped(self, run: Folded, step: Step) -> None:
+    def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
         super().stepped(run, step)
         for thought in step.thoughts:

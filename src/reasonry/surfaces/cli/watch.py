@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.budget import Budget
 from ...core.machine import Pending, Step
-from ...engine.journal import Folded
+from ...engine.journal import Run
 from ...engine.observe import Unwatched
 from ...masking import SECRETS
 
@@ -17,7 +17,7 @@ class Watch(Unwatched):
 
     def __init__(self, model: str, why: str, budget: Budget | None) -> None:
         self.model, self.why, self.budget = model, why, budget or Budget()
-        self.run: Folded | None = None
+        self.run: Run | None = None
         self.run_id = ""
         self.in_flight: dict[str, Pending] = {}
         self.streamed: dict[str, str] = {}
@@ -29,7 +29,7 @@ class Watch(Unwatched):
         """The end of the answer that came in last, as far as it may be shown; without one, the note."""
         return SECRETS.mask_begun(next(reversed(self.streamed.values()))) if self.streamed else self.note
 
-    def began(self, run_id: str, run: Folded) -> None:
+    def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
         self.run_id, self.run = run_id, run
 
@@ -46,7 +46,7 @@ class Watch(Unwatched):
         self.streamed.pop(effect_id, None)
         self.note = f"{effect_id}: {reason}; again in {delay_s:.1f} s"
 
-    def stepped(self, run: Folded, step: Step) -> None:
+    def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
         self.run = run
         waiting = {one.id for one in run.wanted}
@@ -81,7 +81,7 @@ def bars(watch: Watch) -> list[tuple[str, float, float]]:
     return [(unit, value, limit) for unit, (value, limit) in spent.items() if limit is not None]
 
 
-def progress_of(run: Folded) -> dict[str, Any]:
+def progress_of(run: Run) -> dict[str, Any]:
     """Return what the strategy shows of itself."""
     progress = run.strategy.progress
     return progress(run.snapshot.state) if progress else {}

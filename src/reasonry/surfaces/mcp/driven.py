@@ -8,7 +8,7 @@ from typing import Any
 
 from ...app import App
 from ...core.machine import Step
-from ...engine.journal import Folded
+from ...engine.journal import Run
 from ...engine.observe import Unwatched
 from ...guided.thinking_tool import actions_schema, tool_schema
 from ..agent_calls import (
@@ -106,9 +106,9 @@ async def _solve(
     access: AgentAccess, schema: Document, arguments: Document, context: CallContext
 ) -> Document:
     refuse_unknown("solve", arguments, schema)
-    order, who = await access.order(read_run_call(SolveCall, arguments))
+    order, performers = await access.order(read_run_call(SolveCall, arguments))
     watch = _Reporter(context.report) if context.report else None
-    result = await access.app.solve(order, who, watch)
+    result = await access.app.solve(order, performers, watch)
     if watch is not None:
         await watch.told()
     return result.document()
@@ -122,7 +122,7 @@ class _Reporter(Unwatched):
         self._telling: set[asyncio.Task[None]] = set()
         self._steps = 0
 
-    def stepped(self, run: Folded, step: Step) -> None:
+    def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
         self._steps += 1
         said = step.thoughts[-1].text[:200] if step.thoughts else run.snapshot.stage

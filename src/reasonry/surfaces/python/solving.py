@@ -77,8 +77,10 @@ async def solve(
     async with App(store, policy or Policy()) as app:
         participants = await app.equip(named, budget)
         given = {} if options is None else options
-        order, who = app.order(problem, strategy, given, Budget() if budget is None else budget, participants)
-        return await app.solve(order, who, observer)
+        order, performers = app.order(
+            problem, strategy, given, Budget() if budget is None else budget, participants
+        )
+        return await app.solve(order, performers, observer)
 
 
 def solve_sync(problem: str, **arguments: Any) -> Result:
