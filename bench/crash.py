@@ -73,7 +73,7 @@ async def standing(store: str, serves_n: bool = False) -> tuple[str | None, int]
         if not rows:
             return None, 0
         run = (await app.engine.read(rows[0].run_id)).run
-        open_questions = [one.effect for one in run.wanted if isinstance(one.effect, Ask)]
+        open_questions = [one.effect for one in run.open_effects if isinstance(one.effect, Ask)]
         # Samples of one question have the same prompt, and share a request where the server gives several.
         prompts = {(one.system, one.prompt) for one in open_questions}
         return rows[0].run_id, len(prompts) if serves_n else len(open_questions)

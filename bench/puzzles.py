@@ -22,7 +22,7 @@ from itertools import combinations_with_replacement
 from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
-from reasonry.core.machine import advance, begin, wanted
+from reasonry.core.machine import advance, begin, open_effects
 from reasonry.engine.ports import Question
 from reasonry.models.offline import OfflineModel
 from reasonry.participants import Participants
@@ -44,7 +44,7 @@ def problem_of(hand: Hand) -> str:
 async def by_machine(hand: Hand) -> Ended:
     model = OfflineModel()
     step = begin(TREE_OF_THOUGHTS, problem_of(hand), strategies=STRATEGIES)
-    while pending := wanted(step.snapshot):
+    while pending := open_effects(step.snapshot):
         one = pending[0]
         assert isinstance(one.effect, Ask)
         answer = await model.answer(Question(one.id, one.stage, one.effect))

@@ -13,7 +13,7 @@ import msgspec
 from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned, Verified
-from reasonry.core.machine import Pending, Snapshot, Step, advance, begin, wanted
+from reasonry.core.machine import Pending, Snapshot, Step, advance, begin, open_effects
 from reasonry.core.strategy import Strategy
 
 from .filling import TEXTS, fill
@@ -97,7 +97,7 @@ def play(
         assert len(played.events) < MAX_EVENTS, (
             f"{strategy.name} does not end; it stands in {step.snapshot.stage}"
         )
-        waiting = wanted(step.snapshot)
+        waiting = open_effects(step.snapshot)
         assert waiting, f"{strategy.name} waits for nothing in {step.snapshot.stage}"
         one = waiting[pick(len(waiting))]
         event = world.answer(one)

@@ -19,7 +19,7 @@ from reasonry.core.describe import describe
 from reasonry.core.diagram import diagram
 from reasonry.core.effects import Verify
 from reasonry.core.events import Event, Failed, Verified
-from reasonry.core.machine import Pending, Snapshot, advance, begin, run_stage, wanted
+from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects, run_stage
 from reasonry.core.options import read_options
 from reasonry.core.parse import Unreadable, read_form
 from reasonry.core.strategy import Strategy
@@ -271,7 +271,7 @@ def _rest_failed(strategy: Strategy[Any, Any], snapshot: Snapshot) -> Snapshot:
     """Return where a run stands once everything its stage still waits for has failed."""
     first = snapshot.pending[0].id
     while snapshot.status == "active" and snapshot.pending and snapshot.pending[0].id == first:
-        waiting, down = wanted(snapshot)[0], Failed("provider_error", "down")
+        waiting, down = open_effects(snapshot)[0], Failed("provider_error", "down")
         snapshot = advance(strategy, snapshot, waiting.id, down, strategies=STRATEGIES).snapshot
     return snapshot
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from .core.budget import Budget, check_budget
 from .core.options import read_options
 from .core.problem import check_problem
-from .core.strategy import Strategy, named
+from .core.strategy import Strategy, find_strategy
 from .engine.coach import Caller, Coach
 from .engine.engine import Engine, OpenRun, Order
 from .engine.journal import Run
@@ -111,13 +111,15 @@ class UseCases:
             complete.setdefault("verify", True)
         if performers.tools is not None and _has_option(strategy, "tools"):
             complete.setdefault("tools", performers.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
-        if _has_option(strategy, "over") and (inner := named(str(complete.get("over", "")), self.strategies)):
+        if _has_option(strategy, "over") and (
+            inner := find_strategy(str(complete.get("over", "")), self.strategies)
+        ):
             complete["over"] = inner.name
         return complete
 
     def _nested_options(self, strategy: Strategy[Any, Any], options: Any) -> list[Any]:
         """Return the options of a run, and those of the strategies inside it."""
-        inner = named(options.over, self.strategies) if _has_option(strategy, "over") else None
+        inner = find_strategy(options.over, self.strategies) if _has_option(strategy, "over") else None
         if inner is None:
             return [options]
         try:

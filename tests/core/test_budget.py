@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.budget import NOTHING, Budget, Ledger, Refusal, Usage, dearer
+from reasonry.core.budget import NOTHING, Budget, Ledger, Refusal, Usage, larger_usage
 
 usages = st.builds(
     Usage,
@@ -37,10 +37,10 @@ def test_dollars_stay_unknown_only_as_long_as_no_price_is_known() -> None:
 
 @given(usages, usages)
 def test_the_dearer_of_two_covers_both(a: Usage, b: Usage) -> None:
-    both = dearer(dearer(NOTHING, a), b)
+    both = larger_usage(larger_usage(NOTHING, a), b)
     assert both.tokens >= max((one.tokens for one in (a, b) if one.tokens or one.usd is not None), default=0)
     assert both.usd == max((one.usd for one in (a, b) if one.usd is not None), default=None)
-    assert dearer(both, Usage()) == both
+    assert larger_usage(both, Usage()) == both
 
 
 # Each step either asks for a call or brings the oldest one in flight back, with what it took.

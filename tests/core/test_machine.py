@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy, Verify
 from reasonry.core.events import Answered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
-from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, wanted
+from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, open_effects
 from reasonry.core.parse import Unreadable
 from reasonry.core.strategy import Body, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 from reasonry.errors import ConflictError, IllegalTransitionError, InvalidStrategyError, UsageError
@@ -85,7 +85,7 @@ def said(word: str, **more: Any) -> Answered:
 
 
 def ids(step: Step | Snapshot) -> list[str]:
-    return [one.id for one in wanted(step.snapshot if isinstance(step, Step) else step)]
+    return [one.id for one in open_effects(step.snapshot if isinstance(step, Step) else step)]
 
 
 # -- beginning
@@ -97,7 +97,7 @@ def test_beginning_walks_to_the_first_stage_that_asks() -> None:
     assert step.edges == (("start", "ask"),)
     assert step.snapshot.stage == "ask"
     assert step.snapshot.status == "active"
-    assert step.effects == wanted(step.snapshot)
+    assert step.effects == open_effects(step.snapshot)
     (one,) = step.effects
     assert one.id == "e1"
     assert isinstance(one.effect, Ask)
@@ -188,7 +188,7 @@ def test_an_event_of_the_wrong_kind_is_refused(effect: Effect, event: Event) -> 
 def test_a_run_that_has_ended_takes_no_more_events() -> None:
     small = strategy(Ask("?"))
     ended = advance(small, begin(small, "P").snapshot, "e1", said("yes")).snapshot
-    assert wanted(ended) == ()
+    assert open_effects(ended) == ()
     for event in (said("late"), Stopped("cancelled")):
         with pytest.raises(ConflictError, match="has ended"):
             advance(small, ended, "e1", event)
@@ -379,7 +379,7 @@ def test_a_cancelled_run_has_no_answer() -> None:
     ended = advance(small, begin(small, "P").snapshot, None, Stopped("cancelled", usage=Usage())).snapshot
     assert ended.status == "cancelled"
     assert ended.outcome == Outcome(None, "cancelled")
-    assert wanted(ended) == ()
+    assert open_effects(ended) == ()
 
 
 # -- walking
@@ -535,4 +535,4 @@ def test_a_stop_ends_the_runs_inside_as_well() -> None:
     step = begin(outer, "P", strategies=strategies)
     ended = advance(outer, step.snapshot, None, Stopped("max_calls"), strategies=strategies).snapshot
     assert ended.outcome == Outcome("cancelled:None cancelled:None", "max_calls")
-    assert wanted(ended) == ()
+    assert open_effects(ended) == ()

@@ -12,11 +12,11 @@ from reasonry.core.budget import Usage
 from reasonry.core.metering import (
     MOST_HIDDEN_TOKENS,
     Stated,
-    checked,
+    check_usage,
     dollars,
     estimate_tokens,
-    estimated,
-    metered,
+    estimate_usage,
+    meter,
     tokens_of,
     weigh,
 )
@@ -38,8 +38,8 @@ def price(taken: int, made: int, cached: int) -> float:
 def test_what_is_no_count_is_replaced_by_the_estimate_and_said_to_be_one(
     taken: Any, made: Any, cached: Any, usd: Any, prompt: str, reply: str
 ) -> None:
-    usage = metered(Stated(taken, made, cached, usd), prompt, [reply], price=price)
-    guess = estimated(prompt, reply, price)
+    usage = meter(Stated(taken, made, cached, usd), prompt, [reply], price=price)
+    guess = estimate_usage(prompt, reply, price)
     assert (usage.input_tokens, usage.output_tokens) == (guess.input_tokens, guess.output_tokens)
     assert usage.estimated_tokens == usage.tokens
     assert usage.cached_input_tokens == 0
@@ -56,7 +56,7 @@ def test_an_honest_provider_is_believed_however_much_is_reasoned_out_of_sight(
     taken = max(1, int(tokenizer * estimate_tokens(prompt))) + added
     made = max(1, int(tokenizer * estimate_tokens(reply))) + reasoned
     cached = int(share * taken)
-    usage = metered(Stated(taken, made, cached), prompt, [reply], price=price)
+    usage = meter(Stated(taken, made, cached), prompt, [reply], price=price)
     assert usage == Usage(
         input_tokens=taken, output_tokens=made, cached_input_tokens=cached, usd=price(taken, made, cached)
     )
@@ -64,27 +64,27 @@ def test_an_honest_provider_is_believed_however_much_is_reasoned_out_of_sight(
 
 @pytest.mark.parametrize("stated", [0, 1, 5, 30, 10**7, 10**15])
 def test_what_is_too_little_or_too_much_for_the_text_is_not_believed(stated: int) -> None:
-    usage = metered(Stated(stated, stated), PROMPT, [REPLY])
-    assert usage == estimated(PROMPT, REPLY)
+    usage = meter(Stated(stated, stated), PROMPT, [REPLY])
+    assert usage == estimate_usage(PROMPT, REPLY)
     assert usage.estimated_tokens == usage.tokens > 200
 
 
 def test_one_figure_may_be_right_and_the_other_wrong() -> None:
-    usage = metered(Stated(150, None, 100), PROMPT, [REPLY])
+    usage = meter(Stated(150, None, 100), PROMPT, [REPLY])
     assert (usage.input_tokens, usage.cached_input_tokens) == (150, 100)
     assert usage.output_tokens == usage.estimated_tokens == estimate_tokens(REPLY)
 
 
 def test_the_most_that_is_believed_grows_with_the_text_and_the_choices() -> None:
     most = len(REPLY) + MOST_HIDDEN_TOKENS
-    assert metered(Stated(200, most), PROMPT, [REPLY]).output_tokens == most
-    assert metered(Stated(200, most + 1), PROMPT, [REPLY]).estimated_tokens > 0
-    assert metered(Stated(200, most + 1), PROMPT, [REPLY, ""]).output_tokens == most + 1
+    assert meter(Stated(200, most), PROMPT, [REPLY]).output_tokens == most
+    assert meter(Stated(200, most + 1), PROMPT, [REPLY]).estimated_tokens > 0
+    assert meter(Stated(200, most + 1), PROMPT, [REPLY, ""]).output_tokens == most + 1
 
 
 @pytest.mark.parametrize("row", [" " * 5_000, "=" * 5_000, "\n" * 900 + "a" * 900, "é" * 4_000])
 def test_a_row_of_one_character_may_be_few_tokens(row: str) -> None:
-    assert metered(Stated(40, 40), row, [row]).estimated_tokens == 0
+    assert meter(Stated(40, 40), row, [row]).estimated_tokens == 0
 
 
 def test_more_text_is_believed_to_be_more_tokens_in_other_languages() -> None:
@@ -101,7 +101,7 @@ def test_a_text_weighs_what_its_pieces_weigh(pieces: list[str]) -> None:
 
 
 def test_choices_nobody_asked_for_and_reasoning_are_estimated_too() -> None:
-    usage = metered(Stated(), PROMPT, [REPLY] * 3, reasoning=REPLY)
+    usage = meter(Stated(), PROMPT, [REPLY] * 3, reasoning=REPLY)
     assert usage.output_tokens == 4 * estimate_tokens(REPLY)
 
 
@@ -113,15 +113,15 @@ def test_choices_nobody_asked_for_and_reasoning_are_estimated_too() -> None:
     ],
 )  # fmt: skip
 def test_a_stated_cost_is_believed_near_the_list_price_only(said: Any, booked: float) -> None:
-    usage = metered(Stated(200, 200, None, said), PROMPT, [REPLY], price=price)
+    usage = meter(Stated(200, 200, None, said), PROMPT, [REPLY], price=price)
     assert usage.usd == pytest.approx(booked)
     assert usage.estimated_tokens == 0
 
 
 def test_without_a_list_price_a_stated_cost_that_can_be_one_is_taken() -> None:
-    assert metered(Stated(200, 200, None, 0.25), PROMPT, [REPLY]).usd == 0.25
-    assert metered(Stated(None, None, None, 0.25), PROMPT, [REPLY]).usd == 0.25
-    assert metered(Stated(200, 200), PROMPT, [REPLY]).usd is None
+    assert meter(Stated(200, 200, None, 0.25), PROMPT, [REPLY]).usd == 0.25
+    assert meter(Stated(None, None, None, 0.25), PROMPT, [REPLY]).usd == 0.25
+    assert meter(Stated(200, 200), PROMPT, [REPLY]).usd is None
 
 
 @given(st.integers(0, 1_000_000), st.integers(0, 1_000_000), texts, texts)
@@ -129,7 +129,7 @@ def test_a_program_s_own_model_is_believed_in_all_that_can_be(
     taken: int, made: int, prompt: str, reply: str
 ) -> None:
     usage = Usage(calls=1, input_tokens=taken, output_tokens=made, usd=0.5)
-    told = checked(usage, prompt, reply)
+    told = check_usage(usage, prompt, reply)
     assert told == (usage if taken or made else Usage(
         input_tokens=estimate_tokens(prompt), output_tokens=estimate_tokens(reply),
         estimated_tokens=estimate_tokens(prompt) + estimate_tokens(reply), usd=0.5,
@@ -138,6 +138,6 @@ def test_a_program_s_own_model_is_believed_in_all_that_can_be(
 
 @pytest.mark.parametrize("bad", [-1, -(10**9), 10**12, "many", None, 1.5])
 def test_impossible_figures_of_a_program_s_own_model_are_replaced(bad: Any) -> None:
-    told = checked(Usage(input_tokens=bad, output_tokens=30), PROMPT, REPLY)
+    told = check_usage(Usage(input_tokens=bad, output_tokens=30), PROMPT, REPLY)
     assert told.input_tokens == estimate_tokens(PROMPT)
     assert told.estimated_tokens > 0

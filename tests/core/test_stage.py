@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy
 from reasonry.core.events import STOPPED, Answered, Event, Failed, Finished, Stopped, ToolReturned
-from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, wanted
+from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, open_effects
 from reasonry.core.strategy import (
     Body,
     EffectFailed,
@@ -68,7 +68,7 @@ def tool(name: str) -> CallTool:
 
 
 def ids(step: Step | Snapshot) -> list[str]:
-    return [one.id for one in wanted(step.snapshot if isinstance(step, Step) else step)]
+    return [one.id for one in open_effects(step.snapshot if isinstance(step, Step) else step)]
 
 
 def told(step: Step) -> list[str]:
@@ -480,7 +480,7 @@ def test_a_stage_of_several_yields_survives_json_at_each_step(kinds: list[str], 
     strategies = {"small": outer, "inner": thinking(three_questions, "inner")}
     step = begin(outer, "P", strategies=strategies)
     for kind in kinds:
-        if not (waiting := wanted(step.snapshot)):
+        if not (waiting := open_effects(step.snapshot)):
             break
         data = dump_snapshot(step.snapshot)
         loaded = load_snapshot(data, strategies)

@@ -132,7 +132,7 @@ async def coach_on(
     given = 0
     while shown["status"] == "active" and (most is None or given < most):
         run = (await engine.read(run_id)).run
-        asks = {one.id: one for one in run.wanted}
+        asks = {one.id: one for one in run.open_effects}
         questions = pick(shown["questions"])
         questions = questions if most is None else questions[: most - given]
         replies = [model.say(one["id"], one["stage"], asks[one["id"]].effect) for one in questions]

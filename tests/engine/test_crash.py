@@ -60,7 +60,7 @@ def look(path: str, run_id: str) -> dict[str, Any]:
             shown = await app.sessions().get({"sessionId": trace["session_id"], "limit": 500})
             return {
                 "trace": trace,
-                "wanted": run.wanted,
+                "open_effects": run.open_effects,
                 "lines": [[line.seq, line.digest.hex()] for line in await app.store.lines(run_id)],
                 "replay": (await app.engine.replay(run_id))["replay"],
                 "session": [one["thought"] for one in shown["thoughts"]],
@@ -116,7 +116,7 @@ def killed(
         return 0
     before = look(job.path, run_id)
     assert before["lines"][: len(told["acknowledged"])] == told["acknowledged"]
-    if before["wanted"]:
+    if before["open_effects"]:
         assert before["trace"]["status"] == "active"
     result = nursery.perform(replace(job, run_id=run_id, kill=None))["result"]
     after = look(job.path, run_id)
@@ -128,10 +128,10 @@ def killed(
     once = Counter(one["prompt"] for one in whole["questions"])
     asked = asked_at(server, serves_n)
     assert asked >= once
-    assert asked <= once + prompts(before["wanted"])
+    assert asked <= once + prompts(before["open_effects"])
     if job.budget.calls is not None:
         assert server.stats()["requests"] <= result["usage"]["calls"] <= job.budget.calls
-    return len(before["wanted"])
+    return len(before["open_effects"])
 
 
 def everywhere(

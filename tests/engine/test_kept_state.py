@@ -45,7 +45,7 @@ def test_a_fold_from_a_kept_state_is_the_fold_from_the_first_line(strategy, seed
     assert not again.is_whole or at == 0
     assert again.snapshot == whole.snapshot
     assert (again.usage, again.ledger, again.counts) == (whole.usage, whole.ledger, whole.counts)
-    assert [one.id for one in again.wanted] == [one.id for one in whole.wanted]
+    assert [one.id for one in again.open_effects] == [one.id for one in whole.open_effects]
 
 
 def test_a_kept_state_of_another_version_or_of_none_is_passed_over() -> None:

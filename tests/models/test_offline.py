@@ -14,7 +14,7 @@ import pytest
 
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event
-from reasonry.core.machine import advance, begin, wanted
+from reasonry.core.machine import advance, begin, open_effects
 from reasonry.core.strategy import Outcome
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
@@ -133,7 +133,7 @@ async def solve(problem: str, *, verify: bool = False, **options: Any) -> Outcom
     assert verifier is not None
     strategy = STRATEGIES["tree_of_thoughts"]
     step = begin(strategy, problem, msgspec.convert({"verify": verify, **options}, strategy.options))
-    while pending := wanted(step.snapshot):
+    while pending := open_effects(step.snapshot):
         one = pending[0]
         if isinstance(one.effect, Ask):
             event: Event = await model.answer(Question(one.id, one.stage, one.effect))

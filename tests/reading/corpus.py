@@ -37,7 +37,7 @@ from msgspec import Struct, field
 
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Event, Failed, ToolReturned, Verified
-from reasonry.core.machine import Pending, Snapshot, advance, begin, read_reply, wanted
+from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects, read_reply
 from reasonry.core.strategy import Strategy
 from reasonry.core.toolcard import ToolCard
 from reasonry.strategies import STRATEGIES
@@ -201,7 +201,7 @@ def _played(
     asked: set[str] = set()
     rng = None if seed is None else random.Random(seed)
     for _ in range(MOST_QUESTIONS):
-        waiting = wanted(step.snapshot)
+        waiting = open_effects(step.snapshot)
         for question in waiting:
             if question.stage == stage and isinstance(question.effect, Ask):
                 asked.add(question.id)
@@ -242,7 +242,7 @@ def _calls(
 ) -> list[list[Any]]:
     """Return the tool calls that the run makes when it has the reply."""
     step = advance(strategy, snapshot, question.id, reply, strategies=STRATEGIES)
-    effects = [one.effect for one in wanted(step.snapshot)]
+    effects = [one.effect for one in open_effects(step.snapshot)]
     return [[one.tool, one.arguments] for one in effects if isinstance(one, CallTool)]
 
 

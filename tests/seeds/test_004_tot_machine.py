@@ -11,7 +11,7 @@ import pytest
 
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.events import Answered, Failed
-from reasonry.core.machine import advance, begin, wanted
+from reasonry.core.machine import advance, begin, open_effects
 from reasonry.core.proposal import parse_thoughts
 from reasonry.core.score import parse_scores
 from reasonry.errors import ConflictError
@@ -450,7 +450,7 @@ def test_a_second_problem_never_gets_the_first_ones_answer() -> None:
 def test_the_machine_survives_json_at_every_step_and_goes_on_as_if_nothing_had_been() -> None:
     world = World({"b": 0.7, "bc": 0.9})
     step = begin(TREE_OF_THOUGHTS, "P", Options())
-    while waiting := wanted(step.snapshot):
+    while waiting := open_effects(step.snapshot):
         loaded = load_snapshot(dump_snapshot(step.snapshot), STRATEGIES)
         assert loaded == step.snapshot
         step = advance(TREE_OF_THOUGHTS, loaded, waiting[0].id, world(waiting[0]))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Verified
-from reasonry.core.machine import advance, begin, wanted
+from reasonry.core.machine import advance, begin, open_effects
 from reasonry.core.options import read_options
 from reasonry.core.toolcard import ToolCard
 from reasonry.errors import UsageError
@@ -401,7 +401,7 @@ def waves(walked_plan: dict[str, Any], **options: Any) -> list[tuple[str, int]]:
     given = {"candidate_plans": 1, "complexity_analysis": False, **options}
     step = begin(ANALYSIS, QUERY, read_options(ANALYSIS, given))
     rounds: list[tuple[str, int]] = []
-    while waiting := wanted(step.snapshot):
+    while waiting := open_effects(step.snapshot):
         rounds.append((waiting[0].stage, len(waiting)))
         for one in waiting:
             step = advance(ANALYSIS, step.snapshot, one.id, desk.answer(one))
@@ -458,7 +458,7 @@ def test_however_often_programs_fail_out_of_step_a_round_of_execution_ends() -> 
     }
     step = begin(ANALYSIS, QUERY, read_options(ANALYSIS, given))
     most = 0
-    while waiting := wanted(step.snapshot):
+    while waiting := open_effects(step.snapshot):
         step = advance(ANALYSIS, step.snapshot, waiting[0].id, desk.answer(waiting[0]))
         most = max(most, len(step.snapshot.rounds_had))
     assert step.snapshot.outcome is not None
@@ -829,7 +829,7 @@ def test_progress_is_small_and_says_where_the_tasks_stand() -> None:
     seen: list[dict[str, Any]] = []
     desk = Desk({})
     step = begin(ANALYSIS, QUERY, read_options(ANALYSIS, {}))
-    while waiting := wanted(step.snapshot):
+    while waiting := open_effects(step.snapshot):
         assert ANALYSIS.progress is not None
         seen.append(json.loads(msgspec.json.encode(ANALYSIS.progress(step.snapshot.state))))
         step = advance(ANALYSIS, step.snapshot, waiting[0].id, desk.answer(waiting[0]))
@@ -846,7 +846,7 @@ def test_a_budget_stop_gives_what_was_accepted_but_never_in_place_of_a_focused_a
         step = begin(
             ANALYSIS, QUERY, read_options(ANALYSIS, {"candidate_plans": 1, "focused_answer_type": focus})
         )
-        while (waiting := wanted(step.snapshot))[0].stage != "iteration_decision":
+        while (waiting := open_effects(step.snapshot))[0].stage != "iteration_decision":
             step = advance(ANALYSIS, step.snapshot, waiting[0].id, desk.answer(waiting[0]))
         ended = stop(ANALYSIS, step.snapshot, {})
         assert ended.outcome is not None

@@ -9,7 +9,7 @@ import pytest
 
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Failed, ToolReturned, Verified
-from reasonry.core.machine import Pending, advance, begin, wanted
+from reasonry.core.machine import Pending, advance, begin, open_effects
 from reasonry.core.toolcard import ToolCard
 from reasonry.strategies.rewoo import REWOO, Options
 
@@ -109,7 +109,7 @@ def test_independent_calls_go_out_together_and_dependent_ones_as_soon_as_they_ca
     waves: list[int] = []
     while step.snapshot.stage == "working_phase":
         waves.append(len(step.effects))
-        for one in wanted(step.snapshot):
+        for one in open_effects(step.snapshot):
             step = advance(REWOO, step.snapshot, one.id, ToolReturned("x"))
     assert waves == [4, 1, 1]
     assert step.effects[0].round == 2, "tools wait for no model"

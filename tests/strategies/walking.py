@@ -11,7 +11,7 @@ import msgspec
 
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Event, Stopped
-from reasonry.core.machine import Pending, Snapshot, advance, begin, wanted
+from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects
 from reasonry.core.strategy import Outcome, Strategy, Thought
 from reasonry.strategies import STRATEGIES
 
@@ -44,7 +44,7 @@ def walk(
     """Answer whatever is wanted, in order, until the run has ended."""
     step = begin(strategy, problem, msgspec.convert(options or {}, strategy.options), strategies=STRATEGIES)
     walked = Walked(step.snapshot, list(step.edges), list(step.thoughts))
-    while pending := wanted(walked.snapshot):
+    while pending := open_effects(walked.snapshot):
         one = pending[0]
         walked.performed.append(one)
         step = advance(strategy, walked.snapshot, one.id, answer(one), strategies=STRATEGIES)
@@ -75,7 +75,7 @@ def stopped_after(strategy: Strategy[Any, Any], problem: str, *replies: Any) -> 
     """Return what a run gives that is stopped at a limit after these replies, each to the one question asked."""
     snapshot = begin(strategy, problem).snapshot
     for one in replies:
-        (asked,) = wanted(snapshot)
+        (asked,) = open_effects(snapshot)
         snapshot = advance(strategy, snapshot, asked.id, Answered(json.dumps(one))).snapshot
     outcome = advance(strategy, snapshot, None, Stopped("max_calls")).snapshot.outcome
     assert outcome is not None

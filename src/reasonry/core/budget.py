@@ -80,7 +80,7 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
 
 def check_budget(budget: object) -> None:
-    """Let a budget pass whose limits are what they should be.
+    """Check that a value is a budget whose limits can be kept.
 
     Raises:
         UsageError: It is no `Budget`, or a limit is not a number above 0.
@@ -128,10 +128,10 @@ class Ledger(Struct, frozen=True):
 
         What one takes must be known for that: until then, with a limit on tokens or dollars, it is one.
         """
-        budget, one = self.budget, self.estimate(tokens)
+        budget, expected = self.budget, self.estimate(tokens)
         limits = (
-            (budget.tokens, self.spent.tokens, self.reserved.tokens, one.tokens),
-            (budget.usd, self.spent.usd or 0, self.reserved.usd or 0, one.usd or 0),
+            (budget.tokens, self.spent.tokens, self.reserved.tokens, expected.tokens),
+            (budget.usd, self.spent.usd or 0, self.reserved.usd or 0, expected.usd or 0),
         )
         for limit, spent, reserved, each in limits:
             if limit is None:
@@ -190,17 +190,17 @@ class Ledger(Struct, frozen=True):
                 output_tokens=held.output_tokens - estimate.output_tokens,
                 usd=None if held.usd is None else held.usd - (estimate.usd or 0),
             ),
-            largest=dearer(self.largest, actual),
+            largest=larger_usage(self.largest, actual),
         )
 
 
-def dearer(one: Usage, other: Usage) -> Usage:
+def larger_usage(first: Usage, second: Usage) -> Usage:
     """Return the estimate that covers both; a call that failed, or does not say what it took, is no measure."""
-    if other.tokens == 0 and other.usd is None:
-        return one
-    costs = [usd for usd in (one.usd, other.usd) if usd is not None]
+    if second.tokens == 0 and second.usd is None:
+        return first
+    costs = [usd for usd in (first.usd, second.usd) if usd is not None]
     return Usage(
         calls=1,
-        input_tokens=max(one.tokens, other.tokens),
+        input_tokens=max(first.tokens, second.tokens),
         usd=max(costs) if costs else None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -23,8 +23,6 @@ class _SnapshotEnvelope(Struct, frozen=True):
     body: Raw
 
 
-T = TypeVar("T")
-
 _encoder = msgspec.json.Encoder()
 _envelopes = msgspec.json.Decoder(_SnapshotEnvelope)
 _snapshots = msgspec.json.Decoder(Snapshot)
@@ -42,39 +40,36 @@ def load_snapshot(data: bytes, strategies: Mapping[str, Strategy[Any, Any]]) -> 
         StoreError: `store_newer`: a newer version wrote it; `store_corrupt`: it is no snapshot, or its
             strategy is not among `strategies`.
     """
-    return _typed(_open(data, _snapshots, "snapshot"), strategies)
-
-
-def _open(data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
     try:
         envelope = _envelopes.decode(data)
         if envelope.schema > SCHEMA:
             raise StoreError(
-                f"the {what} was written by a newer version (schema {envelope.schema}; this one reads up to "
+                f"the snapshot was written by a newer version (schema {envelope.schema}; this one reads up to "
                 f"{SCHEMA}); update reasonry to read it",
                 code="store_newer",
                 schema=envelope.schema,
             )
-        return decoder.decode(envelope.body)
+        snapshot = _snapshots.decode(envelope.body)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise StoreError(f"this is no {what}: {error}", code="store_corrupt") from error
+        raise StoreError(f"this is no snapshot: {error}", code="store_corrupt") from error
+    return _type_states(snapshot, strategies)
 
 
-def _typed(snapshot: Snapshot, strategies: Mapping[str, Strategy[Any, Any]]) -> Snapshot:
+def _type_states(snapshot: Snapshot, strategies: Mapping[str, Strategy[Any, Any]]) -> Snapshot:
     strategy = strategies.get(snapshot.strategy)
     if strategy is None:
         raise StoreError(
             f"the snapshot's strategy {snapshot.strategy!r} is not registered here", code="store_corrupt"
         )
     try:
-        return _converted(snapshot, strategy, strategies)
+        return _convert(snapshot, strategy, strategies)
     except (msgspec.MsgspecError, RecursionError, KeyError) as error:
         raise StoreError(
             f"the snapshot does not fit the strategy {strategy.name!r}: {error}", code="store_corrupt"
         ) from error
 
 
-def _converted(
+def _convert(
     snapshot: Snapshot, strategy: Strategy[Any, Any], strategies: Mapping[str, Strategy[Any, Any]]
 ) -> Snapshot:
     kind: Any = strategy.state
@@ -85,14 +80,16 @@ def _converted(
             return event
         return replace(event, value=msgspec.convert(event.value, value))
 
-    def waiting(one: Pending) -> Pending:
-        settled = None if one.settled is None else answer(one.settled)
-        return replace(one, settled=settled, child=one.child and _typed(one.child, strategies))
+    def effect(pending: Pending) -> Pending:
+        settled = None if pending.settled is None else answer(pending.settled)
+        return replace(
+            pending, settled=settled, child=pending.child and _type_states(pending.child, strategies)
+        )
 
     return replace(
         snapshot,
         state=msgspec.convert(snapshot.state, kind),
         entry=None if snapshot.entry is None else msgspec.convert(snapshot.entry, kind),
-        pending=tuple(waiting(one) for one in snapshot.pending),
+        pending=tuple(map(effect, snapshot.pending)),
         rounds_had=tuple(Round(had.asked, tuple(map(answer, had.answers))) for had in snapshot.rounds_had),
     )

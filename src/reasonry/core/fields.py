@@ -38,7 +38,7 @@ _SIZES: dict[str, tuple[type, str, str]] = {
 
 
 def check_fields(stage: Stage[Any], data: Mapping[str, Any]) -> None:
-    """Let pass what a thought of this stage may carry; names the stage does not know are no fault.
+    """Check the data of a thought of this stage; names the stage does not know are no fault.
 
     Raises:
         UsageError: A required field is missing or a value is not what its schema says; `field` names it.
@@ -47,9 +47,9 @@ def check_fields(stage: Stage[Any], data: Mapping[str, Any]) -> None:
         path = f"data.{field.name}"
         if field.name not in data:
             if field.required:
-                what = field.schema.get("description", "")
+                description = field.schema.get("description", "")
                 raise UsageError(
-                    f"Stage {stage.name} needs {path}{': ' + what if what else ''}",
+                    f"Stage {stage.name} needs {path}{': ' + description if description else ''}",
                     field=path,
                     stage=stage.name,
                     schema=dict(field.schema),
@@ -65,8 +65,8 @@ def check_fields(stage: Stage[Any], data: Mapping[str, Any]) -> None:
 def faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
     """Yield what is wrong with a value, each as a sentence that begins with its path."""
     kinds = schema.get("type")
-    if kinds is not None and not any(_is(value, kind) for kind in _listed(kinds)):
-        yield f"{path} must be of type {' or '.join(_listed(kinds))}"
+    if kinds is not None and not any(_is(value, kind) for kind in _as_list(kinds)):
+        yield f"{path} must be of type {' or '.join(_as_list(kinds))}"
         return
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if choices is not None and not any(_same(value, choice) for choice in choices):
@@ -112,5 +112,5 @@ def _same(value: Any, choice: Any) -> bool:
     return value == choice and isinstance(value, bool) == isinstance(choice, bool)
 
 
-def _listed(kinds: str | Sequence[str]) -> Sequence[str]:
+def _as_list(kinds: str | Sequence[str]) -> Sequence[str]:
     return (kinds,) if isinstance(kinds, str) else kinds

@@ -50,7 +50,7 @@ from .events import (
 )
 from .options import read_options
 from .parse import Unreadable, ask_again
-from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Strategy, Thought, named
+from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Strategy, Thought, find_strategy
 
 Registry = Mapping[str, Strategy[Any, Any]]
 Status = Literal["active", "done", "failed", "cancelled"]
@@ -222,7 +222,8 @@ def _run_body(name: str, script: Any, reached: Reached, rounds: Iterator[Round])
             elif (silent := silent + 1) > MAX_SILENT_MOVES:
                 reached.failure = Failed("stage_loop", f"stage {name!r} yields without end and asks nobody")
                 return
-            lost = None if requested.give_failures else _first_failure(answers)
+            failures = (answer for answer in answers if isinstance(answer, Failed))
+            lost = None if requested.give_failures else next(failures, None)
             requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost, answers))
     except StopIteration as end:
         if not isinstance(end.value, Move):
@@ -230,13 +231,6 @@ def _run_body(name: str, script: Any, reached: Reached, rounds: Iterator[Round])
         reached.move = end.value
     except EffectFailed as lost:
         reached.failure = lost.failure
-
-
-def _first_failure(answers: Answers) -> Failed | None:
-    for answer in answers:
-        if isinstance(answer, Failed):
-            return answer
-    return None
 
 
 def _check_same(name: str, had: Round | None, requested: Request | None) -> None:
@@ -388,12 +382,12 @@ class _Execution:
             asked=_digest(requested.effects),
             has_enough=requested.enough is not None,
         )
-        self.effects += wanted(self.now) if has_children else pending
+        self.effects += open_effects(self.now) if has_children else pending
         return has_children
 
     def _open_child(self, waiting: Pending) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)
-        inner = named(waiting.effect.strategy, self.strategies)
+        inner = find_strategy(waiting.effect.strategy, self.strategies)
         if inner is None:
             known = list(self.strategies)
             raise UsageError(
@@ -401,7 +395,9 @@ class _Execution:
             )
         options = read_options(inner, waiting.effect.options)
         step = begin(inner, waiting.effect.problem, options, strategies=self.strategies)
-        return self._with_child(waiting, replace(step, snapshot=_shifted(step.snapshot, self.now.rounds)))
+        return self._with_child(
+            waiting, replace(step, snapshot=_shift_rounds(step.snapshot, self.now.rounds))
+        )
 
     # -- settling effects
 
@@ -410,7 +406,7 @@ class _Execution:
         own, _, inner = effect_id.partition("/")
         index = next((i for i, waiting in enumerate(self.now.pending) if waiting.id == own), None)
         if index is None or self.now.pending[index].settled is not None:
-            choices = [waiting.id for waiting in wanted(self.now)]
+            choices = [waiting.id for waiting in open_effects(self.now)]
             raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
         waiting = self.now.pending[index]
         if inner:
@@ -441,7 +437,7 @@ class _Execution:
         if recorded is None:
             reading = read_reply(stage, self.now.state, waiting.effect, answered.replies)
         else:
-            reading = typed_reading(stage, recorded)
+            reading = convert_reading(stage, recorded)
         self.reading = reading
         tries = len(answered.replies)
         spent = event.usage if tries == 1 else sum((reply.usage for reply in answered.replies), NOTHING)
@@ -452,9 +448,9 @@ class _Execution:
             texts = tuple(reply.text for reply in answered.replies)
             failure = Failed("output_invalid", reading.refusal, event.at_ms, spent, replies=texts)
             return replace(answered, settled=failure)
-        again = asked_again(answered, reading.refusal)
-        self.effects.append(again)
-        return again
+        re_ask = next_try(answered, reading.refusal)
+        self.effects.append(re_ask)
+        return re_ask
 
     def _settle_child(self, waiting: Pending, inner: str, event: Event, reading: Reading | None) -> Pending:
         if waiting.child is None:
@@ -468,10 +464,10 @@ class _Execution:
 
     def _with_child(self, waiting: Pending, step: Step) -> Pending:
         child = step.snapshot
-        self.thoughts += [_inside(waiting.id, thought) for thought in step.thoughts]
+        self.thoughts += [_nest(waiting.id, thought) for thought in step.thoughts]
         if child.status == "active":
             return replace(waiting, child=child)
-        end = _finished(child.outcome or Outcome(), child.status, child.at_ms, child.error)
+        end = _end_of(child.outcome or Outcome(), child.status, child.at_ms, child.error)
         return replace(waiting, child=child, settled=end)
 
     def _take_answers(self) -> bool:
@@ -481,10 +477,10 @@ class _Execution:
         if missing:
             if missing == len(pending) or not self._is_enough():
                 return False
-            self.cancelled += [waiting.id for waiting in wanted(now)]
+            self.cancelled += [waiting.id for waiting in open_effects(now)]
             cut = Stopped(STOPPED, "what came in is enough", now.at_ms)
             pending = tuple(self._cut(waiting, cut) for waiting in pending)
-        had = Round(now.asked, tuple([one.settled for one in pending if one.settled is not None]))
+        had = Round(now.asked, tuple([waiting.settled for waiting in pending if waiting.settled is not None]))
         rounds = max([now.rounds, *[waiting.last_round for waiting in pending]])
         self.now = replace(
             now, rounds_had=(*now.rounds_had, had), pending=(), rounds=rounds, asked=0, has_enough=False
@@ -551,7 +547,7 @@ class _Execution:
             return replace(waiting, settled=lost)
         child = _Execution(self.strategies[waiting.child.strategy], waiting.child, self.strategies)
         best = replace(child._best_so_far(event), reason=event.reason, detail=event.detail)
-        return replace(waiting, settled=_finished(best, "cancelled", event.at_ms))
+        return replace(waiting, settled=_end_of(best, "cancelled", event.at_ms))
 
     def _step(self) -> Step:
         return Step(
@@ -587,7 +583,7 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
     return Reading("native" if latest.native else result[1], result[0])
 
 
-def typed_reading(stage: Stage[Any], recorded: Reading) -> Reading:
+def convert_reading(stage: Stage[Any], recorded: Reading) -> Reading:
     """Return a recorded reading with its value in the stage's own type.
 
     Raises:
@@ -609,7 +605,7 @@ def typed_reading(stage: Stage[Any], recorded: Reading) -> Reading:
 # -- runs inside a run
 
 
-def _finished(outcome: Outcome, status: Any, at_ms: int, code: str | None = None) -> Finished:
+def _end_of(outcome: Outcome, status: Any, at_ms: int, code: str | None = None) -> Finished:
     """Return the end of a run inside a run as the outer stage gets it."""
     return Finished(
         outcome.answer,
@@ -623,18 +619,20 @@ def _finished(outcome: Outcome, status: Any, at_ms: int, code: str | None = None
     )
 
 
-def _shifted(run: Snapshot, rounds: int) -> Snapshot:
+def _shift_rounds(run: Snapshot, rounds: int) -> Snapshot:
     """Shift the rounds of a run that starts inside another, after that one's first `rounds` rounds."""
     pending = tuple(
         replace(
-            waiting, round=waiting.round + rounds, child=waiting.child and _shifted(waiting.child, rounds)
+            waiting,
+            round=waiting.round + rounds,
+            child=waiting.child and _shift_rounds(waiting.child, rounds),
         )
         for waiting in run.pending
     )
     return replace(run, rounds=run.rounds + rounds, pending=pending)
 
 
-def _inside(effect_id: str, thought: Thought) -> Thought:
+def _nest(effect_id: str, thought: Thought) -> Thought:
     """Put a thought of the run inside an effect on that effect's own branch, which leaves the main line."""
     if thought.branch is None:
         return replace(thought, branch=effect_id)
@@ -645,17 +643,17 @@ def _inside(effect_id: str, thought: Thought) -> Thought:
 # -- what is waited for
 
 
-def wanted(snapshot: Snapshot) -> tuple[Pending, ...]:
+def open_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
     """Return the effects a run waits for, those of runs inside it included, with the ids to answer them by."""
-    return tuple(_open_effects(snapshot, "")) if snapshot.status == "active" else ()
+    return tuple(_walk_open(snapshot, "")) if snapshot.status == "active" else ()
 
 
-def _open_effects(snapshot: Snapshot, prefix: str) -> Iterator[Pending]:
+def _walk_open(snapshot: Snapshot, prefix: str) -> Iterator[Pending]:
     for waiting in snapshot.pending:
         if waiting.settled is not None:
             continue
         if waiting.child is not None:
-            yield from _open_effects(waiting.child, f"{prefix}{waiting.id}/")
+            yield from _walk_open(waiting.child, f"{prefix}{waiting.id}/")
         else:
             yield replace(waiting, id=prefix + waiting.id) if prefix else waiting
 
@@ -679,14 +677,14 @@ def _once_more(waiting: Pending, inner: str, is_last: bool) -> Pending:
         return replace(waiting, child=without_failures(waiting.child, inner if is_last else ""))
     if isinstance(waiting.settled, Failed):
         unreadable = isinstance(waiting.effect, Ask) and waiting.settled.code == "output_invalid"
-        again = asked_again(waiting, waiting.settled.message) if unreadable else waiting
-        return replace(again, settled=None, before=len(waiting.replies))
+        reopened = next_try(waiting, waiting.settled.message) if unreadable else waiting
+        return replace(reopened, settled=None, before=len(waiting.replies))
     return (
         replace(waiting, before=len(waiting.replies) + 1) if is_last and waiting.settled is None else waiting
     )
 
 
-def asked_again(waiting: Pending, reason: str) -> Pending:
+def next_try(waiting: Pending, reason: str) -> Pending:
     """Return a question whose latest reply cannot be read as it is asked next."""
     assert isinstance(waiting.effect, Ask)
     return replace(

@@ -46,13 +46,13 @@ class Stated(Struct, frozen=True):
     usd: Any = None
 
 
-def unpriced(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
-    """Be a `PriceOf` that is not known."""
+def no_price(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
+    """Say that a price is not known; a `PriceOf`."""
     return
 
 
 def is_known(price: PriceOf) -> bool:
-    """Whether it says what a call costs."""
+    """Whether a price says what a call costs."""
     return price(1, 1, 0) is not None
 
 
@@ -72,13 +72,13 @@ def estimate_tokens(text: str) -> int:
     return tokens_of(weigh(text))
 
 
-def metered(
+def meter(
     stated: Stated,
     prompt: str,
     replies: Sequence[str],
     *,
     reasoning: str = "",
-    price: PriceOf = unpriced,
+    price: PriceOf = no_price,
 ) -> Usage:
     """Return what to book for one request.
 
@@ -88,11 +88,11 @@ def metered(
         price: What calls to this model cost.
     """
     reply = "".join(replies)
-    taken = _believed(stated.input_tokens, prompt)
-    made = _believed(stated.output_tokens, reply, reasoning, max(1, len(replies)))
+    taken = _plausible_count(stated.input_tokens, prompt)
+    made = _plausible_count(stated.output_tokens, reply, reasoning, max(1, len(replies)))
     whole = taken is not None and made is not None
     cached = count(stated.cached_input_tokens) if taken is not None else 0
-    guessed = estimated(prompt, reply + reasoning)
+    guessed = estimate_usage(prompt, reply + reasoning)
     usage = Usage(
         input_tokens=guessed.input_tokens if taken is None else taken,
         output_tokens=guessed.output_tokens if made is None else made,
@@ -103,7 +103,7 @@ def metered(
     return replace(usage, usd=_cost(dollars(stated.usd), whole, usage, price))
 
 
-def estimated(prompt: str, reply: str, price: PriceOf = unpriced) -> Usage:
+def estimate_usage(prompt: str, reply: str, price: PriceOf = no_price) -> Usage:
     """Return what a request is estimated to have taken, from the lengths of prompt and reply."""
     return guess(estimate_tokens(prompt), estimate_tokens(reply), price)
 
@@ -114,7 +114,7 @@ def guess(taken: int, made: int, price: PriceOf) -> Usage:
     return Usage(input_tokens=taken, output_tokens=made, usd=usd, estimated_tokens=taken + made)
 
 
-def checked(usage: Usage, prompt: str, reply: str, price: PriceOf = unpriced) -> Usage:
+def check_usage(usage: Usage, prompt: str, reply: str, price: PriceOf = no_price) -> Usage:
     """Return the usage that a program's own model states, with an estimate for what cannot be.
 
     Such a model is believed as far as its figures are possible at all; one that states nothing is estimated.
@@ -128,7 +128,7 @@ def checked(usage: Usage, prompt: str, reply: str, price: PriceOf = unpriced) ->
     nothing = (
         Stated(None, None, None, usage.usd) if silent else Stated(usage.input_tokens, usage.output_tokens)
     )
-    return replace(metered(nothing, prompt, [reply], price=price), calls=usage.calls)
+    return replace(meter(nothing, prompt, [reply], price=price), calls=usage.calls)
 
 
 def count(stated: Any) -> int:
@@ -143,17 +143,17 @@ def dollars(stated: Any) -> float | None:
     return float(stated) if math.isfinite(stated) and 0 <= stated < 1_000_000 else None
 
 
-def _believed(stated: Any, text: str, unseen: str = "", parts: int = 1) -> int | None:
+def _plausible_count(stated: Any, text: str, unseen: str = "", parts: int = 1) -> int | None:
     figure = _count_up_to(stated, _most(text + unseen, parts))
     return figure if figure is not None and figure >= _fewest(text, figure) else None
 
 
-def _count_up_to(stated: Any, most: int) -> int | None:
+def _count_up_to(stated: Any, maximum: int) -> int | None:
     if isinstance(stated, float) and stated.is_integer():
         stated = int(stated)
     if isinstance(stated, bool) or not isinstance(stated, int):
         return None
-    return stated if 0 <= stated <= most else None
+    return stated if 0 <= stated <= maximum else None
 
 
 def _most(text: str, parts: int = 1) -> int:
@@ -169,11 +169,11 @@ def _fewest(text: str, figure: int) -> int:
     return max(1, estimate_tokens(_RUN.sub(r"\1", text)) // UNDERSTATED)
 
 
-def _cost(said: float | None, whole: bool, usage: Usage, price: PriceOf) -> float | None:
+def _cost(stated: float | None, whole: bool, usage: Usage, price: PriceOf) -> float | None:
     listed = (
         price(usage.input_tokens, usage.output_tokens, usage.cached_input_tokens) if usage.tokens else None
     )
-    if said is None or listed is None:
-        return listed if said is None else said
-    near = listed == 0 or listed / MOST_OFF <= said <= listed * MOST_OFF
-    return said if whole and near else listed
+    if stated is None or listed is None:
+        return listed if stated is None else stated
+    near = listed == 0 or listed / MOST_OFF <= stated <= listed * MOST_OFF
+    return stated if whole and near else listed

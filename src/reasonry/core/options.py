@@ -18,18 +18,18 @@ from ..errors import UsageError
 from .strategy import Strategy, inlined_schema
 
 
-def read_options(strategy: Strategy[Any, Any], given: Mapping[str, Any]) -> Struct:
+def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct:
     """Return the strategy's options struct.
 
     Args:
-        given: Values as JSON data or as text (`"3"`, `"0.7"`, `"true"`, `"none"`, a JSON list).
+        raw: Values as JSON data or as text (`"3"`, `"0.7"`, `"true"`, `"none"`, a JSON list).
 
     Raises:
         UsageError: An unknown option (`choices` has the names) or a value out of its range (`option` names it).
     """
     fields = {field.name: field for field in msgspec.structs.fields(strategy.options)}
     values: dict[str, Any] = {}
-    for written, value in given.items():
+    for written, value in raw.items():
         name = written.replace("-", "_")
         if name not in fields:
             known = ", ".join(fields) or "none"
@@ -55,7 +55,7 @@ def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
         except msgspec.ValidationError as error:
             reason = str(error).partition(" - at ")[0]
             raise UsageError(
-                f"option {field.name} of {strategy}: {reason}, got {_shown(value)}",
+                f"option {field.name} of {strategy}: {reason}, got {_excerpt(value)}",
                 option=field.name,
                 **_range(field),
             ) from None
@@ -77,7 +77,7 @@ def _from_text(value: Any) -> Any:
         return value
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
 

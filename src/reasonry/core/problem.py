@@ -8,7 +8,7 @@ MAX_PROBLEM_CHARS = 100_000
 
 
 def check_problem(problem: object) -> None:
-    """Let a problem pass that can be stored, shown and sent.
+    """Check that a problem can be stored, shown and sent.
 
     Raises:
         UsageError: It is no text, is empty, or holds NUL or half a character.

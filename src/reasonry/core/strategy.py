@@ -144,7 +144,7 @@ class EffectFailed(Exception):
 
 
 def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:
-    return tuple(Thought(one) if isinstance(one, str) else one for one in thoughts)
+    return tuple(Thought(thought) if isinstance(thought, str) else thought for thought in thoughts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ class Strategy(Generic[S, O]):
         outcome: state → result so far.
         progress: state → what a watcher may want to see (`nodes`, `tree`, …), as JSON data.
         aliases: Other names it goes by.
-        resources: Built-in tools it makes use of, where they can be had.
+        resources: Built-in tools it uses where they are available.
         suits: The kinds of problem that `auto` takes it for, as `strategies.choice` names them.
 
     Raises:
@@ -315,10 +315,10 @@ class Strategy(Generic[S, O]):
             ) from None
 
     def check_move(self, stage: str, to: str) -> None:
-        """Let pass what the table allows.
+        """Check that the table has an edge.
 
         Raises:
-            IllegalTransitionError: It does not; `choices` has the legal stages.
+            IllegalTransitionError: It has not; `choices` has the legal stages.
         """
         legal = self.stage(stage).to
         if to not in legal:
@@ -330,10 +330,10 @@ class Strategy(Generic[S, O]):
             )
 
 
-def named(name: str, strategies: Mapping[str, Strategy[Any, Any]]) -> Strategy[Any, Any] | None:
+def find_strategy(name: str, strategies: Mapping[str, Strategy[Any, Any]]) -> Strategy[Any, Any] | None:
     """Return the strategy that goes by a name or alias; dashes are underscores, case does not matter."""
     written = name.strip().lower().replace("-", "_")
-    known = (one for one in strategies.values() if written in (one.name, *one.aliases))
+    known = (strategy for strategy in strategies.values() if written in (strategy.name, *strategy.aliases))
     return strategies.get(name) or next(known, None)
 
 

@@ -1,4 +1,4 @@
-"""A strategy of one's own for guided use: stages and edges written in TOML.
+"""A user's own strategy for guided use: stages and edges written in TOML.
 
     name = "code_review"
     title = "Code review"
@@ -52,7 +52,7 @@ class _Table(Struct, forbid_unknown_fields=True):
     stages: list[_Stage]
     title: str = ""
     summary: str = ""
-    source: str = "a table of one's own"
+    source: str = "a user's own table"
     aliases: list[str] = []
 
 

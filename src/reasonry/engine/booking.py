@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Usage
 from ..core.events import Answered
-from ..core.metering import checked, estimate_tokens, guess, tokens_of, weigh
+from ..core.metering import check_usage, estimate_tokens, guess, tokens_of, weigh
 from ..errors import ModelError
 from .named_prices import Prices
 from .ports import BrokenReplyError, Model, Question
@@ -64,7 +64,7 @@ class Booking:
 
     def _checked(self, answers: list[Answered], text: str) -> list[Answered]:
         whole = sum((one.usage for one in answers), NOTHING)
-        usage = checked(whole, self.prompt, text, self._price)
+        usage = check_usage(whole, self.prompt, text, self._price)
         if usage == whole:
             return answers
         first, *others = answers

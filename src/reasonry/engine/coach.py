@@ -18,7 +18,7 @@ from ..core.budget import Budget
 from ..core.effects import Ask
 from ..core.events import Answered, Event
 from ..core.machine import Pending
-from ..core.metering import unpriced
+from ..core.metering import no_price
 from ..errors import ConflictError, ModelError, TooLargeError, UsageError
 from .engine import Engine, OpenRun, Order
 from .journal import CALLER, Run
@@ -99,7 +99,7 @@ class Caller:
     """Stands where the model would in a coached run: the caller's answers come in by themselves."""
 
     name = CALLER
-    price = staticmethod(unpriced)
+    price = staticmethod(no_price)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Refuse: a coached drive leaves questions to the caller."""

@@ -90,7 +90,7 @@ class Drive:
             await self._stop("max_seconds", f"the limit of {seconds:g} s is reached")
 
     async def _loop(self) -> None:
-        self._launch(self.run.wanted)
+        self._launch(self.run.open_effects)
         while self.run.snapshot.status == "active" and (self.tasks or not self.coached):
             reached = self._limit_reached()
             if reached is not None:

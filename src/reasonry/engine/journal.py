@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Budget, Ledger, Usage, dearer
+from ..core.budget import NOTHING, Budget, Ledger, Usage, larger_usage
 from ..core.codec import dump_snapshot, load_snapshot
 from ..core.effects import Ask
 from ..core.events import Answered, Event, Failed, Stopped
@@ -28,7 +28,7 @@ from ..core.machine import (
     Step,
     advance,
     begin,
-    wanted,
+    open_effects,
     without_failures,
 )
 from ..core.strategy import Strategy, Thought
@@ -345,8 +345,8 @@ class Run:
             lost=self.lost,
             cut=self.cut,
             out=dict(self.out),
-            asked=tuple(self.asked[one.id] for one in self.wanted if one.id in self.asked),
-            asked_by={one.id: one.effect.by for one in self.wanted if isinstance(one.effect, Ask)},
+            asked=tuple(self.asked[one.id] for one in self.open_effects if one.id in self.asked),
+            asked_by={one.id: one.effect.by for one in self.open_effects if isinstance(one.effect, Ask)},
             counts=self.counts,
         )
 
@@ -370,7 +370,7 @@ class Run:
             case CallIntended(id=effect_id, tokens=tokens, usd=usd):
                 self.out[effect_id] += 1
                 if tokens or usd is not None:
-                    self.dearest = dearer(self.dearest, Usage(input_tokens=tokens, usd=usd))
+                    self.dearest = larger_usage(self.dearest, Usage(input_tokens=tokens, usd=usd))
             case Resumed(budget=budget, participants=participants):
                 self.budget, self.participants = budget or self.budget, participants or self.participants
                 self._give_up_calls(cut=0)
@@ -421,7 +421,7 @@ class Run:
         before, last = self._before_end
         answered = not isinstance(last.event, Stopped | Failed)
         lifted = without_failures(before, (last.id or "") if answered else "")
-        asked = tuple(one for one in wanted(lifted) if one.id not in self.asked)
+        asked = tuple(one for one in open_effects(lifted) if one.id not in self.asked)
         self.snapshot = self._note(Step(replace(lifted, at_ms=self.snapshot.at_ms), asked))
         if answered:
             self.snapshot = self._note(self._advance(last))
@@ -445,9 +445,9 @@ class Run:
         return [(one.stage, one.id in settled) for one in mine]
 
     @property
-    def wanted(self) -> tuple[Pending, ...]:
+    def open_effects(self) -> tuple[Pending, ...]:
         """The effects the run waits for."""
-        return wanted(self.snapshot)
+        return open_effects(self.snapshot)
 
     def _book(self, effect_id: str | None, event: Event) -> None:
         usage = getattr(event, "usage", NOTHING)
@@ -456,7 +456,7 @@ class Run:
             self.cut += usage
             self._give_up_calls(cut=usage.calls)
         else:
-            self.dearest = dearer(self.dearest, usage)
+            self.dearest = larger_usage(self.dearest, usage)
             self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
 
     def _give_up_calls(self, cut: int) -> None:

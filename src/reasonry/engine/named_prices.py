@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.budget import Budget, check_budget
-from ..core.metering import PriceOf, is_known, unpriced
+from ..core.metering import PriceOf, is_known, no_price
 from ..errors import UsageError
 from .journal import CALLER
 from .ports import Model
@@ -76,7 +76,7 @@ class Prices(Struct, frozen=True):
 
     def known(self, model: Model) -> PriceOf:
         """Return what a model costs, as far as anybody says."""
-        return self.of(model) or getattr(model, "price", unpriced)
+        return self.of(model) or getattr(model, "price", no_price)
 
     def check_models(self, models: Sequence[Model]) -> None:
         """Refuse a price that would do nothing.

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..core.events import Answered
-from ..core.metering import estimated
+from ..core.metering import estimate_usage
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
@@ -109,7 +109,7 @@ class OpenAICompatibleModel:
         except TimeoutError:
             message = f"{self.name} did not answer within {limit_s:g} s"
             error = ModelError(message, code="provider_timeout", retryable=True)
-            raise BrokenReplyError(error, estimated(question.prompt, "", self.price)) from None
+            raise BrokenReplyError(error, estimate_usage(question.prompt, "", self.price)) from None
         except ModelError as error:
             # What a library says about a failed request may hold its headers, and with them the key.
             error.__cause__ = error.__context__ = None

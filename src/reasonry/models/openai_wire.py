@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
-from ..core.metering import PriceOf, Stated, metered
+from ..core.metering import PriceOf, Stated, meter
 from ..engine.ports import OnText
 from ..errors import ModelError
 from .redact import redact
@@ -329,7 +329,7 @@ def usage_of(
         details.get("cached_tokens") if isinstance(details, dict) else None,
         stated.get("cost"),
     )
-    return metered(said, prompt, replies, reasoning=reasoning, price=price)
+    return meter(said, prompt, replies, reasoning=reasoning, price=price)
 
 
 def _text(content: Any) -> str:

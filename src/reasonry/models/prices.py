@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..core.metering import PriceOf, unpriced
+from ..core.metering import PriceOf, no_price
 from .proxies import is_loopback
 
 _SOLD = re.compile(r"(gpt-|chatgpt-|o\d|claude-|gemini-)")
@@ -21,7 +21,7 @@ def price_list(url: str, model: str, provider: str | None = None) -> PriceOf:
     """
     sold = bool(_SOLD.match(model))
     if is_loopback(urlsplit(url).hostname or "") and not sold and provider is None:
-        return unpriced
+        return no_price
     from genai_prices import Usage, calc_price
 
     def sellers() -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ import msgspec
 from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
-from ..core.metering import PriceOf, Stated, estimated, metered
+from ..core.metering import PriceOf, Stated, estimate_usage, meter
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
@@ -68,7 +68,7 @@ class ProviderModel:
         except TimeoutError:
             message = f"{self.name} did not answer within {limit_s:g} s"
             error = ModelError(message, code="provider_timeout", retryable=True)
-            raise BrokenReplyError(error, estimated(question.prompt, "", self.price)) from None
+            raise BrokenReplyError(error, estimate_usage(question.prompt, "", self.price)) from None
         except ModelError as error:
             # What a library says about a failed request may hold its headers, and with them the key.
             error.__cause__ = error.__context__ = None
@@ -93,7 +93,7 @@ class ProviderModel:
                     raise failure from None
                 # Of a stream the frames are no part of what is paid for.
                 came = "".join(heard) if on_text else b"".join(received).decode("utf-8", "replace")
-                usage = estimated(question.prompt, came, self.price)
+                usage = estimate_usage(question.prompt, came, self.price)
                 raise BrokenReplyError(failure, usage) from None
         return _answered(response, self.name, native, question.prompt, self.price)
 
@@ -269,7 +269,7 @@ def _answered(response: ModelResponse, name: str, native: bool, prompt: str, pri
 def _usage(response: ModelResponse, said: str, prompt: str, price: PriceOf) -> Usage:
     stated = response.usage
     figures = Stated(stated.input_tokens, stated.output_tokens, stated.cache_read_tokens, _cost(response))
-    return metered(figures, prompt, [said], reasoning=response.thinking or "", price=price)
+    return meter(figures, prompt, [said], reasoning=response.thinking or "", price=price)
 
 
 def _cost(response: ModelResponse) -> float | None:

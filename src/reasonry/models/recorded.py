@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..core.budget import Usage
 from ..core.events import Answered
-from ..core.metering import PriceOf, unpriced
+from ..core.metering import PriceOf, no_price
 from ..engine.ports import Model, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
@@ -48,7 +48,7 @@ class Recorder:
 
     def __init__(self, model: Model, path: str) -> None:
         self.model, self.name = model, model.name
-        self.price: PriceOf = getattr(model, "price", unpriced)
+        self.price: PriceOf = getattr(model, "price", no_price)
         self.is_free = bool(getattr(model, "is_free", False))
         try:
             self._file = open(path, "ab+", opener=_for_me_alone)  # noqa: SIM115, closed by `close`

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.strategy import Strategy, named
+from ..core.strategy import Strategy, find_strategy
 from ..errors import UsageError
 from .analysis import ANALYSIS
 from .chain_of_thought import CHAIN_OF_THOUGHT
@@ -56,7 +56,7 @@ def resolve(name: str, strategies: Mapping[str, Strategy[Any, Any]] = STRATEGIES
     Raises:
         UsageError: There is none; `choices` has the names.
     """
-    strategy = named(name, strategies)
+    strategy = find_strategy(name, strategies)
     if strategy is not None:
         return strategy
     raise UsageError(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Answered, Failed, Stopped, Verified
-from reasonry.core.machine import advance, begin, wanted
+from reasonry.core.machine import advance, begin, open_effects
 from reasonry.core.options import read_options
 from reasonry.core.parse import Unreadable, read_form
 from reasonry.errors import UsageError
@@ -399,7 +399,7 @@ def test_a_stop_at_any_point_gives_the_best_so_far(after: int, traversal: str) -
         TREE_OF_THOUGHTS, "P", msgspec.convert({**FOREVER, "traversal_strategy": traversal}, Options)
     )
     for _ in range(after):
-        if not (waiting := wanted(step.snapshot)):
+        if not (waiting := open_effects(step.snapshot)):
             return
         step = advance(TREE_OF_THOUGHTS, step.snapshot, waiting[0].id, world(waiting[0]))
     if step.snapshot.status != "active":
