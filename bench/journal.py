@@ -83,7 +83,7 @@ async def journal(folder: Path) -> tuple[float, float]:
     for number in range(STEPS):
         lines = chain.lines([Settled(str(number), Answered(text(), at_ms=number * 1_003))])
         await store.append("run", lines)
-        chain.written(lines)
+        chain.extend(lines)
     taken = (time.perf_counter() - began) / STEPS * 1e6
     await store.close()
     return taken, path.stat().st_size / 1e6

@@ -78,7 +78,7 @@ class AllowList(Struct, frozen=True):
         """
         if name is None:
             return self.default_model
-        return _listed("model", name, {OFFLINE: OFFLINE, **self.models})
+        return _entry("model", name, {OFFLINE: OFFLINE, **self.models})
 
     def verifier(self, name: str | None) -> str | None:
         """Return the verifier that a name stands for; none for none.
@@ -88,7 +88,7 @@ class AllowList(Struct, frozen=True):
         """
         if name is None or name.startswith(ARITHMETIC):
             return name
-        return _listed("verifier", name, self.verifiers, (f"{ARITHMETIC}TARGET",))
+        return _entry("verifier", name, self.verifiers, (f"{ARITHMETIC}TARGET",))
 
     def has_verifier(self, spec: str) -> bool:
         """Whether a verifier may be used that is not named but written in a run's record."""
@@ -101,7 +101,7 @@ class AllowList(Struct, frozen=True):
             UsageError: One is not listed; `choices` has the names.
         """
         listed = self.tools if argument == "tools" else self.documents
-        return tuple(_listed(argument, name, listed) for name in dict.fromkeys(names))
+        return tuple(_entry(argument, name, listed) for name in dict.fromkeys(names))
 
 
 def read_allow_list(environ: Mapping[str, str]) -> AllowList:
@@ -131,7 +131,7 @@ def read_allow_list(environ: Mapping[str, str]) -> AllowList:
     return allowed
 
 
-def _listed(argument: str, name: str, listed: Mapping[str, str], forms: Sequence[str] = ()) -> str:
+def _entry(argument: str, name: str, listed: Mapping[str, str], forms: Sequence[str] = ()) -> str:
     if name in listed:
         return listed[name]
     choices = [*forms, *listed]

@@ -11,7 +11,17 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
 
-ROOMS: tuple[str, ...] = ("puzzles", "strategies")
+ROOMS: tuple[str, ...] = (
+    "allow_list.py",
+    "app.py",
+    "compare",
+    "engine",
+    "guided",
+    "participants.py",
+    "puzzles",
+    "strategies",
+    "use_cases.py",
+)
 """The rooms that keep this; every one, once all have been gone through."""
 
 NO_NAMES = {"one", "given", "it", "usual", "least", "most", "who", "told", "said", "what", "those", "again"}
@@ -21,6 +31,9 @@ PARTICIPLE = re.compile(
     r"(?:[a-z]*[^e]ed|written|given|taken|known|told|said|kept|left|made|drawn|shown|broken|forgotten|hidden|paid|meant)"
 )
 """A function of this name alone says neither what it does nor what it returns: `read_score`, not `scored`."""
+
+OBSERVER_METHODS = {"asked", "stepped", "ended"}
+"""What an observer is told, named for what happened; programs implement these."""
 
 PRIVATE_WORDS = re.compile(
     r"\b(?:turnstile|conced\w+|lane|shelf|desk|let an? \w+ pass|is no such thing|come along|comes along|"
@@ -71,7 +84,7 @@ def test_functions_are_not_bare_participles(room: str) -> None:
         f"{path.name}: {name}"
         for path in files(room)
         for name in function_names(tree_of(path))
-        if PARTICIPLE.fullmatch(name.strip("_"))
+        if PARTICIPLE.fullmatch(name.strip("_")) and name not in OBSERVER_METHODS
     }
     assert not found
 

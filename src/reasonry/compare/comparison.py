@@ -100,8 +100,8 @@ class Report(Struct, frozen=True, kw_only=True):
             "complete": self.complete,
             "runs": {"wanted": self.wanted, "there": len(self.trials), "reused": self.reused},
             "spent": msgspec.to_builtins(self.spent),
-            "strategies": [msgspec.to_builtins(one) for one in self.standings],
-            "trials": [msgspec.to_builtins(one) for one in self.trials],
+            "strategies": [msgspec.to_builtins(standing) for standing in self.standings],
+            "trials": [msgspec.to_builtins(trial) for trial in self.trials],
         }
 
 
@@ -172,15 +172,15 @@ class Comparison:
         strategies: Sequence[str],
         participants: Participants,
         terms: Terms,
-        told: Callable[[Trial, int, int], None] = lambda trial, done, wanted: None,
+        on_trial: Callable[[Trial, int, int], None] = lambda trial, done, wanted: None,
         observer: Observer | None = None,
     ) -> None:
-        self.app, self.engine, self.terms, self.told = app, app.engine, terms, told
+        self.app, self.engine, self.terms, self.on_trial = app, app.engine, terms, on_trial
         self.observer = observer or Unwatched()
         self.strategies = list(strategies)
         self.judge: Judge | None = read_judge(terms.judge)
         check_items(items, terms.judge)
-        self.participants = _settled(app, participants, items[0].problem)
+        self.participants = _settle_model(app, participants, items[0].problem)
         self.jobs = self._jobs(items)
         if terms.total_usd is not None:
             self._check_priced()
@@ -287,12 +287,12 @@ class Comparison:
             result = await self._result(job.run, count=True)
             if result is None:
                 return
-            verdict = await self._judged(job, result)
+            verdict = await self._verdict(job, result)
         if verdict is None:
             return
         trial = _trial(job, result, verdict)
         self.trials[trial.item, trial.strategy] = trial
-        self.told(trial, len(self.trials), len(self.jobs))
+        self.on_trial(trial, len(self.trials), len(self.jobs))
 
     async def _result(self, run: Wanted, *, count: bool = False) -> Result | None:
         """Return what came of a run, from the store if it is there; None where nothing may be spent any more."""
@@ -314,7 +314,7 @@ class Comparison:
                 order = msgspec.structs.replace(run.order, session_id=session_id)
                 result = await self.app.solve(order, run.performers, self.observer)
         except BaseException:
-            taken = await self._taken(session_id)
+            taken = await self._usage_so_far(session_id)
             # Not one statement: what others add during the await would be lost.
             self.spent += taken
             raise
@@ -329,12 +329,12 @@ class Comparison:
         limit = self.terms.total_usd
         if limit is None:
             return False
-        taken = {session_id: await self._taken(session_id) for session_id in list(self._open)}
+        taken = {session_id: await self._usage_so_far(session_id) for session_id in list(self._open)}
         # What has ended meanwhile is counted in `spent`.
         running = (usage for session_id, usage in taken.items() if session_id in self._open)
         return (sum(running, self.spent).usd or 0) >= limit
 
-    async def _taken(self, session_id: str) -> Usage:
+    async def _usage_so_far(self, session_id: str) -> Usage:
         """Return what a run that is being run has taken so far in this call."""
         before = self._open.get(session_id, NOTHING)
         try:
@@ -371,28 +371,28 @@ class Comparison:
             return None
         run = (await self.engine.read(run_id)).run
         # A strategy that hears of failures may end for a reason of its own.
-        codes = [one.event.code for one in run.events if isinstance(one.event, Failed)]
+        codes = [settled.event.code for settled in run.events if isinstance(settled.event, Failed)]
         return run.snapshot.error or (codes[-1] if codes else None)
 
     # -- judging
 
-    async def _judged(self, job: Job, result: Result) -> Verdict | None:
+    async def _verdict(self, job: Job, result: Result) -> Verdict | None:
         """Return what the judge says; None where nothing may be spent any more."""
         found = candidates_of(result.document())
         if self.judge is not None:
             right = result.answer is not None and self.judge(job.item, found[0])
-            any_right = any(self.judge(job.item, one) for one in found)
+            any_right = any(self.judge(job.item, candidate) for candidate in found)
             return Verdict(right, any_right, await self._failure(result.run_id))
         if result.answer is None:
             return Verdict(False, None, await self._failure(result.run_id))
-        return await self._asked(job.item, Candidate(result.answer))
+        return await self._ask_judge(job.item, Candidate(result.answer))
 
     def _judging_participants(self) -> Participants:
         model = self.participants.judge_model or self.participants.model
         name = model if model is None or isinstance(model, str) else model.name
         return Participants(model=model, price=prices_of(self.participants.prices, [name]))
 
-    async def _asked(self, item: Item, candidate: Candidate) -> Verdict | None:
+    async def _ask_judge(self, item: Item, candidate: Candidate) -> Verdict | None:
         question = VERDICT.format(
             problem=item.problem,
             expected=f"Right answer: {item.expected}\n\n" if item.expected is not None else "",
@@ -413,7 +413,7 @@ class Comparison:
         return Verdict(right, None, await self._failure(judging.run_id))
 
 
-def _settled(app: App, participants: Participants, problem: str) -> Participants:
+def _settle_model(app: App, participants: Participants, problem: str) -> Participants:
     """Settle once, for all runs, what the environment would otherwise settle for each; one file takes the recording."""
     if participants.model is not None and participants.record is None:
         return participants

@@ -99,7 +99,7 @@ class Candidate(Struct, frozen=True):
 
 
 Judge = Callable[[Item, Candidate], bool]
-"""Says whether a candidate is right. Pure; a judge that asks a model is no such thing."""
+"""Says whether a candidate is right. Pure; a judge that asks a model is not one of these."""
 
 
 def read_judge(spec: str) -> Judge | None:
@@ -173,8 +173,8 @@ def number_in(text: str) -> Fraction | None:
     key = normalise(text)
     if key.number is not None:
         return Fraction(key.number)
-    for one in reversed(_NUMBER.findall(text)):
-        value = normalise(one).number
+    for number in reversed(_NUMBER.findall(text)):
+        value = normalise(number).number
         if value is not None:
             return Fraction(value)
     return None
@@ -186,7 +186,9 @@ def candidates_of(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
     answer = document.get("answer")
     if isinstance(answer, str):
         found.append(Candidate(answer))
-    for one in document.get("candidates") or ():
-        found.append(Candidate(str(one.get("content", "")), tuple(map(str, one.get("path_text") or ()))))
+    for candidate in document.get("candidates") or ():
+        found.append(
+            Candidate(str(candidate.get("content", "")), tuple(map(str, candidate.get("path_text") or ())))
+        )
     found += [Candidate(str(vote.get("answer", ""))) for vote in document.get("votes") or ()]
     return tuple(found)

@@ -30,7 +30,8 @@ def tag(name: str, *children: str, **attributes: str | float) -> str:
         attributes: `class_` is `class`, and `_` is `-`.
     """
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_shown(value))}"' for key, value in attributes.items()
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_attribute_text(value))}"'
+        for key, value in attributes.items()
     )
     return f"<{name}{written}>{''.join(children)}</{name}>"
 
@@ -40,7 +41,7 @@ def text(content: str) -> str:
     return escape(inert(content.replace("\t", " ")))
 
 
-def _shown(value: str | float) -> str:
+def _attribute_text(value: str | float) -> str:
     return inert(value) if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -74,17 +75,17 @@ def front(rows: Sequence[Mapping[str, Any]], cost: str, axis: str) -> str:
         cost: The column of the cost; `front_by_…` says who is on its front.
         axis: What the cost is called.
     """
-    step, most = _scale(max((row[cost] for row in rows), default=0.0))
+    step, maximum = _scale(max((row[cost] for row in rows), default=0.0))
 
     def x(value: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * value / most
+        return LEFT + (WIDTH - LEFT - RIGHT) * value / maximum
 
     def y(share: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
 
     parts = [line(LEFT, y(share / 4), WIDTH - RIGHT, y(share / 4), "grid") for share in range(5)]
     parts += [label(f"{share * 25} %", LEFT - 8, y(share / 4) + 4, "end", "tick") for share in range(5)]
-    ticks = [step * at for at in range(round(most / step) + 1)]
+    ticks = [step * at for at in range(round(maximum / step) + 1)]
     parts += [label(f"{tick:g}", x(tick), HEIGHT - BOTTOM + 18, "middle", "tick") for tick in ticks]
     parts.append(label(axis, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "middle", "axis"))
     best = sorted((row for row in rows if row[f"front_by_{cost}"]), key=lambda row: row[cost])
@@ -108,7 +109,7 @@ def _marks(at: int, row: Mapping[str, Any], x: float, y: Callable[[float], float
 def _legend(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names in the margin, the most accurate first; beside the points they would lie on others."""
     parts: list[str] = []
-    ranked = sorted(enumerate(rows), key=lambda one: -one[1]["accuracy"])
+    ranked = sorted(enumerate(rows), key=lambda numbered: -numbered[1]["accuracy"])
     for place, (at, row) in enumerate(ranked):
         x, y = WIDTH - RIGHT + 20, TOP + 10 + place * 20
         parts.append(tag("circle", cx=x, cy=y - 4, r=5.0, class_=f"dot c{at % COLOURS}"))
@@ -116,14 +117,14 @@ def _legend(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return parts
 
 
-def _scale(most: float) -> tuple[float, float]:
+def _scale(maximum: float) -> tuple[float, float]:
     """Return a round step and the end of an axis that holds a value."""
-    if most <= 0:
+    if maximum <= 0:
         return 1.0, 1.0
-    rough = most / 4
+    rough = maximum / 4
     power = 10.0 ** floor(log10(rough))
     step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough)
-    return step, step * max(1, ceil(most / step - 1e-9))
+    return step, step * max(1, ceil(maximum / step - 1e-9))
 
 
 # -- bars
@@ -133,12 +134,12 @@ BAR, GAP, NAMES, ENDS = 18.0, 8.0, 140.0, 90.0
 
 def bars(title: str, rows: Sequence[Bar]) -> str:
     """Return lengths side by side, each with its name and value."""
-    most = max((row.value for row in rows), default=0.0) or 1.0
+    maximum = max((row.value for row in rows), default=0.0) or 1.0
     width, height = 520.0, (BAR + GAP) * len(rows) + GAP
     parts: list[str] = []
     for at, row in enumerate(rows):
         y = GAP + at * (BAR + GAP)
-        length = max((width - NAMES - ENDS) * row.value / most, 1.0)
+        length = max((width - NAMES - ENDS) * row.value / maximum, 1.0)
         colour = f"fill c{at % COLOURS}"
         parts.append(label(row.label, NAMES - 8, y + 13, "end", "name"))
         parts.append(tag("rect", x=NAMES, y=y, width=length, height=BAR, rx=3.0, class_=colour))

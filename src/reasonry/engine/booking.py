@@ -24,7 +24,7 @@ class Booking:
 
     def __init__(self, model: Model, question: Question, prices: Prices, limited: bool) -> None:
         self.prompt = question.prompt
-        self._named, self._price = prices.of(model), prices.known(model)
+        self._named, self._price = prices.of(model), prices.price_of(model)
         is_free = bool(getattr(model, "is_free", False))
         self._estimates = not is_free and (limited or hasattr(model, "price"))
         self._prompt_tokens = estimate_tokens(self.prompt) if self._estimates else 0
@@ -51,26 +51,26 @@ class Booking:
             return Usage()
         so_far = self.so_far
         known = stated.tokens > 0 and (stated.estimated_tokens == 0 or stated.tokens >= so_far.tokens)
-        return self._priced(stated if known else so_far)
+        return self._with_price(stated if known else so_far)
 
     def of_answers(self, answers: Sequence[Answered], wanted: int) -> list[Answered]:
         """Return the answers that were wanted, with the usage of all that came."""
         kept, surplus = list(answers[:wanted]), answers[wanted:]
-        extra = sum((one.usage for one in surplus), NOTHING)
+        extra = sum((answer.usage for answer in surplus), NOTHING)
         kept[0] = replace(kept[0], usage=kept[0].usage + replace(extra, calls=0))
         if self._estimates:
-            kept = self._checked(kept, "".join(one.text for one in answers))
-        return [replace(one, usage=self._priced(one.usage)) for one in kept]
+            kept = self._correct_usage(kept, "".join(answer.text for answer in answers))
+        return [replace(answer, usage=self._with_price(answer.usage)) for answer in kept]
 
-    def _checked(self, answers: list[Answered], text: str) -> list[Answered]:
-        whole = sum((one.usage for one in answers), NOTHING)
+    def _correct_usage(self, answers: list[Answered], text: str) -> list[Answered]:
+        whole = sum((answer.usage for answer in answers), NOTHING)
         usage = check_usage(whole, self.prompt, text, self._price)
         if usage == whole:
             return answers
         first, *others = answers
-        return [replace(first, usage=usage), *(replace(one, usage=NOTHING) for one in others)]
+        return [replace(first, usage=usage), *(replace(answer, usage=NOTHING) for answer in others)]
 
-    def _priced(self, usage: Usage) -> Usage:
+    def _with_price(self, usage: Usage) -> Usage:
         if self._named is None:
             return usage
         usd = self._named(usage.input_tokens, usage.output_tokens, usage.cached_input_tokens)

@@ -88,7 +88,7 @@ class Calls:
         self._batch = Batch()
         self._send: Send = self._request
         for layer in reversed(self.layers):
-            self._send = _wrapped(layer, self._send)
+            self._send = _wrap(layer, self._send)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -106,13 +106,13 @@ class Calls:
             self._trace,
         )
 
-    async def ask(self, one: Pending, ask: Ask) -> Event:
+    async def ask(self, pending: Pending, ask: Ask) -> Event:
         """Have a question answered.
 
         Raises:
             BudgetExhausted: The budget does not cover the call.
         """
-        question = Question(one.id, one.stage, ask, timeout_s=self.policy.call_timeout_s)
+        question = Question(pending.id, pending.stage, ask, timeout_s=self.policy.call_timeout_s)
         answers = await self._send(Call(self.performers.of(ask), question))
         return answers if isinstance(answers, Failed) else answers[0]
 
@@ -144,7 +144,7 @@ class Calls:
         """Send samples of one question as one request, if the model takes that."""
         if not takes_samples(call.model):
             return await send(call)
-        key = call.model.name, _encoded(replaced(call.question.ask, sample=0))
+        key = call.model.name, _encode(replaced(call.question.ask, sample=0))
         event = await self._batch.ask(key, call.model, lambda samples: send(replace(call, samples=samples)))
         assert isinstance(event, Answered | Failed), "a question is answered or fails"
         return event if isinstance(event, Failed) else [event]
@@ -245,7 +245,7 @@ class Calls:
 
         Raises:
             BudgetExhausted: The answer was cut off as it streamed in.
-            ModelError: No answer is to be had.
+            ModelError: The model gave no answer.
         """
         assert call.booking is not None
         passed: Refusal | None = None
@@ -327,14 +327,14 @@ class Calls:
         return random.uniform(0, min(policy.backoff_s * 2 ** (attempt - 1), policy.max_backoff_s))
 
 
-def _wrapped(layer: Layer, send: Send) -> Send:
+def _wrap(layer: Layer, send: Send) -> Send:
     return lambda call: layer(call, send)
 
 
 def _equality_key(call: Call) -> object:
     """Return what makes two calls equal: model, question, form, sample, and the run inside the run."""
-    return call.question.id.rpartition("/")[0], call.model.name, _encoded(call.question.ask)
+    return call.question.id.rpartition("/")[0], call.model.name, _encode(call.question.ask)
 
 
-def _encoded(ask: Ask) -> bytes:
+def _encode(ask: Ask) -> bytes:
     return msgspec.json.encode(ask)

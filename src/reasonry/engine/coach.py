@@ -67,9 +67,9 @@ class Coach(Struct, frozen=True):
             ConflictError: Somebody drives the run; `retryable` if it was other answers that took too long.
             UsageError: One is no answer at all. None of them is taken.
         """
-        given = [_read_answer(one) for one in answers]
+        texts = [_read_answer(answer) for answer in answers]
         async with self.engine.open(run_id, whole=False) as opened:
-            return await _go_on(opened, given, await open_performers(opened.run))
+            return await _go_on(opened, texts, await open_performers(opened.run))
 
     async def take_over(
         self,
@@ -127,7 +127,7 @@ def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
         "sessionId": session_id,
         "status": snapshot.status,
         "strategy": snapshot.strategy,
-        "questions": [_question(one) for one in handed_out(run)],
+        "questions": [_question(pending) for pending in handed_out(run)],
         "progress": {
             "stage": snapshot.stage,
             "answered": run.counts.answered,
@@ -142,25 +142,25 @@ def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
     return shown
 
 
-def _question(one: Pending) -> dict[str, Any]:
-    assert isinstance(one.effect, Ask)
-    ask = one.effect
+def _question(pending: Pending) -> dict[str, Any]:
+    assert isinstance(pending.effect, Ask)
+    ask = pending.effect
     prompt = f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
-    if one.tries:
-        prompt += f"\n(This is try {one.tries + 1} of {ask.retries + 1}.)"
+    if pending.tries:
+        prompt += f"\n(This is try {pending.tries + 1} of {ask.retries + 1}.)"
     return {
-        "id": one.id,
-        "stage": one.stage,
+        "id": pending.id,
+        "stage": pending.stage,
         "prompt": prompt,
         "answerSchema": ask.form or {"type": "string"},
     }
 
 
-def _read_answer(given: Mapping[str, Any]) -> tuple[str, str]:
-    effect_id = given.get("id")
-    if not isinstance(effect_id, str) or "answer" not in given:
+def _read_answer(document: Mapping[str, Any]) -> tuple[str, str]:
+    effect_id = document.get("id")
+    if not isinstance(effect_id, str) or "answer" not in document:
         raise UsageError('an answer is {"id": the question\'s id, "answer": text or data}', option="answers")
-    answer = given["answer"]
+    answer = document["answer"]
     try:
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -177,26 +177,26 @@ def _read_answer(given: Mapping[str, Any]) -> tuple[str, str]:
     return effect_id, text
 
 
-def _events(run: Run, given: Sequence[tuple[str, str]]) -> list[tuple[str, Event]]:
-    if not given:
+def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Event]]:
+    if not answers:
         return []
     if run.snapshot.status != "active":
         raise ConflictError(f"the run has ended ({run.snapshot.status}); it takes no more answers")
-    asked = {one.id: number for number, one in enumerate(handed_out(run))}
+    asked = {pending.id: number for number, pending in enumerate(handed_out(run))}
     at_ms = max(run.snapshot.at_ms, time.time_ns() // 1_000_000 - run.begun.created_at_ms)
     events: list[tuple[str, Event]] = []
-    for effect_id, text in given:
-        if effect_id not in asked or effect_id in {one for one, _ in events}:
+    for effect_id, text in answers:
+        if effect_id not in asked or effect_id in {answered for answered, _ in events}:
             raise ConflictError(_why_not(run, effect_id, asked), effect=effect_id, choices=list(asked))
         events.append((effect_id, Answered(text, at_ms)))
-    return sorted(events, key=lambda one: asked[one[0]])
+    return sorted(events, key=lambda event: asked[event[0]])
 
 
 def _why_not(run: Run, effect_id: str, asked: Collection[str]) -> str:
     waiting = ", ".join(asked) or "none"
     if effect_id in asked:
         return f"question {effect_id} is answered twice in one call; one answer each"
-    if effect_id in (one.id for one in questions(run)):
+    if effect_id in (pending.id for pending in questions(run)):
         return f"question {effect_id} is not handed out, for the budget does not cover it; questions waiting: {waiting}"
     if run.has_asked(effect_id):
         return f"question {effect_id} has been answered already; questions waiting: {waiting}"

@@ -119,10 +119,10 @@ class Drive:
             await self._stop(*reached)
 
     def _launch(self, effects: Iterable[Pending]) -> None:
-        for one in effects:
-            if self.coached and isinstance(one.effect, Ask):
+        for pending in effects:
+            if self.coached and isinstance(pending.effect, Ask):
                 continue
-            self.tasks[asyncio.create_task(perform(one, self.calls))] = one
+            self.tasks[asyncio.create_task(perform(pending, self.calls))] = pending
 
     async def _take(self, done: Sequence[asyncio.Task[Event]]) -> None:
         self._collect(done)
@@ -133,9 +133,9 @@ class Drive:
 
     def _collect(self, done: Iterable[asyncio.Task[Event]]) -> None:
         for task in done:
-            one = self.tasks.pop(task)
+            pending = self.tasks.pop(task)
             try:
-                self.unwritten.append(Settled(one.id, task.result()))
+                self.unwritten.append(Settled(pending.id, task.result()))
             except BudgetExhausted as exhausted:
                 self.limit = self.limit or exhausted
 
@@ -202,7 +202,7 @@ class Drive:
             if not writing.done():
                 await asyncio.wait([writing])
             if writing.exception() is None:
-                self.chain.written(lines)
+                self.chain.extend(lines)
                 self.row = row or self.row
                 del self.unwritten[:unwritten]
 

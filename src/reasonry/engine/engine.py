@@ -418,7 +418,7 @@ class OpenRun:
     async def _write(self, entries: Sequence[Entry], now_ms: int) -> None:
         lines, use = self.chain.lines(entries), Use(self.run.counts.thoughts, now_ms)
         await self.engine.store.append(self.row.run_id, lines, self.row, use)
-        self.chain.written(lines)
+        self.chain.extend(lines)
 
 
 def _begun_with(run: Run, copied: Sequence[Settled]) -> list[Entry]:

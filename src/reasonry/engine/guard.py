@@ -72,7 +72,7 @@ class BudgetGuard:
 
     def settle(self, estimate: Usage, *actual: Usage) -> None:
         """Book what a call really took, sample by sample; calls that wait for room look again."""
-        for one in actual:
-            self.ledger = self.ledger.settle(estimate, one)
+        for usage in actual:
+            self.ledger = self.ledger.settle(estimate, usage)
             estimate = NOTHING
         self._changed.set()

@@ -183,7 +183,7 @@ class Chain:
             lines.append(Line(seq, body, digest))
         return lines
 
-    def written(self, lines: Sequence[Line]) -> None:
+    def extend(self, lines: Sequence[Line]) -> None:
         """Go on after these lines."""
         if lines:
             self.seq, self.digest = lines[-1].seq, lines[-1].digest
@@ -232,7 +232,7 @@ def read(run_id: str, lines: Sequence[Line]) -> tuple[list[Entry], Chain]:
     """
     entries, chain = read_on(Chain(run_id), run_id, lines)
     if not entries or not isinstance(entries[0], Begun):
-        raise _damaged(run_id, 1)
+        raise _damage_error(run_id, 1)
     if entries[0].schema > SCHEMA:
         raise StoreError(f"run {run_id} was written by a newer version", code="store_newer", run_id=run_id)
     return entries, chain
@@ -248,16 +248,16 @@ def read_on(chain: Chain, run_id: str, lines: Sequence[Line]) -> tuple[list[Entr
     for line in lines:
         whole = line.seq == chain.seq + 1 and line.digest == _digest(chain.digest, line.body)
         if not whole:
-            raise _damaged(run_id, line.seq)
+            raise _damage_error(run_id, line.seq)
         try:
             entries.append(_decoder.decode(line.body))
         except msgspec.DecodeError as error:
-            raise _damaged(run_id, line.seq) from error
-        chain.written([line])
+            raise _damage_error(run_id, line.seq) from error
+        chain.extend([line])
     return entries, chain
 
 
-def _damaged(run_id: str, seq: int) -> StoreError:
+def _damage_error(run_id: str, seq: int) -> StoreError:
     return StoreError(
         f"run {run_id} is damaged at line {seq} of its journal; other runs are not affected",
         code="store_corrupt",
@@ -345,8 +345,12 @@ class Run:
             lost=self.lost,
             cut=self.cut,
             out=dict(self.out),
-            asked=tuple(self.asked[one.id] for one in self.open_effects if one.id in self.asked),
-            asked_by={one.id: one.effect.by for one in self.open_effects if isinstance(one.effect, Ask)},
+            asked=tuple(self.asked[pending.id] for pending in self.open_effects if pending.id in self.asked),
+            asked_by={
+                pending.id: pending.effect.by
+                for pending in self.open_effects
+                if isinstance(pending.effect, Ask)
+            },
             counts=self.counts,
         )
 
@@ -421,7 +425,7 @@ class Run:
         before, last = self._before_end
         answered = not isinstance(last.event, Stopped | Failed)
         lifted = without_failures(before, (last.id or "") if answered else "")
-        asked = tuple(one for one in open_effects(lifted) if one.id not in self.asked)
+        asked = tuple(pending for pending in open_effects(lifted) if pending.id not in self.asked)
         self.snapshot = self._note(Step(replace(lifted, at_ms=self.snapshot.at_ms), asked))
         if answered:
             self.snapshot = self._note(self._advance(last))
@@ -430,19 +434,19 @@ class Run:
     def _note(self, step: Step) -> Snapshot:
         self.edges += step.edges
         self.thoughts += step.thoughts
-        for one in step.effects:
-            if isinstance(one.effect, Ask):
-                ask = one.effect
+        for pending in step.effects:
+            if isinstance(pending.effect, Ask):
+                ask = pending.effect
                 prompt = f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
-                self.asked_by[one.id] = ask.by
-                self.asked[one.id] = Asked(one.id, one.stage, prompt)
+                self.asked_by[pending.id] = ask.by
+                self.asked[pending.id] = Asked(pending.id, pending.stage, prompt)
         return step.snapshot
 
     def asked_stages(self, by: Container[str]) -> list[tuple[str, bool]]:
         """Return the stage of each question to these, in the order asked, and whether it has been settled."""
-        settled = {one.id for one in self.events}
-        mine = [one for one in self.asked.values() if self.asked_by[one.id] in by]
-        return [(one.stage, one.id in settled) for one in mine]
+        settled = {event.id for event in self.events}
+        mine = [asked for asked in self.asked.values() if self.asked_by[asked.id] in by]
+        return [(asked.stage, asked.id in settled) for asked in mine]
 
     @property
     def open_effects(self) -> tuple[Pending, ...]:

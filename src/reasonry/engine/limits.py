@@ -25,9 +25,8 @@ def limit_reached(run: Run) -> tuple[str, str] | None:
 def questions(run: Run) -> list[Pending]:
     """Return the questions a run waits for, in the order they were asked first."""
     place = {effect_id: number for number, effect_id in enumerate(run.asked)}
-    return sorted(
-        (one for one in run.open_effects if isinstance(one.effect, Ask)), key=lambda one: place[one.id]
-    )
+    asks = (pending for pending in run.open_effects if isinstance(pending.effect, Ask))
+    return sorted(asks, key=lambda pending: place[pending.id])
 
 
 def handed_out(run: Run) -> Sequence[Pending]:

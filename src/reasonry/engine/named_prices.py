@@ -30,7 +30,7 @@ class Price(Struct, frozen=True):
 
     def __str__(self) -> str:
         """Write it as `read` takes it."""
-        taken, made = (f"{one:.9f}".rstrip("0").rstrip(".") for one in (self.taken, self.made))
+        taken, made = (f"{amount:.9f}".rstrip("0").rstrip(".") for amount in (self.taken, self.made))
         return f"{taken}/{made}"
 
 
@@ -74,7 +74,7 @@ class Prices(Struct, frozen=True):
         """Return the price the user named for a model, if one."""
         return None if model.name == CALLER else self.named.get(model.name, self.named.get(""))
 
-    def known(self, model: Model) -> PriceOf:
+    def price_of(self, model: Model) -> PriceOf:
         """Return what a model costs, as far as anybody says."""
         return self.of(model) or getattr(model, "price", no_price)
 
@@ -84,7 +84,7 @@ class Prices(Struct, frozen=True):
         Raises:
             UsageError: No model of the run goes by the name that a price was named for.
         """
-        names = [one.name for one in models]
+        names = [model.name for model in models]
         unknown = next((name for name in self.named if name and name not in names), None)
         if unknown is not None:
             message = f"a price is named for {unknown}, but this run works with {', '.join(names)}"
@@ -93,7 +93,7 @@ class Prices(Struct, frozen=True):
 
 def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
     """Return the prices of these models, each by its name; the first layer that has one counts."""
-    priced = {one.name: next((p for layer in layers if (p := layer.of(one))), None) for one in models}
+    priced = {model.name: next((p for layer in layers if (p := layer.of(model))), None) for model in models}
     return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
 
 
@@ -115,8 +115,8 @@ def dollar_limit(budget: Budget, options: Iterable[Any]) -> str | None:
     if budget.usd is not None:
         return "max_usd"
     limits = [
-        one.get("cost_limit") if isinstance(one, Mapping) else getattr(one, "cost_limit", None)
-        for one in options
+        named.get("cost_limit") if isinstance(named, Mapping) else getattr(named, "cost_limit", None)
+        for named in options
     ]
     return "cost_limit" if any(limits) else None
 
@@ -132,7 +132,7 @@ def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> 
     Raises:
         UsageError: `price_unknown`.
     """
-    unknown = [] if limit is None else sorted(set(_unpriced(models, prices)))
+    unknown = [] if limit is None else sorted(set(_unpriced_models(models, prices)))
     if not unknown:
         return
     if CALLER in unknown:
@@ -148,7 +148,7 @@ def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> 
     raise UsageError(message, code="price_unknown", option=limit, models=unknown)
 
 
-def _unpriced(models: Iterable[Model], prices: Prices) -> Iterator[str]:
+def _unpriced_models(models: Iterable[Model], prices: Prices) -> Iterator[str]:
     for model in models:
         price = prices.of(model) or getattr(model, "price", None)
         if price is not None and not is_known(price):

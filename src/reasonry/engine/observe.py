@@ -21,7 +21,7 @@ class Observer(Protocol):
         """The run is accepted and on disk, or was taken up again."""
         ...
 
-    def asked(self, one: Pending) -> None:
+    def asked(self, pending: Pending) -> None:
         """An effect is being performed."""
         ...
 
@@ -50,7 +50,7 @@ class Unwatched:
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
 
-    def asked(self, one: Pending) -> None:
+    def asked(self, pending: Pending) -> None:
         """See `Observer`."""
 
     def text(self, effect_id: str, piece: str) -> None:

@@ -78,7 +78,7 @@ class Performers(Struct, frozen=True):
     @property
     def models(self) -> list[Model]:
         """All who may be asked."""
-        return [one for one in (self.model, self.judge, self.draft) if one is not None]
+        return [model for model in (self.model, self.judge, self.draft) if model is not None]
 
     def of(self, ask: Ask) -> Model:
         """Return the model that a question goes to."""
@@ -92,7 +92,7 @@ class Performers(Struct, frozen=True):
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
     """Tell models that keep their place in a file which questions of the run they have answered."""
     names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model}
-    for model in {id(one): one for one in map(performers.answering, names)}.values():
+    for model in {id(model): model for model in map(performers.answering, names)}.values():
         rewind = getattr(model, "rewind", None)
         asked = [by for by in names if performers.answering(by) is model]
         if rewind is not None and model.name in [names[by] or known.model for by in asked]:

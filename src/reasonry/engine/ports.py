@@ -78,7 +78,7 @@ class Model(Protocol):
         """Answer one question. `at_ms` is left 0; `usage.calls` is 1.
 
         Raises:
-            ModelError: No answer is to be had; `retryable` and `retry_after_s` say whether and when to try again;
+            ModelError: There is no answer; `retryable` and `retry_after_s` say whether and when to try again;
                 with `degraded=True` in its details the model will send something else then, which takes no attempt.
             BrokenReplyError: A reply came that is no answer; what it took is booked.
         """

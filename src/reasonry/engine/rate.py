@@ -37,7 +37,7 @@ class RateLimits:
         provider = provider_of(model)
         if provider not in self._windows:
             kind = provider.partition(":")[0]
-            limits = (one.get(provider, one.get(kind, one.get("*"))) for one in self._limits)
+            limits = (limit.get(provider, limit.get(kind, limit.get("*"))) for limit in self._limits)
             self._windows[provider] = RateLimit(*limits)
         return self._windows[provider]
 
@@ -88,7 +88,7 @@ class RateLimit:
         now = time.monotonic()
         while self._sent and self._sent[0].instant_s <= now - WINDOW_S:
             self._sent.popleft()
-        spent = sum(one.tokens for one in self._sent)
+        spent = sum(call.tokens for call in self._sent)
         full = self.requests is not None and len(self._sent) >= self.requests
         # A call larger than the whole limit goes out alone rather than never.
         dear = self.tokens is not None and bool(self._sent) and spent + tokens > self.tokens

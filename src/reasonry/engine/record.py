@@ -106,7 +106,7 @@ def digests_of(run: Run) -> dict[str, str]:
     """Return a digest of each part of what a run leaves behind: its events, path, thoughts and outcome."""
     end = run.snapshot
     parts = {
-        "events": [(one.id, one.event) for one in run.events],
+        "events": [(settled.id, settled.event) for settled in run.events],
         "path": run.edges,
         "thoughts": run.thoughts,
         "outcome": (end.status, end.error, end.outcome),

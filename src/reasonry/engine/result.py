@@ -99,14 +99,14 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
 
 
 def _warnings(run: Run) -> Iterator[str]:
-    verdicts = [one.event for one in run.events if isinstance(one.event, Verified)]
-    failed = [one for one in verdicts if one.failed]
+    verdicts = [settled.event for settled in run.events if isinstance(settled.event, Verified)]
+    failed = [verdict for verdict in verdicts if verdict.failed]
     if failed:
         name = f" {run.participants.verifier}" if run.participants.verifier else ""
         times = f"{len(failed)} of {len(verdicts)} times"
         yield f"the verifier{name} gave no verdict {times}; the last: {failed[-1].detail}"
 
-    unpriced = [one for one in run.events if _is_unpriced(one.event)]
+    unpriced = [settled for settled in run.events if _is_unpriced(settled.event)]
     if run.budget.usd is not None and unpriced:
         yield (
             f"the limit of {run.budget.usd:g} US dollars does not count {len(unpriced)} answers whose price is not "

@@ -26,7 +26,7 @@ def span(model: str, question: Question, samples: int = 1) -> Generator[Callable
         return
     from opentelemetry.trace import Span, SpanKind, Status, StatusCode, get_tracer
 
-    def failed(span: Span, kind: str, message: str) -> None:
+    def note_failure(span: Span, kind: str, message: str) -> None:
         span.set_attribute("error.type", kind)
         span.set_status(Status(StatusCode.ERROR, SECRETS.mask(message, error=True)))
 
@@ -44,10 +44,10 @@ def span(model: str, question: Question, samples: int = 1) -> Generator[Callable
         try:
             yield lambda answers: current.set_attributes(_response(answers))
         except ReasonryError as error:
-            failed(current, error.code, error.message)
+            note_failure(current, error.code, error.message)
             raise
         except Exception as error:
-            failed(current, type(error).__name__, str(error))
+            note_failure(current, type(error).__name__, str(error))
             raise
 
 
@@ -71,8 +71,10 @@ def _request(model: str, question: Question, samples: int) -> dict[str, Any]:
 
 
 def _response(answers: Sequence[Answered]) -> dict[str, Any]:
-    usage = sum((one.usage for one in answers), NOTHING)
-    ends = ["content_filter" if one.refused else "length" if one.truncated else "stop" for one in answers]
+    usage = sum((answer.usage for answer in answers), NOTHING)
+    ends = [
+        "content_filter" if answer.refused else "length" if answer.truncated else "stop" for answer in answers
+    ]
     facts = {
         "gen_ai.response.finish_reasons": ends,
         "gen_ai.usage.input_tokens": usage.input_tokens,

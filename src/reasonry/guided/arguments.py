@@ -110,7 +110,7 @@ def _value(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> 
 def _choice(name: str, text: str, choices: Sequence[str] | None) -> str:
     if choices is not None and text not in choices:
         raise UsageError(
-            f"{name} must be one of: {', '.join(choices)}; not {shown(text)}",
+            f"{name} must be one of: {', '.join(choices)}; not {show_value(text)}",
             field=name,
             choices=list(choices),
         )
@@ -120,26 +120,30 @@ def _choice(name: str, text: str, choices: Sequence[str] | None) -> str:
 def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> list[Any]:
     if not isinstance(value, list | tuple):
         raise _wrong(name, "a list", value)
-    most = schema.get("maxItems", MAX_INT)
-    if len(value) > most:
-        raise TooLargeError(f"{name} has {len(value):,} items; the limit is {most:,}", field=name, limit=most)
+    maximum = schema.get("maxItems", MAX_INT)
+    if len(value) > maximum:
+        raise TooLargeError(
+            f"{name} has {len(value):,} items; the limit is {maximum:,}", field=name, limit=maximum
+        )
     items = schema["items"]
     return [_value(f"{name}[{place}]", item, items, max_chars) for place, item in enumerate(value)]
 
 
-def text_of(given: Arguments, name: str, usual: Any = _MISSING, *, most: int = MAX_NAME_CHARS) -> Any:
+def text_of(
+    arguments: Arguments, name: str, default: Any = _MISSING, *, maximum: int = MAX_NAME_CHARS
+) -> Any:
     """Return a text of at most `most` characters that is valid Unicode."""
-    return _text(name, given[name], most) if name in given else _usual(name, usual)
+    return _text(name, arguments[name], maximum) if name in arguments else _default(name, default)
 
 
-def id_of(given: Arguments, name: str, usual: Any = _MISSING) -> Any:
+def id_of(arguments: Arguments, name: str, default: Any = _MISSING) -> Any:
     """Return the id of a session."""
-    return _check_id(name, text_of(given, name, usual))
+    return _check_id(name, text_of(arguments, name, default))
 
 
-def bool_of(given: Arguments, name: str, usual: Any = _MISSING) -> Any:
+def bool_of(arguments: Arguments, name: str, default: Any = _MISSING) -> Any:
     """Return true or false."""
-    return _flag(name, given[name]) if name in given else _usual(name, usual)
+    return _flag(name, arguments[name]) if name in arguments else _default(name, default)
 
 
 def position_of(cursor: str | None) -> int:
@@ -154,12 +158,12 @@ def position_of(cursor: str | None) -> int:
 def bad_cursor(cursor: str) -> UsageError:
     """Return the error of a cursor that no page has given."""
     return UsageError(
-        f"cursor {shown(cursor)} is not a `nextCursor` of this list; leave it out to start anew",
+        f"cursor {show_value(cursor)} is not a `nextCursor` of this list; leave it out to start anew",
         field="cursor",
     )
 
 
-def json_of(name: str, value: Any, most: int) -> Any:
+def json_of(name: str, value: Any, maximum: int) -> Any:
     """Return plain JSON data of at most `most` characters as JSON.
 
     Raises:
@@ -169,10 +173,10 @@ def json_of(name: str, value: Any, most: int) -> Any:
     plain: Any = None
     try:
         encoded = _encode(value)
-        size = len(encoded) if len(encoded) <= most else len(encoded.decode())
-        if size > most:
+        size = len(encoded) if len(encoded) <= maximum else len(encoded.decode())
+        if size > maximum:
             raise TooLargeError(
-                f"{name} has {size:,} characters as JSON; the limit is {most:,}", field=name, limit=most
+                f"{name} has {size:,} characters as JSON; the limit is {maximum:,}", field=name, limit=maximum
             )
         plain = _decode(encoded)
         same = plain == value
@@ -190,10 +194,10 @@ def json_of(name: str, value: Any, most: int) -> Any:
     return plain
 
 
-def _usual(name: str, usual: Any) -> Any:
-    if usual is _MISSING:
+def _default(name: str, default: Any) -> Any:
+    if default is _MISSING:
         raise _missing(name)
-    return usual
+    return default
 
 
 def _missing(name: str) -> UsageError:
@@ -218,16 +222,16 @@ def _check_id(name: str, value: Any) -> Any:
     return value
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
+def _whole(name: str, value: Any, minimum: int, maximum: int) -> int:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         number = int(value.partition(".")[0])
     elif isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0:
         number = int(value)
     else:
         raise _wrong(name, "a whole number", value)
-    if not least <= number <= most:
-        bound = f"at least {least}" if number < least else f"at most {most}"
-        raise UsageError(f"{name} must be {bound}, not {shown(number)}", field=name, minimum=least)
+    if not minimum <= number <= maximum:
+        bound = f"at least {minimum}" if number < minimum else f"at most {maximum}"
+        raise UsageError(f"{name} must be {bound}, not {show_value(number)}", field=name, minimum=minimum)
     return number
 
 
@@ -237,7 +241,7 @@ def _number(name: str, value: Any, above: float) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= MAX_INT:
         raise _wrong(name, "a number", value)
     if value <= above:
-        raise UsageError(f"{name} must be above {above:g}, not {shown(value)}", field=name)
+        raise UsageError(f"{name} must be above {above:g}, not {show_value(value)}", field=name)
     return float(value)
 
 
@@ -264,10 +268,10 @@ def _lone_surrogate(name: str, place: int) -> UsageError:
 
 
 def _wrong(name: str, wanted: str, value: Any) -> UsageError:
-    return UsageError(f"{name} must be {wanted}, not {shown(value)}", field=name)
+    return UsageError(f"{name} must be {wanted}, not {show_value(value)}", field=name)
 
 
-def shown(value: Any) -> str:
+def show_value(value: Any) -> str:
     """Return a value as an error may show it: short, valid and of bounded cost."""
     match value:
         case None | True | False:

@@ -54,37 +54,40 @@ def markdown(session: Document) -> str:
         f"- Thoughts: {len(thoughts)}",
     ]
     for branch in _branches(thoughts):
-        own = [one for one in thoughts if one.get("branchId") == branch]
-        lines += ["", "## Main line" if branch is None else f"## Branch {_inline(branch)}{_left(own)}"]
-        for one in own:
-            lines += ["", *_thought_lines(one)]
+        own = [thought for thought in thoughts if thought.get("branchId") == branch]
+        lines += [
+            "",
+            "## Main line" if branch is None else f"## Branch {_inline(branch)}{_leaving_point(own)}",
+        ]
+        for thought in own:
+            lines += ["", *_thought_lines(thought)]
     return "\n".join(lines) + "\n"
 
 
 def _branches(thoughts: Iterable[Document]) -> list[str | None]:
     """Return the lines there are, main line first."""
-    names = list(dict.fromkeys(one.get("branchId") for one in thoughts))
+    names = list(dict.fromkeys(thought.get("branchId") for thought in thoughts))
     return sorted(names, key=lambda name: name is not None)
 
 
-def _left(own: Sequence[Document]) -> str:
+def _leaving_point(own: Sequence[Document]) -> str:
     point = own[0].get("branchFromThought") if own else None
     return "" if point is None else f" (from thought {point})"
 
 
-def _thought_lines(one: Document) -> Iterator[str]:
-    total = f"/{one['totalThoughts']}" if "totalThoughts" in one else ""
-    yield f"### Thought {one['thoughtNumber']}{total}{_remarks(one)}"
+def _thought_lines(thought: Document) -> Iterator[str]:
+    total = f"/{thought['totalThoughts']}" if "totalThoughts" in thought else ""
+    yield f"### Thought {thought['thoughtNumber']}{total}{_remarks(thought)}"
     yield ""
-    yield from (f"> {line}".rstrip() for line in _quoted(one["thought"]))
-    data: Mapping[str, Any] = one.get("data") or {}
+    yield from (f"> {line}".rstrip() for line in _quote(thought["thought"]))
+    data: Mapping[str, Any] = thought.get("data") or {}
     if data:
         yield ""
     for name, value in data.items():
         yield f"- {_inline(str(name))}: {_inline(str(value))}"
 
 
-def _quoted(text: str) -> Iterator[str]:
+def _quote(text: str) -> Iterator[str]:
     """Return the lines of a thought: fenced code as it is, in a fence that it cannot close, all else without links."""
     lines = iter(inert(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
     for line in lines:
@@ -103,17 +106,17 @@ def _quoted(text: str) -> Iterator[str]:
         yield from ("", fence + opened[2], *code, fence)
 
 
-def _remarks(one: Document) -> str:
-    remarks = [_code(one["stage"])] if one.get("stage") else []
-    if "revisesThought" in one:
-        remarks.append(f"revises thought {one['revisesThought']}")
-    elif one.get("isRevision"):
+def _remarks(thought: Document) -> str:
+    remarks = [_code(thought["stage"])] if thought.get("stage") else []
+    if "revisesThought" in thought:
+        remarks.append(f"revises thought {thought['revisesThought']}")
+    elif thought.get("isRevision"):
         remarks.append("a revision")
-    if "mergeBranch" in one:
-        remarks.append(f"takes in branch {_inline(one['mergeBranch'])}")
-    if "score" in one:
-        remarks.append(f"score {one['score']:g}")
-    if not one.get("nextThoughtNeeded", True):
+    if "mergeBranch" in thought:
+        remarks.append(f"takes in branch {_inline(thought['mergeBranch'])}")
+    if "score" in thought:
+        remarks.append(f"score {thought['score']:g}")
+    if not thought.get("nextThoughtNeeded", True):
         remarks.append("the end")
     return f" ({', '.join(remarks)})" if remarks else ""
 
@@ -138,17 +141,21 @@ def mermaid(session: Document) -> str:
     lines = ["flowchart TD"]
     ends: dict[str | None, str] = {}
     numbers: dict[int, str] = {}
-    for one in session["thoughts"]:
-        node, branch = f"t{one['seq']}", one.get("branchId")
-        lines.append(f'    {node}["{_label(one)}"]')
-        lines += _arrows(one, node, ends, numbers)
-        ends[branch], numbers[one["thoughtNumber"]] = node, node
+    for thought in session["thoughts"]:
+        node, branch = f"t{thought['seq']}", thought.get("branchId")
+        lines.append(f'    {node}["{_label(thought)}"]')
+        lines += _arrows(thought, node, ends, numbers)
+        ends[branch], numbers[thought["thoughtNumber"]] = node, node
     return "\n".join(lines) + "\n"
 
 
-def _arrows(one: Document, node: str, ends: Mapping[Any, str], numbers: Mapping[Any, str]) -> Iterator[str]:
-    branch = one.get("branchId")
-    left, revised, merged = (one.get(name) for name in ("branchFromThought", "revisesThought", "mergeBranch"))
+def _arrows(
+    thought: Document, node: str, ends: Mapping[Any, str], numbers: Mapping[Any, str]
+) -> Iterator[str]:
+    branch = thought.get("branchId")
+    left, revised, merged = (
+        thought.get(name) for name in ("branchFromThought", "revisesThought", "mergeBranch")
+    )
     if branch in ends:
         yield f"    {ends[branch]} --> {node}"
     elif left in numbers:
@@ -159,11 +166,11 @@ def _arrows(one: Document, node: str, ends: Mapping[Any, str], numbers: Mapping[
         yield f"    {ends[merged]} -.->|merges| {node}"
 
 
-def _label(one: Document) -> str:
-    text = " ".join(one["thought"].split())
+def _label(thought: Document) -> str:
+    text = " ".join(thought["thought"].split())
     text = text if len(text) <= _LABEL_CHARS else text[: _LABEL_CHARS - 1] + "…"
-    stage = f" {_safe(one['stage'])}" if one.get("stage") else ""
-    return f"{one['thoughtNumber']}{stage}<br/>{_safe(text)}"
+    stage = f" {_safe(thought['stage'])}" if thought.get("stage") else ""
+    return f"{thought['thoughtNumber']}{stage}<br/>{_safe(text)}"
 
 
 def _safe(text: str) -> str:

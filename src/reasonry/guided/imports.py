@@ -114,16 +114,16 @@ def _document(content: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
 def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now_ms: int) -> Brought:
     if document.get("version") != VERSION:
         raise UsageError(
-            f"This session was exported in version {read.shown(document.get('version'))}; "
+            f"This session was exported in version {read.show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
     strategy = find(read.text_of(document, "strategy"))
-    thoughts = _listed(document.get("thoughts"), settings)
+    thoughts = _check_thoughts(document.get("thoughts"), settings)
     past, head = _Rows(), open_session(strategy)
-    for place, one in enumerate(thoughts, 1):
+    for place, thought in enumerate(thoughts, 1):
         try:
-            call = _own_call(one, settings)
-            head = _take(strategy, head, call, past, _instant(one.get("at"), now_ms))
+            call = _own_call(thought, settings)
+            head = _take(strategy, head, call, past, _instant(thought.get("at"), now_ms))
         except ReasonryError as error:
             raise _at(error, place) from None
     _check_branches(head, settings)
@@ -139,31 +139,31 @@ def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now
     )
 
 
-def _own_call(one: Mapping[str, Any], settings: SessionSettings) -> ThinkingCall:
-    known = {name: value for name, value in one.items() if name != "data" or value is not None}
-    usual = {"totalThoughts": one.get("thoughtNumber"), "nextThoughtNeeded": True, "branchId": ""}
-    return read.read_call({**usual, **known}, settings)
+def _own_call(thought: Mapping[str, Any], settings: SessionSettings) -> ThinkingCall:
+    known = {name: value for name, value in thought.items() if name != "data" or value is not None}
+    defaults = {"totalThoughts": thought.get("thoughtNumber"), "nextThoughtNeeded": True, "branchId": ""}
+    return read.read_call({**defaults, **known}, settings)
 
 
 # -- think-strategies
 
 
 def _foreign(document: Mapping[str, Any], find: Find, settings: SessionSettings, now_ms: int) -> Brought:
-    thoughts = _listed(_with_branches(document), settings)
-    named = document.get("strategy") or next((one.get("strategy") for one in thoughts), None)
+    thoughts = _check_thoughts(_with_branches(document), settings)
+    named = document.get("strategy") or next((thought.get("strategy") for thought in thoughts), None)
     strategy, notices = _foreign_strategy(named, find)
     past, head = _Rows(), open_session(strategy)
     ended_at = _instant(document.get("timestamp"), now_ms)
-    for place, one in enumerate(thoughts, 1):
+    for place, thought in enumerate(thoughts, 1):
         try:
-            call = _foreign_call(one, place, strategy, head, past, settings)
-            head = _take(strategy, head, call, past, _instant(one.get("timestamp"), ended_at))
+            call = _foreign_call(thought, place, strategy, head, past, settings)
+            head = _take(strategy, head, call, past, _instant(thought.get("timestamp"), ended_at))
         except ReasonryError as error:
             raise _at(error, place) from None
     _check_branches(head, settings)
     purpose = document.get("sessionPurpose") or (past.rows[0].text if past.rows else "")
     short = " ".join(str(purpose)[: 2 * PURPOSE_CHARS].split())[:PURPOSE_CHARS]
-    begun_at = min([_instant(one.get("timestamp"), ended_at) for one in thoughts], default=ended_at)
+    begun_at = min([_instant(thought.get("timestamp"), ended_at) for thought in thoughts], default=ended_at)
     return Brought(strategy.name, past.rows, head, begun_at, now_ms, short, notices=notices)
 
 
@@ -171,44 +171,46 @@ def _foreign_strategy(name: Any, find: Find) -> tuple[Strategy[Any, Any], Sequen
     try:
         return find(str(name)), ()
     except UsageError:
-        usual = find(None)
-        message = f"Strategy {read.shown(name)} is not known here; the session was imported as {usual.name}."
-        return usual, (Notice("strategy", "", message),)
+        default = find(None)
+        message = (
+            f"Strategy {read.show_value(name)} is not known here; the session was imported as {default.name}."
+        )
+        return default, (Notice("strategy", "", message),)
 
 
 def _with_branches(document: Mapping[str, Any]) -> list[Any]:
     """Return the history, and behind it the branches whose thoughts it lacks."""
     thoughts: list[Any] = list(document["thoughtHistory"])
-    there = {one.get("branchId") for one in thoughts if isinstance(one, dict)}
+    there = {thought.get("branchId") for thought in thoughts if isinstance(thought, dict)}
     branches = document.get("branches")
     for name, own in (branches if isinstance(branches, dict) else {}).items():
         if name not in there and isinstance(own, list):
-            thoughts += [{"branchId": name, **one} for one in own if isinstance(one, dict)]
+            thoughts += [{"branchId": name, **thought} for thought in own if isinstance(thought, dict)]
     return thoughts
 
 
 def _foreign_call(
-    one: Mapping[str, Any],
+    thought: Mapping[str, Any],
     place: int,
     strategy: Strategy[Any, Any],
     head: Head,
     past: _Rows,
     settings: SessionSettings,
 ) -> ThinkingCall:
-    number = _positive(one.get("thoughtNumber")) or place
-    data: dict[str, Any] = {name: one[name] for name in _FOREIGN_DATA if one.get(name) is not None}
-    branch = one.get("branchId")
+    number = _positive(thought.get("thoughtNumber")) or place
+    data: dict[str, Any] = {name: thought[name] for name in _FOREIGN_DATA if thought.get(name) is not None}
+    branch = thought.get("branchId")
     call = ThinkingCall(
-        thought=read.text_of(one, "thought", "", most=settings.max_thought_chars),
+        thought=read.text_of(thought, "thought", "", maximum=settings.max_thought_chars),
         thought_number=number,
-        total_thoughts=_positive(one.get("totalThoughts")) or number,
-        next_thought_needed=one.get("nextThoughtNeeded") is not False,
-        is_revision=one.get("isRevision") is True,
-        revises_thought=_known(one, "revisesThought", past, data),
-        branch_from_thought=_known(one, "branchFromThought", past, data),
-        branch_id=read.text_of(one, "branchId") if isinstance(branch, str) else "",
+        total_thoughts=_positive(thought.get("totalThoughts")) or number,
+        next_thought_needed=thought.get("nextThoughtNeeded") is not False,
+        is_revision=thought.get("isRevision") is True,
+        revises_thought=_known_number(thought, "revisesThought", past, data),
+        branch_from_thought=_known_number(thought, "branchFromThought", past, data),
+        branch_id=read.text_of(thought, "branchId") if isinstance(branch, str) else "",
     )
-    stage = one.get("currentStage") or one.get("stage")
+    stage = thought.get("currentStage") or thought.get("stage")
     if isinstance(stage, str):
         call = _on_stage(call, stage, strategy, head, data)
     return replace(call, data=read.json_of("data", data, settings.max_thought_chars) if data else None)
@@ -225,8 +227,8 @@ def _on_stage(
     return call
 
 
-def _known(one: Mapping[str, Any], name: str, past: _Rows, data: dict[str, Any]) -> int | None:
-    number = _positive(one.get(name))
+def _known_number(thought: Mapping[str, Any], name: str, past: _Rows, data: dict[str, Any]) -> int | None:
+    number = _positive(thought.get(name))
     if number is None or past.has(number):
         return number
     data[name] = number
@@ -252,8 +254,8 @@ def _take(strategy: Strategy[Any, Any], head: Head, call: ThinkingCall, past: _R
     return placed.head
 
 
-def _listed(thoughts: Any, settings: SessionSettings) -> list[dict[str, Any]]:
-    if not isinstance(thoughts, list) or not all(isinstance(one, dict) for one in thoughts):
+def _check_thoughts(thoughts: Any, settings: SessionSettings) -> list[dict[str, Any]]:
+    if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
         raise UsageError("This is no session: its thoughts must be a list of objects")
     if len(thoughts) > settings.max_thoughts:
         raise TooLargeError(
@@ -271,13 +273,13 @@ def _check_branches(head: Head, settings: SessionSettings) -> None:
         )
 
 
-def _instant(written: Any, usual: int) -> int:
+def _instant(written: Any, default: int) -> int:
     if not isinstance(written, str) or not _INSTANT.fullmatch(written):
-        return usual
+        return default
     try:
         at = datetime.fromisoformat(written)
     except ValueError:
-        return usual
+        return default
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return max(int(at.timestamp() * 1_000), 0)
 

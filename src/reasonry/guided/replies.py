@@ -13,7 +13,15 @@ from ..core.strategy import Strategy, Thought
 from ..records import SessionRow, ThoughtRow
 from .thinking_tool import NextStage, ShownThought, ThinkingReply
 from .thought import Head, ThoughtRecord
-from .turn import MAX_SHOWN_CHARS, MAX_SHOWN_THOUGHTS, Taken, decode_head, decode_record, decoded, encode
+from .turn import (
+    MAX_SHOWN_CHARS,
+    MAX_SHOWN_THOUGHTS,
+    Taken,
+    decode_head,
+    decode_record,
+    decode_stored,
+    encode,
+)
 
 Document = dict[str, Any]
 _EXCERPT_CHARS = 100
@@ -73,9 +81,9 @@ def next_stages(strategy: Strategy[Any, Any], stage: str) -> list[NextStage]:
     return [NextStage(name, table[name].description) for name in table[stage].to]
 
 
-def latest_thoughts(thoughts: Sequence[ThoughtRow], most: int | None) -> list[ShownThought]:
+def latest_thoughts(thoughts: Sequence[ThoughtRow], maximum: int | None) -> list[ShownThought]:
     """Return the latest thoughts, oldest first and whole, as many as fit into a reply."""
-    count = MAX_SHOWN_THOUGHTS if most is None else min(most, MAX_SHOWN_THOUGHTS)
+    count = MAX_SHOWN_THOUGHTS if maximum is None else min(maximum, MAX_SHOWN_THOUGHTS)
     room, shown = MAX_SHOWN_CHARS, list[ShownThought]()
     for thought in reversed(thoughts[-count:] if count else ()):
         room -= len(thought.text)
@@ -87,7 +95,7 @@ def latest_thoughts(thoughts: Sequence[ThoughtRow], most: int | None) -> list[Sh
 
 
 def _shown_thought(thought: ThoughtRow) -> ShownThought:
-    record = decoded(_shown, thought.body, f"thought {thought.seq}")
+    record = decode_stored(_shown, thought.body, f"thought {thought.seq}")
     return ShownThought(
         thought_number=thought.number,
         thought=thought.text,
@@ -179,18 +187,20 @@ def match_document(session_id: str, thought: ThoughtRow, query: str) -> Document
 def rows_of_run(thoughts: Iterable[Thought]) -> list[ThoughtRow]:
     """Return the thoughts of a run as the rows of its session, numbered in the order they were had."""
     rows, numbers = list[ThoughtRow](), dict[str, int]()
-    for number, one in enumerate(thoughts, 1):
+    for number, thought in enumerate(thoughts, 1):
         record = ThoughtRecord(
-            stage=one.stage,
-            is_revision=one.revises is not None,
-            revises=one.revises,
-            branch_from=None if one.branch is None or one.leaves is None else numbers.get(one.leaves),
-            data=one.data or None,
-            score=one.score,
+            stage=thought.stage,
+            is_revision=thought.revises is not None,
+            revises=thought.revises,
+            branch_from=None
+            if thought.branch is None or thought.leaves is None
+            else numbers.get(thought.leaves),
+            data=thought.data or None,
+            score=thought.score,
         )
-        rows.append(ThoughtRow(number, number, one.text, one.branch, encode(record)))
-        if one.branch is not None:
-            numbers.setdefault(one.branch, number)
+        rows.append(ThoughtRow(number, number, thought.text, thought.branch, encode(record)))
+        if thought.branch is not None:
+            numbers.setdefault(thought.branch, number)
     return rows
 
 

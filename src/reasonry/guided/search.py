@@ -82,5 +82,9 @@ async def _in_journal(
         # It was deleted meanwhile.
         return []
     needle = query.casefold()
-    rows = [one for one in thoughts if there.before + one.seq > after and needle in one.text.casefold()]
-    return [(there.before + one.seq, owner, one) for one in rows]
+    rows = [
+        thought
+        for thought in thoughts
+        if there.before + thought.seq > after and needle in thought.text.casefold()
+    ]
+    return [(there.before + thought.seq, owner, thought) for thought in rows]

@@ -82,14 +82,16 @@ class Sessions:
     ) -> None:
         self.store = store
         self.settings = settings or SessionSettings()
-        self._names = {name: one for one in strategies.values() for name in (*one.aliases, one.name)}
+        self._names = {
+            name: strategy for strategy in strategies.values() for name in (*strategy.aliases, strategy.name)
+        }
         self._known = builtins.list(strategies)
         self._clock = clock
         self._new_id = new_id
         self._run_thoughts = run_thoughts
         self._swept_at_ms = 0
-        usual = "archive" if store.durable else "delete"
-        self._lapses = (self.settings.on_expiry or usual) == "delete"
+        default = "archive" if store.durable else "delete"
+        self._lapses = (self.settings.on_expiry or default) == "delete"
 
     def strategy(self, name: str | None) -> Strategy[Any, Any]:
         """Return the strategy that goes by a name or alias; dashes are underscores. For None it is the first.
@@ -103,7 +105,7 @@ class Sessions:
         if found is None:
             known = ", ".join(self._known)
             raise UsageError(
-                f"There is no strategy {read.shown(name)}. The strategies: {known}.",
+                f"There is no strategy {read.show_value(name)}. The strategies: {known}.",
                 field="strategy",
                 choices=self._known,
             )
@@ -192,7 +194,7 @@ class Sessions:
         except NotFoundError:
             raise read.bad_cursor(call.cursor or "") from None
         more = rows[limit - 1].session_id if len(rows) > limit else None
-        shown = [session_document(await self._counted(row)) for row in rows[:limit]]
+        shown = [session_document(await self._with_count(row)) for row in rows[:limit]]
         return {"sessions": shown, "nextCursor": more}
 
     async def get(self, arguments: Arguments) -> Document:
@@ -209,17 +211,17 @@ class Sessions:
             everything = await self._all_thoughts(row)
             row = replace(row, thoughts=len(everything))
             rows = [
-                one
-                for one in everything
-                if one.seq > after
-                and (first is None or one.number >= first)
-                and (last is None or one.number <= last)
-                and (branch is None or (one.branch or "") == branch)
+                row
+                for row in everything
+                if row.seq > after
+                and (first is None or row.number >= first)
+                and (last is None or row.number <= last)
+                and (branch is None or (row.branch or "") == branch)
             ]
         return {
             **self._document(row),
             **standing_document(row),
-            "thoughts": [thought_document(one) for one in rows[:limit]],
+            "thoughts": [thought_document(row) for row in rows[:limit]],
             "nextCursor": str(rows[limit - 1].seq) if len(rows) > limit else None,
         }
 
@@ -237,9 +239,9 @@ class Sessions:
             await self._row(session_id)
         page = await search(self.store, self._thoughts_of_run, query, session_id, after, call.limit)
         return {
-            "matches": [match_document(owner, one, query) for _, owner, one in page.matches],
+            "matches": [match_document(owner, thought, query) for _, owner, thought in page.matches],
             "nextCursor": None if page.next is None else str(page.next),
-            "notices": [msgspec.to_builtins(one) for one in page.notices],
+            "notices": [msgspec.to_builtins(notice) for notice in page.notices],
         }
 
     async def resume(self, arguments: Arguments) -> Document:
@@ -279,7 +281,7 @@ class Sessions:
         whole = {
             **self._document(replace(row, thoughts=len(thoughts))),
             **standing_document(row),
-            "thoughts": [thought_document(one) for one in thoughts],
+            "thoughts": [thought_document(thought) for thought in thoughts],
         }
         return export.export(whole, call.format)
 
@@ -303,7 +305,7 @@ class Sessions:
             session_id = self._new_id()
             await self._import(brought, session_id)
         row = await self.store.session(session_id)
-        return {**self._document(row), "notices": [msgspec.to_builtins(one) for one in notices]}
+        return {**self._document(row), "notices": [msgspec.to_builtins(notice) for notice in notices]}
 
     async def _import(self, brought: imports.Brought, session_id: str) -> None:
         await self.store.import_session(brought.row(session_id), brought.thoughts)
@@ -336,7 +338,7 @@ class Sessions:
         with contextlib.suppress(NotFoundError):
             messages = await _delete(self.store.delete_session(session_id))
         notices = [Notice("bytes_remain", session_id, message) for message in messages]
-        shown = [msgspec.to_builtins(one) for one in notices]
+        shown = [msgspec.to_builtins(notice) for notice in notices]
         return {"sessionId": session_id, "deleted": True, "notices": shown}
 
     async def _run_of(self, session_id: str) -> str | None:
@@ -394,7 +396,7 @@ class Sessions:
     async def _thoughts_of_run(self, run_id: str) -> Sequence[ThoughtRow]:
         return [] if self._run_thoughts is None else await self._run_thoughts(run_id)
 
-    async def _counted(self, row: SessionRow) -> SessionRow:
+    async def _with_count(self, row: SessionRow) -> SessionRow:
         """Return the row with its number of thoughts, where a run wrote them before they were counted too."""
         if row.run_id is None or row.thoughts:
             return row
@@ -405,7 +407,7 @@ class Sessions:
 
 def _no_session(session_id: str) -> NotFoundError:
     return NotFoundError(
-        f"No session {read.shown(session_id)}; `list` shows which there are", sessionId=session_id
+        f"No session {read.show_value(session_id)}; `list` shows which there are", sessionId=session_id
     )
 
 

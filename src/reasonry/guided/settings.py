@@ -38,21 +38,21 @@ class SessionSettings(Struct, frozen=True):
         Raises:
             UsageError: A value is no legal one; `option` names the variable.
         """
-        usual = SessionSettings()
+        defaults = SessionSettings()
         return SessionSettings(
-            ttl_s=_seconds(environ, "REASONRY_SESSION_TTL_S", usual.ttl_s),
+            ttl_s=_seconds(environ, "REASONRY_SESSION_TTL_S", defaults.ttl_s),
             on_expiry=_on_expiry(environ),
-            retention_s=_seconds(environ, "REASONRY_SESSION_RETENTION_S", usual.retention_s),
-            max_thoughts=_count(environ, "REASONRY_MAX_THOUGHTS", usual.max_thoughts),
-            max_branches=_count(environ, "REASONRY_MAX_BRANCHES", usual.max_branches),
-            max_thought_chars=_count(environ, "REASONRY_MAX_THOUGHT_CHARS", usual.max_thought_chars),
+            retention_s=_seconds(environ, "REASONRY_SESSION_RETENTION_S", defaults.retention_s),
+            max_thoughts=_count(environ, "REASONRY_MAX_THOUGHTS", defaults.max_thoughts),
+            max_branches=_count(environ, "REASONRY_MAX_BRANCHES", defaults.max_branches),
+            max_thought_chars=_count(environ, "REASONRY_MAX_THOUGHT_CHARS", defaults.max_thought_chars),
         )
 
 
-def _seconds(environ: Mapping[str, str], name: str, usual: float) -> float:
+def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
     written = environ.get(name, "").strip()
     if not written:
-        return usual
+        return default
     try:
         value = float(written)
     except ValueError:
@@ -62,10 +62,10 @@ def _seconds(environ: Mapping[str, str], name: str, usual: float) -> float:
     return value
 
 
-def _count(environ: Mapping[str, str], name: str, usual: int) -> int:
+def _count(environ: Mapping[str, str], name: str, default: int) -> int:
     written = environ.get(name, "").strip()
     if not written:
-        return usual
+        return default
     digits = written.replace("_", "")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 9 and int(digits) > 0):
         raise UsageError(

@@ -143,10 +143,10 @@ def submit(
         data=call.data,
     )
     stands = ThoughtLine(stage, call.thought_number, total, line.thoughts + 1, line.left, line.parent)
-    return Placed(_moved(head, branch, stands, not call.next_thought_needed), branch, record)
+    return Placed(_head_after(head, branch, stands, not call.next_thought_needed), branch, record)
 
 
-def _moved(head: Head, branch: str | None, line: ThoughtLine, ended: bool) -> Head:
+def _head_after(head: Head, branch: str | None, line: ThoughtLine, ended: bool) -> Head:
     if branch is None:
         return Head(line, head.branches, None, head.thoughts + 1, ended)
     return Head(head.main, {**head.branches, branch: line}, branch, head.thoughts + 1, ended)
@@ -212,9 +212,9 @@ def _must_exist(past: Past, field: str, number: int) -> None:
     if past.has(number):
         return
     there = spans(past.numbers())
-    said = f"it has: {there}" if there else "it has none yet"
+    branches = f"it has: {there}" if there else "it has none yet"
     raise UsageError(
-        f"{field}: there is no thought {number} in this session; {said}.",
+        f"{field}: there is no thought {number} in this session; {branches}.",
         field=field,
         number=number,
         exists=there,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, TooLargeError, UsageError
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
-from .arguments import shown
+from .arguments import show_value
 from .settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
 from .thought import Head, Placed, ThoughtRecord, open_session, submit
@@ -37,20 +37,20 @@ def decode_head(row: SessionRow) -> Head:
     Raises:
         StoreError: `store_corrupt`: it cannot be read.
     """
-    return decoded(_heads, row.head, f"session {row.session_id}")
+    return decode_stored(_heads, row.head, f"session {row.session_id}")
 
 
 def decode_record(thought: ThoughtRow) -> ThoughtRecord:
     """Return what is kept of a thought besides its text, number and branch; raises as `decode_head`."""
-    return decoded(_records, thought.body, f"thought {thought.seq}")
+    return decode_stored(_records, thought.body, f"thought {thought.seq}")
 
 
-def decoded(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
+def decode_stored(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -> T:
     """Return what a store keeps as JSON; raises as `decode_head`."""
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        message = f"{what} is damaged: {error}. Restore it from a backup"
+        message = f"{subject} is damaged: {error}. Restore it from a backup"
         raise StoreError(message, code="store_corrupt") from error
 
 
@@ -131,10 +131,10 @@ class ThinkingTurn:
         placed = submit(strategy, head, self.call, _Past(view, row.thoughts), at_ms=self.now_ms)
         self._check_limits(row, head, placed)
         before = self._before(view, row)
-        row, thought = self._written(row, placed)
+        row, thought = self._rows_after(row, placed)
         return SessionChange(row, thought, delete, Taken(strategy, row, thought, placed, before, notices))
 
-    def _written(self, row: SessionRow, placed: Placed) -> tuple[SessionRow, ThoughtRow]:
+    def _rows_after(self, row: SessionRow, placed: Placed) -> tuple[SessionRow, ThoughtRow]:
         call, count = self.call, row.thoughts + 1
         thought = ThoughtRow(count, call.thought_number, call.thought, placed.branch, encode(placed.record))
         after = SessionRow(
@@ -171,7 +171,7 @@ class ThinkingTurn:
         assert self.asked is not None
         if "/" in self.asked or "\\" in self.asked or not self.asked.isprintable():
             raise UsageError(
-                f"sessionId {shown(self.asked)} cannot be the id of a session; leave it out to begin one",
+                f"sessionId {show_value(self.asked)} cannot be the id of a session; leave it out to begin one",
                 field="sessionId",
             )
         message = "No session goes by this id (it may have expired or been deleted); a new one was begun."

@@ -33,9 +33,9 @@ class Watch(Unwatched):
         """See `Observer`."""
         self.run_id, self.run = run_id, run
 
-    def asked(self, one: Pending) -> None:
+    def asked(self, pending: Pending) -> None:
         """See `Observer`."""
-        self.in_flight[one.id] = one
+        self.in_flight[pending.id] = pending
 
     def text(self, effect_id: str, piece: str) -> None:
         """See `Observer`."""
