@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -68,7 +69,8 @@ class App(UseCases):
         return Sessions(self.store, self.strategies, settings, run_thoughts=self._thoughts_of)
 
     async def _thoughts_of(self, run_id: str) -> Any:
-        return rows_of_run(await self.engine.thoughts(run_id))
+        record = await self.engine.record(run_id)
+        return await asyncio.to_thread(lambda: rows_of_run(record.thoughts()))
 
 
 def _open_store(spec: str | Store | None, environ: Mapping[str, str]) -> Store:

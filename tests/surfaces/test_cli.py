@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from reasonry.ids import new_id
+
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 HARD = "Use 1, 2, 3, 4, 5 and 6 to make 600"
 
@@ -571,3 +573,34 @@ def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shel
     for option, argument in OPTIONS.items():
         assert f"--{option.replace('_', '-')}" in shown
         assert members[argument]["description"] in shown
+
+
+def test_a_session_of_many_pages_is_read_once_and_drawn_as_it_branches(shell: Shell) -> None:
+    def thought(number: int, branch: str | None = None, **more: Any) -> dict[str, Any]:
+        placed = {} if branch is None else {"branchId": branch}
+        return {
+            "thoughtNumber": number,
+            "totalThoughts": 9,
+            "thought": f"T{number}{branch}",
+            **placed,
+            **more,
+        }
+
+    main = [thought(number) for number in range(1, 1201)]
+    twig = [thought(1201, "b", branchFromThought=3), thought(1202, "c", branchFromThought=1201)]
+    document = {"sessionId": new_id(), "strategy": "linear", "thoughts": [*main, *twig]}
+    file = shell.folder / "long.json"
+    file.write_text(json.dumps(document), "utf-8")
+    session = shell.json("sessions", "import", str(file))["sessionId"]
+    drawn = shell.run("sessions", "show", session).stdout.splitlines()
+    assert "1202 thoughts" in drawn[0]
+    place = drawn.index(next(line for line in drawn if line.endswith("T3None")))
+    assert [line.strip().split()[-1] for line in drawn[place : place + 6]] == [
+        "T3None",
+        "b",
+        "T1201b",
+        "c",
+        "T1202c",
+        "T4None",
+    ]
+    assert len([line for line in drawn if line.strip().split()[-1].startswith("T")]) == 1202

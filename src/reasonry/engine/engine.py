@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from ..core.budget import Budget, check_budget
 from ..core.events import Event, Stopped
 from ..core.machine import Registry
-from ..core.strategy import Strategy, Thought
+from ..core.strategy import Strategy
 from ..errors import ConflictError, ReasonryError
 from ..ids import new_id
-from ..records import Checkpoint, RunRow, SessionRow, Store, Use
+from ..records import Checkpoint, Line, RunRow, SessionRow, Store, Use
 from . import journal
 from .drive import Drive
 from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Run, Settled
@@ -32,11 +32,16 @@ from .policy import Performers, Policy
 from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row, whole_at_end
 from .result import Result, result_of
 
+T = TypeVar("T")
+
 LET_GO_S: Final = 3
 """How long a cancellation waits for the drive it ends."""
 
 KEEP_EVERY: Final = 32
 """Lines of a coached run after which its folded state is kept, so that an answer costs the same however long it is."""
+
+DIRECT_LINES: Final = 200
+"""A journal up to this long is read on the event loop: that takes less than 20 ms."""
 
 QUEUE_S: Final = 10
 """How long answers to a coached run wait for others that are being taken."""
@@ -129,8 +134,13 @@ class Engine:
             StoreError: `store_corrupt`: its journal is damaged.
             ConflictError: `strategy_changed`: another version of its strategy wrote it, and it does not fit today's.
         """
-        row, entries, chain = await self._entries(run_id)
-        return ReadRun(row, journal.fold(entries, self.strategies), chain)
+        row, lines = await self.store.run(run_id), await self.store.lines(run_id)
+        return await _aside(lines, lambda: self._fold(row, lines))
+
+    def _fold(self, row: RunRow, lines: Sequence[Line]) -> ReadRun:
+        chain = journal.Chain(row.run_id)
+        run = journal.fold(journal.decode_whole(chain, row.run_id, lines), self.strategies)
+        return ReadRun(row, run, chain)
 
     async def read_on(self, run_id: str) -> ReadRun:
         """Fold a run from its latest checkpoint; its history before that is not read.
@@ -149,25 +159,27 @@ class Engine:
         return await self.read(run_id)
 
     async def _entries(self, run_id: str) -> tuple[RunRow, list[Entry], journal.Chain]:
-        row = await self.store.run(run_id)
-        entries, chain = journal.read(run_id, await self.store.lines(run_id))
-        return row, entries, chain
+        row, lines = await self.store.run(run_id), await self.store.lines(run_id)
+        return row, *await _aside(lines, lambda: journal.read(run_id, lines))
 
     async def record(self, run_id: str) -> Record:
         """Return all there is to see of a run: as it was recorded when it ended, or as it stands.
 
         A run of 0.1.0 that has ended and does not fit its strategy any more shows what its row and its events say.
         """
-        row, entries, _ = await self._entries(run_id)
-        recorded = record_of(entries)
+        row, lines = await self.store.run(run_id), await self.store.lines(run_id)
+        return await _aside(lines, lambda: self._record(row, lines))
+
+    def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
+        recorded = record_of(journal.read_last(row.run_id, lines))
         if recorded is not None:
             return recorded
         try:
-            return record_as_it_stands(row, journal.fold(entries, self.strategies))
+            return record_as_it_stands(row, self._fold(row, lines).run)
         except ConflictError as error:
             if row.status == "active" or error.code != "strategy_changed":
                 raise
-            return record_of_row(row, entries, error)
+            return record_of_row(row, journal.read(row.run_id, lines)[0], error)
 
     async def terms(self, run_id: str) -> tuple[Begun, Budget, ParticipantNames]:
         """Return what a run was begun with, and the limits and the participants it was last given."""
@@ -178,12 +190,8 @@ class Engine:
         return (await self.record(run_id)).result
 
     async def trace(self, run_id: str) -> dict[str, Any]:
-        """Return all there is to see of a run."""
+        """Return all there is to see of a run, as one document; `record` has that of a long run piece by piece."""
         return (await self.record(run_id)).document()
-
-    async def thoughts(self, run_id: str) -> list[Thought]:
-        """Return the thoughts of a run."""
-        return msgspec.convert((await self.record(run_id)).trace["thoughts"], list[Thought])
 
     async def replay(self, run_id: str) -> dict[str, Any]:
         """Walk a run's journal again, without a model, and compare what comes of it with what the run left behind.
@@ -419,6 +427,11 @@ class OpenRun:
         lines, use = self.chain.lines(entries), Use(self.run.counts.thoughts, now_ms)
         await self.engine.store.append(self.row.run_id, lines, self.row, use)
         self.chain.extend(lines)
+
+
+async def _aside(lines: Sequence[Line], work: Callable[[], T]) -> T:
+    """Do work on the lines of a journal; where they are many, in a thread, so that nothing else waits for it."""
+    return work() if len(lines) <= DIRECT_LINES else await asyncio.to_thread(work)
 
 
 def _begun_with(run: Run, copied: Sequence[Settled]) -> list[Entry]:

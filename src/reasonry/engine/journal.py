@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -34,6 +34,7 @@ from ..core.machine import (
 from ..core.strategy import Strategy, Thought
 from ..errors import ConflictError, ReasonryError, StoreError
 from ..records import Line, RunRow
+from .prompts import PromptLog
 
 HEAD_CHARS = 200
 """How much of a problem or an answer is shown in lists."""
@@ -133,11 +134,14 @@ class Asked(Struct, frozen=True):
     id: str
     stage: str
     prompt: str
+    """Without the characters it shares with an earlier one; see `PromptLog`."""
     reply: str | None = None
     read: str = ""
     """How the reply came to be read; see `Step`."""
     tried: tuple[str, ...] = ()
     """What came of the requests before the one that was replied to; see `Answered`."""
+    shared: int = 0
+    """How many characters of the prompt stand in the earlier one."""
 
 
 class Counts(Struct, frozen=True, omit_defaults=True):
@@ -171,7 +175,7 @@ class Chain:
     """Turns entries into lines, each digest covering the one before."""
 
     def __init__(self, run_id: str, seq: int = 0, digest: bytes | None = None) -> None:
-        self.seq = seq
+        self.run_id, self.seq = run_id, seq
         self.digest = digest or _digest(b"", run_id.encode())
 
     def lines(self, entries: Iterable[Entry]) -> list[Line]:
@@ -187,6 +191,16 @@ class Chain:
         """Go on after these lines."""
         if lines:
             self.seq, self.digest = lines[-1].seq, lines[-1].digest
+
+    def check(self, line: Line) -> None:
+        """Check that a line that was read is the next one, and go on after it.
+
+        Raises:
+            StoreError: `store_corrupt` names the run and the line.
+        """
+        if line.seq != self.seq + 1 or line.digest != _digest(self.digest, line.body):
+            raise _damage_error(self.run_id, line.seq)
+        self.seq, self.digest = line.seq, line.digest
 
 
 def _digest(before: bytes, body: bytes) -> bytes:
@@ -230,12 +244,33 @@ def read(run_id: str, lines: Sequence[Line]) -> tuple[list[Entry], Chain]:
     Raises:
         StoreError: `store_corrupt` names the run and the line; `store_newer` if a newer version wrote it.
     """
-    entries, chain = read_on(Chain(run_id), run_id, lines)
-    if not entries or not isinstance(entries[0], Begun):
+    chain = Chain(run_id)
+    return list(decode_whole(chain, run_id, lines)), chain
+
+
+def decode_whole(chain: Chain, run_id: str, lines: Iterable[Line]) -> Iterator[Entry]:
+    """Check and decode the entries of a whole journal, one after the other; raises as `read`."""
+    first = True
+    for entry in decode(chain, run_id, lines):
+        if first:
+            if not isinstance(entry, Begun):
+                raise _damage_error(run_id, 1)
+            if entry.schema > SCHEMA:
+                message = f"run {run_id} was written by a newer version"
+                raise StoreError(message, code="store_newer", run_id=run_id)
+            first = False
+        yield entry
+    if first:
         raise _damage_error(run_id, 1)
-    if entries[0].schema > SCHEMA:
-        raise StoreError(f"run {run_id} was written by a newer version", code="store_newer", run_id=run_id)
-    return entries, chain
+
+
+def read_last(run_id: str, lines: Sequence[Line]) -> Entry:
+    """Check the chain of a whole journal and return its last entry; raises as `read`."""
+    chain = Chain(run_id)
+    next(decode_whole(chain, run_id, lines[:1]))
+    for line in lines[1:]:
+        chain.check(line)
+    return _decode(run_id, lines[-1])
 
 
 def read_on(chain: Chain, run_id: str, lines: Sequence[Line]) -> tuple[list[Entry], Chain]:
@@ -244,17 +279,21 @@ def read_on(chain: Chain, run_id: str, lines: Sequence[Line]) -> tuple[list[Entr
     Raises:
         StoreError: `store_corrupt` names the run and the line.
     """
-    entries = list[Entry]()
+    return list(decode(chain, run_id, lines)), chain
+
+
+def decode(chain: Chain, run_id: str, lines: Iterable[Line]) -> Iterator[Entry]:
+    """Check and decode the entries that follow in a chain, one after the other; raises as `read_on`."""
     for line in lines:
-        whole = line.seq == chain.seq + 1 and line.digest == _digest(chain.digest, line.body)
-        if not whole:
-            raise _damage_error(run_id, line.seq)
-        try:
-            entries.append(_decoder.decode(line.body))
-        except msgspec.DecodeError as error:
-            raise _damage_error(run_id, line.seq) from error
-        chain.extend([line])
-    return entries, chain
+        chain.check(line)
+        yield _decode(run_id, line)
+
+
+def _decode(run_id: str, line: Line) -> Entry:
+    try:
+        return _decoder.decode(line.body)
+    except msgspec.DecodeError as error:
+        raise _damage_error(run_id, line.seq) from error
 
 
 def _damage_error(run_id: str, seq: int) -> StoreError:
@@ -290,6 +329,8 @@ class Run:
         self.events: list[Settled] = []
         self.asked: dict[str, Asked] = {}
         self.asked_by: dict[str, str] = {}
+        self._prompts = PromptLog()
+        self._same_edges: dict[tuple[str, str], tuple[str, str]] = {}
         self.spent = NOTHING
         self.dearest = NOTHING
         """What the dearest answer took: the guess for calls whose answer was lost."""
@@ -345,7 +386,11 @@ class Run:
             lost=self.lost,
             cut=self.cut,
             out=dict(self.out),
-            asked=tuple(self.asked[pending.id] for pending in self.open_effects if pending.id in self.asked),
+            asked=tuple(
+                Asked(pending.id, pending.stage, _prompt_of(pending.effect))
+                for pending in self.open_effects
+                if isinstance(pending.effect, Ask)
+            ),
             asked_by={
                 pending.id: pending.effect.by
                 for pending in self.open_effects
@@ -432,14 +477,14 @@ class Run:
         self._before_end = self.ended = None
 
     def _note(self, step: Step) -> Snapshot:
-        self.edges += step.edges
+        # A long run takes the same few edges again and again: each is kept once.
+        self.edges += [self._same_edges.setdefault(edge, edge) for edge in step.edges]
         self.thoughts += step.thoughts
         for pending in step.effects:
-            if isinstance(pending.effect, Ask):
-                ask = pending.effect
-                prompt = f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
-                self.asked_by[pending.id] = ask.by
-                self.asked[pending.id] = Asked(pending.id, pending.stage, prompt)
+            if isinstance(pending.effect, Ask) and pending.id not in self.asked:
+                shared, rest = self._prompts.shorten(pending.id, _prompt_of(pending.effect))
+                self.asked_by[pending.id] = pending.effect.by
+                self.asked[pending.id] = Asked(pending.id, pending.stage, rest, shared=shared)
         return step.snapshot
 
     def asked_stages(self, by: Container[str]) -> list[tuple[str, bool]]:
@@ -484,19 +529,24 @@ class Run:
         return Ledger(self.budget, self.spent + guess, largest=dearest)
 
 
-def fold(entries: Sequence[Entry], strategies: Registry) -> Run:
+def _prompt_of(ask: Ask) -> str:
+    return f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
+
+
+def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
     """Walk a run's journal once more, without a model.
 
     Raises:
         StoreError: `store_corrupt`: an entry does not fit; the strategy may have changed since.
     """
-    first = entries[0]
+    rest = iter(entries)
+    first = next(rest)
     assert isinstance(first, Begun), "checked when the journal was read"
     try:
         run = Run(first, strategies)
     except msgspec.ValidationError as error:
         raise _misfit(first, 1, f"its options do not fit: {error}", strategies) from error
-    for number, entry in enumerate(entries[1:], start=2):
+    for number, entry in enumerate(rest, start=2):
         try:
             run.apply(entry)
         except ReasonryError as error:

@@ -3,47 +3,176 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from ..core.budget import NOTHING
+from ..core.budget import NOTHING, Budget
+from ..core.strategy import Thought
 from ..errors import ReasonryError
 from ..records import RunRow, RunStore
-from .journal import Ended, Entry, Run, Settled, fold, read, row_after, terms
-from .result import Result, Termination, result_of, trace_of
+from .journal import Begun, Ended, Entry, ParticipantNames, Run, Settled, fold, read, row_after, terms
+from .prompts import PromptLog
+from .result import Result, Termination, result_of
 
 DIGEST_CHARS: Final = 32
 """Of the digest of a part of a record."""
 
+INFLATED_BYTES: Final = 1 << 18
+"""How much of a record is inflated at once."""
+
 _canonical = msgspec.json.Encoder(order="sorted")
 
 
-class Record(Struct, frozen=True):
-    """What is kept of a run that has ended: its result, and the rest of its trace."""
+LISTS: Final = ("path", "events", "questions", "thoughts")
+"""What a trace has many of, in the order of the document."""
 
+CHUNK: Final = 500
+"""Entries of a list that are taken together, so that a long run needs little memory and nobody waits for it."""
+
+Chunk = tuple[str, list[Any]]
+"""Entries of one of the lists, as JSON data."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """All there is to see of a run: its result and the rest of its trace.
+
+    Args:
+        head: The trace but for its lists.
+        read_chunks: Yields the lists piece by piece, prompts as a `PromptLog` shortens them.
+    """
+
+    result: Result
+    head: Mapping[str, Any]
+    read_chunks: Callable[[Sequence[str]], Iterator[Chunk]]
+
+    def chunks(self, names: Sequence[str] = LISTS) -> Iterator[Chunk]:
+        """Yield the entries of these lists, a list after the other, in the order of the document."""
+        prompts = PromptLog()
+        for name, entries in self.read_chunks(names):
+            yield (
+                name,
+                [_whole_question(entry, prompts) for entry in entries] if name == "questions" else entries,
+            )
+
+    def entries(self, name: str) -> Iterator[Any]:
+        """Yield the entries of one list."""
+        for _, entries in self.chunks([name]):
+            yield from entries
+
+    def document(self) -> dict[str, Any]:
+        """Return the trace document whole, as it would have been made on the day the run ended."""
+        lists: dict[str, list[Any]] = {name: [] for name in LISTS}
+        for name, entries in self.chunks():
+            lists[name] += entries
+        return {**self.result.document(), **self.head, **lists}
+
+    def thoughts(self) -> Iterator[Thought]:
+        """Yield the thoughts of the run."""
+        for _, entries in self.chunks(["thoughts"]):
+            yield from msgspec.convert(entries, list[Thought])
+
+    def pack(self) -> bytes:
+        """Return the record as deflated lines of JSON: the result with the head, then the chunks."""
+        deflate = zlib.compressobj()
+        lines = itertools.chain(
+            [{"result": self.result, "trace": self.head}],
+            ({name: entries} for name, entries in self.read_chunks(LISTS)),
+        )
+        packed = [deflate.compress(msgspec.json.encode(line) + b"\n") for line in lines]
+        return b"".join([*packed, deflate.flush()])
+
+
+class _FirstLine(Struct, frozen=True):
     result: Result
     trace: dict[str, Any]
 
-    def document(self) -> dict[str, Any]:
-        """Return the trace document, as `trace_of` would have made it on the day the run ended."""
-        return {**self.result.document(), **self.trace}
+
+def unpack(packed: bytes) -> Record:
+    """Return the record that was packed."""
+    first = msgspec.json.decode(next(_inflate_lines(packed)), type=_FirstLine)
+
+    def read_chunks(names: Sequence[str]) -> Iterator[Chunk]:
+        lines = _inflate_lines(packed)
+        next(lines)
+        for line in lines:
+            name = line[2 : line.index(b'"', 2)].decode()
+            if name in names:
+                yield name, msgspec.json.decode(line)[name]
+
+    return Record(first.result, first.trace, read_chunks)
+
+
+def _inflate_lines(packed: bytes) -> Iterator[bytes]:
+    inflate, line, left = zlib.decompressobj(), b"", packed
+    while left:
+        *lines, line = (line + inflate.decompress(left, INFLATED_BYTES)).split(b"\n")
+        left = inflate.unconsumed_tail
+        yield from lines
+    *lines, _ = (line + inflate.flush()).split(b"\n")
+    yield from lines
+
+
+def _whole_question(question: dict[str, Any], prompts: PromptLog) -> dict[str, Any]:
+    shared = question.get("shared", 0)
+    prompt = prompts.restore(question["id"], shared, question["prompt"])
+    return {
+        name: prompt if name == "prompt" else value for name, value in question.items() if name != "shared"
+    }
 
 
 def ending(row: RunRow, run: Run) -> list[Ended]:
     """Return the entry that closes a run's journal, if the run has ended."""
     if run.snapshot.status == "active":
         return []
-    record = record_as_it_stands(row, run)
-    return [Ended(digests=digests_of(run), record=zlib.compress(msgspec.json.encode(record)))]
+    return [Ended(digests=digests_of(run), record=record_as_it_stands(row, run).pack())]
 
 
 def record_as_it_stands(row: RunRow, run: Run) -> Record:
     """Return what there is to see of a run that was folded."""
-    return Record(result_of(row.run_id, row.session_id, run), trace_of(run))
+    lists: dict[str, tuple[Collection[Any], Callable[[Any], Any]]] = {
+        "path": (run.edges, list),
+        "events": (run.events, _event_document),
+        "questions": (run.asked.values(), msgspec.to_builtins),
+        "thoughts": (run.thoughts, msgspec.to_builtins),
+    }
+
+    def read_chunks(names: Sequence[str]) -> Iterator[Chunk]:
+        for name, (entries, shown) in lists.items():
+            if name in names:
+                documents = map(shown, entries)
+                while chunk := list(itertools.islice(documents, CHUNK)):
+                    yield name, chunk
+
+    return Record(result_of(row.run_id, row.session_id, run), _head_of(run), read_chunks)
+
+
+def _head_of(run: Run) -> dict[str, Any]:
+    return {
+        **_terms_document(run.begun, run.budget, run.participants),
+        "stage": run.snapshot.stage,
+    }
+
+
+def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames) -> dict[str, Any]:
+    return {
+        "problem": begun.problem,
+        "options": begun.options,
+        "budget": msgspec.to_builtins(budget),
+        "crew": msgspec.to_builtins(participants),
+        "created_at_ms": begun.created_at_ms,
+        "forked_from": begun.forked_from,
+    }
+
+
+def _event_document(settled: Settled) -> dict[str, Any]:
+    return {"id": settled.id, **msgspec.to_builtins(settled.event)}
 
 
 async def whole_at_end(run: Run, store: RunStore, run_id: str, written: Sequence[Entry]) -> Run:
@@ -78,28 +207,18 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
         details={},
         warnings=(f"shown from its events alone: {why.message}",),
     )
-    trace = {
-        "problem": begun.problem,
-        "options": begun.options,
-        "budget": msgspec.to_builtins(budget),
-        "crew": msgspec.to_builtins(participants),
-        "created_at_ms": begun.created_at_ms,
-        "forked_from": begun.forked_from,
-        "stage": "",
-        "path": [],
-        "events": [{"id": settled.id, **msgspec.to_builtins(settled.event)} for settled in taken],
-        "questions": [],
-        "thoughts": [],
-    }
-    return Record(result, trace)
+    head = {**_terms_document(begun, budget, participants), "stage": ""}
+
+    def read_chunks(names: Sequence[str]) -> Iterator[Chunk]:
+        if "events" in names:
+            yield "events", [_event_document(settled) for settled in taken]
+
+    return Record(result, head, read_chunks)
 
 
-def record_of(entries: Sequence[Entry]) -> Record | None:
-    """Return the record of a run; None while it is active, and where 0.1.0 wrote it."""
-    last = entries[-1]
-    if not isinstance(last, Ended) or not last.record:
-        return None
-    return msgspec.json.decode(zlib.decompress(last.record), type=Record)
+def record_of(last: Entry) -> Record | None:
+    """Return the record of a run from its last entry; None while it is active, and where 0.1.0 wrote it."""
+    return unpack(last.record) if isinstance(last, Ended) and last.record else None
 
 
 def digests_of(run: Run) -> dict[str, str]:

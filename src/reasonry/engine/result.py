@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 
 from ..core.budget import Usage
@@ -128,20 +127,3 @@ def _with_choice(document: dict[str, Any], why: str) -> dict[str, Any]:
     if not why:
         return document
     return {**document, "diagnostics": {**document.get("diagnostics", {}), "strategy_chosen": why}}
-
-
-def trace_of(run: Run) -> dict[str, Any]:
-    """Return all there is to see of a run besides its result: the path, the events, the questions, the thoughts."""
-    return {
-        "problem": run.begun.problem,
-        "options": run.begun.options,
-        "budget": msgspec.to_builtins(run.budget),
-        "crew": msgspec.to_builtins(run.participants),
-        "created_at_ms": run.begun.created_at_ms,
-        "forked_from": run.begun.forked_from,
-        "stage": run.snapshot.stage,
-        "path": [list(edge) for edge in run.edges],
-        "events": [{"id": settled.id, **msgspec.to_builtins(settled.event)} for settled in run.events],
-        "questions": [msgspec.to_builtins(asked) for asked in run.asked.values()],
-        "thoughts": [msgspec.to_builtins(thought) for thought in run.thoughts],
-    }

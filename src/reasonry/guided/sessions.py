@@ -7,10 +7,12 @@ Rule 3: nothing runs by itself. What has expired is swept, at most once a minute
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import contextlib
+import itertools
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -200,30 +202,50 @@ class Sessions:
     async def get(self, arguments: Arguments) -> Document:
         """Return a session and a page of its thoughts: `from`, `to` (numbers), `branchId` ("": main line)."""
         call = read.read_arguments(GetSession, arguments)
-        first, last, branch, limit = call.first, call.last, call.branch_id, call.limit
-        after = read.position_of(call.cursor)
-        row = await self._row(call.session_id)
-        if row.run_id is None:
-            rows = await self.store.thoughts(
-                row.session_id, first=first, last=last, branch=branch, after_seq=after, limit=limit + 1
-            )
-        else:
-            everything = await self._all_thoughts(row)
-            row = replace(row, thoughts=len(everything))
-            rows = [
-                row
-                for row in everything
-                if row.seq > after
-                and (first is None or row.number >= first)
-                and (last is None or row.number <= last)
-                and (branch is None or (row.branch or "") == branch)
-            ]
+        limit = call.limit
+        document, rows = await self._select(call, limit)
         return {
-            **self._document(row),
-            **standing_document(row),
+            **document,
             "thoughts": [thought_document(row) for row in rows[:limit]],
             "nextCursor": str(rows[limit - 1].seq) if len(rows) > limit else None,
         }
+
+    async def get_all(self, arguments: Arguments) -> tuple[Document, Iterator[Document]]:
+        """Return a session, and one by one all the thoughts that `get` gives in pages, from `cursor` on."""
+        document, rows = await self._select(read.read_arguments(GetSession, arguments), None)
+        return document, map(thought_document, rows)
+
+    async def _select(self, call: GetSession, limit: int | None) -> tuple[Document, Sequence[ThoughtRow]]:
+        """Return a session, and of the thoughts asked for one more than `limit`."""
+        row = await self._row(call.session_id)
+        first, last, branch, after = call.first, call.last, call.branch_id, read.position_of(call.cursor)
+        count = None if limit is None else limit + 1
+        if row.run_id is None:
+            rows = await self._pages(row.session_id, after, count, first=first, last=last, branch=branch)
+        else:
+            everything = await self._thoughts_of_run(row.run_id)
+            row = replace(row, thoughts=len(everything))
+            chosen = (
+                thought
+                for thought in itertools.islice(everything, after, None)
+                if (first is None or thought.number >= first)
+                and (last is None or thought.number <= last)
+                and (branch is None or (thought.branch or "") == branch)
+            )
+            rows = await asyncio.to_thread(lambda: builtins.list(itertools.islice(chosen, count)))
+        return {**self._document(row), **standing_document(row)}, rows
+
+    async def _pages(
+        self, session_id: str, after: int, count: int | None, **which: Any
+    ) -> builtins.list[ThoughtRow]:
+        """Return thoughts behind `after`, at most `count` of them."""
+        if count is not None:
+            return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
+        rows = builtins.list[ThoughtRow]()
+        while page := await self.store.thoughts(session_id, after_seq=after, limit=MAX_PAGE, **which):
+            rows += page
+            after = page[-1].seq
+        return rows
 
     async def search(self, arguments: Arguments) -> Document:
         """Return the thoughts that contain `query`, whatever its case, in all sessions or one.
@@ -387,11 +409,7 @@ class Sessions:
     async def _all_thoughts(self, row: SessionRow) -> Sequence[ThoughtRow]:
         if row.run_id is not None:
             return await self._thoughts_of_run(row.run_id)
-        rows, after = builtins.list[ThoughtRow](), 0
-        while page := await self.store.thoughts(row.session_id, after_seq=after, limit=MAX_PAGE):
-            rows += page
-            after = page[-1].seq
-        return rows
+        return await self._pages(row.session_id, 0, None)
 
     async def _thoughts_of_run(self, run_id: str) -> Sequence[ThoughtRow]:
         return [] if self._run_thoughts is None else await self._run_thoughts(run_id)

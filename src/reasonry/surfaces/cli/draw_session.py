@@ -3,73 +3,104 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from ...core.text import inert
 from .. import present
+from .output import print_inert_lines
 
 Document = dict[str, Any]
+Piece = tuple[str, str]
+"""A text and its style."""
 
 
-def draw(session: Document) -> None:
+@dataclass(frozen=True, slots=True)
+class _Row:
+    indent: int
+    pieces: tuple[Piece, ...]
+
+
+def draw(session: Document, thoughts: Iterable[Document]) -> None:
     """Draw the main line, and under the thought it left each branch."""
     console = Console(file=sys.stdout, highlight=False, soft_wrap=False)
-    thoughts: list[Document] = session["thoughts"]
-    head = f"{session['sessionId']}  {session['strategy']}  {len(thoughts)} thoughts"
+    lines = _Lines(thoughts)
+    head = f"{session['sessionId']}  {session['strategy']}  {lines.count} thoughts"
     console.print(Text(inert(head), style="bold"))
     if session.get("purpose"):
         console.print(Text(present.clipped(session["purpose"], console.width), style="dim"))
-    console.print(Group(*_line(thoughts, None, 0, set())))
+    print_inert_lines(_draw_row(console, row) for row in lines.rows())
 
 
-def _line(
-    thoughts: list[Document], branch: str | None, depth: int, drawn: set[str | None]
-) -> list[Padding | Text]:
-    drawn.add(branch)
-    own = [one for one in thoughts if one.get("branchId") == branch]
-    parts: list[Padding | Text] = []
-    for thought in own:
-        parts.append(Padding(_thought(thought), (0, 0, 0, 2 * depth)))
-        for name in _leaving(thoughts, thought, branch):
-            if name not in drawn:
-                parts.append(Padding(_branch(name), (0, 0, 0, 2 * depth + 2)))
-                parts += _line(thoughts, name, depth + 2, drawn)
-    if depth == 0:
-        for name in dict.fromkeys(one.get("branchId") for one in thoughts):
-            if name not in drawn:
-                parts.append(_branch(str(name)))
-                parts += _line(thoughts, name, 1, drawn)
-    return parts
+def _draw_row(console: Console, row: _Row) -> str:
+    plain = " " * row.indent + "".join(text for text, _ in row.pieces)
+    if console.color_system is None and plain.isascii() and "\n" not in plain and len(plain) <= console.width:
+        return plain
+    with console.capture() as drawn:
+        console.print(Padding(Text.assemble(*row.pieces), (0, 0, 0, row.indent), expand=False))
+    return drawn.get().removesuffix("\n")
 
 
-def _branch(name: str) -> Text:
-    return Text(f"⎇ {present.clipped(name, 40)}", style="magenta")
+class _Lines:
+    """The thoughts of a session by line, and where each branch leaves."""
+
+    def __init__(self, thoughts: Iterable[Document]) -> None:
+        self.count = 0
+        self._by_branch: dict[str | None, list[Document]] = {}
+        self._leaving: dict[int, list[str]] = {}
+        """By number of a thought, the branches whose first thought leaves from it."""
+        self._drawn: set[str | None] = set()
+        for self.count, thought in enumerate(thoughts, 1):
+            name = thought.get("branchId")
+            if name is not None and name not in self._by_branch and "branchFromThought" in thought:
+                self._leaving.setdefault(thought["branchFromThought"], []).append(name)
+            self._by_branch.setdefault(name, []).append(thought)
+
+    def rows(self) -> Iterator[_Row]:
+        """Yield the main line with each branch under the thought it left, then the branches that left none of it."""
+        yield from self._walk(None, 0)
+        for name in self._by_branch:
+            if name not in self._drawn:
+                yield _branch(str(name), 0)
+                yield from self._walk(name, 1)
+
+    def _walk(self, branch: str | None, depth: int) -> Iterator[_Row]:
+        open_lines = [self._line(branch, depth)]
+        while open_lines:
+            found = next(open_lines[-1], None)
+            if found is None:
+                open_lines.pop()
+            elif isinstance(found, _Row):
+                yield found
+            else:
+                open_lines.append(found)
+
+    def _line(self, branch: str | None, depth: int) -> Iterator[Any]:
+        """Yield the rows of a line, and in their places the lines of the branches that leave it."""
+        self._drawn.add(branch)
+        for thought in self._by_branch.get(branch, ()):
+            yield _Row(2 * depth, tuple(_thought(thought)))
+            for name in self._leaving.get(thought["thoughtNumber"], ()):
+                if name not in self._drawn:
+                    yield _branch(name, 2 * depth + 2)
+                    yield self._line(name, depth + 2)
 
 
-def _leaving(thoughts: list[Document], thought: Document, branch: str | None) -> list[str]:
-    """Return the branches whose first thought leaves from this one."""
-    names: list[str] = []
-    seen: set[str] = set()
-    for one in thoughts:
-        name = one.get("branchId")
-        if name is None or name == branch or name in seen:
-            continue
-        seen.add(name)
-        if one.get("branchFromThought") == thought["thoughtNumber"]:
-            names.append(name)
-    return names
+def _branch(name: str, indent: int) -> _Row:
+    return _Row(indent, ((f"⎇ {present.clipped(name, 40)}", "magenta"),))
 
 
-def _thought(thought: Document) -> Text:
-    text = Text(f"{thought['thoughtNumber']:>3} ", style="bold")
+def _thought(thought: Document) -> Iterator[Piece]:
+    yield f"{thought['thoughtNumber']:>3} ", "bold"
     if thought.get("stage"):
-        text.append(f"[{thought['stage']}] ", style="cyan")
+        yield f"[{inert(thought['stage'])}] ", "cyan"
     if thought.get("revisesThought"):
-        text.append(f"↺ revises {thought['revisesThought']} ", style="yellow")
+        yield f"↺ revises {thought['revisesThought']} ", "yellow"
     if thought.get("mergeBranch"):
-        text.append(f"⇠ takes in {present.clipped(thought['mergeBranch'], 30)} ", style="magenta")
-    return text.append(inert(thought["thought"]), style="default")
+        yield f"⇠ takes in {present.clipped(thought['mergeBranch'], 30)} ", "magenta"
+    yield inert(thought["thought"]), ""

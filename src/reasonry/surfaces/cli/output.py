@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ...core.text import escaped_json, inert
 from ...errors import ReasonryError, UsageError
@@ -16,9 +20,54 @@ def print_document(document: Any) -> None:
     _write(sys.stdout, _json_text(document))
 
 
+def print_long_document(
+    head: Mapping[str, Any], names: Iterable[str], chunks: Iterable[tuple[str, Sequence[Any]]]
+) -> None:
+    """Print one JSON document whose last values are long lists, as `print_document` would, but piece by piece.
+
+    Args:
+        head: What stands before the lists.
+        names: The keys of the lists, in their order.
+        chunks: Entries of the lists, a list after the other.
+    """
+    _write(sys.stdout, _json_text(dict(head)).removesuffix("\n}"), end="")
+    left, rest = list(names), iter(chunks)
+    name, entries = next(rest, ("", ()))
+    while left:
+        key, before = left.pop(0), "["
+        _write(sys.stdout, f",\n  {json.dumps(key)}: ", end="")
+        while name == key:
+            if entries:
+                _write(sys.stdout, before + _indented(entries), end="")
+                before = ","
+            name, entries = next(rest, ("", ()))
+        _write(sys.stdout, "[]" if before == "[" else "\n  ]", end="")
+    _write(sys.stdout, "\n}")
+
+
+def _indented(entries: Sequence[Any]) -> str:
+    """Return entries of a list in a document as JSON, a line end before each."""
+    text = msgspec.json.format(msgspec.json.encode(entries), indent=2).decode()
+    text = text[1:-2].replace("\n", "\n  ")
+    # Encoded as it is, JSON has of the characters to escape none in ASCII but this one; to look for all takes seconds.
+    return text if text.isascii() and "\x7f" not in text else escaped_json(text)
+
+
 def print_line(text: str = "") -> None:
     """Print one line on standard output, inert."""
     _write(sys.stdout, inert(text))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines on standard output, inert, many at a time."""
+    print_inert_lines(map(inert, lines))
+
+
+def print_inert_lines(lines: Iterable[str]) -> None:
+    """Print lines that are inert already, or drawn in colours, as they are."""
+    rest = iter(lines)
+    while batch := list(itertools.islice(rest, 1_000)):
+        _write(sys.stdout, "\n".join(batch))
 
 
 def write_text(path: Path, content: Any) -> None:
@@ -76,7 +125,9 @@ def print_error(error: ReasonryError) -> None:
     print_note(f"reasonry: {error.message}")
 
 
-def _write(stream: Any, text: str) -> None:
-    encoding = stream.encoding or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+def _write(stream: Any, text: str, end: str = "\n") -> None:
+    if not text.isascii():
+        encoding = stream.encoding or "utf-8"
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+    stream.write(text + end)
     stream.flush()

@@ -10,12 +10,14 @@ from cyclopts import Parameter
 
 from ...app import App
 from ...core.budget import Budget
+from ...core.strategy import Thought
+from ...engine.record import LISTS, Record
 from ...engine.result import Result
 from ...errors import UsageError
 from ...records import RunRow
 from .. import present
 from .coach import show_coached
-from .output import print_document, print_line, print_note
+from .output import print_document, print_line, print_lines, print_long_document, print_note
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .solve import driven, show_result
 from .view import watching
@@ -82,31 +84,33 @@ def show_(run_id: str, /, *, common: Common = Common()) -> int:
     run_id
         As `runs list` shows it.
     """
-    trace = run_async(with_app(common.app(), lambda app: app.engine.trace(run_id)))
+    record = run_async(with_app(common.app(), lambda app: app.engine.record(run_id)))
+    head = {**record.result.document(), **record.head}
     if common.json:
-        print_document(trace)
-        return 0
-    _print_trace(trace)
+        print_long_document(head, LISTS, record.chunks())
+    else:
+        _print_trace(head, record)
     return 0
 
 
-def _print_trace(trace: dict[str, Any]) -> None:
+def _print_trace(trace: dict[str, Any], record: Record) -> None:
     end = trace["termination"]
     print_line(f"run {trace['run_id']}  {trace['status']}: {end['reason']}  {end['detail']}")
     print_line(f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}")
     print_line(f"problem: {trace['problem']}")
-    stages = [edge[0] for edge in trace["path"]] + [trace["stage"]]
+    stages = [edge[0] for edge in record.entries("path")] + [trace["stage"]]
     print_line("path: " + " → ".join(stages))
-    for thought in trace["thoughts"]:
-        branch = f" ({thought['branch']})" if thought.get("branch") else ""
-        score = f" [{thought['score']:.2f}]" if thought.get("score") is not None else ""
-        first, *plan = present.thought_lines(thought["text"], thought.get("data", {}), 160)
-        print_line(f"  {thought['stage']}{branch}{score}: {first}")
-        for line in plan:
-            print_line(f"  {line}")
+    print_lines(line for thought in record.thoughts() for line in _thought_lines(thought))
     for warning in trace["warnings"]:
         print_line(f"warning: {warning}")
     print_line(f"answer: {trace['answer']}")
+
+
+def _thought_lines(thought: Thought) -> list[str]:
+    branch = f" ({thought.branch})" if thought.branch else ""
+    score = f" [{thought.score:.2f}]" if thought.score is not None else ""
+    first, *plan = present.thought_lines(thought.text, thought.data, 160)
+    return [f"  {thought.stage}{branch}{score}: {first}", *(f"  {line}" for line in plan)]
 
 
 def resume_(

@@ -92,12 +92,8 @@ def show_(
     if common.json:
         print_document(_manage(common, "get", **selection, limit=limit, cursor=cursor))
         return 0
-    pages: list[dict[str, Any]] = []
-    while not pages or pages[-1]["nextCursor"]:
-        after = pages[-1]["nextCursor"] if pages else cursor
-        pages.append(_manage(common, "get", **selection, limit=limit, cursor=after))
-    thoughts = [thought for page in pages for thought in page["thoughts"]]
-    draw({**pages[0], "thoughts": thoughts})
+    chosen = {name: value for name, value in {**selection, "cursor": cursor}.items() if value is not None}
+    draw(*run_async(with_app(common.app(), lambda app: app.sessions().get_all(chosen))))
     return 0
 
 
