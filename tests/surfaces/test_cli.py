@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from reasonry.guided.export import KIND, VERSION
 from reasonry.ids import new_id
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
@@ -586,21 +587,27 @@ def test_a_session_of_many_pages_is_read_once_and_drawn_as_it_branches(shell: Sh
             **more,
         }
 
-    main = [thought(number) for number in range(1, 1201)]
-    twig = [thought(1201, "b", branchFromThought=3), thought(1202, "c", branchFromThought=1201)]
-    document = {"sessionId": new_id(), "strategy": "linear", "thoughts": [*main, *twig]}
+    main = [thought(number) for number in range(1, 601)]
+    twig = [thought(601, "b", branchFromThought=3), thought(602, "c", branchFromThought=601)]
+    document = {
+        "kind": KIND,
+        "version": VERSION,
+        "sessionId": new_id(),
+        "strategy": "linear",
+        "thoughts": [*main, *twig],
+    }
     file = shell.folder / "long.json"
     file.write_text(json.dumps(document), "utf-8")
     session = shell.json("sessions", "import", str(file))["sessionId"]
     drawn = shell.run("sessions", "show", session).stdout.splitlines()
-    assert "1202 thoughts" in drawn[0]
+    assert "602 thoughts" in drawn[0]
     place = drawn.index(next(line for line in drawn if line.endswith("T3None")))
     assert [line.strip().split()[-1] for line in drawn[place : place + 6]] == [
         "T3None",
         "b",
-        "T1201b",
+        "T601b",
         "c",
-        "T1202c",
+        "T602c",
         "T4None",
     ]
-    assert len([line for line in drawn if line.strip().split()[-1].startswith("T")]) == 1202
+    assert len([line for line in drawn if line.strip().split()[-1].startswith("T")]) == 602
