@@ -19,9 +19,10 @@ from reasonry.core.describe import describe
 from reasonry.core.diagram import diagram
 from reasonry.core.effects import Verify
 from reasonry.core.events import Event, Failed, Verified
+from reasonry.core.fit import Unreadable
 from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects, run_stage
 from reasonry.core.options import read_options
-from reasonry.core.parse import Unreadable, read_form
+from reasonry.core.parse import read_form
 from reasonry.core.strategy import Strategy
 from reasonry.core.toolcard import ToolCard
 from reasonry.errors import IllegalTransitionError, UsageError

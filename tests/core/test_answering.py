@@ -15,11 +15,11 @@ from reasonry.core.answering import (
     CheckReply,
     FinalAnswer,
     settle_answer,
-    stated_answer,
     verify_answer,
 )
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Reply, Verified
+from reasonry.core.stated import stated_answer
 from reasonry.core.strategy import Move, Request
 
 

@@ -18,7 +18,7 @@ from reasonry.core.evidence import (
     references,
     substitute,
 )
-from reasonry.core.parse import Unreadable
+from reasonry.core.fit import Unreadable
 from reasonry.core.toolcard import ToolCard
 
 CARD = ToolCard("search", "", {"type": "object", "properties": {"q": {"type": "string"}}})

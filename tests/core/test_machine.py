@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy, Verify
 from reasonry.core.events import Answered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
+from reasonry.core.fit import Unreadable
 from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, open_effects
-from reasonry.core.parse import Unreadable
 from reasonry.core.strategy import Body, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 from reasonry.errors import ConflictError, IllegalTransitionError, InvalidStrategyError, UsageError
 
@@ -200,7 +200,7 @@ def test_a_run_that_has_ended_takes_no_more_events() -> None:
 def test_a_reply_that_cannot_be_read_is_asked_for_again_under_a_new_id() -> None:
     small = strategy(Ask("?", retries=2))
     step = begin(small, "P")
-    step = advance(small, step.snapshot, "e1", Answered("no idea"))
+    step = advance(small, step.snapshot, "e1", Answered("{no idea"))
     (one,) = step.effects
     assert one.id == "e1.2"
     assert isinstance(one.effect, Ask)
@@ -219,8 +219,8 @@ def test_ids_do_not_depend_on_the_order_of_arrival() -> None:
     small = strategy(Ask("1?", retries=1), Ask("2?", retries=1))
     for first, second in itertools.permutations(["e1", "e2"]):
         step = begin(small, "P")
-        step = advance(small, step.snapshot, first, Answered("?"))
-        step = advance(small, step.snapshot, second, Answered("?"))
+        step = advance(small, step.snapshot, first, Answered("{?"))
+        step = advance(small, step.snapshot, second, Answered("{?"))
         assert ids(step) == ["e1.2", "e2.2"]
 
 
@@ -230,13 +230,13 @@ def test_when_all_retries_are_used_up_the_failure_has_every_reply(retries: int) 
     step = begin(small, "P")
     for n in range(retries + 1):
         assert ids(step) == ["e1" if n == 0 else f"e1.{n + 1}"]
-        step = advance(small, step.snapshot, ids(step)[0], Answered(f"mumble {n}"))
+        step = advance(small, step.snapshot, ids(step)[0], Answered(f"{{mumble {n}"))
     assert step.snapshot.state.heard == ("failed:output_invalid",)
 
 
 def test_unread_text_never_passes_for_a_value() -> None:
     small = strategy(Ask("?", retries=0))
-    step = advance(small, begin(small, "P").snapshot, "e1", Answered("just text"))
+    step = advance(small, begin(small, "P").snapshot, "e1", Answered("{just text"))
     assert step.snapshot.status == "failed"
     assert step.snapshot.error == "output_invalid"
     assert step.snapshot.outcome is not None
@@ -289,7 +289,7 @@ def test_a_reply_says_how_it_was_read_and_how_often_it_was_asked_for() -> None:
     table = strategy(Ask("?"), Ask("?")).stages
     small = replace_stage(strategy(Ask("?"), Ask("?")), replace_fields(table[1], body=ask))
     step = advance(small, begin(small, "P").snapshot, "e1", Answered('so: {"word": "a"}', at_ms=4))
-    step = advance(small, step.snapshot, "e2", Answered("?"))
+    step = advance(small, step.snapshot, "e2", Answered("{?"))
     advance(small, step.snapshot, "e2.2", said("b", native=True, at_ms=9))
     assert [(one.mode, one.tries, one.at_ms) for one in replies] == [("embedded", 1, 4), ("native", 2, 9)]
 
@@ -463,7 +463,7 @@ def test_runs_inside_a_run_are_answered_by_their_own_ids_in_any_order() -> None:
 def test_inside_a_run_replies_are_asked_for_again_too() -> None:
     outer, strategies = nested(strategy(Ask("?"), name="inner"), count=1)
     step = begin(outer, "P", strategies=strategies)
-    step = advance(outer, step.snapshot, "e1/e1", Answered("?"), strategies=strategies)
+    step = advance(outer, step.snapshot, "e1/e1", Answered("{?"), strategies=strategies)
     assert [one.id for one in step.effects] == ids(step) == ["e1/e1.2"]
     for wrong in ("e1", "e1/e1", "e1/e2", "e2/e1"):
         with pytest.raises(ConflictError):

@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
-from reasonry.core.parse import MAX_EXCERPT, Unreadable, ask_again, is_whole, read_form
+from reasonry.core.fit import Unreadable
+from reasonry.core.parse import MAX_EXCERPT, ask_again, is_whole, read_form
 
 
 class Steps(Struct, frozen=True):
@@ -39,7 +40,7 @@ class Closed(Struct, frozen=True):
         ('Sure:\n```\n{"thoughts": ["a"]}\n```\nDone.', ["a"], "fenced"),
         ('```json\n{"thoughts": ["a ``` b"]}\n```', ["a ``` b"], "fenced"),
         ('I think {"thoughts": ["a"]} is right', ["a"], "embedded"),
-        ('[{"thoughts": ["a"]}]', ["a"], "embedded"),
+        ('[{"thoughts": ["a"]}]', ["a"], "json"),
         ("{'thoughts': ['a', 'b']}", ["a", "b"], "repaired"),
         ('{"thoughts": ["a", "b",],}', ["a", "b"], "repaired"),
         ('```\n{thoughts: ["a" "b"]\n```\nbye', ["a", "b"], "repaired"),
@@ -54,7 +55,7 @@ def test_a_form_is_read_on_the_first_rung_that_holds(text: str, thoughts: list[s
     "text",
     [
         'As in the example {"thoughts": ["example"]}, I say {"thoughts": ["mine"]}',
-        '{"thoughts": ["example"]}\n```json\n{"thoughts": ["mine"]}\n```\nThat was {"another": 1}.',
+        '{"thoughts": ["example"]}\nThis is mine:\n```json\n{"thoughts": ["mine"]}\n```\nThat was {"another": 1}.',
         '<think>maybe {"thoughts": ["no"]}</think>{"thoughts": ["mine"]}',
     ],
 )
@@ -70,14 +71,13 @@ def test_of_several_objects_the_last_that_fits_counts(text: str) -> None:
         ("", Steps, "no JSON object"),
         ("I would rather not.", Steps, "the fields wanted are: thoughts"),
         ("{}", Steps, "none of the fields"),
-        ("[1, 2]", Steps, "not a JSON object"),
-        ('{"thoughts": "a"}', Steps, r"Expected `array`, got `str` - at `\$.thoughts`"),
-        ('{"thoughts": [null]}', Steps, r"\$.thoughts"),
+        ("[1, 2]", Rated, "not a JSON object"),
+        ('{"thoughts": [null]}', Steps, "`thoughts`: there is nothing in its list"),
         ('{"other": 1}', Rated, "none of the fields"),
-        ('{"score": "nan"}', Rated, "not finite"),
-        ('{"score": NaN}', Rated, "got `null`"),
-        ('{"score": 1e999}', Rated, "got `null`"),
-        ('{"score": ' + "9" * 5000 + "}", Rated, "got `null`"),
+        ('{"score": "nan"}', Rated, "'nan' is not one number"),
+        ('{"score": NaN}', Rated, "'null' is not one number"),
+        ('{"score": 1e999}', Rated, "'null' is not one number"),
+        ('{"score": ' + "9" * 5000 + "}", Rated, "'null' is not one number"),
         ('{"thoughts": ' + "[" * 5000 + "]" * 5000 + "}", Steps, "JSON"),
     ],
 )
@@ -136,8 +136,7 @@ def test_no_text_makes_it_raise_and_no_text_passes_for_a_value(text: str, whole:
         if isinstance(reading, tuple):
             value, mode = reading
             assert isinstance(value, form)
-            assert mode in ("json", "fenced", "embedded", "repaired")
-            assert "{" in text
+            assert mode in ("json", "fenced", "embedded", "repaired", "yaml", "lines", "plain")
             assert not whole or mode == "json"
         else:
             assert reading.reason
@@ -164,7 +163,8 @@ def test_hostile_text_takes_bounded_time(text: str) -> None:
 
 
 @given(
-    st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=3), st.lists(st.text())
+    st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=3),
+    st.lists(st.text(min_size=1), min_size=1),
 )
 def test_a_form_in_prose_is_found(before: dict[str, Any], thoughts: list[str]) -> None:
     text = f"First {json.dumps(before)}, then:\n{json.dumps({'thoughts': thoughts})}\nThat is all."

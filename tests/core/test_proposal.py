@@ -14,7 +14,7 @@ from reasonry.core.proposal import distinct, parse_thoughts
 @pytest.mark.parametrize(
     ("text", "thoughts", "mode"),
     [
-        ('{"thoughts": [" a ", "", {"content": "b"}, 3]}', ["a", "b"], "json"),
+        ('{"thoughts": [" a ", "", {"content": "b"}, 3]}', ["a", "b", "3"], "json"),
         ('["a", "b"]', ["a", "b"], "json"),
         ('```json\n{"thoughts": ["a"]}\n```', ["a"], "fenced"),
         ('```\n["a", "b"]\n```', ["a", "b"], "fenced"),
@@ -46,7 +46,6 @@ def test_a_list_is_understood_in_each_of_its_forms(text: str, thoughts: list[str
         "4 + 9 = 13",
         "1.5 apples",
         '{"thoughts": []}',
-        '{"thoughts": "a"}',
         "[" * 9999,
     ],
 )

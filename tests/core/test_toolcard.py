@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.parse import Unreadable
+from reasonry.core.fit import Unreadable
 from reasonry.core.toolcard import (
     Action,
     ToolCard,

@@ -442,7 +442,7 @@ def test_a_task_to_be_converted_anew_waits_until_what_was_written_for_the_others
 
 def test_however_often_programs_fail_out_of_step_a_round_of_execution_ends() -> None:
     broken = [{"status": "error", "error": "no"}] * 22
-    unreadable = Answered("not JSON")
+    unreadable = Answered("{not JSON")
     desk = Desk(
         {
             "plan_generation": plan(("py_executor", "a"), ("py_executor", "b")),

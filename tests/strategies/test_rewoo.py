@@ -142,7 +142,7 @@ def test_evidence_keeps_its_type_where_it_is_a_whole_argument() -> None:
         ("#E1 = Wikipedia[a]\n#E12345 = Wikipedia[b]", "#E12345: that is no id"),
         ("#E1 = Wikipedia[a]\n#E2 = look it up", "`#E2 = look it up` is no call"),
         ('#E1 = add[{"a": 1, "b": 2}]\n#E2 = add', "`#E2 = add` is no call"),
-        ('{"calls": ["#E1 = Wikipedia[a]"]}', "does not fit the form"),
+        ('{"calls": ["#E1 = Wikipedia[a]"]}', "not a JSON object"),
         ("I would search Wikipedia.", "no JSON object"),
     ],
 )

@@ -7,7 +7,6 @@ doubted.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Annotated, Any, Literal, Protocol
 
@@ -17,25 +16,11 @@ from msgspec.structs import replace
 from . import parse
 from .effects import Ask, Verify
 from .events import Failed, Verified
-from .parse import Unreadable
+from .fit import Unreadable
 from .strategy import Move, Request, Thought, fail, go, request, stay
 from .vote import agree, normalise
 
 REFUTED = "The answer {answer!r} was checked and is wrong."
-
-_STATED = re.compile(
-    r"(?:^|[.!?:]\s|(?=\b(?:so|thus|hence|therefore)\b))[\s*_#>-]*"
-    r"(?:(?:so|thus|hence|therefore|then|and|finally|in conclusion)[,:]?\s+)*(?:(?:the|my|our)\s+)?"
-    r"(?:(?:final|correct)\s+)?answer[*_]*\s*(?:is\b\s*:?|:|=)[\s*_]*"
-    r"(?P<answer>(?:(?![.!?]\s)[^\n])+?)[*_]*\.?[*_]*\Z",
-    re.IGNORECASE | re.MULTILINE,
-)
-_LEFT_OPEN = re.compile(
-    r"(?:not|un(?:known|clear|certain|determined)|still|yet|open|what|which|where|when|how|whether|that|to\s+be|given\s+by"
-    r"|found\s+by|obtained|something)\b",
-    re.IGNORECASE,
-)
-
 
 Answer = Annotated[str | int | float, Meta(description="The answer alone.")]
 """Models that are asked for a number often give one; it is taken as the text they would have written."""
@@ -131,12 +116,6 @@ class Ruling(Struct, frozen=True):
     answer: str | None
     proved: bool = False
     objection: str = ""
-
-
-def stated_answer(text: str) -> str | None:
-    """Return the answer that a text in English ends in: "… The answer is 5."; None: it states none at its end."""
-    found = _STATED.search(text.strip()[-1000:])
-    return None if found is None or _LEFT_OPEN.match(found["answer"]) else found["answer"].strip()
 
 
 def claim(problem: str, thoughts: Iterable[str], answer: str) -> Verify:

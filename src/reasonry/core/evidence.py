@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .parse import Unreadable
+from .fit import Unreadable
 from .toolcard import ToolCard, arguments_for, balanced, card_named, no_such_tool, typed
 
 MAX_DEPTH = 50

@@ -48,8 +48,9 @@ from .events import (
     ToolReturned,
     Verified,
 )
+from .fit import Unreadable
 from .options import read_options
-from .parse import Unreadable, ask_again
+from .parse import ask_again
 from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Strategy, Thought, find_strategy
 
 Registry = Mapping[str, Strategy[Any, Any]]
@@ -572,12 +573,14 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
         return Reading(refusal="the reply was cut off before its end; answer more briefly")
     if not latest.text.strip():
         return Reading(refusal="the reply was empty")
+    if not (texts := [parse.without_thinking(reply.text) for reply in replies])[-1]:
+        return Reading(refusal="the reply was all thinking; give the answer after it")
     if stage.read is not None:
-        result = stage.read(state, effect, [reply.text for reply in replies])
+        result = stage.read(state, effect, texts)
     elif stage.reply is not None:
-        result = parse.read_form(latest.text, stage.reply)
+        result = parse.read_form(texts[-1], stage.reply, shown=f"{effect.system}\n{effect.prompt}")
     else:
-        result = latest.text, "text"
+        result = texts[-1], "text"
     if isinstance(result, Unreadable):
         return Reading(refusal=result.reason)
     return Reading("native" if latest.native else result[1], result[0])

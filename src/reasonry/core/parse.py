@@ -1,17 +1,21 @@
-"""Reading what a model wrote: the pure part of the repair ladder.
+"""Reading what a model wrote into a form: the repair ladder.
 
-The rungs, first that holds: the whole text is JSON; a JSON object stands in a fence; one stands somewhere in
-prose; one can be put right (quotes, commas, brackets). Of several objects the last that fits counts, since models
-restate a question's example before they answer it.
+The rungs, first that holds: the whole text is JSON; an object stands in a fence; one stands somewhere in prose; one is
+a Python literal, or can be put right (quotes, commas, brackets); the text is YAML; its lines or headings name the
+fields; it states the answer; it is, as a whole, the one text that is wanted. On each of them a value counts as what it
+means, see `fit`.
 
 Rule 1: nothing here raises, whatever the text.
 Rule 2: a value comes out only if it fits the wanted form; text that was not read never passes for one.
-Rule 3: the time taken is bounded: only the end of a very long text is searched, hopeless starts are given up, and
+Rule 3: two readings are none: whoever wrote them is asked which. Of several objects the last that fits counts, since
+        models restate a question's example before they answer it; one that only repeats the example counts for nothing.
+Rule 4: the time taken is bounded: only the end of a very long text is searched, hopeless starts are given up, and
         only short pieces are put right.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -19,12 +23,14 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from .effects import Ask
 from .events import Answered
+from .fit import Unreadable, fit, names_of, plain_name, text_fields
+from .lists import list_items
+from .stated import declines, only_answer, stated_answer
 
 MAX_SEARCHED: Final = 1_000_000
 """Characters at the end of a text that are searched for JSON."""
@@ -47,40 +53,226 @@ _START = re.compile(r'\{\s*["}]')
 _FENCE_BEFORE = re.compile(r"```[\w+-]*\s*\Z")
 _MARK = re.compile(r"[{}\[\]\"'“”]")
 _FENCE = re.compile(r"```[\w+-]*\s*(?=[{\[])")
+_WHOLE_FENCE = re.compile(r"```[\w+-]*\s*\n(?P<inside>.*?)\n?```", re.DOTALL)
+_YAML_FENCE = re.compile(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_YAML_KEY = re.compile(r"^[ \t]*(?:- )?[\"']?(?P<name>[\w][\w -]{0,50})[\"']?:(?:\s|$)", re.MULTILINE)
+_YAML_ALIAS = re.compile(r"(?:^|[:\s-]\s)[&*]\w+\s*$", re.MULTILINE)
+_LABEL = re.compile(
+    r"\s{0,8}(?P<heading>#{1,6}\s+)?(?:[-*•>]\s+)?(?:\d{1,2}[.)]\s+)?(?P<bold>[*_]{2}|`)?"
+    r"(?P<name>[A-Za-z][\w'’ /-]{0,50}?)(?:\s*\([^)\n]{0,60}\))?[*_`]{0,2}\s*(?P<mark>[:=])?[*_`]{0,2}"
+    r"(?P<rest>(?(mark).*|\s*))$"
+)
+_BESIDE = re.compile(
+    r"[\s,;`]*(?:json\b)?[\s`]*(?:(?:or|oder|alternatively|and)\b[\s:,]*)?(?:```(?:json)?)?[\s`]*",
+    re.IGNORECASE,
+)
+"""What stands between two objects that are two replies, none of which is taken back."""
+_CORRECTION = re.compile(
+    r"\b(?:wait|actually|correction|corrected|sorry|oops|hmm|instead|rather|revised?|on second thought"
+    r"|let me (?:re|fix|correct)|scratch that|no,)",
+    re.IGNORECASE,
+)
+_THINKING = re.compile(r"<(think|thinking|thought|reflection)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THINKING_END = re.compile(r"\A.*</(?:think|thinking|thought|reflection)>", re.DOTALL | re.IGNORECASE)
+_THINKING_OPEN = re.compile(r"<(?:think|thinking)>.*\Z", re.DOTALL | re.IGNORECASE)
+_ESCAPE = re.compile(
+    r"\\(?:\\|(?P<command>"
+    r"(?:b(?=(?:oxed|eta|ar|egin|ig[a-z]*|inom|mod|f|ackslash|ecause|ullet|ot|old|oldsymbol|m)(?![a-z]))"
+    r"|f(?=(?:rac|orall|lat|loor|box)(?![a-z]))"
+    r"|n(?=(?:eq|abla|mid|geq|leq|otin|onumber|eg|earrow)(?![a-z]))"
+    r"|r(?=(?:ight[a-z]*|ho|angle|m|floor|ceil)(?![a-z]))"
+    r"|t(?=(?:imes|ext|heta|frac|an|o|au|op|herefore|riangle|ilde|ext[a-z]{2})(?![a-z]))"
+    r"|u(?![0-9A-Fa-f]{4})"
+    r"|[^\"\\/bfnrtu\s])))"
+)
+"""A backslash that begins a command of LaTeX, and not an escape of JSON. `\\\\` is gone over as a whole."""
 
 
-class Unreadable(Struct, frozen=True):
-    """Why a reply cannot be used; shown to whoever is asked again."""
-
-    reason: str
-
-
-def read_form(text: str, form: type[Struct], *, whole: bool = False) -> tuple[Any, str] | Unreadable:
+def read_form(
+    text: str, form: type[Struct], *, whole: bool = False, shown: str = "", prose: bool = True
+) -> tuple[Any, str] | Unreadable:
     """Read a reply into a form.
 
     Args:
         text: What was replied.
-        form: The wanted form; numbers and booleans may come as text (`"0.7"`).
+        form: The wanted form.
         whole: The reply may have been cut off: take it only if all of it is strict JSON.
+        shown: The question; an object that stands in it is an example, not a reply.
+        prose: Read text without JSON too.
 
     Returns:
-        The value and the rung it was read on: `json`, `fenced`, `embedded` or `repaired`.
+        The value and the rung it was read on: `json`, `fenced`, `embedded`, `repaired`, `yaml`, `lines`, `stated` or
+        `plain`.
     """
     try:
-        return _read_form(text, form, whole=whole)
+        return _read_form(text, form, whole, shown, prose)
     except RecursionError:
         return Unreadable("the reply is nested too deeply")
 
 
-def _read_form(text: str, form: type[Struct], *, whole: bool) -> tuple[Any, str] | Unreadable:
+def _read_form(
+    text: str, form: type[Struct], whole: bool, shown: str, prose: bool
+) -> tuple[Any, str] | Unreadable:
     wanted = ", ".join(form.__struct_encode_fields__)
-    reason = Unreadable(f"no JSON object was found in it; the fields wanted are: {wanted}")
-    for value, mode in json_values(text, whole=whole):
-        fitted = _fit(value, form)
+    reason: Unreadable | None = None
+    for value, rung in json_values(text, whole=whole):
+        if rung in ("fenced", "embedded") and _is_shown(value, shown):
+            reason = reason or Unreadable("it repeats the example of the question; answer the question")
+            continue
+        fitted = fit(value, form)
         if not isinstance(fitted, Unreadable):
-            return fitted, mode
-        reason = fitted
-    return reason
+            rival = _rival(text, form, fitted) if rung in ("fenced", "embedded") else None
+            return rival or (fitted, rung)
+        reason = reason or fitted
+    if reason is None and prose and not whole and not text.lstrip().startswith(("{", "[")):
+        found = _from_text(without_surrogates(text[-MAX_SEARCHED:]).strip(), form)
+        if not isinstance(found, Unreadable):
+            return found
+        reason = found
+    return reason or Unreadable(f"no JSON object was found in it; the fields wanted are: {wanted}")
+
+
+def _from_text(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
+    """Read a reply that has no JSON in it."""
+    reason: Unreadable | None = None
+    for values, rung in (
+        (_yaml_values(text, form), "yaml"),
+        (_labelled_values(text, form), "lines"),
+        (_stated_values(text, form), "stated"),
+        (_plain_value(text, form), "plain"),
+    ):
+        if isinstance(values, Unreadable):
+            return values
+        for value in values:
+            fitted = fit(value, form)
+            if not isinstance(fitted, Unreadable):
+                return fitted, rung
+            reason = reason or fitted
+    wanted = ", ".join(form.__struct_encode_fields__)
+    return reason or Unreadable(f"no JSON object was found in it; the fields wanted are: {wanted}")
+
+
+def _is_shown(value: Any, shown: str) -> bool:
+    """Whether an object stands word for word in the question."""
+    if "{" not in shown:
+        return False
+    return any(value == example for example, _ in _objects(_latex(shown)))
+
+
+def _rival(text: str, form: type[Struct], fitted: Any) -> Unreadable | None:
+    """Say that right before the last object that fits there is another that says something else."""
+    tail = _latex(text)[-MAX_SEARCHED:]
+    objects = deque(_objects(tail), maxlen=_MAX_OBJECTS)
+    places = [
+        (value, start) for value, start in objects if not isinstance(fit(_clean(value), form), Unreadable)
+    ]
+    if len(places) < 2:
+        return None
+    (first, start), (last, end) = places[-2:]
+    length = _decoder.raw_decode(tail, start)[1]
+    if fit(_clean(first), form) == fitted or not _BESIDE.fullmatch(tail[length:end]):
+        return None
+    return Unreadable(f"it has two replies that differ, {_brief(first)} and {_brief(last)}; give one")
+
+
+def _is_taken_back(text: str) -> bool:
+    """Whether a text corrects itself, so that what it says last is what it says."""
+    return _CORRECTION.search(text) is not None
+
+
+def _brief(value: Any) -> str:
+    written = json.dumps(value, ensure_ascii=False)
+    return written if len(written) <= 80 else f"{written[:77]}…"
+
+
+def _yaml_values(text: str, form: type[Struct]) -> list[Any]:
+    """Return the mapping a text is in YAML, all of it or what stands in its last fence, where it names a field."""
+    fences = _YAML_FENCE.findall(text)
+    piece = fences[-1] if fences else text
+    names = names_of(form)
+    has_field = any(plain_name(match["name"]) in names for match in _YAML_KEY.finditer(piece))
+    if not has_field or len(piece) > MAX_REPAIRED or _YAML_ALIAS.search(piece):
+        return []
+    import yaml
+
+    try:
+        value = yaml.load(piece, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, ValueError):
+        return []
+    # A key without a value says nothing, not even null.
+    said = {str(key): item for key, item in value.items() if item != ""} if isinstance(value, dict) else {}
+    return [_clean(said)] if said else []
+
+
+def _labelled_values(text: str, form: type[Struct]) -> list[Any] | Unreadable:
+    """Return what lines such as `**Reason:** …`, and headings, say of the fields."""
+    names = names_of(form)
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in text.splitlines():
+        match = _LABEL.match(line)
+        name = names.get(plain_name(match["name"])) if match else None
+        is_label = match is not None and (match["mark"] or match["heading"] or match["bold"])
+        if match is None or name is None or not is_label:
+            current.append(line)
+            continue
+        if name in found and "".join(found[name]).strip() and not _is_taken_back(text):
+            return Unreadable(f"it gives `{name}` twice; give it once")
+        current = found[name] = [match["rest"].strip().removeprefix("**").strip()]
+    texts = {name: _without_marks("\n".join(lines).strip()) for name, lines in found.items()}
+    values = {name: text for name, text in texts.items() if text}
+    missing = [name for name in (text_fields(form) or {}) if name not in values]
+    before = text[: text.find(next(iter(found.values()))[0])] if found else ""
+    if len(missing) == 1 and before.strip() and values:
+        # The reasoning stands before the answer, as often as not without a heading of its own.
+        values[missing[0]] = before.strip()
+    return [values] if values else []
+
+
+def _without_marks(text: str) -> str:
+    """Return a value without the bold marks, quotes or fences around all of it."""
+    fenced = _WHOLE_FENCE.fullmatch(text)
+    text = fenced["inside"].strip() if fenced else text
+    for mark in ("**", "__", "`", '"'):
+        if (
+            len(text) > 2 * len(mark)
+            and text.startswith(mark)
+            and text.endswith(mark)
+            and text.count(mark) == 2
+        ):
+            text = text[len(mark) : -len(mark)]
+    return text
+
+
+def _stated_values(text: str, form: type[Struct]) -> list[Any] | Unreadable:
+    """Return the answer a text states, and the text as what else is wanted."""
+    names = [name for name in form.__struct_encode_fields__ if plain_name(name).endswith("answer")]
+    fields = text_fields(form)
+    if len(names) != 1 or fields is None:
+        return []
+    answer = stated_answer(text)
+    if isinstance(answer, Unreadable):
+        return answer
+    if answer is None:
+        return []
+    beside = [name for name in form.__struct_encode_fields__ if name in ("reasoning", "steps", "thought")]
+    return [{**dict.fromkeys((*fields, *beside), text), names[0]: answer}]
+
+
+def _plain_value(text: str, form: type[Struct]) -> list[Any] | Unreadable:
+    """Return the text as the one field that is wanted; where that is a list, the list the text has."""
+    fields = text_fields(form) or {}
+    if len(fields) != 1:
+        return []
+    ((name, is_list),) = fields.items()
+    if declines(text):
+        return Unreadable("it declines, or says that it has no answer; answer the question as asked")
+    if is_list:
+        items = list_items(text)
+        return [{name: items}] if items else []
+    is_answer = plain_name(name).endswith(("answer", "result", "value"))
+    plain = only_answer(text) if is_answer else _without_marks(text)
+    return [{name: plain}] if plain else []
 
 
 def is_whole(text: str) -> bool:
@@ -96,6 +288,7 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
     Raises:
         RecursionError: A value is nested too deeply.
     """
+    text = _latex(text)
     strict = _strict(text)
     yield from ((value, "json") for value in strict)
     if whole or (strict and isinstance(strict[0], dict)):
@@ -105,6 +298,21 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
         yield _clean(value), "fenced" if _FENCE_BEFORE.search(tail, max(0, start - 40), start) else "embedded"
     if not strict:
         yield from ((value, "repaired") for value in _repaired(tail))
+
+
+def without_thinking(text: str) -> str:
+    """Return a reply without what its writer thought before it, where that stands in tags."""
+    if "<" not in text:
+        return text
+    left = _THINKING_END.sub("", text)
+    return _THINKING_OPEN.sub("", _THINKING.sub("", left)).strip() if left == text else left.strip()
+
+
+def _latex(text: str) -> str:
+    r"""Return JSON in which every backslash that begins a command of LaTeX is one: `\frac` is no form feed."""
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda match: f"\\\\{match['command']}" if match["command"] else match[0], text)
 
 
 def _strict(text: str) -> list[Any]:
@@ -133,6 +341,10 @@ def _repaired(text: str) -> Iterator[Any]:
     import json_repair
 
     for piece in _repairable(text):
+        literal = _literal(piece)
+        if literal is not None:
+            yield literal
+            continue
         try:
             value = json_repair.repair_json(piece, return_objects=True, skip_json_loads=True)
             # Several pieces of JSON come back as a list of them.
@@ -141,6 +353,17 @@ def _repaired(text: str) -> Iterator[Any]:
             # A library that guesses may trip over its own guess; the reply is then unreadable, no more.
             continue
         yield from (each for each in values if isinstance(each, dict))
+
+
+def _literal(piece: str) -> dict[str, Any] | None:
+    """Return the object a piece is as Python writes it: single quotes, True, None."""
+    if "'" not in piece and not re.search(r"\b(?:True|False|None)\b", piece):
+        return None
+    try:
+        value = ast.literal_eval(piece[: piece.rfind("}") + 1])
+        return _clean(json.loads(json.dumps(value))) if isinstance(value, dict) else None
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
 
 
 def _repairable(text: str) -> Iterator[str]:
@@ -189,29 +412,6 @@ def _clean(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [_clean(item, depth + 1) for item in value]
     return value if not isinstance(value, float) or math.isfinite(value) else None
-
-
-def _fit(value: Any, form: type[Struct]) -> Any | Unreadable:
-    if not isinstance(value, dict):
-        return Unreadable("it is JSON, but not a JSON object")
-    names = form.__struct_encode_fields__
-    if names and not any(name in value for name in names):
-        return Unreadable(f"its JSON object has none of the fields wanted: {', '.join(names)}")
-    try:
-        fitted = msgspec.convert(value, form, strict=False)
-    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
-        return Unreadable(f"its JSON does not fit the form: {error}")
-    if not _finite(msgspec.to_builtins(fitted)):
-        return Unreadable("a number in it is not finite")
-    return fitted
-
-
-def _finite(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(_finite(item) for item in value.values())
-    if isinstance(value, list):
-        return all(_finite(item) for item in value)
-    return not isinstance(value, float) or math.isfinite(value)
 
 
 def ask_again(ask: Ask, reply: Answered, reason: str) -> Ask:

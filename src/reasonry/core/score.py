@@ -12,8 +12,27 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from .fit import plain_name
 from .parse import json_values, without_surrogates
 from .proposal import normal
+
+_SCORE_KEYS: Final = frozenset({"score", "value", "rating", "overallscore", "probability", "confidence"})
+_NAME_KEYS: Final = (
+    "id",
+    "candidate",
+    "number",
+    "position",
+    "index",
+    "thought",
+    "content",
+    "name",
+    "step",
+    "option",
+    "text",
+)
+"""What an entry of a list says which candidate it is of by, first that holds."""
+
+_LIST_KEYS: Final = frozenset({"scores", "evaluations", "ratings", "candidates", "results", "evaluation"})
 
 _NUMBER: Final = r"(?:\d{1,12}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE]-?\d{1,2})?"
 _SCORE: Final = re.compile(
@@ -23,12 +42,20 @@ _SCORE: Final = re.compile(
 )
 _LABEL: Final = r"(?:thought|candidate|option|step|score|approach|idea)"
 _POSITION: Final = re.compile(
-    rf"[*_`\[(#]*(?:{_LABEL}\s*)?[#t]?(?P<position>\d{{1,6}})[\])*_`.:]*", re.IGNORECASE
+    rf"[*_`\[(#]*(?:{_LABEL}[\s_-]*)?[#t]?(?P<position>\d{{1,6}})[\])*_`.:]*", re.IGNORECASE
 )
 _LINE: Final = re.compile(
     rf"\s{{0,8}}(?:[-*•]\s+)?[*_`]*(?:{_LABEL}\s*)?#?(?P<position>\d{{1,6}})[*_`]*"
     r"\s?(?:[):=→]|\.(?=\s)|[-–—](?=\s))[*_`]*\s*(?P<rest>\S.*)",
     re.IGNORECASE,
+)
+_BLOCK: Final = re.compile(
+    rf"\s{{0,8}}(?:[-*•]\s+)?(?:#{{1,6}}\s*)?[*_`]*(?:{_LABEL})\s*#?(?P<position>\d{{1,6}})\b[^\d]*\Z",
+    re.IGNORECASE,
+)
+"""A heading, or a line of its own, that begins what is said of a candidate."""
+_OWN_LINE: Final = re.compile(
+    r".*?\b(?:score|value|rating)[*_`]*\s*(?:is\b|[:=])[*_`]*\s*[*_`]*(?P<rest>[\d.].*)", re.IGNORECASE
 )
 _NAMED: Final = re.compile(r"(?:score|value|rating)\s*(?:(?:is|[:=])\s*)?(?P<rest>[\d.].*)", re.IGNORECASE)
 _BULLET: Final = re.compile(r"\A\s*[-*•]\s+")
@@ -41,7 +68,9 @@ def read_score(value: Any) -> float | None:
     if isinstance(value, int | float):
         return float(value) if 0 <= value <= 1 else None
     if isinstance(value, Mapping):
-        return read_score(value.get("score", value.get("value")))
+        return read_score(
+            next((item for key, item in value.items() if plain_name(str(key)) in _SCORE_KEYS), None)
+        )
     if not isinstance(value, str) or not (match := _SCORE.match(value)):
         return None
     number, scale = float(match["number"]), float(match["scale"] or (100 if match["percent"] else 1))
@@ -79,30 +108,43 @@ def parse_scores(text: str, thoughts: Sequence[str | Mapping[str, str]]) -> tupl
 def _readings(text: str, named: Sequence[tuple[str, str]]) -> Iterator[tuple[dict[str, float], str]]:
     try:
         for value, mode in json_values(text):
-            yield _by_id(_given(value), named), mode
+            yield _by_id(_scores_in(value), named), mode
     except RecursionError:
         return
     lines = without_surrogates(text).splitlines()
     yield _by_id(_from_lines(lines, named), named), "list"
 
 
-def _given(value: Any) -> dict[str, Any]:
+def _scores_in(value: Any) -> dict[str, Any]:
     """Return what a JSON value gives scores to: keys are ids, positions or texts."""
     if isinstance(value, dict):
-        value = value.get("scores", value)
+        named = next((item for key, item in value.items() if plain_name(str(key)) in _LIST_KEYS), value)
+        value = named if isinstance(named, dict | list) else value
     if isinstance(value, dict):
         return value
     if not isinstance(value, list):
         return {}
-    given: dict[str, Any] = {}
-    for position, item in enumerate(value, start=1):
-        key: Any = position
-        if isinstance(item, dict):
-            key = next(
-                (item[name] for name in ("id", "position", "thought", "content") if name in item), position
-            )
-        given[str(key)] = item
-    return given
+    keys = [_candidate(item) for item in value]
+    if any(key is None for key in keys):
+        # Some do not say whose they are: then the order says it, for all or for none.
+        return {} if any(keys) else {str(place): item for place, item in enumerate(value, start=1)}
+    first = 0 if "0" in keys and str(len(keys)) not in keys else 1
+    if len(set(keys)) < len(keys):
+        return {}
+    return {_from_one(str(key), 1 - first): item for key, item in zip(keys, value, strict=True)}
+
+
+def _candidate(item: Any) -> str | None:
+    """Return which candidate an entry of a list says it is of."""
+    if not isinstance(item, dict):
+        return None
+    by_name = {plain_name(str(key)): entry for key, entry in item.items()}
+    found = next((by_name[name] for name in _NAME_KEYS if name in by_name), None)
+    return None if found is None or isinstance(found, dict | list | bool) else str(found)
+
+
+def _from_one(key: str, shift: int) -> str:
+    return str(int(key) + shift) if shift and key.isdigit() else key
 
 
 def _by_id(given: Mapping[str, Any], named: Sequence[tuple[str, str]]) -> dict[str, float]:
@@ -121,16 +163,58 @@ def _by_id(given: Mapping[str, Any], named: Sequence[tuple[str, str]]) -> dict[s
 
 
 def _from_lines(lines: Sequence[str], named: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    if table := _from_table(lines):
+        return table
     given: dict[str, Any] = {}
+    block = 0
     for line in lines:
+        heading = _BLOCK.match(line)
         if match := _LINE.match(line):
             position = int(match["position"])
             content = named[position - 1][1] if 1 <= position <= len(named) else ""
             given[str(position)] = _in_line(match["rest"], content)
-    bare = [read_score(_BULLET.sub("", line, count=1)) for line in lines if line.strip()]
-    if not given and len(bare) == len(named):
+            block = position if given[str(position)] is None else 0
+        elif heading:
+            block = int(heading["position"])
+        elif block and (match := _OWN_LINE.match(line)) and given.get(str(block)) is None:
+            given[str(block)] = read_score(match["rest"].rstrip(")] *"))
+    if not given:
+        given = {name: score for name, content in named if (score := _by_content(lines, content)) is not None}
+    texts = [_BULLET.sub("", line, count=1) for line in lines if line.strip()]
+    bare = [read_score(text) for text in (texts[0].split(",") if len(texts) == 1 else texts)]
+    if not given and len(bare) == len(named) and None not in bare:
         given = {str(position): score for position, score in enumerate(bare, start=1)}
     return given
+
+
+def _by_content(lines: Sequence[str], content: str) -> float | None:
+    """Return the score of the one line that begins with a candidate's own words."""
+    texts = [_BULLET.sub("", line, count=1).strip().lstrip("*_`\"'") for line in lines]
+    found = [text for text in texts if normal(content) and normal(text).startswith(normal(content))]
+    return _in_line(found[0].replace("**", ""), content) if len(found) == 1 else None
+
+
+def _from_table(lines: Sequence[str]) -> dict[str, Any]:
+    """Read a table that has a column of candidates and one of scores."""
+    rows = [
+        [cell.strip(" *_`") for cell in line.strip().strip("|").split("|")]
+        for line in lines
+        if line.count("|") > 1
+    ]
+    rows = [row for row in rows if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
+    heads = [plain_name(cell) for cell in rows[0]] if rows else []
+    column = next(
+        (place for place, head in enumerate(heads) if head in _SCORE_KEYS or head.startswith("score")), None
+    )
+    if column is None:
+        return {}
+    found: dict[str, Any] = {}
+    for row in rows[1:]:
+        name = _POSITION.match(row[0])
+        if name is None or len(row) != len(heads):
+            return {}
+        found[str(int(name["position"]))] = read_score(row[column])
+    return found
 
 
 def _in_line(rest: str, content: str) -> float | None:

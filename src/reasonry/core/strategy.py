@@ -22,7 +22,7 @@ from msgspec import Struct
 from ..errors import IllegalTransitionError, InvalidStrategyError
 from .effects import Ask, Effect
 from .events import Delivered, Failed
-from .parse import Unreadable
+from .fit import Unreadable
 
 S = TypeVar("S")
 O = TypeVar("O", bound=Struct)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import Meta, Struct
 
-from .parse import Unreadable
+from .fit import Unreadable
 
 ANSWER = "finish"
 """What is written like a call, `finish[42]`, and hands in the answer."""

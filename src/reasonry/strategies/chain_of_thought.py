@@ -32,10 +32,10 @@ from ..core.answering import (
     FinalAnswer,
     read_check,
     settle_answer,
-    stated_answer,
 )
 from ..core.effects import Ask
-from ..core.parse import Unreadable
+from ..core.fit import Unreadable
+from ..core.stated import stated_answer
 from ..core.strategy import Body, Field, Outcome, Stage, Strategy, Thought, go, request, stay
 
 SYSTEM = """You solve a problem by reasoning in steps. What was worked out so far is shown to you; build on it \
@@ -102,7 +102,7 @@ def decompose(s: State) -> Body:
 def read_steps(_: State, __: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
     """Read steps: structured, or prose that ends with the answer, as in the paper."""
     reading = parse.read_form(texts[-1], Reasoning)
-    if isinstance(reading, Unreadable) and (answer := stated_answer(texts[-1])):
+    if isinstance(reading, Unreadable) and isinstance(answer := stated_answer(texts[-1]), str):
         lines = [line.strip() for line in texts[-1].splitlines() if line.strip()]
         return Reasoning(tuple(lines), done=True, answer=answer), "lines"
     return reading
@@ -114,9 +114,9 @@ def reason(s: State) -> Body:
         return go(s, "solution_formulation")
     (answer,) = yield request(s, _question(s, "reason", REASON))
     reply: Reasoning = answer.value
-    text = "" if reply.answer is None or not reply.done else str(reply.answer).strip()
+    text = "" if reply.answer is None else str(reply.answer).strip()
     final = s.final.propose(text) if text else s.final
-    s = replace(s, steps=(*s.steps, *reply.steps), done=reply.done, final=final)
+    s = replace(s, steps=(*s.steps, *reply.steps), done=reply.done or bool(text), final=final)
     return stay(s, "\n".join(reply.steps))
 
 

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from ..core import parse
 from ..core.answering import AnswerOptions, AnswerReply, FinalAnswer, rule, settle_answer
 from ..core.effects import Ask, Verify
-from ..core.parse import Unreadable
+from ..core.fit import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 
 SYSTEM = """You think a problem through in numbered thoughts, one at a time. A thought is one step: an analysis, a \

@@ -27,7 +27,7 @@ from ..core import parse
 from ..core.answering import AnswerOptions, FinalAnswer, claim
 from ..core.effects import Ask
 from ..core.events import Reply
-from ..core.parse import Unreadable
+from ..core.fit import Unreadable
 from ..core.plan import (
     DONE,
     PENDING,

@@ -31,7 +31,7 @@ from ..core.answering import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, ToolReturned, Verified
 from ..core.evidence import evidence_text
-from ..core.parse import Unreadable
+from ..core.fit import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request
 from ..core.text import cut
 from ..core.toolcard import Action, ToolCard, Written, action_lines, before_actions, cards_text, resolved
@@ -127,7 +127,7 @@ def context(state: State) -> str:
 
 def read_turn(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnReply, str] | Unreadable:
     """Read a turn: structured, or in the paper's form (`Action: search[x]`, `Action: finish[x]`)."""
-    reading = parse.read_form(texts[-1], TurnReply)
+    reading = parse.read_form(texts[-1], TurnReply, prose=False)
     thought = before_actions(texts[-1])
     if thought is not None and (isinstance(reading, Unreadable) or reading[0].is_empty):
         actions, answer = action_lines(state.options.tools, texts[-1])

@@ -39,7 +39,7 @@ from ..core.evidence import (
     plan_fault,
     references,
 )
-from ..core.parse import Unreadable
+from ..core.fit import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request, stay
 from ..core.text import cut
 from ..core.toolcard import ToolCard, card_named, cards_text

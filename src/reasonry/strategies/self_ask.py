@@ -28,7 +28,7 @@ from ..core.answering import Answer, AnswerOptions, AnswerReply, FinalAnswer, se
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
-from ..core.parse import Unreadable
+from ..core.fit import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault

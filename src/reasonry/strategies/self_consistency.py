@@ -27,10 +27,11 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answering import Answer, AnswerReply, claim, rule, stated_answer
+from ..core.answering import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Verified
-from ..core.parse import Unreadable
+from ..core.fit import Unreadable
+from ..core.stated import stated_answer
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 from ..core.vote import Vote, confidence, is_settled, tally, tidy
 
@@ -146,7 +147,7 @@ def _path(state: State, sample: int) -> Effect:
 def read_sample(_: State, __: Ask, texts: Sequence[str]) -> tuple[Sample, str] | Unreadable:
     """Read a path: structured, or prose that ends with the answer, as in the paper."""
     reading = parse.read_form(texts[-1], Sample)
-    if isinstance(reading, Unreadable) and (answer := stated_answer(texts[-1])):
+    if isinstance(reading, Unreadable) and isinstance(answer := stated_answer(texts[-1]), str):
         return Sample(reasoning=texts[-1].strip(), answer=answer), "lines"
     return reading
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Answered, Failed, Stopped, Verified
+from reasonry.core.fit import Unreadable
 from reasonry.core.machine import advance, begin, open_effects
 from reasonry.core.options import read_options
-from reasonry.core.parse import Unreadable, read_form
+from reasonry.core.parse import read_form
 from reasonry.errors import UsageError
 from reasonry.strategies.tree_of_thoughts import (
     EVALUATION_PROMPT,
@@ -343,6 +344,9 @@ def test_null_means_that_the_path_does_not_solve_the_problem() -> None:
         ('So it is {"answer": "x = 3"}.', "x = 3"),
         ("All steps agree.\n**Answer:** x = 3", "x = 3"),
         ("Final answer: 24", "24"),
+        ("It is 24.", "It is 24"),
+        ({"answer": ["24", "25"]}, '["24", "25"]'),
+        ("$$\\boxed{\\frac{3}{4}}$$ Let me know if you need more!", r"\frac{3}{4}"),
     ],
 )
 def test_answers_are_read_from_json_and_from_a_line_that_says_so(said: Any, answer: str) -> None:
@@ -350,7 +354,9 @@ def test_answers_are_read_from_json_and_from_a_line_that_says_so(said: Any, answ
     assert walked.outcome.answer == answer
 
 
-@pytest.mark.parametrize("said", ["It is 24.", {"answer": ""}, {"answer": ["24"]}, "Answer:"])
+@pytest.mark.parametrize(
+    "said", ["First I would add, then see.\n\nThat is all?", "Answer:", "{24", "I cannot tell."]
+)
 def test_prose_never_passes_for_an_answer(said: Any) -> None:
     walked = search(World(say=lambda kind, facts: said if kind == "answer" else None))
     assert walked.outcome.answer is None

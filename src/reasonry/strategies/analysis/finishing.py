@@ -10,7 +10,7 @@ from ...core import parse
 from ...core.answering import repair_or_fail, verify_answer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
-from ...core.parse import Unreadable
+from ...core.fit import Unreadable
 from ...core.strategy import Body, Move, Thought, fail, go, request
 from .planning import plans_due
 from .questions import (

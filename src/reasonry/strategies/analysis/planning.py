@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ...core import parse
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
-from ...core.parse import Unreadable
+from ...core.fit import Unreadable
 from ...core.strategy import Body, Move, Thought, fail, go, inlined_schema, request
 from ...core.toolcard import card_named, no_such_tool
 from ...core.vote import is_settled, tally

@@ -24,7 +24,7 @@ from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply, ToolReturned
 from ...core.evidence import evidence_text
 from ...core.fields import faults
-from ...core.parse import Unreadable
+from ...core.fit import Unreadable
 from ...core.strategy import Body, Move, Thought, go, inlined_schema, request, stay
 from ...core.text import cut
 from ...core.toolcard import arguments_for, card_named, typed

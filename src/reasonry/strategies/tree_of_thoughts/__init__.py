@@ -24,17 +24,15 @@ there is none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.answering import Answer
 from ...core.effects import Ask, Verify
 from ...core.events import Failed, Reply, Verified
-from ...core.parse import Unreadable, read_form
+from ...core.fit import Unreadable
 from ...core.proposal import distinct, parse_thoughts
 from ...core.score import parse_scores
 from ...core.strategy import Body, Field, Move, Stage, Strategy, Thought, fail, go, request
@@ -90,17 +88,18 @@ class Scores(Struct, frozen=True):
 class Formulated(Struct, frozen=True):
     """What is replied to formulation; None: the path does not solve the problem."""
 
-    answer: str | None
+    answer: Answer | None
+
+    @property
+    def text(self) -> str | None:
+        """The answer as text."""
+        return None if self.answer is None else str(self.answer).strip()
 
 
 UNKNOWN = 0.5
 """The score of a thought whose score could not be read."""
 
 NO_ANSWER = "There is no answer."
-
-_ANSWER_LINE = re.compile(
-    r"[ \t>*_#]{0,8}(?:final )?answer[*_]{0,3}\s?[:=][*_]{0,3}[ \t]*(\S.*)", re.IGNORECASE
-)
 
 
 def begin(problem: str, options: Options) -> State:
@@ -395,7 +394,8 @@ def formulate(s: State) -> Body:
     path = s.texts(best.id)
     if s.options.formulate_answer:
         replies = yield request(s, _formulation(s, path))
-        s = replace(note_replies(s, "formulation", replies), answer=replies[0].value)
+        written: Formulated = replies[0].value
+        s = replace(note_replies(s, "formulation", replies), answer=written.text)
         if s.answer is None:
             return go(replace(s, no_answer="unsolved"), "path_justification", NO_ANSWER)
     answer = best.content if s.answer is None else s.answer
@@ -415,24 +415,6 @@ def _formulation(s: State, path: Sequence[str]) -> Ask:
         facts={"kind": "answer", "problem": s.problem, "path": list(path)},
         retries=s.options.max_parse_retries,
     )
-
-
-class _Anything(Struct):
-    answer: Any
-
-
-def read_answer(state: State, ask: Ask, texts: Sequence[str]) -> tuple[str | None, str] | Unreadable:
-    """Read the answer: as JSON, where a bare number or truth value is as good as text, or from a line `Answer: …`."""
-    reading = read_form(texts[-1], _Anything)
-    if isinstance(reading, Unreadable):
-        lines = [match for line in texts[-1].splitlines() if (match := _ANSWER_LINE.match(line))]
-        return (lines[-1][1].strip(" *_"), "list") if lines else reading
-    answer, mode = reading[0].answer, reading[1]
-    if isinstance(answer, bool | int | float):
-        answer = msgspec.json.encode(answer).decode()
-    if answer is not None and (not isinstance(answer, str) or not answer.strip()):
-        return Unreadable("its `answer` is neither text nor null")
-    return answer, mode
 
 
 def justify(s: State) -> Move:
@@ -586,8 +568,6 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             body=formulate,
             reply=Formulated,
             example={"answer": "(10 - 4) * (13 - 9)"},
-            read=read_answer,
-            value=str | None,
         ),
         Stage(
             "path_justification",

@@ -1,0 +1,662 @@
+"""Fitting data to a form: what a reply says, however its keys and values are dressed.
+
+A key is the field it names whatever its case, its spaces and its underscores, and so is a common synonym of the
+field's own word. A list stands for text and text for a list, yes for true, `"7/10"` for a number that has a scale, and
+`"n/a"` for null where null may be.
+
+Rule 1: two readings are none: if two keys name one field and differ, or a value could be two things, it does not fit.
+Rule 2: what does not fit says which field, and why, to whoever is asked again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, inspect
+
+from .lists import list_items
+
+
+class Unreadable(Struct, frozen=True):
+    """Why a reply cannot be used; shown to whoever is asked again."""
+
+    reason: str
+
+
+class Misfit(ValueError):
+    """Why a value is not what a field wants."""
+
+
+_SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
+    "answer": (
+        "finalanswer",
+        "final",
+        "theanswer",
+        "correctedanswer",
+        "correctanswer",
+        "newanswer",
+        "result",
+        "solution",
+        "response",
+        "output",
+        "conclusion",
+        "value",
+    ),
+    "finalanswer": ("answer", "final", "conclusion"),
+    "value": ("answer", "finalanswer", "result", "choice"),
+    "result": ("answer", "output", "finalanswer", "response", "value"),
+    "subquestionanswer": ("answer", "subanswer", "intermediateanswer", "response", "result", "finalanswer"),
+    "reason": (
+        "reasoning",
+        "rationale",
+        "explanation",
+        "justification",
+        "why",
+        "because",
+        "comment",
+        "feedback",
+        "check",
+        "checks",
+        "analysis",
+        "details",
+        "objection",
+    ),
+    "reasoning": (
+        "steps",
+        "thought",
+        "thoughts",
+        "reason",
+        "rationale",
+        "explanation",
+        "work",
+        "analysis",
+        "thinking",
+    ),
+    "thought": (
+        "reasoning",
+        "thinking",
+        "thoughts",
+        "analysis",
+        "reason",
+        "content",
+        "nextthought",
+        "currentthinking",
+        "rationale",
+        "step",
+    ),
+    "currentthinking": ("thinking", "thought", "currentthought", "reasoning"),
+    "evaluation": (
+        "evaluationofpreviousthought",
+        "previousevaluation",
+        "previousthoughtevaluation",
+        "review",
+    ),
+    "planning": ("plan", "steps", "updatedplan", "plansteps"),
+    "nextthoughtneeded": ("needsmorethoughts", "continue", "morethoughtsneeded", "nextneeded"),
+    "substeps": ("steps", "children", "substeps"),
+    "description": ("step", "title", "task", "name", "text", "content"),
+    "status": ("state",),
+    "correct": (
+        "iscorrect",
+        "right",
+        "valid",
+        "isvalid",
+        "holds",
+        "sound",
+        "ok",
+        "verdict",
+        "answeriscorrect",
+    ),
+    "sound": ("issound", "correct", "valid", "holds", "iscorrect", "ok"),
+    "holds": ("correct", "valid", "sound", "verified", "confirmed", "iscorrect", "ok"),
+    "thoughts": (
+        "candidates",
+        "nextsteps",
+        "steps",
+        "proposals",
+        "options",
+        "ideas",
+        "alternatives",
+        "nextthoughts",
+        "items",
+    ),
+    "steps": (
+        "reasoning",
+        "reasoningsteps",
+        "solutionsteps",
+        "plan",
+        "thoughts",
+        "nextsteps",
+        "subproblems",
+        "work",
+    ),
+    "done": ("isdone", "finished", "complete", "completed", "isfinished", "final"),
+    "finished": ("done", "isfinished", "complete", "completed", "isdone"),
+    "subquestion": (
+        "followup",
+        "followupquestion",
+        "question",
+        "nextquestion",
+        "nextsubquestion",
+        "nextfollowup",
+        "subq",
+    ),
+    "stepbackquestion": ("question", "generalquestion", "stepback", "abstractquestion", "broaderquestion"),
+    "generalprinciple": ("principle", "principles", "generalprinciples", "answer"),
+    "approach": ("plan", "strategy", "method", "choice"),
+    "application": ("setup", "appliedproblem", "applied"),
+    "hypothesis": ("proposedsolution", "proposal", "solution", "statement", "answer"),
+    "tool": ("name", "toolname", "action", "function", "functionname"),
+    "arguments": (
+        "args",
+        "input",
+        "actioninput",
+        "parameters",
+        "toolinput",
+        "params",
+        "toolarguments",
+        "kwargs",
+    ),
+    "actions": ("action", "calls", "toolcalls", "toolcall", "tools"),
+    "input": ("arguments", "args", "query", "toolinput", "parameters", "actioninput"),
+    "plan": ("reason", "description", "why", "purpose", "thought"),
+    "calls": ("plan", "steps", "plans", "toolcalls", "actions"),
+    "id": ("evidence", "label", "name", "var", "variable"),
+    "score": ("value", "rating", "overallscore"),
+    "overallscore": ("score", "rating", "overall", "totalscore", "total", "value"),
+    "scores": ("evaluations", "ratings", "candidates", "results"),
+    "statevariables": ("variables", "state", "vars", "values"),
+    "calculation": ("operation", "computation", "step", "line"),
+    "lines": ("steps", "calculations", "operations"),
+    "rule": ("updaterule", "procedure"),
+    "quality": ("verdict", "rating", "status", "decision"),
+    "next": ("nextstage", "stage", "nextstep", "decision"),
+    "totalthoughts": (
+        "estimatedthoughts",
+        "thoughtsneeded",
+        "estimatedtotalthoughts",
+        "numberofthoughts",
+        "total",
+    ),
+    "tasks": ("plan", "steps", "tasklist"),
+    "taskquery": ("query", "task", "question", "input"),
+    "resourcename": ("resource", "tool", "name"),
+    "toolinput": ("input", "arguments", "query", "args", "parameters"),
+    "continueiterations": ("continue", "iterate", "continueiteration", "anotheriteration"),
+    "keyfindings": ("findings", "keypoints"),
+    "complexitylevel": ("complexity", "level"),
+    "keychallenges": ("challenges",),
+    "sequentialdependencies": ("dependencies",),
+    "formalclaim": ("claim", "formal"),
+    "code": ("python", "program", "script"),
+    "confidence": ("certainty",),
+}
+"""By field, what else models call it, each as `_plain` writes it."""
+
+_NO_QUESTION: Final = (
+    r"no (?:further|more|other)?\s*(?:sub-?|follow[- ]?up\s+)?(?:questions?|follow[- ]?ups?)"
+)
+NONE_WORDS: Final = re.compile(
+    r"\W*(?:(?:null|none|nil|nothing|n/?a|not applicable)(?:\s+(?:is |are )?(?:needed|required))?"
+    rf"|{_NO_QUESTION}(?:\s+(?:is |are )?(?:needed|required|necessary))?)?\W*",
+    re.IGNORECASE,
+)
+
+_TRUE: Final = frozenset(
+    [
+        "true",
+        "yes",
+        "y",
+        "1",
+        "correct",
+        "right",
+        "valid",
+        "ok",
+        "okay",
+        "holds",
+        "sound",
+        "done",
+        "finished",
+        "complete",
+        "completed",
+        "confirmed",
+        "verified",
+        "pass",
+        "passed",
+        "ja",
+        "oui",
+        "si",
+        "sí",
+    ]
+)
+_FALSE: Final = frozenset(
+    [
+        "false",
+        "no",
+        "n",
+        "0",
+        "incorrect",
+        "wrong",
+        "invalid",
+        "unsound",
+        "unfinished",
+        "incomplete",
+        "refuted",
+        "rejected",
+        "fail",
+        "failed",
+        "nein",
+        "non",
+    ]
+)
+_NOT: Final = re.compile(r"(?:not|does not|doesn't|isn't|is not)\s+(\w+)", re.IGNORECASE)
+_FIRST_WORD: Final = re.compile(r"\W*(\w+)\W*(?:\Z|[,.;:!\n(–—-])")
+_NUMBER: Final = re.compile(
+    r"\W*?(?:about|around|approximately|approx\.?|roughly|ca\.?|~|≈)?\s*(?P<number>[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?)"
+    r"(?:\s*(?:/|out of)\s*(?P<scale>\d+(?:\.\d+)?)|\s*(?P<percent>%|percent)|\s+[a-z]+)?[\s*_`.]*",
+    re.IGNORECASE,
+)
+_ORDINAL: Final = re.compile(r"(?:[a-z]+[\s_-]*)?\d{1,3}", re.IGNORECASE)
+_ASSIGNED: Final = re.compile(r"\s*(?:[-*•]\s+)?[`*]*(?P<name>\w[\w ]*?)[`*]*\s*[=:]\s*(?P<value>[^,;\n]+)")
+_LABELS: Final = frozenset({"id", "number", "index", "no", "nr", "position", "step", "candidate"})
+
+
+def fit(value: Any, form: type[Struct]) -> Any | Unreadable:
+    """Fit JSON data to a form.
+
+    Returns:
+        An instance of the form, or why it is none.
+    """
+    try:
+        data = _to_struct(value, _shape(form))
+        fitted = msgspec.convert(data, form, strict=False)
+    except Misfit as error:
+        return Unreadable(str(error))
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+        return Unreadable(f"it does not fit the form: {error}")
+    if not _is_finite(msgspec.to_builtins(fitted)):
+        return Unreadable("a number in it is not finite")
+    return fitted
+
+
+def names_of(form: type[Struct]) -> dict[str, str]:
+    """Return what the fields of a form may be called, as `plain_name` writes it, with the field each names."""
+    shape = _shape(form)
+    own = {plain_name(field.encode_name): field.encode_name for field in shape.fields}
+    own |= {plain_name(field.name): field.encode_name for field in shape.fields}
+    also = {
+        synonym: field.encode_name
+        for field in reversed(shape.fields)
+        for synonym in reversed(_SYNONYMS.get(plain_name(field.encode_name), ()))
+    }
+    return {**also, **own}
+
+
+def read_texts(value: Any) -> list[str]:
+    """Return the texts of a value that stands for a list of texts; of objects, their texts; none if it is none."""
+    try:
+        return _to_list(value, inspect.StrType())
+    except Misfit:
+        return []
+
+
+def plain_name(key: str) -> str:
+    """Return what spellings of a name have in common: `Step-Back Question` and `step_back_question`."""
+    return re.sub(r"[\W_]+", "", key.casefold())
+
+
+def text_fields(form: type[Struct]) -> dict[str, bool] | None:
+    """Return the fields that must be there, and whether each is a list of texts; None: some are neither."""
+    found: dict[str, bool] = {}
+    for field in _shape(form).fields:
+        kind = _bare(field.type)
+        is_list = isinstance(kind, inspect.ListType | inspect.VarTupleType) and _takes_text(kind.item_type)
+        if field.required and not is_list and not _takes_text(kind):
+            return None
+        if field.required:
+            found[field.encode_name] = is_list
+    return found
+
+
+@cache
+def _shape(form: type[Struct]) -> inspect.StructType:
+    found = inspect.type_info(form)
+    assert isinstance(found, inspect.StructType)
+    return found
+
+
+def _bare(kind: inspect.Type) -> inspect.Type:
+    while isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    return kind
+
+
+def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
+    """Return the types a value may have, those of unions inside a union too."""
+    kind = _bare(kind)
+    if not isinstance(kind, inspect.UnionType):
+        return (kind,)
+    return tuple(member for part in kind.types for member in _members(part))
+
+
+def _takes_text(kind: inspect.Type) -> bool:
+    return any(isinstance(member, inspect.StrType) for member in _members(kind))
+
+
+# -- objects
+
+
+def _to_struct(value: Any, shape: inspect.StructType) -> dict[str, Any]:
+    value = _as_object(value, shape)
+    found = _by_field(value, shape)
+    if shape.fields and not found:
+        inner = next(iter(value.values()), None)
+        if len(value) == 1 and isinstance(inner, dict):
+            return _to_struct(inner, shape)
+        names = ", ".join(field.encode_name for field in shape.fields)
+        raise Misfit(f"its JSON object has none of the fields wanted: {names}")
+    fitted: dict[str, Any] = {}
+    for field in shape.fields:
+        name, raw = field.encode_name, found.get(field.encode_name)
+        # Null in the place of a text or list that has a default stands for the default.
+        if name in found and (raw is not None or field.required or not _has_plain_default(field)):
+            try:
+                fitted[name] = _to(raw, field.type)
+            except Misfit as error:
+                raise Misfit(f"`{name}`: {error}") from None
+    return fitted
+
+
+def _as_object(value: Any, shape: inspect.StructType) -> dict[str, Any]:
+    """Return the object a value is: it may stand in a list, in a text, or be the only field that is wanted."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, str):
+        value = _decoded(value, value)
+    if isinstance(value, dict):
+        return value
+    required = [field for field in shape.fields if field.required]
+    if len(required) != 1 or value is None or isinstance(_bare(required[0].type), inspect.StructType):
+        raise Misfit("it is JSON, but not a JSON object")
+    return {required[0].encode_name: value}
+
+
+def _by_field(value: Mapping[str, Any], shape: inspect.StructType) -> dict[str, Any]:
+    """Return what an object says of each field, by its own name first, by a synonym where it does not stand."""
+    own = {
+        plain_name(name): field.encode_name
+        for field in shape.fields
+        for name in (field.name, field.encode_name)
+    }
+    found: dict[str, tuple[str, Any]] = {}
+    rest: dict[str, tuple[str, Any]] = {}
+    for key, item in value.items():
+        name = own.get(plain_name(str(key)))
+        if name is None:
+            rest.setdefault(plain_name(str(key)), (key, item))
+        else:
+            found[name] = _one_of(name, found.get(name), (key, item))
+    for field in shape.fields:
+        name = field.encode_name
+        if name in found:
+            continue
+        for synonym in _SYNONYMS.get(plain_name(name), ()):
+            if synonym in rest:
+                found[name] = _one_of(name, found.get(name), rest.pop(synonym))
+                break
+    return {name: item for name, (_, item) in found.items()}
+
+
+def _one_of(name: str, first: tuple[str, Any] | None, second: tuple[str, Any]) -> tuple[str, Any]:
+    if first is None or first[1] == second[1]:
+        return second
+    raise Misfit(f"`{first[0]}` and `{second[0]}` both say what `{name}` is, and differ; give it once")
+
+
+# -- values
+
+
+def _may_be_none(kind: inspect.Type) -> bool:
+    return any(isinstance(member, inspect.NoneType | inspect.AnyType) for member in _members(kind))
+
+
+def _to(value: Any, kind: inspect.Type) -> Any:
+    """Return a value as its type wants it, or raise `Misfit`."""
+    members = _members(kind)
+    if any(isinstance(member, inspect.AnyType) for member in members):
+        return value
+    if _may_be_none(kind) and _is_none(value, members):
+        return None
+    wanted = [member for member in members if not isinstance(member, inspect.NoneType)]
+    return _to_any(value, wanted) if len(wanted) > 1 else _to_only(value, wanted[0])
+
+
+def _to_only(value: Any, kind: inspect.Type) -> Any:
+    match kind:
+        case inspect.StructType():
+            return _to_struct(value, kind)
+        case inspect.StrType():
+            return _to_text(value)
+        case inspect.BoolType():
+            return _to_truth(value)
+        case inspect.IntType() | inspect.FloatType():
+            return _to_number(value, kind)
+        case inspect.LiteralType():
+            return _to_choice(value, kind.values)
+        case inspect.ListType() | inspect.VarTupleType():
+            return _to_list(value, kind.item_type)
+        case inspect.DictType():
+            return _to_dict(value, kind.value_type)
+        case _:
+            return value
+
+
+def _has_plain_default(field: inspect.Field) -> bool:
+    numbers = inspect.IntType | inspect.FloatType
+    return not _may_be_none(field.type) and not isinstance(_bare(field.type), numbers)
+
+
+def _is_none(value: Any, members: Sequence[inspect.Type]) -> bool:
+    if value is None or (isinstance(value, str) and NONE_WORDS.fullmatch(value) is not None):
+        return True
+    return value in ({}, [], False, 0) and any(isinstance(member, inspect.StructType) for member in members)
+
+
+def _to_any(value: Any, wanted: Sequence[inspect.Type]) -> Any:
+    """Fit a value to one of several types: to its own, else to text."""
+    own = (
+        (str, inspect.StrType),
+        (bool, inspect.BoolType),
+        (int | float, inspect.IntType | inspect.FloatType),
+        (dict, inspect.DictType | inspect.StructType),
+        (list, inspect.ListType | inspect.VarTupleType),
+    )
+    for plain, kinds in own:
+        fits = isinstance(value, plain) and not (isinstance(value, bool) and plain is not bool)
+        for member in wanted if fits else ():
+            if isinstance(member, kinds):
+                return value if plain in (str, int | float) else _to(value, member)
+    if any(isinstance(member, inspect.StrType) for member in wanted):
+        # A list or an object as the answer is the answer: as JSON, so that nothing of it is lost.
+        return _json(value) if isinstance(value, list | dict | bool) else _to_text(value)
+    return _to(value, wanted[0])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _to_text(value: Any) -> str:
+    if value is None:
+        raise Misfit("it is null, and text is wanted")
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(_to_text(item) for item in value)
+    if isinstance(value, dict):
+        return "\n".join(
+            f"{key}: {item if isinstance(item, str) else _json(item)}" for key, item in value.items()
+        )
+    return _json(value)
+
+
+def _to_truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and value in (0, 1):
+        return bool(value)
+    if isinstance(value, str):
+        written = value.strip().casefold()
+        negated = _NOT.match(written)
+        word = negated or _FIRST_WORD.match(written)
+        if word is not None:
+            known = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}.get(word[1])
+            if known is not None:
+                return known is (negated is None)
+    raise Misfit(f"{_short(value)} is neither true nor false")
+
+
+def _to_number(value: Any, kind: inspect.IntType | inspect.FloatType) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    found = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None or not found["number"].strip("-+−"):
+        raise Misfit(f"{_short(value)} is not one number")
+    number = float(found["number"].replace(",", "").replace("−", "-"))
+    if found["scale"] or found["percent"]:
+        scale, top = float(found["scale"] or 100), kind.le
+        if not scale or top is None or (top == 100 and scale not in (10, 100)):
+            raise Misfit(f"{_short(value)} has a scale that is not asked for")
+        number *= top / scale
+    return int(number) if number.is_integer() else number
+
+
+def _to_choice(value: Any, choices: Sequence[Any]) -> Any:
+    if value in choices:
+        return value
+    written = plain_name(value) if isinstance(value, str) else ""
+    alike = [choice for choice in choices if isinstance(choice, str) and plain_name(choice) == written]
+    if not alike and isinstance(value, str):
+        # "ACCEPTED: all rules are quoted" says which, and why.
+        head = plain_name(re.split(r"[.,;:!(\n]| [–—-] ", value.strip(" *_`\"'"), maxsplit=1)[0])
+        alike = [choice for choice in choices if isinstance(choice, str) and plain_name(choice) == head]
+    if len(alike) != 1:
+        listed = ", ".join(str(choice) for choice in choices)
+        raise Misfit(f"{_short(value)} is none of: {listed}")
+    return alike[0]
+
+
+def _to_list(value: Any, item: inspect.Type) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        value = _decoded(value, value)
+    members = _members(item)
+    shape = next((member for member in members if isinstance(member, inspect.StructType)), None)
+    if isinstance(value, dict):
+        value = _entries(value, shape)
+    elif isinstance(value, str):
+        if NONE_WORDS.fullmatch(value):
+            return []
+        value = _lines(value) if shape is None else [value]
+    elif not isinstance(value, list):
+        value = [value]
+    entries = [entry for entry in value if entry not in (None, "")]
+    if value and not entries:
+        raise Misfit("there is nothing in its list")
+    if shape is None and _takes_text(item):
+        return [_entry_text(entry) for entry in entries]
+    return [_to(entry, item) for entry in entries]
+
+
+def _lines(text: str) -> list[str]:
+    return list_items(text) or [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _entries(value: Mapping[str, Any], shape: inspect.StructType | None) -> list[Any]:
+    """Return the items of an object that stands where a list is wanted: it is one item, or has them by number."""
+    if shape is not None and not all(isinstance(item, dict) for item in value.values()):
+        return [value]
+    if all(_ORDINAL.fullmatch(key.strip()) for key in value):
+        return list(value.values())
+    return (
+        [value]
+        if shape is not None and _by_field(value, shape)
+        else [item if shape is not None else f"{key}: {_to_text(item)}" for key, item in value.items()]
+    )
+
+
+def _entry_text(entry: Any) -> str:
+    """Return an item of a list of texts; of an object, its texts without its number."""
+    if isinstance(entry, dict):
+        texts = [
+            _to_text(item)
+            for key, item in entry.items()
+            if item not in (None, "")
+            and not (plain_name(str(key)) in _LABELS and _ORDINAL.fullmatch(_to_text(item).strip()))
+        ]
+        return ": ".join(texts)
+    return _to_text(entry)
+
+
+def _to_dict(value: Any, item: inspect.Type) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        value = _decoded(value, value)
+    if isinstance(value, str):
+        parts = [part for part in re.split(r"[,;\n]", value) if part.strip()]
+        pairs = [_ASSIGNED.fullmatch(part) for part in parts]
+        if not pairs or None in pairs:
+            raise Misfit(f"{_short(value)} is no object")
+        value = {
+            pair["name"]: _decoded(pair["value"].strip(), pair["value"].strip()) for pair in pairs if pair
+        }
+    if isinstance(value, list):
+        value = dict(_pairs(value))
+    if not isinstance(value, dict):
+        raise Misfit(f"{_short(value)} is no object")
+    plain = _takes_text(item)
+    return {
+        key: entry if plain and isinstance(entry, str) else _to(entry, item) for key, entry in value.items()
+    }
+
+
+def _pairs(entries: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    for entry in entries:
+        if isinstance(entry, dict) and len(entry) == 1:
+            yield from entry.items()
+        elif isinstance(entry, dict) and {"name", "value"} <= entry.keys():
+            yield str(entry["name"]), entry["value"]
+        else:
+            raise Misfit(f"{_short(entry)} is no name with its value")
+
+
+def _decoded(text: str, default: Any) -> Any:
+    """Return the JSON value a text is, if it is one."""
+    stripped = text.strip()
+    if not stripped.startswith(("{", "[", '"')) and not re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", stripped):
+        return default
+    try:
+        return json.loads(stripped)
+    except (ValueError, RecursionError):
+        return default
+
+
+def _short(value: Any) -> str:
+    written = value if isinstance(value, str) else _json(value)
+    return repr(written if len(written) <= 60 else f"{written[:57]}…")
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_is_finite(item) for item in value.values())
+    if isinstance(value, list):
+        return all(_is_finite(item) for item in value)
+    return not isinstance(value, float) or math.isfinite(value)
