@@ -1,7 +1,7 @@
 """What an operator lets agents and requests name: models, verifiers, tools and documents, each by a name.
 
-Whoever calls over MCP or HTTP never brings a URL, a file or a command along; what is not on the list is refused
-unseen, so that a refusal tells nothing about files and ports.
+Calls over MCP or HTTP never name a URL, a file or a command themselves; what is not on the list is refused without
+being looked at, so that a refusal tells nothing about files and ports.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class AllowList(Struct, frozen=True):
         """Return what the names stand for; the argument is `tools` or `documents`.
 
         Raises:
-            UsageError: One is not listed; `choices` has the names.
+            UsageError: A name is not listed; `choices` has the names.
         """
         listed = self.tools if argument == "tools" else self.documents
         return tuple(_entry(argument, name, listed) for name in dict.fromkeys(names))

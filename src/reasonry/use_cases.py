@@ -48,7 +48,7 @@ class UseCases:
         return resolve(name, self.strategies)
 
     def register(self, strategy: Strategy[Any, Any]) -> Strategy[Any, Any]:
-        """Add a strategy that a program brings along, so that its runs can be read again."""
+        """Add a user-defined strategy to the registry, so that its runs can be read again."""
         if not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
             message = f"strategy must be a name or a Strategy, got {type(strategy).__name__}"
             raise UsageError(message, option="strategy")

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from reasonry.app import App
+from reasonry.core.effects import Ask, Verify
+from reasonry.core.events import Verified
+from reasonry.core.strategy import Body, Stage, Strategy, go, request, stay
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import KEEP_EVERY
 from reasonry.engine.policy import Performers
 
 from ..guided.test_search import ALL, order
-from .playing import LOOP, CountingModel, by
+from .playing import LOOP, CountingModel, Loops, Seen, by
 
 pytestmark = pytest.mark.anyio
 NOBODY = by(Performers(CountingModel()))
+
+
+def _think(state: Seen) -> Body:
+    (reply,) = yield request(state, Ask(f"thought {len(state.texts)}"))
+    yield request(state, Verify(state.problem, (reply.text,)))
+    now = replace(state, texts=(*state.texts, reply.text))
+    return go(now, "end", reply.text) if len(now.texts) >= state.steps else stay(now, reply.text)
+
+
+VERIFIED: Strategy[Seen, Loops] = dataclasses.replace(
+    LOOP, name="verified", stages=(Stage("think", to=("end",), body=_think), Stage("end"))
+)
+
+
+class BrokenVerifier:
+    name = "broken"
+
+    async def verify(self, claim: Verify) -> Verified:
+        raise RuntimeError("no verdict today")
+
+
 STEPS = 3 * KEEP_EVERY
 
 
@@ -66,6 +92,22 @@ async def test_a_checkpoint_that_is_damaged_or_gone_changes_nothing(tmp_path: Pa
         db.close()
         async with App(str(path), strategies=ALL) as app:
             assert await Coach(app.engine).status(run_id) == before
+
+
+async def test_what_the_verifier_failed_at_before_the_checkpoint_is_counted_at_the_end(
+    tmp_path: Path,
+) -> None:
+    async with App(str(tmp_path / "store.db"), strategies={"verified": VERIFIED}) as app:
+        coach, performers = Coach(app.engine), by(Performers(CountingModel(), verifier=BrokenVerifier()))
+        run_id = await app.engine.accept(order(VERIFIED, Loops(steps=KEEP_EVERY)))
+        shown = await coach.take_over(run_id, performers)
+        while shown["status"] == "active":
+            (question,) = shown["questions"]
+            answers = [{"id": question["id"], "answer": "a thought"}]
+            shown = await coach.answer(run_id, answers, performers)
+        (warning,) = shown["result"]["warnings"]
+        assert f"{KEEP_EVERY} of {KEEP_EVERY} times" in warning
+        assert await coach.status(run_id) == shown
 
 
 async def test_an_answer_given_before_the_checkpoint_is_refused_as_answered(tmp_path: Path) -> None:

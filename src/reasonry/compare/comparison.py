@@ -134,7 +134,7 @@ def check_strategies(names: Iterable[str], app: App) -> list[str]:
     """Return the names of strategies to compare, each as the registry writes it; `auto` is one.
 
     Raises:
-        UsageError: There is none, one is unknown or stands twice, or a model cannot run it.
+        UsageError: No strategy is named, or a strategy is unknown, named twice, or cannot be run by a model.
     """
     written = [name.strip() for name in names if name.strip()]
     if not written:
@@ -162,7 +162,7 @@ class Comparison:
         told: Called after every run, with how many are there and how many are wanted.
 
     Raises:
-        UsageError: A problem, a strategy or the judge is no good; nothing was run.
+        UsageError: A problem, a strategy or the judge is not valid; nothing was run.
     """
 
     def __init__(

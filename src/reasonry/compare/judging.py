@@ -127,7 +127,7 @@ def read_judge(spec: str) -> Judge | None:
 
 
 def check_items(items: Sequence[Item], spec: str) -> None:
-    """Let a data set pass that a judge can be used on.
+    """Check that a judge can be used on a data set.
 
     Raises:
         UsageError: A problem lacks what the judge needs.

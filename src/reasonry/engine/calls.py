@@ -94,7 +94,7 @@ class Calls:
     def layers(self) -> tuple[Layer, ...]:
         """What a call goes through, outermost first; after the last one the request is sent."""
         return (
-            self._share_flight,
+            self._single_flight,
             self._gather_samples,
             self._warm_cache,
             self._retry,
@@ -118,7 +118,7 @@ class Calls:
 
     # -- the layers, outermost first
 
-    async def _share_flight(self, call: Call, send: Send) -> Answers:
+    async def _single_flight(self, call: Call, send: Send) -> Answers:
         """Let equal questions that are asked at the same time share one call; the first one has paid for it."""
         key = _equality_key(call)
         flight = self._flights.get(key)

@@ -63,9 +63,9 @@ class Coach(Struct, frozen=True):
             open_performers: Opens those who perform what is no question, for the run as it stands.
 
         Raises:
-            ConflictError: One answers what is not asked (any more). None of them is taken.
+            ConflictError: An answer is to a question that is not open (any more). None of them is taken.
             ConflictError: Somebody drives the run; `retryable` if it was other answers that took too long.
-            UsageError: One is no answer at all. None of them is taken.
+            UsageError: An answer is malformed. None of them is taken.
         """
         texts = [_read_answer(answer) for answer in answers]
         async with self.engine.open(run_id, whole=False) as opened:

@@ -89,7 +89,7 @@ class Engine:
             The run's id.
 
         Raises:
-            UsageError: The budget is none.
+            UsageError: The budget is not valid.
         """
         check_budget(order.budget)
         run_id, now = new_id(), _now_ms()
@@ -143,12 +143,15 @@ class Engine:
         return ReadRun(row, run, chain)
 
     async def read_on(self, run_id: str) -> ReadRun:
-        """Fold a run from its latest checkpoint; its history before that is not read.
+        """Fold a run from its latest checkpoint, without reading its history before that; an ended run from its start.
 
         Raises:
             As `read`.
         """
         row = await self.store.run(run_id)
+        if row.status != "active":
+            # Its result tells of all that happened.
+            return await self.read(run_id)
         checkpoint, lines = await self.store.tail(run_id)
         if checkpoint is not None:
             chain = journal.Chain(run_id, checkpoint.seq, checkpoint.digest)

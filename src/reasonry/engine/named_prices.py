@@ -44,7 +44,7 @@ class Prices(Struct, frozen=True):
         """Read what `--price` takes: `IN/OUT` or `MODEL=IN/OUT`.
 
         Raises:
-            UsageError: One is neither, or a model is priced twice.
+            UsageError: A spec has neither form, or a model is priced twice.
         """
         named: dict[str, Price] = {}
         for spec in specs:
@@ -109,7 +109,7 @@ def dollar_limit(budget: Budget, options: Iterable[Any]) -> str | None:
         options: Of a run and of the strategies inside it, as structs or as they were recorded.
 
     Raises:
-        UsageError: The budget is none.
+        UsageError: The budget is not valid.
     """
     check_budget(budget)
     if budget.usd is not None:
@@ -122,7 +122,7 @@ def dollar_limit(budget: Budget, options: Iterable[Any]) -> str | None:
 
 
 def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> None:
-    """Let a limit on dollars pass only where every model has a price; otherwise it would hold nothing.
+    """Check that every model has a price where dollars are limited; otherwise the limit would limit nothing.
 
     A program's own model that has no `price` is taken to state its dollars with each answer.
 

@@ -16,7 +16,7 @@ from .rate import RateLimits
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """How patient and how wide the runtime is.
+    """Concurrency, retries, time-outs and rate limits of runs.
 
     Args:
         max_concurrency: Effects of one run performed at once.

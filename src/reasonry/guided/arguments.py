@@ -37,8 +37,8 @@ def read_call(arguments: Arguments, settings: SessionSettings) -> ThinkingCall:
     """Read the arguments of the thinking tool.
 
     Raises:
-        UsageError: One is missing or not of its type; `field` names it.
-        TooLargeError: One is too long.
+        UsageError: An argument is missing or not of its type; `field` names it.
+        TooLargeError: An argument is too long.
     """
     long = {"thought": settings.max_thought_chars, "data": settings.max_thought_chars}
     return read_arguments(ThinkingCall, arguments, long)
@@ -63,8 +63,8 @@ def read_arguments(form: type[T], arguments: Arguments, max_chars: Mapping[str, 
             `MAX_NAME_CHARS`.
 
     Raises:
-        UsageError: One is missing or not of its type; `field` names it.
-        TooLargeError: One is too long.
+        UsageError: An argument is missing or not of its type; `field` names it.
+        TooLargeError: An argument is too long.
     """
     values = _members("", arguments, tool_schema(form), max_chars or {})
     _check_id("sessionId", values.get("sessionId"))
