@@ -4,7 +4,7 @@
     ├── UsageError                the caller broke a rule; nothing has changed
     │   ├── InvalidStrategyError  a strategy's table does not hold together
     │   ├── IllegalTransitionError  the table has no such edge
-    │   ├── NotFoundError         nothing goes by that name or id
+    │   ├── NotFoundError         nothing has that name or id
     │   ├── ConflictError         it exists, but not in a state that allows this
     │   └── TooLargeError         an input is over its limit
     └── WorldError                the world answered badly; may be worth another try
@@ -67,7 +67,7 @@ class IllegalTransitionError(UsageError):
 
 
 class NotFoundError(UsageError):
-    """Nothing goes by that name or id."""
+    """Nothing has that name or id."""
 
     default_code = "not_found"
 

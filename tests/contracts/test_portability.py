@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "reasonry"
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 ANSWER = "(9 - (13 - 10)) * 4 = 24"
-LINUX_ONLY = {"sandbox_bubblewrap.py", "sandbox_child.py"}
+LINUX_ONLY = {"sandbox_bubblewrap.py", "sandbox_runner.py"}
 
 
 @cache

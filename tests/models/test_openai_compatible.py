@@ -116,10 +116,10 @@ def test_a_key_with_line_ends_is_refused_without_showing_it() -> None:
 def test_a_dialect_steps_down_once_for_each_format_however_many_complain_at_once() -> None:
     dialect = Dialect()
     bodies = [request_body("m", Ask("p", form=FORM), "s", dialect, stream=False) for _ in range(3)]
-    assert all(dialect.concede(body, "response_format json_schema is unknown") for body in bodies)
+    assert all(dialect.degrade(body, "response_format json_schema is unknown") for body in bodies)
     assert dialect.format == "json_object"
     again = request_body("m", Ask("p", form=FORM), "s", dialect, stream=False)
-    assert dialect.concede(again, "response_format is unknown")
+    assert dialect.degrade(again, "response_format is unknown")
     assert "response_format" not in request_body("m", Ask("p", form=FORM), "s", dialect, stream=False)
 
 
@@ -128,13 +128,13 @@ def test_a_dialect_swaps_the_limit_once_and_drops_what_is_refused() -> None:
     ask = Ask("p", temperature=0.5, max_output_tokens=7)
     body = request_body("m", ask, "s", dialect, stream=True)
     assert (body["max_tokens"], body["temperature"], body["stream"]) == (7, 0.5, True)
-    assert dialect.concede(body, "unsupported parameter: max_tokens, use max_completion_tokens")
+    assert dialect.degrade(body, "unsupported parameter: max_tokens, use max_completion_tokens")
     body = request_body("m", ask, "s", dialect, stream=True)
     assert "max_tokens" not in body
     assert body["max_completion_tokens"] == 7
-    assert not dialect.concede(body, "max_completion_tokens is too large")
-    assert dialect.concede(body, "temperature does not support 0.5")
-    assert dialect.concede(body, "unknown field stream_options")
+    assert not dialect.degrade(body, "max_completion_tokens is too large")
+    assert dialect.degrade(body, "temperature does not support 0.5")
+    assert dialect.degrade(body, "unknown field stream_options")
     body = request_body("m", ask, "s", dialect, stream=True)
     assert not {"temperature", "stream_options"} & set(body)
 
@@ -161,7 +161,7 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
 def _read(raw: bytes) -> Answered:
     gathered = Gathered()
     gathered.take(raw, "server")
-    return gathered.answered("m", {}, lambda taken, made, cached: None, "server")
+    return gathered.to_answer("m", {}, lambda taken, made, cached: None, "server")
 
 
 @given(st.binary(max_size=300))

@@ -14,7 +14,7 @@ from reasonry.engine.result import Result
 from reasonry.errors import ModelError
 from reasonry.models.choose import open_model
 from reasonry.models.openai_compatible import OpenAICompatibleModel
-from reasonry.models.openai_wire import Dialect, request_body, shared
+from reasonry.models.openai_wire import Dialect, request_body, share_out
 from reasonry.participants import Participants
 from tests.servers import ChatRequest, Fault, ModelServer
 
@@ -98,14 +98,14 @@ async def test_what_breaks_is_a_model_error_and_says_nothing_about_n(kind: Any) 
 def test_a_complaint_about_n_costs_n_alone(complaint: str) -> None:
     dialect = Dialect()
     body = request_body("m", Ask("p", form=FORM, temperature=0.7), "s", dialect, False, 5)
-    assert dialect.concede(body, complaint)
+    assert dialect.degrade(body, complaint)
     assert (dialect.samples, dialect.format, dialect.temperature) == (False, "json_schema", True)
 
 
 def test_a_complaint_about_something_else_leaves_n() -> None:
     dialect = Dialect()
     body = request_body("m", Ask("p", temperature=0.7), "s", dialect, False, 5)
-    assert dialect.concede(body, "temperature isn't supported\\n with this model")
+    assert dialect.degrade(body, "temperature isn't supported\\n with this model")
     assert dialect.samples
 
 
@@ -120,7 +120,7 @@ def test_n_is_sent_for_several_only_and_no_larger_than_may_be() -> None:
 @pytest.mark.parametrize("samples", [1, 3, 7])
 def test_shares_add_up_to_the_whole(samples: int, usd: float | None) -> None:
     whole = Usage(input_tokens=101, output_tokens=52, cached_input_tokens=64, usd=usd)
-    shares = shared(whole, samples)
+    shares = share_out(whole, samples)
     total = sum(shares, NOTHING)
     assert (len(shares), total.calls, total.tokens, total.cached_input_tokens) == (samples, 1, 153, 64)
     assert total.usd == (None if usd is None else pytest.approx(usd))

@@ -20,7 +20,7 @@ from reasonry.errors import ToolError, UsageError
 from reasonry.strategies.react import REACT
 from reasonry.tools.catalog import Catalog, load_tools
 from reasonry.tools.python import PythonTool
-from reasonry.tools.results import bounded, json_data
+from reasonry.tools.results import fit_result, json_data
 
 pytestmark = pytest.mark.anyio
 
@@ -201,7 +201,7 @@ def test_any_result_becomes_json_data() -> None:
     assert json_data(10**5000).startswith("0x")
     assert "object at" in json_data(object())
     with pytest.raises(ToolError, match="nested too deeply"):
-        bounded(holding_itself)
+        fit_result(holding_itself)
 
 
 def test_two_tools_of_one_name_are_refused() -> None:

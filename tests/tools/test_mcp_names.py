@@ -25,7 +25,7 @@ from reasonry.tools.built_in import built_in, reserved_names
 from reasonry.tools.catalog import Catalog
 from reasonry.tools.knowledge import DocumentSearch
 from reasonry.tools.logic_kernel import ClaimChecker
-from reasonry.tools.mcp_client import McpClient, McpTarget, RemoteTool, _named, mcp_tools
+from reasonry.tools.mcp_client import McpClient, McpTarget, RemoteTool, _qualify_clashing, mcp_tools
 from reasonry.tools.py_executor import PyExecutor
 
 from . import hostile_server
@@ -147,7 +147,7 @@ def test_no_two_tools_share_a_name_and_none_has_one_that_is_taken(
         for server, offered in zip(servers, offers, strict=False)
         for name in offered
     ]
-    written = [tool.name.casefold() for tool in _named(tools, taken)]
+    written = [tool.name.casefold() for tool in _qualify_clashing(tools, taken)]
     for name, tool in zip(written, tools, strict=True):
         assert name in (tool.remote.casefold(), f"{tool.server.target.name}.{tool.remote}".casefold())
         assert name not in {one.casefold() for one in (*taken, *reserved_names())} or "." in name

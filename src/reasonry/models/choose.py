@@ -94,7 +94,7 @@ def open_model(
 
 
 def check_model_form(spec: str) -> tuple[str, str]:
-    """Return the kind of a model and what follows its colon; opens no file and asks nobody.
+    """Return the kind of a model and what follows its colon; opens no file and asks no server.
 
     Raises:
         UsageError: It is none of the legal forms, or its URL cannot be used.
@@ -180,13 +180,13 @@ def _origin(url: str) -> tuple[str, str, int | None]:
         return "", "", None
 
 
-def _scripted(rest: str, environ: Mapping[str, str]) -> Model:
+def _open_scripted(rest: str, environ: Mapping[str, str]) -> Model:
     from .scripted import ScriptedModel
 
     return ScriptedModel.open(rest)
 
 
-def _recorded(rest: str, environ: Mapping[str, str]) -> Model:
+def _open_recorded(rest: str, environ: Mapping[str, str]) -> Model:
     from .recorded import RecordedModel
 
     return RecordedModel(rest)
@@ -202,14 +202,14 @@ _OPENERS: dict[str, Callable[[str, Mapping[str, str]], Model]] = {
     "openai": _openai,
     "ollama": _ollama,
     "openai-compatible": _compatible,
-    "scripted": _scripted,
-    "recorded": _recorded,
+    "scripted": _open_scripted,
+    "recorded": _open_recorded,
     "offline": _offline,
 }
 
 
 def is_configured(environ: Mapping[str, str]) -> bool:
-    """Whether the environment names a model or holds a provider's key; asks nobody."""
+    """Whether the environment names a model or holds a provider's key; asks no server."""
     keys = [key for offer in OFFERS for key in offer.keys if _is_installed(offer.package)]
     return any(environ.get(name, "").strip() for name in ("REASONRY_MODEL", *keys))
 
@@ -254,7 +254,7 @@ def _is_installed(package: str) -> bool:
 def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """Return what could be used here, a row each: whether it is ready, and a note; never a key's value."""
     environ = os.environ if environ is None else environ
-    rows = [_offered(offer, environ) for offer in OFFERS]
+    rows = [_offer_row(offer, environ) for offer in OFFERS]
     names = installed_models(environ)
     local = f"at {base_url(environ)}: {', '.join(names[:5])}" if names else "start Ollama and pull a model"
     rows.append(_row("ollama:NAME", bool(names), local))
@@ -271,7 +271,7 @@ def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, 
     return rows
 
 
-def _offered(offer: Offer, environ: Mapping[str, str]) -> dict[str, Any]:
+def _offer_row(offer: Offer, environ: Mapping[str, str]) -> dict[str, Any]:
     installed = _is_installed(offer.package)
     key = next((name for name in offer.keys if environ.get(name)), None)
     missing = [] if installed else [f"pip install 'reasonry[{offer.extra}]'"]

@@ -42,9 +42,9 @@ class EventLines:
             self._begun, self._begun_bytes = [last], len(last)
         self._count += len(lines)
         if self._begun_bytes > MAX_LINE_BYTES or any(len(line) > MAX_LINE_BYTES for line in lines):
-            raise self._over(f"an event of more than {MAX_LINE_BYTES:,} bytes")
+            raise self._limit_error(f"an event of more than {MAX_LINE_BYTES:,} bytes")
         if self._count > MAX_LINES:
-            raise self._over(f"a stream of more than {MAX_LINES:,} lines")
+            raise self._limit_error(f"a stream of more than {MAX_LINES:,} lines")
         return lines
 
     def data(self, piece: bytes) -> list[bytes]:
@@ -56,5 +56,5 @@ class EventLines:
         found = (line[5:].strip() for line in self.feed(piece) if line.startswith(b"data:"))
         return [data for data in found if data]
 
-    def _over(self, what: str) -> ModelError:
-        return ModelError(f"{self._server} sent {what}", retryable=True)
+    def _limit_error(self, subject: str) -> ModelError:
+        return ModelError(f"{self._server} sent {subject}", retryable=True)

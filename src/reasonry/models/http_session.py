@@ -106,7 +106,7 @@ class _Pieces:
         return piece
 
     def _too_long(self, size: str) -> ModelError:
-        return broken(self._session.server, f"sent a reply of {size}")
+        return protocol_error(self._session.server, f"sent a reply of {size}")
 
 
 class HttpSession:
@@ -144,8 +144,8 @@ class HttpSession:
             options["ssl"] = tls_context()
         if proxy is not None:
             options["proxy"] = proxy.url
-            told = "proxy_headers" if self._tls else "headers"
-            options[told] = {**options.get(told, {}), **proxy.headers}
+            argument = "proxy_headers" if self._tls else "headers"
+            options[argument] = {**options.get(argument, {}), **proxy.headers}
         try:
             response = await session.post(url, data=data, allow_redirects=False, **options)
         except self.errors as error:
@@ -187,9 +187,9 @@ class HttpSession:
                     f"no connection to {self.server}: the address cannot be used; check the URL"
                 )
             case aiohttp.ClientResponseError():
-                return broken(self.server, "sent something that is not HTTP")
+                return protocol_error(self.server, "sent something that is not HTTP")
             case _:
-                return broken(self.server, "closed the connection in the middle of a call")
+                return protocol_error(self.server, "closed the connection in the middle of a call")
 
     async def close(self) -> None:
         """Close the connections; the next request opens new ones."""
@@ -220,6 +220,6 @@ def _tls_reason(error: Any) -> str:
     return getattr(error.os_error, "reason", None) or "TLS failed"
 
 
-def broken(server: str, what: str) -> ModelError:
+def protocol_error(server: str, fault: str) -> ModelError:
     """Return the error of a server that does not keep to the protocol, or to our limits."""
-    return ModelError(f"{server} {what}", retryable=True)
+    return ModelError(f"{server} {fault}", retryable=True)

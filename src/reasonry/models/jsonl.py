@@ -15,7 +15,7 @@ MAX_FILE_BYTES = 256_000_000
 L = TypeVar("L", bound=Struct)
 
 
-def read_lines(path: str, kind: type[L], what: str) -> list[L]:
+def read_lines(path: str, kind: type[L], noun: str) -> list[L]:
     """Return the lines of a file; empty ones are passed over.
 
     Args:
@@ -27,18 +27,18 @@ def read_lines(path: str, kind: type[L], what: str) -> list[L]:
         UsageError: It is no regular file or cannot be read, or a line is broken: `line` says which, the message why.
         TooLargeError: The file is over 256 MB.
     """
-    data = read_regular_file(path, MAX_FILE_BYTES, what=what, option="model")
+    data = read_regular_file(path, MAX_FILE_BYTES, what=noun, option="model")
     decoder = msgspec.json.Decoder(kind)
     # Only line feeds part lines: JSON text may hold other line separators as they are.
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    return [_read(decoder, path, what, n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    return [_read(decoder, path, noun, n, line) for n, line in enumerate(lines, 1) if line.strip()]
 
 
-def _read(decoder: msgspec.json.Decoder[L], path: str, what: str, number: int, line: bytes) -> L:
+def _read(decoder: msgspec.json.Decoder[L], path: str, noun: str, number: int, line: bytes) -> L:
     try:
         return decoder.decode(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise UsageError(
-            f"line {number} of the {what} {path!r} is broken: {why}", option="model", line=number, file=path
+            f"line {number} of the {noun} {path!r} is broken: {why}", option="model", line=number, file=path
         ) from None

@@ -41,6 +41,6 @@ def installed_models(environ: Mapping[str, str]) -> list[str]:
             document: Any = msgspec.json.decode(answer.read(_MAX_LIST_BYTES)) if answer.status == 200 else {}
         finally:
             connection.close()
-        return [one["name"] for one in document["models"] if isinstance(one["name"], str)]
+        return [model["name"] for model in document["models"] if isinstance(model["name"], str)]
     except (OSError, ValueError, http.client.HTTPException, msgspec.MsgspecError, KeyError, TypeError):
         return []

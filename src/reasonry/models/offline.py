@@ -126,7 +126,7 @@ def propose(puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int) ->
     size = -(-moves // max(steps_left, 1))
     thoughts: list[str] = []
     for line in _lines(puzzle, position.numbers, size):
-        text = _written(position, line)
+        text = _format_line(position, line)
         if text not in thoughts:
             thoughts.append(text)
         if len(thoughts) == count:
@@ -143,7 +143,7 @@ def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator
     for move in ranked:
         line, left = [move], _after(numbers, move)
         while len(line) < size and len(left) > 1:
-            following = min(legal_moves(left), key=lambda one: _appeal(one, puzzle.target))
+            following = min(legal_moves(left), key=lambda move: _appeal(move, puzzle.target))
             line, left = [*line, following], _after(left, following)
         yield line
 
@@ -159,7 +159,7 @@ def _after(numbers: tuple[Fraction, ...], move: PuzzleMove) -> tuple[Fraction, .
     return tuple(sorted([*left, move.result]))
 
 
-def _written(position: Position, line: Sequence[PuzzleMove]) -> str:
+def _format_line(position: Position, line: Sequence[PuzzleMove]) -> str:
     left = position.numbers
     for move in line:
         left = _after(left, move)

@@ -119,7 +119,7 @@ class OpenAICompatibleModel:
         body = request_body(self.model, question.ask, question.stage, self._dialect, False, samples)
         gathered = Gathered()
         with self._booking(gathered, question):
-            async with await self._posted(body) as response:
+            async with await self._post(body) as response:
                 if response.content_type == "text/event-stream":
                     self._dialect.samples = False
                     message = (
@@ -139,14 +139,14 @@ class OpenAICompatibleModel:
         )
         gathered = Gathered(question.on_hidden)
         with self._booking(gathered, question):
-            async with await self._posted(body) as response:
+            async with await self._post(body) as response:
                 if response.content_type == "text/event-stream":
                     await self._listen(response, gathered, on_text)
                 else:
                     added = gathered.take(await self._document(response, gathered), self.name)
                     if on_text is not None and added:
                         on_text(added)
-            return gathered.answered(self.name, body, self.price, question.prompt)
+            return gathered.to_answer(self.name, body, self.price, question.prompt)
 
     @contextmanager
     def _booking(self, gathered: Gathered, question: Question) -> Generator[None]:
@@ -159,12 +159,12 @@ class OpenAICompatibleModel:
             usage = gathered.usage(question.prompt, self.price)
             raise BrokenReplyError(error, usage) from error
 
-    async def _posted(self, body: dict[str, Any]) -> HttpResponse:
+    async def _post(self, body: dict[str, Any]) -> HttpResponse:
         address, raw = f"{self.url}/chat/completions", msgspec.json.encode(body)
         response = await self._http.post(address, self._headers, raw)
         if response.status != 200:
             async with response:
-                raise await self._refused(response, body)
+                raise await self._refusal(response, body)
         return response
 
     async def _document(self, response: HttpResponse, gathered: Gathered) -> bytes:
@@ -189,10 +189,10 @@ class OpenAICompatibleModel:
         if gathered.finish is None:
             raise ModelError(f"{self.name} broke off in the middle of its reply", retryable=True)
 
-    async def _refused(self, response: HttpResponse, body: dict[str, Any]) -> ModelError:
+    async def _refusal(self, response: HttpResponse, body: dict[str, Any]) -> ModelError:
         raw = await response.read(MAX_ERROR_BYTES)
         headers = response.headers
-        if response.status in (400, 415, 422, 501) and self._dialect.concede(body, _complaint(raw)):
+        if response.status in (400, 415, 422, 501) and self._dialect.degrade(body, _complaint(raw)):
             message = f"{self.name} does not take all that was sent; it is asked again without"
             return ModelError(
                 message, retryable=True, retry_after_s=0.0, degraded=True, status=response.status
@@ -220,8 +220,8 @@ async def _events(response: HttpResponse) -> AsyncIterator[bytes]:
 
 
 def _complaint(raw: bytes) -> str:
-    said, code = error_in(raw)
-    return f"{said} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
+    message, code = error_in(raw)
+    return f"{message} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
 
 
 def _authorization(api_key: str | None) -> dict[str, str]:

@@ -46,7 +46,7 @@ class Dialect(Struct):
     samples: bool = True
     """Whether it takes `n`."""
 
-    def concede(self, sent: dict[str, Any], complaint: str) -> bool:
+    def degrade(self, sent: dict[str, Any], complaint: str) -> bool:
         """Learn from a refused request; whether there is something else to send now.
 
         Args:
@@ -110,17 +110,17 @@ def _clean(text: str) -> str:
 
 def _form(form: dict[str, Any], stage: str) -> dict[str, Any]:
     name = re.sub(r"[^A-Za-z0-9_-]", "_", stage)[:64] or "reply"
-    closed = _closed(form)
+    closed = _strict_schema(form)
     return {"name": name, "schema": form if closed is None else closed, "strict": closed is not None}
 
 
-def _closed(node: Any) -> Any:
+def _strict_schema(node: Any) -> Any:
     """Return a schema as strict mode wants it, or None if it allows what strict mode cannot hold."""
     if isinstance(node, list):
-        parts = [_closed(one) for one in node]
+        parts = [_strict_schema(item) for item in node]
         return (
             None
-            if any(part is None and one is not None for part, one in zip(parts, node, strict=True))
+            if any(part is None and item is not None for part, item in zip(parts, node, strict=True))
             else parts
         )
     if not isinstance(node, dict):
@@ -135,7 +135,7 @@ def _closed(node: Any) -> Any:
             return None
     closed: dict[str, Any] = {}
     for key, value in node.items():
-        part = value if key in ("enum", "const", "default", "examples") else _closed(value)
+        part = value if key in ("enum", "const", "default", "examples") else _strict_schema(value)
         if part is None and value is not None:
             return None
         closed[key] = part
@@ -169,7 +169,7 @@ class Gathered:
     """A reply as it comes together, whole or chunk by chunk.
 
     Args:
-        on_hidden: Told what comes and is not part of the answer: reasoning, choices nobody asked for.
+        on_hidden: Told what comes and is not part of the answer: reasoning, choices that were not asked for.
     """
 
     def __init__(self, on_hidden: OnText | None = None) -> None:
@@ -188,7 +188,7 @@ class Gathered:
         """Read a completion or a chunk of one, and what it says it took.
 
         Raises:
-            ModelError: It is no such thing, or it is an error.
+            ModelError: Not a chat completion, or an error document.
         """
         try:
             reply = _decoder.decode(raw)
@@ -204,7 +204,7 @@ class Gathered:
         """Take in a completion or a chunk of one; return the text it adds.
 
         Raises:
-            ModelError: It is no such thing, or it is an error.
+            ModelError: Not a chat completion, or an error document.
         """
         added = ""
         reply = self.read(raw, shown)
@@ -250,7 +250,7 @@ class Gathered:
         replies = ["".join([*self.pieces, *self.refusals, unread]), *map("".join, self.surplus.values())]
         return usage_of(self.stated, price, prompt, replies, "".join(self.reasoning))
 
-    def answered(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> Answered:
+    def to_answer(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> Answered:
         """Return the event.
 
         Args:
@@ -285,23 +285,23 @@ def answers_in(
         gathered: Takes in what came, whether or not it is an answer.
 
     Raises:
-        ModelError: It is no such thing, or it is an error, or none of its choices is an answer.
+        ModelError: Not a chat completion, or an error document, or none of its choices is an answer.
     """
     reply, answers = gathered.read(raw, name), list[Answered]()
     for place, choice in enumerate(reply.choices):
         gathered.pass_over(choice, place)
-        one = Gathered()
-        one.add(choice)
+        gathered_choice = Gathered()
+        gathered_choice.add(choice)
         with suppress(ModelError):
-            answers.append(one.answered(name, sent, price, ""))
+            answers.append(gathered_choice.to_answer(name, sent, price, ""))
     if not answers:
         raise ModelError(f"{name} sent a reply without a choice in it", retryable=True)
     answers = answers[: sent.get("n", 1)]
-    together = zip(answers, shared(gathered.usage(prompt, price), len(answers)), strict=True)
-    return [replace(one, usage=share) for one, share in together], len(reply.choices)
+    together = zip(answers, share_out(gathered.usage(prompt, price), len(answers)), strict=True)
+    return [replace(answer, usage=share) for answer, share in together], len(reply.choices)
 
 
-def shared(whole: Usage, samples: int) -> list[Usage]:
+def share_out(whole: Usage, samples: int) -> list[Usage]:
     """Split what a request took: the first sample bears the prompt, each other one what it wrote.
 
     A reply says only what all choices took together, so each counts alike.
@@ -323,20 +323,22 @@ def usage_of(
     """Return what to book for a reply, by what it says it took and by its length; see `core.metering`."""
     stated = stated if isinstance(stated, dict) else {}
     details = stated.get("prompt_tokens_details")
-    said = Stated(
+    stated_figures = Stated(
         stated.get("prompt_tokens"),
         stated.get("completion_tokens"),
         details.get("cached_tokens") if isinstance(details, dict) else None,
         stated.get("cost"),
     )
-    return meter(said, prompt, replies, reasoning=reasoning, price=price)
+    return meter(stated_figures, prompt, replies, reasoning=reasoning, price=price)
 
 
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    return "".join(one["text"] for one in parts if isinstance(one, dict) and isinstance(one.get("text"), str))
+    return "".join(
+        part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)
+    )
 
 
 def _is_json(text: str) -> bool:
@@ -349,29 +351,29 @@ def _is_json(text: str) -> bool:
 
 def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, shown: str) -> ModelError:
     """Return the error that a refused request stands for."""
-    said, code = error_in(raw)
+    message, code = error_in(raw)
     status = _status_in(raw) or status
-    told = f": {redact(said)}" if said else ""
+    detail = f": {redact(message)}" if message else ""
     wait = retry_after(headers)
     if status in (401, 403):
-        text = f"{shown} refused the API key ({status}){told}; check the key in the environment"
+        text = f"{shown} refused the API key ({status}){detail}; check the key in the environment"
         return ModelError(text, code="provider_auth", status=status)
     if status == 429:
         quota = code in ("insufficient_quota", "billing_hard_limit_reached")
-        text = f"{shown}: {'the quota is used up' if quota else 'too many requests'} (429){told}"
+        text = f"{shown}: {'the quota is used up' if quota else 'too many requests'} (429){detail}"
         wait = None if quota else wait
         return ModelError(text, code="rate_limited", retryable=not quota, retry_after_s=wait, status=status)
     if status in (408, 504):
-        text = f"{shown} took too long itself ({status}){told}"
+        text = f"{shown} took too long itself ({status}){detail}"
         return ModelError(text, code="provider_timeout", retryable=True, retry_after_s=wait, status=status)
     if 300 <= status < 400:
         text = f"{shown} answered with a redirect ({status}), which is not followed; set the URL it should be"
         return ModelError(text, status=status)
     if status == 404:
-        text = f"{shown} has no such model or address (404){told}; check the model's name and the URL"
+        text = f"{shown} has no such model or address (404){detail}; check the model's name and the URL"
         return ModelError(text, status=status)
     retryable = status >= 500 or status in (200, 409, 425)
-    text = f"{shown} {'failed' if retryable else 'refused the request'} ({status}){told}"
+    text = f"{shown} {'failed' if retryable else 'refused the request'} ({status}){detail}"
     return ModelError(text, retryable=retryable, retry_after_s=wait if retryable else None, status=status)
 
 
@@ -406,9 +408,9 @@ def retry_after(headers: Mapping[str, str], now_s: float | None = None) -> float
         now_s: Seconds since 1970, for headers that name an instant; None: such headers are not read.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        said = headers.get(name, "").strip()
-        if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", said):
-            return float(said) / unit
+        text = headers.get(name, "").strip()
+        if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", text):
+            return float(text) / unit
     try:
         instant = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
     except (ValueError, TypeError, OverflowError):

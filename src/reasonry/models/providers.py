@@ -48,7 +48,7 @@ class ProviderModel:
     def __init__(self, name: str) -> None:
         self.name = name
         SECRETS.keep_environment(os.environ)
-        self._http, self._model = _opened(name)
+        self._http, self._model = _open_provider(name)
         self.price = price_list(self._model.base_url or "", self._model.model_name, self._model.system)
         implicit = name.partition(":")[0] in CACHING
         self.caches_prompts = implicit or bool(self._model.profile.get("supports_cache"))
@@ -95,7 +95,7 @@ class ProviderModel:
                 came = "".join(heard) if on_text else b"".join(received).decode("utf-8", "replace")
                 usage = estimate_usage(question.prompt, came, self.price)
                 raise BrokenReplyError(failure, usage) from None
-        return _answered(response, self.name, native, question.prompt, self.price)
+        return _to_answer(response, self.name, native, question.prompt, self.price)
 
     async def _send(
         self, request: tuple[ModelRequest, ModelSettings, ModelRequestParameters]
@@ -181,7 +181,7 @@ def is_provider(name: str) -> bool:
     return True
 
 
-def _opened(name: str) -> tuple[SdkTransport, SdkModel]:
+def _open_provider(name: str) -> tuple[SdkTransport, SdkModel]:
     import httpx2
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
@@ -211,10 +211,10 @@ def _opened(name: str) -> tuple[SdkTransport, SdkModel]:
     return transport, model
 
 
-def _unset(provider: str, told: str) -> UsageError:
-    names = re.findall(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9]\b", told)
+def _unset(provider: str, detail: str) -> UsageError:
+    names = re.findall(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9]\b", detail)
     wanted = " or ".join(dict.fromkeys(names))
-    return UsageError(f"{provider}: {f'set {wanted}' if wanted else redact(told)}", option="model")
+    return UsageError(f"{provider}: {f'set {wanted}' if wanted else redact(detail)}", option="model")
 
 
 def _request(ask: Ask) -> ModelRequest:
@@ -248,16 +248,16 @@ def _text_in(event: Any, part: Literal["text", "thinking"]) -> str:
     return added or ""
 
 
-def _answered(response: ModelResponse, name: str, native: bool, prompt: str, price: PriceOf) -> Answered:
+def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, price: PriceOf) -> Answered:
     text = response.text or ""
     refusal = (response.provider_details or {}).get("refusal")
-    said = text or (refusal if isinstance(refusal, str) else "")
-    usage = _usage(response, said, prompt, price)
+    reply = text or (refusal if isinstance(refusal, str) else "")
+    usage = _usage(response, reply, prompt, price)
     refused = bool(refusal) or response.finish_reason == "content_filter"
     if not text and not refused and response.finish_reason is None:
         raise BrokenReplyError(ModelError(f"{name} sent a reply with nothing in it", retryable=True), usage)
     return Answered(
-        said,
+        reply,
         usage=usage,
         model=name,
         native=native and not refused and _is_json(text),
@@ -266,10 +266,10 @@ def _answered(response: ModelResponse, name: str, native: bool, prompt: str, pri
     )
 
 
-def _usage(response: ModelResponse, said: str, prompt: str, price: PriceOf) -> Usage:
+def _usage(response: ModelResponse, reply: str, prompt: str, price: PriceOf) -> Usage:
     stated = response.usage
     figures = Stated(stated.input_tokens, stated.output_tokens, stated.cache_read_tokens, _cost(response))
-    return meter(figures, prompt, [said], reasoning=response.thinking or "", price=price)
+    return meter(figures, prompt, [reply], reasoning=response.thinking or "", price=price)
 
 
 def _cost(response: ModelResponse) -> float | None:
@@ -304,22 +304,22 @@ _FAILURES: tuple[tuple[str, str, bool, str], ...] = (
 
 def failure_of(error: Exception, name: str) -> ModelError:
     """Return the error that an SDK's, or pydantic-ai's, exception stands for."""
-    for one in _chain(error):
-        if isinstance(one, ModelError):
-            return one
+    for cause in _chain(error):
+        if isinstance(cause, ModelError):
+            return cause
     from pydantic_ai import exceptions
 
-    told = redact(_told(error))
+    detail = redact(_message_of(error))
     wait = getattr(error, "retry_after", None)
     for kind, code, retryable, says in _FAILURES:
         if isinstance(error, getattr(exceptions, kind, ())):
-            message = f"{name} {says}" + (f": {told}" if told else "")
+            message = f"{name} {says}" + (f": {detail}" if detail else "")
             wait = wait if retryable else None
             return ModelError(message, code=code, retryable=retryable, retry_after_s=wait)
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and 300 <= status < 500:
-        return ModelError(f"{name} refused the request ({status}): {told}", status=status)
-    return ModelError(f"{name} sent a reply that cannot be read: {told}", retryable=True)
+        return ModelError(f"{name} refused the request ({status}): {detail}", status=status)
+    return ModelError(f"{name} sent a reply that cannot be read: {detail}", retryable=True)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -330,7 +330,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _told(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(inner, dict) and isinstance(inner.get("message"), str):

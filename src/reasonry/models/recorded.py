@@ -112,8 +112,10 @@ class RecordedModel:
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"
         self._answers: dict[tuple[str, str, int], list[Recording]] = {}
-        for one in read_lines(path, Recording, "recording"):
-            self._answers.setdefault((one.stage, one.digest, one.sample), []).append(one)
+        for recording in read_lines(path, Recording, "recording"):
+            self._answers.setdefault((recording.stage, recording.digest, recording.sample), []).append(
+                recording
+            )
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as recorded.
@@ -128,16 +130,16 @@ class RecordedModel:
                 code="script_exhausted",
                 stage=question.stage,
             )
-        one = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        recording = waiting.pop(0) if len(waiting) > 1 else waiting[0]
         if on_text is not None:
-            on_text(one.reply)
+            on_text(recording.reply)
         return Answered(
-            one.reply,
-            usage=one.usage,
+            recording.reply,
+            usage=recording.usage,
             model=self.name,
-            native=one.native,
-            truncated=one.truncated,
-            refused=one.refused,
+            native=recording.native,
+            truncated=recording.truncated,
+            refused=recording.refused,
         )
 
     async def close(self) -> None:

@@ -140,13 +140,13 @@ class ScriptedModel:
             asked: The stage of each question of the run, in the order asked, and whether it was answered: the line
                 of an answered one is used, that of another is kept for when it is asked again.
         """
-        given = [False] * len(self._lines)
+        used = [False] * len(self._lines)
         for stage, answered in asked:
             for _ in range(MAX_ATTEMPTS):
-                index = self._first(stage, given)
+                index = self._first(stage, used)
                 if index is None:
                     break
-                given[index] = True
+                used[index] = True
                 self._used[index] = self._used[index] or answered
                 # An answered question took the retryable errors before its answer too.
                 if not answered or not self._lines[index].is_tried_again:

@@ -12,7 +12,7 @@ import httpx2
 
 from ..errors import ModelError
 from .event_stream import EventLines
-from .http_session import CONNECT_TIMEOUT_S, IDLE_S, MAX_REPLY_BYTES, broken, tls_context
+from .http_session import CONNECT_TIMEOUT_S, IDLE_S, MAX_REPLY_BYTES, protocol_error, tls_context
 from .proxies import Proxy, proxy_for
 
 _KEPT = httpx2.Limits(keepalive_expiry=IDLE_S)
@@ -41,7 +41,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
         async for piece in self._inner:
             self._left -= len(piece)
             if self._left < 0:
-                raise broken(self._server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
+                raise protocol_error(self._server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
             self._received.append(piece)
             if self._lines is not None:
                 self._lines.feed(piece)
@@ -101,5 +101,5 @@ def _refusal(response: httpx2.Response, server: str) -> ModelError | None:
     if 300 <= response.status_code < 400:
         return ModelError(f"{server} answered with a redirect, which is not followed; set the base URL")
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        return broken(server, "packed its reply, which was not asked for")
+        return protocol_error(server, "packed its reply, which was not asked for")
     return None

@@ -107,17 +107,17 @@ def read_run_call(form: type[T], arguments: Mapping[str, Any]) -> T:
         UsageError: One is missing or not of its type; `field` names it.
     """
     required = tool_schema(form)["required"]
-    stripped = {name: _stripped(value) if name in _NAMES else value for name, value in arguments.items()}
+    stripped = {name: _strip(value) if name in _NAMES else value for name, value in arguments.items()}
     present = {name: value for name, value in stripped.items() if value is not None or name in required}
     return read_arguments(form, present, _MAX_CHARS)
 
 
-def _stripped(value: Any) -> Any:
+def _strip(value: Any) -> Any:
     return value.strip() or None if isinstance(value, str) else value
 
 
 def refuse_unknown(tool: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Check that each argument is in a tool's schema: what would do nothing is refused, so that nobody relies on it.
+    """Check that each argument is in a tool's schema: one that would do nothing is refused.
 
     Raises:
         UsageError: One is not; `choices` has those that are.

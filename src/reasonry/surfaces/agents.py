@@ -74,12 +74,14 @@ class AgentAccess:
             participants = self._participants(call, call.model)
             return self.app.order(call.problem, call.strategy, call.options, call.budget(), participants)
 
-        return await self._veiled(self.app.pool.run_in_thread(order))
+        return await self._censor_errors(self.app.pool.run_in_thread(order))
 
     async def coach_start(self, call: NewRun) -> dict[str, Any]:
         """Start a coached run; see `App.coach_start`."""
-        participants = await self._veiled(self.app.pool.run_in_thread(lambda: self._participants(call)))
-        return await self._veiled(
+        participants = await self._censor_errors(
+            self.app.pool.run_in_thread(lambda: self._participants(call))
+        )
+        return await self._censor_errors(
             self.app.coach_start(call.problem, call.strategy, call.options, call.budget(), participants)
         )
 
@@ -100,26 +102,26 @@ class AgentAccess:
                 )
             return self._participants(call)
 
-        answers = [{"id": given.id, "answer": given.answer} for given in call.answers]
-        return await self._veiled(self.app.coach_answer(call.run_id, answers, vet=vet))
+        answers = [{"id": answer.id, "answer": answer.answer} for answer in call.answers]
+        return await self._censor_errors(self.app.coach_answer(call.run_id, answers, vet=vet))
 
     def _participants(self, named: ListedParts, model: str | None = None) -> Participants:
         allowed = self.allowed
         return Participants(
             model=allowed.model(model),
             verifier=allowed.verifier(named.verifier),
-            tools=[tool for spec in allowed.all_of("tools", named.tools) for tool in self._loaded(spec)],
+            tools=[tool for spec in allowed.all_of("tools", named.tools) for tool in self._load(spec)],
             context=allowed.all_of("documents", named.documents),
         )
 
-    def _loaded(self, spec: str) -> Sequence[Any]:
+    def _load(self, spec: str) -> Sequence[Any]:
         from ..tools.catalog import load_tools
 
         if spec not in self._tools:
             self._tools[spec] = load_tools(spec)
         return self._tools[spec]
 
-    async def _veiled(self, work: Awaitable[T]) -> T:
+    async def _censor_errors(self, work: Awaitable[T]) -> T:
         try:
             return await work
         except UsageError as error:

@@ -108,7 +108,7 @@ def masked_output(environ: Mapping[str, str]) -> Generator[None]:
         yield
 
 
-def clipped(text: str, width: int) -> str:
+def clip(text: str, width: int) -> str:
     """Return the text on one line, inert, at most `width` characters long."""
     line = inert(" ".join(text.split()))
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
@@ -123,11 +123,11 @@ def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
         plan = msgspec.convert(data.get("planning") or (), tuple[PlanStep, ...])
     except (msgspec.ValidationError, RecursionError):
         plan = ()
-    lines = [clipped(text.removesuffix(f"\n\nPlan:\n{format_plan(plan)}"), width)]
+    lines = [clip(text.removesuffix(f"\n\nPlan:\n{format_plan(plan)}"), width)]
     for number, step in numbered(plan):
         indent = "  " * min(number.count(".") + 1, width // 4)
         line = format_plan([msgspec.structs.replace(step, sub_steps=None)])
-        lines.append(indent + clipped(line, width - len(indent)))
+        lines.append(indent + clip(line, width - len(indent)))
     return lines
 
 

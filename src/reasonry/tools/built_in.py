@@ -1,4 +1,4 @@
-"""The tools that come along: given to a strategy that names them, where they can be had here."""
+"""Built-in tools, attached to strategies that request them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..strategies.rewoo import LLM
 
 
 def reserved_names() -> frozenset[str]:
-    """Return the names that mean something of ours to a thinker; no server's tool can go by one."""
+    """Return the names of built-in tools and resources, which no server's tool may have."""
     resources = (name for strategy in STRATEGIES.values() for name in strategy.resources)
     return frozenset((*BUILT_IN, *resources, LLM.name, ANSWER))
 
@@ -22,7 +22,7 @@ def reserved_names() -> frozenset[str]:
 def built_in(
     names: Sequence[str], *, documents: Sequence[str] = (), sandbox: str | None = None
 ) -> list[Tool]:
-    """Return those of the tools that can be had.
+    """Return those of the tools that are available.
 
     Args:
         names: What a strategy can use.
@@ -48,7 +48,7 @@ def built_in(
 
 
 class Unavailable:
-    """Stands for a tool that cannot be had here, and says so when it is called.
+    """Stands in for a tool that is unavailable: every call raises the reason.
 
     Args:
         why: What each call raises.
@@ -58,7 +58,7 @@ class Unavailable:
         self.name, self.description, self.parameters, self.why = name, description, parameters, why
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Raise what keeps the tool away."""
+        """Raise the reason."""
         raise self.why
 
 

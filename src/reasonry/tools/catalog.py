@@ -32,11 +32,13 @@ class Catalog:
     @classmethod
     def of(cls, tools: Iterable[Tool | Callable[..., Any]]) -> Catalog:
         """Make a catalog of tools and of callables, which become tools."""
-        return cls(as_tool(one) for one in tools)
+        return cls(as_tool(tool) for tool in tools)
 
     def cards(self) -> tuple[ToolCard, ...]:
         """Return what strategies and models are shown of the tools."""
-        return tuple(ToolCard(one.name, one.description, dict(one.parameters)) for one in self.tools.values())
+        return tuple(
+            ToolCard(tool.name, tool.description, dict(tool.parameters)) for tool in self.tools.values()
+        )
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool and return JSON data.
@@ -53,17 +55,17 @@ class Catalog:
         return await tool.call(arguments)
 
 
-def as_tool(one: Any) -> Tool:
+def as_tool(tool: Any) -> Tool:
     """Return a tool for a tool or a callable.
 
     Raises:
         UsageError: It is neither.
     """
-    if all(hasattr(one, name) for name in ("name", "description", "parameters", "call")):
-        return one
-    if callable(one):
-        return PythonTool(one)
-    raise UsageError(f"{one!r:.80} is neither a tool nor a callable", option="tools")
+    if all(hasattr(tool, name) for name in ("name", "description", "parameters", "call")):
+        return tool
+    if callable(tool):
+        return PythonTool(tool)
+    raise UsageError(f"{tool!r:.80} is neither a tool nor a callable", option="tools")
 
 
 def load_tools(spec: str) -> list[Tool]:
@@ -80,7 +82,7 @@ def load_tools(spec: str) -> list[Tool]:
     if not path.is_file():
         raise UsageError(f"there is no file {written!r} to take tools from", option="tools", file=written)
     module = _run_file(path)
-    return [_named(module, written, name) for name in names]
+    return [_tool_named(module, written, name) for name in names]
 
 
 def split_tools(spec: str) -> tuple[str, list[str]]:
@@ -116,7 +118,7 @@ def _run_file(path: Path) -> ModuleType:
     return module
 
 
-def _named(module: ModuleType, written: str, name: str) -> Tool:
+def _tool_named(module: ModuleType, written: str, name: str) -> Tool:
     if not hasattr(module, name):
         own = [key for key, value in vars(module).items() if _is_own_function(module, key, value)]
         raise UsageError(

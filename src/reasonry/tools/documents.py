@@ -103,8 +103,10 @@ def _bytes_of(path: Path) -> bytes:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise _too_large(str(path), MAX_FILE_BYTES, file=str(path))
     except (OSError, ValueError) as error:
-        what = getattr(error, "strerror", None) or error
-        raise UsageError(f"{str(path)!r} cannot be read: {what}", option="context", file=str(path)) from None
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"{str(path)!r} cannot be read: {reason}", option="context", file=str(path)
+        ) from None
     # It may have grown, or become something else, since it was looked at.
     return read_regular_file(path, MAX_FILE_BYTES, what="document", option="context")
 
@@ -151,12 +153,14 @@ def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
         raise
     except Exception as error:
         # A damaged PDF fails in as many ways as there are readers' assumptions.
-        what = f"{type(error).__name__}: {error}"[:200]
-        raise UsageError(f"the PDF {source} cannot be read: {what}", option="context", file=source) from None
+        reason = f"{type(error).__name__}: {error}"[:200]
+        raise UsageError(
+            f"the PDF {source} cannot be read: {reason}", option="context", file=source
+        ) from None
 
 
-def _too_large(what: str, limit: int, file: str | None = None) -> TooLargeError:
-    error = TooLargeError(f"{what} is over {limit // 2**20} MiB", option="context", limit=limit)
+def _too_large(subject: str, limit: int, file: str | None = None) -> TooLargeError:
+    error = TooLargeError(f"{subject} is over {limit // 2**20} MiB", option="context", limit=limit)
     if file is not None:
         error.details["file"] = file
     return error

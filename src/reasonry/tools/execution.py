@@ -119,7 +119,7 @@ def refusal(code: str, sandbox: str) -> Execution | None:
     return None
 
 
-def fitted(value: Any, limit_bytes: int) -> tuple[Any, bool]:
+def fit_value(value: Any, limit_bytes: int) -> tuple[Any, bool]:
     """Return a value as JSON data of at most that size, and whether it had to be cut (it is text then).
 
     Raises:
@@ -163,7 +163,7 @@ class Output:
         return without_surrogates(self.kept.decode(errors="ignore" if self.truncated else "replace"))
 
 
-def concluded(
+def conclude(
     status: Status,
     sandbox: str,
     output: Output,
@@ -174,7 +174,7 @@ def concluded(
 ) -> Execution:
     """Put an execution together, bounded in every part."""
     try:
-        kept, cut = fitted(value, limits.max_output_bytes)
+        kept, cut = fit_value(value, limits.max_output_bytes)
     except ToolError as fault:
         return Execution("error", sandbox, None, output.text(), fault.message, output.truncated)
     if error is not None:

@@ -1,6 +1,6 @@
-"""What checks a claim with Z3, in a process of its own: never imported, its text is handed to an interpreter.
+"""Checks a claim with Z3 in a process of its own: never imported, its text is handed to an interpreter.
 
-Native code may run out of stack or memory; a process that is alone with it can be killed, and takes nobody along.
+Native code may run out of stack or memory; a process of its own can be killed without harm to others.
 """
 
 from __future__ import annotations

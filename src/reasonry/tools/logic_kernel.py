@@ -146,9 +146,9 @@ class ClaimChecker:
         """
         if not can_check():
             raise ToolError("check_claim needs Z3: pip install 'reasonry[logic]'")
-        given = dict(arguments)
+        values = dict(arguments)
         # A whole SMT-LIB2 text, or the JSON of the object, may stand in the place of the term.
-        claim = given["claim"] if given.keys() == {"claim"} and _is_whole(given["claim"]) else given
+        claim = values["claim"] if values.keys() == {"claim"} and _is_whole(values["claim"]) else values
         ruling = await check_claim(claim, max_seconds=self.max_seconds)
         return {
             "verdict": ruling.verdict,

@@ -111,35 +111,35 @@ def _name(at: int, name: Any) -> str:
     if len(name) > MAX_NAME_CHARS:
         raise ToolError(
             f"the name of tool {at} of its list is {len(name):,} characters long; "
-            f"at most {MAX_NAME_CHARS} are read: {_spelled(name[:40])}…"
+            f"at most {MAX_NAME_CHARS} are read: {_spell(name[:40])}…"
         )
     if _BAD_NAME.search(name):
         raise ToolError(
             f"the name of tool {at} of its list begins or ends with a blank or holds characters that are not seen: "
-            f"{_spelled(name)}"
+            f"{_spell(name)}"
         )
     return name
 
 
 def _schema(name: str, schema: Any) -> dict[str, Any]:
-    what = f"the inputSchema of its tool {name}"
+    place = f"the inputSchema of its tool {name}"
     if not isinstance(schema, dict):
-        raise ToolError(f"{what} must be an object, got {_kind(schema)}")
+        raise ToolError(f"{place} must be an object, got {_kind(schema)}")
     # Not msgspec's encoder: it cannot write every number that JSON can hold.
     if (size := len(json.dumps(schema))) > MAX_SCHEMA_BYTES:
-        raise ToolError(f"{what} is {size:,} bytes long; at most {MAX_SCHEMA_BYTES:,} are read")
+        raise ToolError(f"{place} is {size:,} bytes long; at most {MAX_SCHEMA_BYTES:,} are read")
     if _depth(cast(Any, schema)) > MAX_SCHEMA_DEPTH:
-        raise ToolError(f"{what} is nested over {MAX_SCHEMA_DEPTH} deep")
+        raise ToolError(f"{place} is nested over {MAX_SCHEMA_DEPTH} deep")
     data = _legible(json_data(schema))
     properties, required = data.get("properties", {}), data.get("required", [])
     if not isinstance(properties, dict) or not all(
-        isinstance(one, dict | bool) for one in cast(dict[str, Any], properties).values()
+        isinstance(value, dict | bool) for value in cast(dict[str, Any], properties).values()
     ):
-        raise ToolError(f"{what} must have an object of schemas as its properties")
+        raise ToolError(f"{place} must have an object of schemas as its properties")
     if bad := [key for key in cast(dict[str, Any], properties) if _BAD_NAME.search(key)]:
-        raise ToolError(f"{what} has an argument whose name is not legible: {_spelled(bad[0][:40])}")
-    if not isinstance(required, list) or not all(isinstance(one, str) for one in cast(list[Any], required)):
-        raise ToolError(f"{what} must have a list of names as required, got {_kind(required)}")
+        raise ToolError(f"{place} has an argument whose name is not legible: {_spell(bad[0][:40])}")
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in cast(list[Any], required)):
+        raise ToolError(f"{place} must have a list of names as required, got {_kind(required)}")
     return data
 
 
@@ -165,7 +165,7 @@ def _legible(schema: Any) -> Any:
     }
 
 
-def _spelled(name: str) -> str:
+def _spell(name: str) -> str:
     return inert(name).replace("\n", r"\n").replace("\t", r"\t")
 
 

@@ -3,7 +3,7 @@
 Rule 1: which tools there are is fixed when the server is opened; what it says later changes nothing.
 Rule 2: a server that dies, hangs, floods or answers nonsense is a `ToolError`, never more.
 Rule 3: a connection lives in one task of its own, as the client wants it; calls come from anywhere.
-Rule 4: a server's tool never goes by the name of a built-in tool, of a tool of the caller's, or of another server's.
+Rule 4: a server's tool never has the name of a built-in tool, of a tool of the caller, or of a tool of another server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..masking import SECRETS
 from .built_in import reserved_names
 from .mcp_bounds import MAX_LISTING_BYTES, MAX_PAGES, MAX_TOOLS
 from .mcp_transport import GRACE_S, ServerProcess, http_transport
-from .results import MAX_RESULT_BYTES, bounded
+from .results import MAX_RESULT_BYTES, fit_result
 
 OPEN_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 30.0
@@ -107,7 +107,7 @@ class _Entry(Struct, frozen=True):
 
 
 def _target(path: Path, name: str, entry: Any) -> McpTarget:
-    def refused(why: str) -> UsageError:
+    def refusal(why: str) -> UsageError:
         return UsageError(f"{path}: server {name!r} {why}", option="mcp", file=str(path))
 
     known = (
@@ -116,14 +116,14 @@ def _target(path: Path, name: str, entry: Any) -> McpTarget:
     try:
         read = msgspec.convert(known, _Entry)
     except msgspec.ValidationError as error:
-        raise refused(f"is not described rightly: {error}") from None
+        raise refusal(f"is not described rightly: {error}") from None
     if read.url:
         headers = {key: str(value) for key, value in read.headers.items()}
         SECRETS.keep_headers(headers)
         SECRETS.keep_password(read.url)
         return McpTarget(name=name, url=read.url, headers=headers)
     if not read.command:
-        raise refused("has neither `command` nor `url`")
+        raise refusal("has neither `command` nor `url`")
     command = (read.command, *map(str, read.args))
     env = {key: str(value) for key, value in read.env.items()}
     SECRETS.keep_environment(env)
@@ -186,7 +186,8 @@ class McpClient:
             await self._give_up()
             raise self._fault(f"could not be used: {_reason(error)}") from None
         return tuple(
-            RemoteTool(self, one.name, one.name, one.description or "", one.input_schema) for one in listed
+            RemoteTool(self, tool.name, tool.name, tool.description or "", tool.input_schema)
+            for tool in listed
         )
 
     async def _live(self, ready: asyncio.Future[list[Any]]) -> None:
@@ -253,7 +254,7 @@ class McpClient:
             raise self._fault(f"failed in {name}: {_reason(error)}") from None
         if result.is_error:
             raise ToolError((_text(result) or f"{name} failed without a reason")[:_MAX_MESSAGE])
-        return bounded(_value(result), self.max_result_bytes)
+        return fit_result(_value(result), self.max_result_bytes)
 
     async def close(self, within_s: float = CLOSE_TIMEOUT_S) -> None:
         """End the connection, and with it a server that was started for it.
@@ -282,9 +283,9 @@ class McpClient:
             self._task.cancel()
         await self.close()
 
-    def _fault(self, what: str, code: str = "tool_error") -> ToolError:
+    def _fault(self, reason: str, code: str = "tool_error") -> ToolError:
         words = self.process.last_words if self.process is not None else ""
-        message = f"the MCP server {self.target.name} {what}" + (f" ({words})" if words else "")
+        message = f"the MCP server {self.target.name} {reason}" + (f" ({words})" if words else "")
         return ToolError(inert(message[:_MAX_MESSAGE]), code=code, server=self.target.name)
 
 
@@ -312,45 +313,51 @@ async def mcp_tools(
         UsageError: A spec cannot be read.
         ToolError: A server cannot be used.
     """
-    targets = _numbered([target for spec in specs for target in read_targets(spec)])
-    servers = [McpClient(one, timeout_s=timeout_s, max_result_bytes=max_result_bytes) for one in targets]
+    targets = _number_equal_names([target for spec in specs for target in read_targets(spec)])
+    servers = [
+        McpClient(target, timeout_s=timeout_s, max_result_bytes=max_result_bytes) for target in targets
+    ]
     try:
         opened = await asyncio.gather(
             *(server.open(open_within_s) for server in servers), return_exceptions=True
         )
-        faults = [one for one in opened if isinstance(one, BaseException)]
+        faults = [fault for fault in opened if isinstance(fault, BaseException)]
         if faults:
             raise faults[0]
-        yield _named([tool for tools in cast(list[tuple[RemoteTool, ...]], opened) for tool in tools], taken)
+        yield _qualify_clashing(
+            [tool for tools in cast(list[tuple[RemoteTool, ...]], opened) for tool in tools], taken
+        )
     finally:
         within_s = min(max(time_to_close(), LEAST_CLOSING_S), CLOSE_TIMEOUT_S)
         await asyncio.gather(*(server.close(within_s) for server in servers))
 
 
-def _numbered(targets: list[McpTarget]) -> list[McpTarget]:
+def _number_equal_names(targets: list[McpTarget]) -> list[McpTarget]:
     names = [target.name for target in targets]
     return [
-        replace(one, name=f"{one.name}{names[:at].count(one.name) + 1}") if names.count(one.name) > 1 else one
-        for at, one in enumerate(targets)
+        replace(target, name=f"{target.name}{names[:at].count(target.name) + 1}")
+        if names.count(target.name) > 1
+        else target
+        for at, target in enumerate(targets)
     ]
 
 
-def _named(tools: list[RemoteTool], taken: Collection[str]) -> list[RemoteTool]:
-    """Write `server.tool` where a name belongs to somebody else, or is what another tool is now written as."""
-    names = [_folded(tool.remote) for tool in tools]
-    others = {_folded(name) for name in (*reserved_names(), *taken)}
+def _qualify_clashing(tools: list[RemoteTool], taken: Collection[str]) -> list[RemoteTool]:
+    """Write `server.tool` where a name is taken, or is what another tool is now called."""
+    names = [_fold(tool.remote) for tool in tools]
+    others = {_fold(name) for name in (*reserved_names(), *taken)}
     clashing = [
         tool for tool, name in zip(tools, names, strict=True) if name in others or names.count(name) > 1
     ]
     while clashing:
         for tool in clashing:
             tool.name = f"{_SERVER_NAME.sub('_', tool.server.target.name)}.{tool.remote}"
-        written = {_folded(tool.name) for tool in clashing}
-        clashing = [tool for tool in tools if tool.name == tool.remote and _folded(tool.name) in written]
+        written = {_fold(tool.name) for tool in clashing}
+        clashing = [tool for tool in tools if tool.name == tool.remote and _fold(tool.name) in written]
     return tools
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     """Return what a name is compared by: case and width make no difference to who reads it."""
     return unicodedata.normalize("NFKC", name).casefold()
 
@@ -366,7 +373,7 @@ def _value(result: Any) -> Any:
 
 
 def _text(result: Any) -> str:
-    return "\n".join(getattr(one, "text", f"({one.type}, not shown)") for one in result.content)
+    return "\n".join(getattr(part, "text", f"({part.type}, not shown)") for part in result.content)
 
 
 def _reason(error: BaseException) -> str:

@@ -55,8 +55,8 @@ class ServerProcess:
     def last_words(self) -> str:
         """Why the server is gone, as far as it can be seen: what we found wrong, else what it wrote last."""
         lines = b"".join(self.stderr).decode(errors="replace").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
-        return self.fault or (said[-1][-300:] if said else "")
+        written = [line.strip() for line in lines if line.strip()]
+        return self.fault or (written[-1][-300:] if written else "")
 
     def kill(self) -> None:
         """End it without grace, and all that it has started in its group."""
@@ -123,8 +123,8 @@ class ServerProcess:
     async def _write(self, process: asyncio.subprocess.Process, from_session: Any, to_session: Any) -> None:
         assert process.stdin is not None
         with contextlib.suppress(Exception):
-            async for one in from_session:
-                text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+            async for session_message in from_session:
+                text = session_message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 process.stdin.write(text.encode() + b"\n")
                 await process.stdin.drain()
         # With nobody to write to, requests must fail rather than wait for ever.
@@ -150,10 +150,10 @@ def _message(line: bytes) -> Any:
     except ValueError:
         found = _ID.search(line) if b'"jsonrpc"' in line else None
         return _failure(int(found[1]), _UNREADABLE) if found else None
-    return _checked(message)
+    return _check_answer(message)
 
 
-def _checked(item: Any) -> Any:
+def _check_answer(item: Any) -> Any:
     """Return a message of a server, an answer that breaks a rule as the failure of its request."""
     from mcp_types import JSONRPCError, JSONRPCResponse
 
@@ -278,5 +278,5 @@ async def http_transport(url: str, headers: Mapping[str, str]) -> AsyncGenerator
 async def _relay(heard: Any, to_session: Any, pace: Pace) -> None:
     with to_session, contextlib.suppress(Exception):
         async for item in heard:
-            await to_session.send(_checked(item))
+            await to_session.send(_check_answer(item))
             await pace.heard(0)

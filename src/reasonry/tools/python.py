@@ -16,7 +16,7 @@ import msgspec
 from ..core.strategy import inlined_schema
 from ..engine.ports import NOT_FAILURES
 from ..errors import ToolError, UsageError
-from .results import MAX_RESULT_BYTES, bounded
+from .results import MAX_RESULT_BYTES, fit_result
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
 _ARGUMENT = re.compile(r"^\s{2,}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(\S.*)$")
@@ -60,16 +60,16 @@ class PythonTool:
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function. Its result comes back as JSON data, what it raises as ToolError."""
-        given = self._read(arguments)
+        values = self._read(arguments)
         try:
             async with asyncio.timeout(self.timeout_s):
-                value = await self._run(given)
+                value = await self._run(values)
         except TimeoutError:
             if self.timeout_s is None:
                 raise ToolError(f"{self.name} failed: it timed out") from None
             message = f"{self.name} did not return within {self.timeout_s:g} s"
             raise ToolError(message, code="tool_timeout") from None
-        return bounded(value, self.max_result_bytes)
+        return fit_result(value, self.max_result_bytes)
 
     def _read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         fields = self.form.__struct_fields__
@@ -83,15 +83,15 @@ class PythonTool:
             raise ToolError(f"{self.name}: {error}") from None
         return {name: getattr(read, name) for name in fields if name in arguments}
 
-    async def _run(self, given: dict[str, Any]) -> Any:
+    async def _run(self, values: dict[str, Any]) -> Any:
         if _is_async(self.function):
             try:
-                return await self.function(**given)
+                return await self.function(**values)
             except NOT_FAILURES:
                 raise
             except BaseException as error:
                 raise _failure(self.name, error) from error
-        return await _in_thread(self.name, self.function, given)
+        return await _in_thread(self.name, self.function, values)
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
@@ -106,7 +106,7 @@ def _failure(name: str, error: BaseException) -> ToolError:
     return ToolError(f"{name} failed: {type(error).__name__}: {error}"[:_MAX_MESSAGE])
 
 
-async def _in_thread(name: str, function: Callable[..., Any], given: dict[str, Any]) -> Any:
+async def _in_thread(name: str, function: Callable[..., Any], values: dict[str, Any]) -> Any:
     """Run it in a daemon thread, which, unlike one of a pool, cannot hold up the end of the process."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
@@ -123,7 +123,7 @@ async def _in_thread(name: str, function: Callable[..., Any], given: dict[str, A
     def work() -> None:
         value, failure = None, None
         try:
-            value = context.run(function, **given)
+            value = context.run(function, **values)
         except BaseException as error:
             # Also SystemExit: what a tool does must not end the run.
             failure = _failure(name, error)
@@ -141,17 +141,19 @@ def _form(name: str, function: Callable[..., Any], notes: Mapping[str, str]) -> 
         raise UsageError(f"{name} has no signature that can be read", tool=name) from None
     hints = _hints(function)
     fields: list[Any] = []
-    for one in parameters:
-        if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+    for parameter in parameters:
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
-        if one.kind is one.POSITIONAL_ONLY:
-            raise UsageError(f"{name}: argument {one.name} cannot be given by name", tool=name)
-        kind = _checked(hints.get(one.name, Any))
-        if one.name in notes:
-            kind = Annotated[kind, msgspec.Meta(description=notes[one.name])]
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise UsageError(f"{name}: argument {parameter.name} cannot be given by name", tool=name)
+        kind = _usable_type(hints.get(parameter.name, Any))
+        if parameter.name in notes:
+            kind = Annotated[kind, msgspec.Meta(description=notes[parameter.name])]
         # The function's own default is used; the form only needs to know that there is one.
         fields.append(
-            (one.name, kind) if one.default is one.empty else (one.name, kind, _default(one.default))
+            (parameter.name, kind)
+            if parameter.default is parameter.empty
+            else (parameter.name, kind, _default(parameter.default))
         )
     return msgspec.defstruct(name.replace(".", "_").replace("-", "_"), fields, kw_only=True)
 
@@ -165,7 +167,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def _checked(kind: Any) -> Any:
+def _usable_type(kind: Any) -> Any:
     try:
         msgspec.json.schema(kind)
         msgspec.json.Decoder(kind)

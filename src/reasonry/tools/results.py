@@ -18,7 +18,7 @@ CUT = "… (cut: {size} bytes in all)"
 _BIGGEST = 2**63
 
 
-def bounded(value: Any, limit_bytes: int = MAX_RESULT_BYTES) -> Any:
+def fit_result(value: Any, limit_bytes: int = MAX_RESULT_BYTES) -> Any:
     """Return a tool's result as JSON data; what is over the limit becomes text that is cut, with a mark.
 
     Raises:

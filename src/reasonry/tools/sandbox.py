@@ -50,10 +50,10 @@ def open_sandbox(name: str | None = None) -> Sandbox:
 
 async def describe_sandboxes() -> list[dict[str, Any]]:
     """Return each sandbox, what it is, and whether it can be used here; each is tried out."""
-    return [await _described(name) for name in SANDBOXES]
+    return [await _describe(name) for name in SANDBOXES]
 
 
-async def _described(name: str) -> dict[str, Any]:
+async def _describe(name: str) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": name,
         "usable": True,

@@ -1,4 +1,4 @@
-"""The sandbox `bubblewrap`: CPython, with numpy and sympy where they are installed, in a small world of its own.
+"""The sandbox `bubblewrap`: CPython, with numpy and sympy where they are installed, in an environment of its own.
 
 Its walls, outermost first: namespaces of its own (processes, network, IPC, host name, mounts); a read-only file system
 with the interpreter and its libraries alone; no environment; a user id that nobody has; a filter of system calls;
@@ -24,10 +24,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import SandboxError
-from .bubblewrap_world import CHILD, command, search_path
-from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Status, concluded, refusal
+from .bubblewrap_args import CHILD, bubblewrap_command, search_path
+from .concurrency import execution_slot
+from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Status, conclude, refusal
 from .seccomp import filter_program
-from .turnstile import turn
 
 _READY = b"!"
 _FIRST_UID, _UIDS = 0x70000000, 0x0FF00000
@@ -68,7 +68,7 @@ class BubblewrapSandbox:
         refused = refusal(code, self.name)
         if refused is not None:
             return refused
-        async with turn():
+        async with execution_slot():
             started = time.monotonic()
             execution = await self._run(code, limits)
             return replace(execution, duration_ms=round((time.monotonic() - started) * 1000))
@@ -87,13 +87,13 @@ class BubblewrapSandbox:
                 overran = True
             finally:
                 await _end(process, wires.about_out)
-        return self._judged(process.returncode or 0, overran, output, bytes(channel), limits)
+        return self._judge(process.returncode or 0, overran, output, bytes(channel), limits)
 
     async def _start(self, wires: _Wires) -> asyncio.subprocess.Process:
         as_root = os.geteuid() == 0
         try:
             return await asyncio.create_subprocess_exec(
-                *command(self.bwrap, wires.rules, wires.about_in, as_root=as_root),
+                *bubblewrap_command(self.bwrap, wires.rules, wires.about_in, as_root=as_root),
                 "-c",
                 CHILD.read_text("utf-8"),
                 stdin=wires.task,
@@ -107,23 +107,23 @@ class BubblewrapSandbox:
         except OSError as error:
             raise self._unavailable(f"{self.bwrap} could not be started: {error}") from None
 
-    def _judged(
+    def _judge(
         self, code: int, overran: bool, output: Output, channel: bytes, limits: ExecutionLimits
     ) -> Execution:
-        def ended(status: Status, error: str) -> Execution:
-            return concluded(status, self.name, output, limits, error=error)
+        def failure(status: Status, error: str) -> Execution:
+            return conclude(status, self.name, output, limits, error=error)
 
         if output.flooded:
-            return ended("error", FLOOD_MESSAGE)
+            return failure("error", FLOOD_MESSAGE)
         if overran or code in _CPU_LIMIT:
-            return ended("timeout", f"it did not end within {limits.max_seconds:g} s")
+            return failure("timeout", f"it did not end within {limits.max_seconds:g} s")
         if not channel.startswith(_READY):
             raise self._unavailable(output.text().strip()[-500:] or f"bwrap ended with {code}")
         try:
             envelope = msgspec.json.decode(channel[len(_READY) :], type=_Envelope)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return ended("error", _ending(code))
-        execution = concluded(
+            return failure("error", _ending(code))
+        execution = conclude(
             envelope.status, self.name, output, limits, value=envelope.value, error=envelope.error
         )
         return replace(execution, truncated=execution.truncated or envelope.cut)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from msgspec.structs import replace
 
 from ..errors import SandboxError
-from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Status, concluded, refusal
-from .turnstile import turn
+from .concurrency import execution_slot
+from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Status, conclude, refusal
 
 if TYPE_CHECKING:
     from pydantic_monty import ResourceLimits
@@ -55,7 +55,7 @@ class MontySandbox:
         refused = refusal(code, self.name)
         if refused is not None:
             return refused
-        async with turn():
+        async with execution_slot():
             started = time.monotonic()
             execution = await self._run(code, limits)
             return replace(execution, duration_ms=round((time.monotonic() - started) * 1000))
@@ -105,16 +105,16 @@ class _Feed:
             value = self._value()
         except MontyError as error:
             status, message = _status(error, self.output, self.limits)
-            return self._concluded(status, message)
+            return self._conclude(status, message)
         except OSError as error:
             return SandboxError(f"the sandbox monty could not be started: {error}", sandbox=MontySandbox.name)
         except Exception as error:
             # This side of the conversation gave up, such as on a value that it cannot take in.
-            return self._concluded("error", f"{type(error).__name__}: {error}")
+            return self._conclude("error", f"{type(error).__name__}: {error}")
         try:
-            return concluded("ok", MontySandbox.name, self.output, self.limits, value=_data(value))
+            return conclude("ok", MontySandbox.name, self.output, self.limits, value=_data(value))
         except RecursionError:
-            return self._concluded("error", "the value is nested too deeply")
+            return self._conclude("error", "the value is nested too deeply")
 
     def kill(self) -> None:
         """End the worker, whatever it is doing."""
@@ -147,8 +147,8 @@ class _Feed:
         if self.output.flooded and not self._killed:
             self.kill()
 
-    def _concluded(self, status: Status, message: str) -> Execution:
-        return concluded(status, MontySandbox.name, self.output, self.limits, error=message)
+    def _conclude(self, status: Status, message: str) -> Execution:
+        return conclude(status, MontySandbox.name, self.output, self.limits, error=message)
 
 
 def _limits(limits: ExecutionLimits) -> ResourceLimits:

@@ -43,48 +43,48 @@ class FormalClaim(Struct, frozen=True, forbid_unknown_fields=True):
     assumptions: tuple[str, ...] = ()
 
 
-def read_claim(given: Any) -> FormalClaim:
+def read_claim(claim: Any) -> FormalClaim:
     """Read a claim: a JSON object (or its text) of that form, or SMT-LIB2 text that ends in `(prove TERM)`.
 
     Raises:
         UnreadableClaimError: It is neither, or holds a command that may not stand in a claim.
     """
-    if isinstance(given, str):
-        if len(given) > MAX_CLAIM_CHARS:
+    if isinstance(claim, str):
+        if len(claim) > MAX_CLAIM_CHARS:
             raise UnreadableClaimError(f"the claim is over {MAX_CLAIM_CHARS} characters long")
-        if not given.lstrip().startswith("{"):
-            return _checked(_from_text(given))
+        if not claim.lstrip().startswith("{"):
+            return _normalize(_from_text(claim))
         try:
-            given = json.loads(given)
+            claim = json.loads(claim)
         except (ValueError, RecursionError) as error:
             raise UnreadableClaimError(f"the claim is not JSON: {error}") from None
     try:
-        return _checked(msgspec.convert(given, FormalClaim))
+        return _normalize(msgspec.convert(claim, FormalClaim))
     except msgspec.ValidationError as error:
         raise UnreadableClaimError(f"the claim does not have the form asked for: {error}") from None
 
 
-def _checked(claim: FormalClaim) -> FormalClaim:
+def _normalize(claim: FormalClaim) -> FormalClaim:
     if sum(map(len, (claim.claim, *claim.declarations, *claim.assumptions))) > MAX_CLAIM_CHARS:
         raise UnreadableClaimError(f"the claim is over {MAX_CLAIM_CHARS} characters long")
     return FormalClaim(
-        _one(claim.claim, "the claim"),
-        tuple(declared for text in claim.declarations for declared in _declared(text)),
-        tuple(_one(text, "an assumption") for text in claim.assumptions),
+        _single_term(claim.claim, "the claim"),
+        tuple(declared for text in claim.declarations for declared in _declarations(text)),
+        tuple(_single_term(text, "an assumption") for text in claim.assumptions),
     )
 
 
-def _one(text: str, what: str) -> str:
+def _single_term(text: str, label: str) -> str:
     found = list(expressions(text))
     if len(found) != 1:
-        raise UnreadableClaimError(f"{what} must be one term, not {len(found)}: {text[:80]!r}")
+        raise UnreadableClaimError(f"{label} must be one term, not {len(found)}: {text[:80]!r}")
     head = _head(found[0])
     if head in _DECLARES | _IGNORED | {"assert", "prove"}:
-        raise UnreadableClaimError(f"{what} must be a bare term, without ({head} …): {text[:80]!r}")
+        raise UnreadableClaimError(f"{label} must be a bare term, without ({head} …): {text[:80]!r}")
     return found[0]
 
 
-def _declared(text: str) -> Iterator[str]:
+def _declarations(text: str) -> Iterator[str]:
     for command in expressions(text):
         if _head(command) not in _DECLARES:
             raise UnreadableClaimError(
@@ -104,8 +104,8 @@ def _from_text(text: str) -> FormalClaim:
         elif head in ("assert", "prove"):
             (assumptions if head == "assert" else claims).append(_argument(command, head))
         elif head not in _IGNORED:
-            what = f"({head} …)" if head else repr(command[:40])
-            raise UnreadableClaimError(f"{what} may not stand in a claim: declare, (assert …), (prove …)")
+            shown = f"({head} …)" if head else repr(command[:40])
+            raise UnreadableClaimError(f"{shown} may not stand in a claim: declare, (assert …), (prove …)")
     if len(claims) != 1:
         raise UnreadableClaimError(
             "SMT-LIB2 text states what it claims with one (prove TERM), after its (assert …): "

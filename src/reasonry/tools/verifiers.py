@@ -150,7 +150,7 @@ class JsonSchemaVerifier:
         try:
             fault = next(iter(self._validator.iter_errors(document)), None)
         except Exception as error:
-            return _failed(f"the schema failed: {type(error).__name__}: {error}")
+            return _failure(f"the schema failed: {type(error).__name__}: {error}")
         if fault is None:
             return Verified("unknown", "it fits the schema")
         return Verified("wrong", f"at {fault.json_path}: {fault.message}"[:500])
@@ -173,21 +173,21 @@ class CallableVerifier:
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate."""
         try:
-            given, named = (claim.problem, list(claim.path)), dict[str, bool]()
+            values, named = (claim.problem, list(claim.path)), dict[str, bool]()
             if self.final == "by name":
                 named = {"final": claim.final}
             elif self.final == "by place":
-                given = (*given, claim.final)
+                values = (*values, claim.final)
             if inspect.iscoroutinefunction(self.function):
-                verdict = await self.function(*given, **named)
+                verdict = await self.function(*values, **named)
             else:
-                verdict = await asyncio.to_thread(self.function, *given, **named)
+                verdict = await asyncio.to_thread(self.function, *values, **named)
             if inspect.isawaitable(verdict):
                 verdict = await verdict
         except NOT_FAILURES:
             raise
         except BaseException as error:
-            return _failed(f"the verifier failed: {type(error).__name__}: {error}")
+            return _failure(f"the verifier failed: {type(error).__name__}: {error}")
         return _verdict(verdict)
 
 
@@ -220,7 +220,9 @@ class SandboxedVerifier:
         try:
             source = _source(path, "verifier")
             names = {
-                one.get_name() for one in symtable(source, path, "exec").get_symbols() if one.is_assigned()
+                symbol.get_name()
+                for symbol in symtable(source, path, "exec").get_symbols()
+                if symbol.is_assigned()
             }
         except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
             message = f"the verifier {path!r} cannot be read: {error}"
@@ -240,7 +242,7 @@ class SandboxedVerifier:
         if execution.status == "ok":
             return _verdict(execution.value)
         reason = (execution.error or "").strip().rpartition("\n")[2]
-        return _failed(f"the verifier failed ({execution.status}): {reason}")
+        return _failure(f"the verifier failed ({execution.status}): {reason}")
 
 
 def _text(text: str) -> str:
@@ -263,10 +265,10 @@ def _verdict(verdict: Any) -> Verified:
         case None:
             return Verified("unknown")
         case _:
-            return _failed(f"the verifier returned {type(verdict).__name__}, which is no verdict")
+            return _failure(f"the verifier returned {type(verdict).__name__}, which is no verdict")
 
 
-def _failed(why: str) -> Verified:
+def _failure(why: str) -> Verified:
     return Verified("unknown", why[:500], failed=True)
 
 
@@ -280,21 +282,23 @@ def _final_of(function: Callable[..., Any]) -> _Final:
     except (TypeError, ValueError):
         return None
     placed = [
-        one for one in parameters.values() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        parameter
+        for parameter in parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
-    return _how(parameters, [one.name for one in placed if one.default is one.empty])
+    return _how(parameters, [parameter.name for parameter in placed if parameter.default is parameter.empty])
 
 
 def _final_in(source: str) -> _Final:
     try:
-        functions = [one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef)]
+        functions = [function for function in ast.parse(source).body if isinstance(function, ast.FunctionDef)]
     except (SyntaxError, ValueError):
         return None
-    for one in reversed(functions):
-        if one.name == "verify":
-            placed = [each.arg for each in (*one.args.posonlyargs, *one.args.args)]
-            named = [each.arg for each in (*one.args.args, *one.args.kwonlyargs)]
-            return _how(named, placed[: len(placed) - len(one.args.defaults)])
+    for function in reversed(functions):
+        if function.name == "verify":
+            placed = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+            named = [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
+            return _how(named, placed[: len(placed) - len(function.args.defaults)])
     return None
 
 
@@ -364,8 +368,8 @@ def _target(text: str) -> Fraction:
         raise UsageError(message, option="verifier") from None
 
 
-def _source(path: str, what: str) -> str:
-    return read_regular_file(path, MAX_FILE_BYTES, what=what, option="verifier").decode("utf-8")
+def _source(path: str, kind: str) -> str:
+    return read_regular_file(path, MAX_FILE_BYTES, what=kind, option="verifier").decode("utf-8")
 
 
 def verifier_of_offline(problem: str) -> Verifier | None:

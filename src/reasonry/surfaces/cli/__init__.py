@@ -119,21 +119,21 @@ def _run(arguments: list[str], as_json: bool) -> int:
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        return _failed(UsageError(inert(str(error)).strip()), as_json)
+        return _report(UsageError(inert(str(error)).strip()), as_json)
     except ReasonryError as error:
-        return _failed(error, as_json)
+        return _report(error, as_json)
     except (KeyboardInterrupt, BrokenPipeError):
         return present.EXIT_CODES["cancelled"]
     except Exception as error:
         if os.environ.get("REASONRY_DEBUG"):
             traceback.print_exc()
-        what = f"{type(error).__name__}: {error}"
-        message = f"internal error, please report it (REASONRY_DEBUG=1 shows where): {what}"
-        return _failed(ReasonryError(message), as_json)
+        reason = f"{type(error).__name__}: {error}"
+        message = f"internal error, please report it (REASONRY_DEBUG=1 shows where): {reason}"
+        return _report(ReasonryError(message), as_json)
     return code if isinstance(code, int) else 0
 
 
-def _failed(error: ReasonryError, as_json: bool) -> int:
+def _report(error: ReasonryError, as_json: bool) -> int:
     if as_json:
         print_document(present.error_document(error))
     else:

@@ -67,10 +67,12 @@ def answer_(
     answers
         The file with the answers; without it, standard input.
     """
-    given = _read_answers(answers)
+    answers_read = _read_answers(answers)
 
     async def work(app: App) -> dict[str, Any]:
-        return await app.coach_answer(run_id, given, await app.equip(equipment.participants(), run_id=run_id))
+        return await app.coach_answer(
+            run_id, answers_read, await app.equip(equipment.participants(), run_id=run_id)
+        )
 
     return show_coached(work, common, equipment)
 
@@ -110,7 +112,7 @@ def _read_answers(path: Path | None) -> list[Any]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{place} is not JSON: {error}", option="answers") from None
     answers = document.get("answers") if isinstance(document, dict) else document
-    if not isinstance(answers, list) or not all(isinstance(one, dict) for one in answers):
+    if not isinstance(answers, list) or not all(isinstance(answer, dict) for answer in answers):
         raise UsageError('answers are {"answers": [{"id": …, "answer": …}]}', option="answers")
     return answers
 

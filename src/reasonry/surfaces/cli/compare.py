@@ -100,9 +100,9 @@ def compare(
     return _show(report, facts, interrupted, html, common)
 
 
-def _options(given: tuple[str, ...], names: Sequence[str]) -> dict[str, dict[str, str]]:
+def _options(texts: tuple[str, ...], names: Sequence[str]) -> dict[str, dict[str, str]]:
     options: dict[str, dict[str, str]] = {}
-    for written, value in pairs(given).items():
+    for written, value in pairs(texts).items():
         strategy, dot, name = written.partition(".")
         strategy = strategy.replace("-", "_")
         if not dot or not name or strategy not in names:
@@ -150,12 +150,12 @@ def _silent(_: str) -> None:
 
 
 def _teller(note: Callable[[str], None]) -> Callable[[Trial, int, int], None]:
-    def told(trial: Trial, done: int, wanted: int) -> None:
-        answer = f"no answer ({trial.reason})" if trial.answer is None else present.clipped(trial.answer, 40)
+    def report_trial(trial: Trial, done: int, wanted: int) -> None:
+        answer = f"no answer ({trial.reason})" if trial.answer is None else present.clip(trial.answer, 40)
         verdict = _VERDICTS[trial.right]
         note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {verdict} · {answer}")
 
-    return told
+    return report_trial
 
 
 def _show(
@@ -183,7 +183,7 @@ def _print_table(report: Report) -> None:
     priced = any(row.front_by_usd is not None for row in report.standings)
     cost = "dollars" if priced else "calls"
     print_note(f"means per run; *: none is at least as accurate and as cheap in {cost}, and better in one")
-    unjudged = _unjudged(report)
+    unjudged = _describe_unjudged(report)
     if unjudged:
         print_note(unjudged)
 
@@ -197,8 +197,8 @@ def _exit_code(report: Report) -> int:
     return 0
 
 
-def _unjudged(report: Report) -> str:
-    """Return what is to be said of answers that nobody could judge; empty if there are none."""
+def _describe_unjudged(report: Report) -> str:
+    """Return a note on answers that could not be judged; empty if there are none."""
     codes = [trial.code for trial in report.trials if trial.right is None]
     failed = len(codes) - codes.count(None)
     parts = [

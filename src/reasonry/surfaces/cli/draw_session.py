@@ -33,7 +33,7 @@ def draw(session: Document, thoughts: Iterable[Document]) -> None:
     head = f"{session['sessionId']}  {session['strategy']}  {lines.count} thoughts"
     console.print(Text(inert(head), style="bold"))
     if session.get("purpose"):
-        console.print(Text(present.clipped(session["purpose"], console.width), style="dim"))
+        console.print(Text(present.clip(session["purpose"], console.width), style="dim"))
     print_inert_lines(_draw_row(console, row) for row in lines.rows())
 
 
@@ -92,7 +92,7 @@ class _Lines:
 
 
 def _branch(name: str, indent: int) -> _Row:
-    return _Row(indent, ((f"⎇ {present.clipped(name, 40)}", "magenta"),))
+    return _Row(indent, ((f"⎇ {present.clip(name, 40)}", "magenta"),))
 
 
 def _thought(thought: Document) -> Iterator[Piece]:
@@ -102,5 +102,5 @@ def _thought(thought: Document) -> Iterator[Piece]:
     if thought.get("revisesThought"):
         yield f"↺ revises {thought['revisesThought']} ", "yellow"
     if thought.get("mergeBranch"):
-        yield f"⇠ takes in {present.clipped(thought['mergeBranch'], 30)} ", "magenta"
+        yield f"⇠ takes in {present.clip(thought['mergeBranch'], 30)} ", "magenta"
     yield inert(thought["thought"]), ""

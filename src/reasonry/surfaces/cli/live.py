@@ -46,7 +46,7 @@ class Live(Watch):
         if self.run is None:
             return Text("…")
         width = self.console.width
-        parts: list[RenderableType] = [Text(present.clipped(self.header, width), style="dim")]
+        parts: list[RenderableType] = [Text(present.clip(self.header, width), style="dim")]
         tree = progress_of(self.run).get("tree")
         parts.append(_tree(tree, self.run.begun.problem, width) if tree else _thoughts(self.run, width))
         if self.run.snapshot.status == "active":
@@ -55,10 +55,10 @@ class Live(Watch):
 
     def _asking(self, width: int) -> RenderableType:
         stages: dict[str, int] = {}
-        for one in self.in_flight.values():
-            stages[one.stage] = stages.get(one.stage, 0) + 1
+        for pending in self.in_flight.values():
+            stages[pending.stage] = stages.get(pending.stage, 0) + 1
         asked = ", ".join(f"{stage} ×{n}" if n > 1 else stage for stage, n in stages.items())
-        self.spinner.update(text=Text(present.clipped(f"{asked}  {self.latest}", width - 4), style="cyan"))
+        self.spinner.update(text=Text(present.clip(f"{asked}  {self.latest}", width - 4), style="cyan"))
         return self.spinner
 
     def _spend(self) -> RenderableType:
@@ -82,7 +82,7 @@ def _tree(nodes: list[dict[str, Any]], problem: str, width: int) -> RenderableTy
     places: dict[str | None, Tree] = {}
     for node in nodes:
         if node["parent"] is None:
-            places[node["id"]] = Tree(Text(present.clipped(problem, width - 2), style="bold"))
+            places[node["id"]] = Tree(Text(present.clip(problem, width - 2), style="bold"))
         elif node["id"] in shown and node["parent"] in places:
             label = _label(node, width)
             places[node["id"]] = places[node["parent"]].add(label)
@@ -94,7 +94,7 @@ def _label(node: dict[str, Any], width: int) -> Text:
     text = Text("  … " if score is None else f"{score:.2f} ", style=_colour(score))
     style = "bold green" if node["on_path"] else ""
     room = max(width - 4 * (node["depth"] + 1) - 6, 10)
-    return text.append(present.clipped(node["text"], room), style=style)
+    return text.append(present.clip(node["text"], room), style=style)
 
 
 def _colour(score: float | None) -> str:
@@ -104,7 +104,7 @@ def _colour(score: float | None) -> str:
 
 
 def _thoughts(run: Run, width: int) -> RenderableType:
-    lines = [Text(present.clipped(run.begun.problem, width - 2), style="bold")]
+    lines = [Text(present.clip(run.begun.problem, width - 2), style="bold")]
     shown = run.thoughts[-MAX_ROWS // 2 :]
     plan: list[str] = []
     for thought in shown:

@@ -38,14 +38,14 @@ def print_long_document(
         _write(sys.stdout, f",\n  {json.dumps(key)}: ", end="")
         while name == key:
             if entries:
-                _write(sys.stdout, before + _indented(entries), end="")
+                _write(sys.stdout, before + _indent(entries), end="")
                 before = ","
             name, entries = next(rest, ("", ()))
         _write(sys.stdout, "[]" if before == "[" else "\n  ]", end="")
     _write(sys.stdout, "\n}")
 
 
-def _indented(entries: Sequence[Any]) -> str:
+def _indent(entries: Sequence[Any]) -> str:
     """Return entries of a list in a document as JSON, a line end before each."""
     text = msgspec.json.format(msgspec.json.encode(entries), indent=2).decode()
     text = text[1:-2].replace("\n", "\n  ")
@@ -88,7 +88,7 @@ def _json_text(document: Any) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Let a path pass that `write_text` can write to; nothing is left there, and what is there stays as it is.
+    """Check that `write_text` can write to a path; nothing is left there, and what is there stays as it is.
 
     Raises:
         UsageError: The file cannot be written.

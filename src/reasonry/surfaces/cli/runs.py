@@ -54,7 +54,7 @@ def list_(
         print_document({"runs": [_document(row) for row in rows], "next": cursor})
         return 0
     for row in rows:
-        print_line(_listed(row))
+        print_line(_row_line(row))
     if not rows:
         print_note("no runs yet")
     return 0
@@ -66,13 +66,13 @@ def _document(row: RunRow) -> dict[str, Any]:
     return msgspec.to_builtins(row)
 
 
-def _listed(row: RunRow) -> str:
+def _row_line(row: RunRow) -> str:
     if row.status == "damaged":
         return f"{row.run_id}  DAMAGED: what is stored of this run is not what was written"
     created = datetime.datetime.fromtimestamp(row.created_at_ms / 1000).astimezone()
     end = f" ({row.reason})" if row.reason else ""
-    answer = f" → {present.clipped(row.answer, 40)}" if row.answer else end
-    problem = present.clipped(row.problem, 60)
+    answer = f" → {present.clip(row.answer, 40)}" if row.answer else end
+    problem = present.clip(row.problem, 60)
     return f"{row.run_id}  {created:%Y-%m-%d %H:%M}  {row.status:<9}  {row.strategy}  {problem}{answer}"
 
 

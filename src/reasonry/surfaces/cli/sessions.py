@@ -16,10 +16,10 @@ from .settings import Common, run_async, with_app
 
 
 def _manage(common: Common, action: str, **arguments: Any) -> dict[str, Any]:
-    given = {name: value for name, value in arguments.items() if value is not None}
+    supplied = {name: value for name, value in arguments.items() if value is not None}
 
     async def work(app: App) -> dict[str, Any]:
-        return await app.sessions().manage({"action": action, **given})
+        return await app.sessions().manage({"action": action, **supplied})
 
     return run_async(with_app(common.app(), work))
 
@@ -51,7 +51,7 @@ def list_(
             print_line(f"{row['sessionId']}  DAMAGED: what is stored of this session is not what was written")
             continue
         marks = "pinned " if row.get("pinned") else ""
-        purpose = present.clipped(row["purpose"], 50)
+        purpose = present.clip(row["purpose"], 50)
         print_line(
             f"{row['sessionId']}  {row['thoughtHistoryLength']:>4} thoughts  {row['strategy']}  {marks}{purpose}"
         )
@@ -137,7 +137,7 @@ def search_(
 
 def _print_matches(document: dict[str, Any]) -> None:
     for match in document["matches"]:
-        text = present.clipped(match.get("excerpt") or match.get("thought", ""), 100)
+        text = present.clip(match.get("excerpt") or match.get("thought", ""), 100)
         print_line(f"{match['sessionId']}  thought {match['thoughtNumber']}: {text}")
     for notice in document["notices"]:
         print_note(f"session {notice['requestedSessionId']}: {notice['message']}")

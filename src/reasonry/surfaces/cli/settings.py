@@ -216,15 +216,15 @@ class Workers(Equipment):
 
     def _rates(self, option: str) -> dict[str, int]:
         rates: dict[str, int] = {}
-        for given in getattr(self, option):
-            provider, equals, number = given.rpartition("=")
+        for text in getattr(self, option):
+            provider, equals, number = text.rpartition("=")
             if not number.isdecimal() or int(number) < 1 or (equals and not provider.strip()):
                 message = (
-                    f"--{option.replace('_', '-')} takes NUMBER or PROVIDER=NUMBER, from 1 up, got {given!r}"
+                    f"--{option.replace('_', '-')} takes NUMBER or PROVIDER=NUMBER, from 1 up, got {text!r}"
                 )
                 raise UsageError(message, option=option)
             models = (self.model, self.judge_model, self.draft_model)
-            known = {provider_of(one).partition(":")[0] for one in models if one}
+            known = {provider_of(model).partition(":")[0] for model in models if model}
             if self.model and provider and provider.partition(":")[0] not in known:
                 message = f"no model of this command is {provider}'s; there is {', '.join(sorted(known))}"
                 raise UsageError(message, option=option, choices=sorted(known))
@@ -254,15 +254,15 @@ def pairs(options: tuple[str, ...]) -> dict[str, str]:
     Raises:
         UsageError: One has no `=`, or stands twice.
     """
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"--option takes NAME=VALUE, got {option!r}", option=option)
-        if name in given:
+        if name in values:
             raise UsageError(f"option {name} is given twice", option=name)
-        given[name.strip()] = value
-    return given
+        values[name.strip()] = value
+    return values
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

@@ -63,7 +63,7 @@ def backup_(
 
 
 def restore_(file: Path, /, *, common: Common = Common()) -> int:
-    """Put a backup in the place of the store, and of all that is in it. Nobody may have the store open.
+    """Put a backup in the place of the store, and of all that is in it. No other process may have the store open.
 
     Until all is done the store is kept beside it, and stays what it was if anything is wrong with the backup.
 
@@ -77,12 +77,12 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
     return _tell(app, run_async(work), "restored from", common)
 
 
-def _tell(app: App, backup: Backup, what: str, common: Common) -> int:
+def _tell(app: App, backup: Backup, action: str, common: Common) -> int:
     if common.json:
         print_document({"store": app.store.name, **msgspec.to_builtins(backup)})
     else:
         counts = f"{backup.runs:,} runs and {backup.sessions:,} sessions, {backup.bytes:,} bytes"
-        print_line(f"{what} {backup.file}: {counts}, all whole")
+        print_line(f"{action} {backup.file}: {counts}, all whole")
     return 0
 
 
@@ -90,12 +90,12 @@ def _say_progress() -> OnProgress | None:
     """Return what says at every tenth how far the copying has come, where someone looks on."""
     if not sys.stderr.isatty():
         return None
-    said = [0]
+    last_tenth = [0]
 
     def say(done: int, total: int) -> None:
         tenth = 10 * done // max(total, 1)
-        if tenth > said[0]:
-            said[0] = tenth
+        if tenth > last_tenth[0]:
+            last_tenth[0] = tenth
             print_note(f"{10 * tenth} % is copied")
 
     return say
@@ -120,8 +120,8 @@ def _document(findings: list[Finding], *, every: bool) -> dict[str, Any]:
         "store": file.id,
         "whole": all(finding.state != "damaged" for finding in findings),
         "file": file.state,
-        "runs": _counted(counts["run"]),
-        "sessions": _counted(counts["session"]),
+        "runs": _counts_by_state(counts["run"]),
+        "sessions": _counts_by_state(counts["session"]),
         "lines": sum(part.entries for part in parts if part.kind == "run"),
         "thoughts": sum(part.entries for part in parts if part.kind == "session"),
         "findings": [
@@ -132,15 +132,15 @@ def _document(findings: list[Finding], *, every: bool) -> dict[str, Any]:
     }
 
 
-def _counted(counts: Counter[str]) -> dict[str, int]:
+def _counts_by_state(counts: Counter[str]) -> dict[str, int]:
     return {state: counts[state] for state in ("whole", "damaged", "unchecked")}
 
 
 def _show(document: dict[str, Any]) -> None:
     for finding in document["findings"]:
         name = "" if finding["kind"] == "file" else f" {finding['id']}"
-        what = f": {finding['message']}" if "message" in finding else ""
-        print_line(f"{finding['state']:<9}  {finding['kind']}{name}{what}")
+        message = f": {finding['message']}" if "message" in finding else ""
+        print_line(f"{finding['state']:<9}  {finding['kind']}{name}{message}")
     for kind, entries in (("runs", "lines"), ("sessions", "thoughts")):
         counts = [f"{number:,} {state}" for state, number in document[kind].items() if number]
         print_line(f"{kind}: {', '.join(counts) or 'none'}; {document[entries]:,} {entries} checked")

@@ -58,11 +58,11 @@ def _diagram(strategy: Strategy[Any, Any]) -> str:
 def _list(known: Mapping[str, Strategy[Any, Any]], as_json: bool) -> None:
     if as_json:
         shown = ("name", "title", "source", "summary", "aliases", "driven")
-        rows = [{key: describe(one)[key] for key in shown} for one in known.values()]
+        rows = [{key: describe(strategy)[key] for key in shown} for strategy in known.values()]
         print_document({"strategies": rows})
         return
-    for one in known.values():
-        print_line(f"{one.name:<18} {one.summary}  [{one.source}]")
+    for strategy in known.values():
+        print_line(f"{strategy.name:<18} {strategy.summary}  [{strategy.source}]")
 
 
 def _show(document: dict[str, Any]) -> None:
@@ -76,5 +76,5 @@ def _show(document: dict[str, Any]) -> None:
     if document["options"]:
         print_line()
     for option in document["options"]:
-        text = present.clipped(option["description"], 100)
+        text = present.clip(option["description"], 100)
         print_line(f"  --option {option['name']}={option['default']}   {text}")

@@ -49,8 +49,8 @@ class Watch(Unwatched):
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
         self.run = run
-        waiting = {one.id for one in run.open_effects}
-        self.in_flight = {key: one for key, one in self.in_flight.items() if key in waiting}
+        waiting = {pending.id for pending in run.open_effects}
+        self.in_flight = {key: pending for key, pending in self.in_flight.items() if key in waiting}
         self.streamed = {key: text for key, text in self.streamed.items() if key in waiting}
 
     @property

@@ -197,14 +197,14 @@ class Connection:
             raise RefusedError(frames.INVALID_REQUEST, message)
         envelope = read_params(Envelope, meta)
         if envelope.version != STATELESS_VERSION:
-            raise _unsupported("Unsupported protocol version", envelope.version)
+            raise _version_error("Unsupported protocol version", envelope.version)
         self._version = self._stateless
 
     def _initialize(self, params: Document) -> bytes:
         offered = read_params(InitializeParams, params).protocol_version
         if self._version is self._stateless:
             message = f"this connection is in protocol version {STATELESS_VERSION}, which has no `initialize`"
-            raise _unsupported(message, offered)
+            raise _version_error(message, offered)
         self._version = self._handshake
         answer = {
             "protocolVersion": offered if offered in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
@@ -272,6 +272,6 @@ def _name_of(method: str, params: Document) -> str:
     return f"{method} {name}" if isinstance(name, str) else method
 
 
-def _unsupported(message: str, requested: str) -> RefusedError:
+def _version_error(message: str, requested: str) -> RefusedError:
     data = {"supported": [STATELESS_VERSION], "requested": requested[:200]}
     return RefusedError(frames.UNSUPPORTED_VERSION, message, data)

@@ -110,7 +110,7 @@ async def _solve(
     watch = _Reporter(context.report) if context.report else None
     result = await access.app.solve(order, performers, watch)
     if watch is not None:
-        await watch.told()
+        await watch.wait()
     return result.document()
 
 
@@ -125,14 +125,14 @@ class _Reporter(Unwatched):
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
         self._steps += 1
-        said = step.thoughts[-1].text[:200] if step.thoughts else run.snapshot.stage
-        task = asyncio.ensure_future(self._tell(self._steps, said))
+        message = step.thoughts[-1].text[:200] if step.thoughts else run.snapshot.stage
+        task = asyncio.ensure_future(self._tell(self._steps, message))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
     async def _tell(self, number: int, message: str) -> None:
         await self._report(float(number), None, message)
 
-    async def told(self) -> None:
+    async def wait(self) -> None:
         """Return when everything has been told."""
         await asyncio.gather(*self._telling, return_exceptions=True)

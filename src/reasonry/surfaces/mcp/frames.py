@@ -69,7 +69,7 @@ def read(line: bytes) -> dict[str, Any]:
         UnreadableError: It is not JSON, not an object, too deep, or holds half a character.
     """
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(line) > MAX_DEPTH:
-        raise _skimmed(line, f"the message is nested more than {MAX_DEPTH} deep; flatten it")
+        raise _skim(line, f"the message is nested more than {MAX_DEPTH} deep; flatten it")
     try:
         message = _decode(line)
     except (ValueError, RecursionError):
@@ -80,10 +80,10 @@ def read(line: bytes) -> dict[str, Any]:
 
 
 def _no_object(message: Any) -> UnreadableError:
-    what = "a message must be an object"
+    reason = "a message must be an object"
     if isinstance(message, list):
-        what = "batches are not supported; send one message a line"
-    return UnreadableError(f"Invalid request: {what}", INVALID_REQUEST)
+        reason = "batches are not supported; send one message a line"
+    return UnreadableError(f"Invalid request: {reason}", INVALID_REQUEST)
 
 
 def _why(line: bytes) -> UnreadableError:
@@ -100,10 +100,10 @@ def _why(line: bytes) -> UnreadableError:
     return UnreadableError(why, INVALID_PARAMS, message.get("id"), message.get("method"))
 
 
-def oversized(head: bytes, limit: int) -> UnreadableError:
+def oversize_error(head: bytes, limit: int) -> UnreadableError:
     """Return the refusal of a line over the limit, of which only the head was kept."""
     why = f"a message may be at most {limit:,} bytes long"
-    found = _skimmed(head, why)
+    found = _skim(head, why)
     found.cause = TooLargeError(why, limit=limit)
     return found
 
@@ -120,7 +120,7 @@ def _depth(line: bytes) -> int:
     return deepest
 
 
-def _skimmed(line: bytes, why: str) -> UnreadableError:
+def _skim(line: bytes, why: str) -> UnreadableError:
     """Make out id and method of a message that cannot be decoded, reading its outermost keys only."""
     found: dict[bytes, Any] = {}
     depth = 0

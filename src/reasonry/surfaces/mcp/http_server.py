@@ -39,7 +39,7 @@ class HttpServer(MCPServer[Any]):
 
     async def list_tools(self) -> list[types.Tool]:
         """Return the tools."""
-        return [types.Tool.model_validate(one) for one in await self._listing("tools/list", "tools")]
+        return [types.Tool.model_validate(entry) for entry in await self._listing("tools/list", "tools")]
 
     async def call_tool(
         self, name: str, arguments: Document, context: Context[Any, Any] | None = None
@@ -62,24 +62,27 @@ class HttpServer(MCPServer[Any]):
     async def list_resources(self) -> list[types.Resource]:
         """Return the resources."""
         return [
-            types.Resource.model_validate(one) for one in await self._listing("resources/list", "resources")
+            types.Resource.model_validate(entry)
+            for entry in await self._listing("resources/list", "resources")
         ]
 
     async def list_resource_templates(self) -> list[types.ResourceTemplate]:
         """Return the forms of the resources' addresses."""
         found = await self._listing("resources/templates/list", "resourceTemplates")
-        return [types.ResourceTemplate.model_validate(one) for one in found]
+        return [types.ResourceTemplate.model_validate(entry) for entry in found]
 
     async def read_resource(
         self, uri: Any, context: Context[Any, Any] | None = None
     ) -> Iterable[ReadResourceContents]:
         """Read one of the resources."""
         found = await self._answer("resources/read", {"uri": str(uri)})
-        return [ReadResourceContents(one["text"], one["mimeType"]) for one in found["contents"]]
+        return [ReadResourceContents(entry["text"], entry["mimeType"]) for entry in found["contents"]]
 
     async def list_prompts(self) -> list[types.Prompt]:
         """Return the prompts."""
-        return [types.Prompt.model_validate(one) for one in await self._listing("prompts/list", "prompts")]
+        return [
+            types.Prompt.model_validate(entry) for entry in await self._listing("prompts/list", "prompts")
+        ]
 
     async def get_prompt(
         self, name: str, arguments: Document | None = None, context: Context[Any, Any] | None = None

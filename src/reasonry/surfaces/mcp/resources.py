@@ -36,22 +36,24 @@ class Resources:
 
     def __init__(self, sessions: SessionReader, strategies: Iterable[Strategy[Any, Any]]) -> None:
         self._sessions = sessions
-        self._strategies: Mapping[str, Strategy[Any, Any]] = {one.name: one for one in strategies}
+        self._strategies: Mapping[str, Strategy[Any, Any]] = {
+            strategy.name: strategy for strategy in strategies
+        }
 
     async def listing(self) -> list[Document]:
         """Return the listing: every strategy, and the sessions used last."""
         found = await self._sessions.list({"limit": _LISTED_SESSIONS})
         strategies = [
             {
-                "uri": STRATEGY_URI + one.name,
-                "name": one.name,
-                "title": one.title,
-                "description": one.summary,
+                "uri": STRATEGY_URI + strategy.name,
+                "name": strategy.name,
+                "title": strategy.title,
+                "description": strategy.summary,
                 "mimeType": _JSON,
             }
-            for one in self._strategies.values()
+            for strategy in self._strategies.values()
         ]
-        return strategies + [_session_listing(one) for one in found["sessions"]]
+        return strategies + [_session_listing(session) for session in found["sessions"]]
 
     def templates(self) -> list[Document]:
         """Return the forms an address may take."""
@@ -90,12 +92,12 @@ class Resources:
         problem = {"name": "problem", "description": "What to think about.", "required": False}
         return [
             {
-                "name": one.name,
-                "title": one.title,
-                "description": f"Think by {one.title}. {one.summary}",
+                "name": strategy.name,
+                "title": strategy.title,
+                "description": f"Think by {strategy.title}. {strategy.summary}",
                 "arguments": [problem],
             }
-            for one in self._strategies.values()
+            for strategy in self._strategies.values()
         ]
 
     def prompt(self, name: str, arguments: Mapping[str, str]) -> Document:
@@ -141,7 +143,8 @@ def _stage_document(stage: Stage[Any]) -> Document:
         "description": stage.description,
         "guidance": stage.guidance,
         "fields": [
-            {"name": one.name, "required": one.required, "schema": dict(one.schema)} for one in stage.fields
+            {"name": field.name, "required": field.required, "schema": dict(field.schema)}
+            for field in stage.fields
         ],
         "next": list(stage.to),
     }
@@ -163,9 +166,9 @@ def lesson(strategy: Strategy[Any, Any], problem: str) -> str:
 
 def _stage_lesson(stage: Stage[Any]) -> str:
     lines = [f"- **{stage.name}**: {stage.description} {stage.guidance}".rstrip()]
-    for one in stage.fields:
-        need = "required" if one.required else "optional"
-        what = one.schema.get("description", one.schema.get("type", ""))
-        lines.append(f"  - `data.{one.name}` ({need}): {what}")
+    for field in stage.fields:
+        need = "required" if field.required else "optional"
+        about = field.schema.get("description", field.schema.get("type", ""))
+        lines.append(f"  - `data.{field.name}` ({need}): {about}")
     lines.append(f"  - next: {', '.join(stage.to)}" if stage.to else "  - the end")
     return "\n".join(lines)

@@ -45,7 +45,7 @@ def open_server(
 ) -> McpServer:
     """Return all that a server over some sessions offers."""
     known = list(strategies)
-    tools = guided_tools(sessions, [one.name for one in known])
+    tools = guided_tools(sessions, [strategy.name for strategy in known])
     return McpServer([*tools, *extras], Resources(sessions, known))
 
 
@@ -73,8 +73,8 @@ async def run_stdio(
     if log is not None:
         log.finish()
     if left:
-        told = [present.clipped(one, 80) for one in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
-        tell(2, f"reasonry mcp: {len(left)} requests were not done when it had to leave: {', '.join(told)}")
+        names = [present.clip(request, 80) for request in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
+        tell(2, f"reasonry mcp: {len(left)} requests were not done when it had to leave: {', '.join(names)}")
 
 
 def main(
@@ -147,7 +147,7 @@ async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
     connection = Connection(server, CurrentSession(), send)
     on_ending(end_soon)
     transport.start(
-        connection.receive, lambda head: connection.refuse(frames.oversized(head, MAX_LINE_BYTES))
+        connection.receive, lambda head: connection.refuse(frames.oversize_error(head, MAX_LINE_BYTES))
     )
     await over.wait()
     transport.stop()

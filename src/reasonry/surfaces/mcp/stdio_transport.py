@@ -265,9 +265,9 @@ class ThreadedTransport(StdioTransport):
                 except OSError:
                     self._loop.call_soon_threadsafe(self._lose_sink)
                     return
-                self._loop.call_soon_threadsafe(self._written, len(line))
+                self._loop.call_soon_threadsafe(self._count_written, len(line))
 
-    def _written(self, count: int) -> None:
+    def _count_written(self, count: int) -> None:
         self._waiting -= count
         if self._waiting == 0:
             self.drained.set()

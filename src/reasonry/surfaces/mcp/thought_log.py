@@ -59,10 +59,10 @@ def inert(text: str) -> str:
 
 def wrap(text: str, columns: int) -> list[str]:
     """Break text into lines of at most so many columns, at spaces where there are any."""
-    return [line for paragraph in text.split("\n") for line in _folded(paragraph, columns)]
+    return [line for paragraph in text.split("\n") for line in _fold(paragraph, columns)]
 
 
-def _folded(text: str, columns: int) -> Iterator[str]:
+def _fold(text: str, columns: int) -> Iterator[str]:
     widths = None if text.isascii() else _widths(text)
     start = 0
     while (cut := _cut(text, widths, start, columns)) < len(text):
@@ -129,14 +129,14 @@ def draw_thought(arguments: Mapping[str, Any], document: Document, *, colour: bo
 
 
 def tell(sink: int, text: str) -> None:
-    """Write a line on a descriptor that nobody may be reading."""
+    """Write a line to a descriptor that may have no reader."""
     writer = _PolledSink(sink) if hasattr(select, "poll") else _ThreadedSink(sink)
     writer.write(f"{inert(SECRETS.mask(text))}\n".encode("utf-8", "backslashreplace"))
     writer.finish()
 
 
 class ThoughtLog:
-    """Draws each thought on a descriptor that nobody may be reading: it never waits, it rather leaves out.
+    """Draws each thought on a descriptor that may have no reader: it never waits, it leaves out instead.
 
     Args:
         sink: The descriptor.

@@ -120,7 +120,7 @@ def or_error(schema: Mapping[str, Any]) -> Document:
 
 
 def error_document(error: Exception) -> Document:
-    """Return the document of an error result; what nobody foresaw goes to the log, not to the client."""
+    """Return the document of an error result; an unexpected error goes to the log, not to the client."""
     if isinstance(error, ReasonryError):
         return {"error": error.document()}
     logging.getLogger("reasonry.mcp").error("a tool failed unexpectedly", exc_info=error)

@@ -77,10 +77,10 @@ def _answering(tool: ThinkingTool) -> Callable[..., Awaitable[Document]]:
 async def _perform(tool: ThinkingTool, arguments: Any) -> tuple[Document, bool]:
     """Call the tool; return its document, or the error's, and whether it is an error."""
     try:
-        given = json.loads(arguments) if isinstance(arguments, str) else arguments
-        if not isinstance(given, dict):
+        read = json.loads(arguments) if isinstance(arguments, str) else arguments
+        if not isinstance(read, dict):
             raise UsageError("the arguments must be a JSON object")
-        return await tool(**{str(name): value for name, value in given.items()}), False
+        return await tool(**{str(name): value for name, value in read.items()}), False
     except ReasonryError as error:
         return {"error": error.document()}, True
     except (ValueError, RecursionError):

@@ -76,9 +76,9 @@ async def solve(
     )
     async with App(store, policy or Policy()) as app:
         participants = await app.equip(named, budget)
-        given = {} if options is None else options
+        chosen_options = {} if options is None else options
         order, performers = app.order(
-            problem, strategy, given, Budget() if budget is None else budget, participants
+            problem, strategy, chosen_options, Budget() if budget is None else budget, participants
         )
         return await app.solve(order, performers, observer)
 
@@ -111,8 +111,8 @@ class Coaching:
         Raises:
             ConflictError: One answers what is not asked (any more). None of them is taken.
         """
-        given = [{"id": effect_id, "answer": answer} for effect_id, answer in answers.items()]
-        self.document = await self._app.coach_answer(self.document["runId"], given, self._participants)
+        entries = [{"id": effect_id, "answer": answer} for effect_id, answer in answers.items()]
+        self.document = await self._app.coach_answer(self.document["runId"], entries, self._participants)
         return self.document
 
     async def cancel(self) -> dict[str, Any]:
@@ -166,9 +166,9 @@ async def coach(
         participants = await app.equip(named, budget, run_id=run_id)
         if problem is not None:
             chosen = DEFAULT_STRATEGY if strategy is None else strategy
-            given = {} if options is None else options
+            chosen_options = {} if options is None else options
             document = await app.coach_start(
-                problem, chosen, given, Budget() if budget is None else budget, participants
+                problem, chosen, chosen_options, Budget() if budget is None else budget, participants
             )
         else:
             assert run_id is not None, "one of the two is given"

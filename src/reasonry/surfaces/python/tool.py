@@ -59,8 +59,8 @@ class ThinkingTool:
             UsageError: The call breaks a rule; nothing has changed.
             StoreError: The store cannot be used.
         """
-        given = {name: value for name, value in arguments.items() if value is not None or name in _REQUIRED}
-        return await self._sessions.think(given, exact_id=self.session_id)
+        call = {name: value for name, value in arguments.items() if value is not None or name in _REQUIRED}
+        return await self._sessions.think(call, exact_id=self.session_id)
 
 
 def thinking_tool(session_id: str | None = None, *, store: Where = None) -> ThinkingTool:

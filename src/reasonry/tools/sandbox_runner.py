@@ -98,7 +98,7 @@ def status_of(error: BaseException) -> str:
     return "error"
 
 
-def told(error: BaseException) -> str:
+def traceback_of(error: BaseException) -> str:
     """Return the traceback of the code alone."""
     frame: TracebackType | None = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename != "<code>":
@@ -117,7 +117,7 @@ def outcome(code: str) -> dict[str, Any]:
     except MemoryError:
         return {"status": "memory", "error": "MemoryError: the limit of memory was reached"}
     except BaseException as error:
-        return {"status": status_of(error), "error": told(error)}
+        return {"status": status_of(error), "error": traceback_of(error)}
 
 
 def cut(result: dict[str, Any], limit_bytes: int) -> bytes:

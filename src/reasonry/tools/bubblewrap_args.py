@@ -9,7 +9,7 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-CHILD = Path(__file__).with_name("sandbox_child.py")
+CHILD = Path(__file__).with_name("sandbox_runner.py")
 PACKAGES = ("numpy", "sympy", "mpmath")
 """What the world holds besides the standard library, where the host has it installed."""
 
@@ -18,7 +18,7 @@ _PACKAGES_AT = "/packages"
 _INSIDE_UID = "65534"
 
 
-def command(bwrap: str, rules: int, about: int, *, as_root: bool) -> list[str]:
+def bubblewrap_command(bwrap: str, rules: int, about: int, *, as_root: bool) -> list[str]:
     """Return the command line up to the interpreter's own arguments.
 
     Args:
@@ -27,12 +27,12 @@ def command(bwrap: str, rules: int, about: int, *, as_root: bool) -> list[str]:
         as_root: Started by root, no user namespace is made: the code runs under an id of its own, for the kernel counts
             the processes of root, whatever it is called inside, for nobody. The child changes to that id.
     """
-    who = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if as_root else _nobody()
+    identity = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if as_root else _nobody()
     return [
         bwrap,
         *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
         *("--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"),
-        *("--cap-drop", "ALL", *who),
+        *("--cap-drop", "ALL", *identity),
         *_files(),
         *("--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp"),
         *("--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/urandom", "/dev/urandom"),

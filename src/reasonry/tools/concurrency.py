@@ -1,4 +1,4 @@
-"""How many executions go on at once, on one event loop: the rest wait their turn, and a crowd is sent away."""
+"""Limits how many executions run at once on one event loop: others wait, and too many are refused."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ AT_ONCE = max(2, min(8, os.cpu_count() or 2))
 WAITING = 256
 
 
-class _Turnstile:
+class _Slots:
     def __init__(self) -> None:
-        self.turns = asyncio.Semaphore(AT_ONCE)
+        self.free = asyncio.Semaphore(AT_ONCE)
         self.waiting = 0
 
 
-_turnstiles: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turnstile] = WeakKeyDictionary()
+_slots_of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Slots] = WeakKeyDictionary()
 
 
 @asynccontextmanager
-async def turn() -> AsyncGenerator[None]:
-    """Wait for a turn and hold it.
+async def execution_slot() -> AsyncGenerator[None]:
+    """Hold one of the slots; wait until one is free.
 
     Raises:
         SandboxError: `rate_limited`: too many wait already.
     """
-    stile = _turnstiles.setdefault(asyncio.get_running_loop(), _Turnstile())
-    if stile.waiting >= WAITING:
+    slots = _slots_of_loop.setdefault(asyncio.get_running_loop(), _Slots())
+    if slots.waiting >= WAITING:
         message = f"{AT_ONCE} pieces of code run and {WAITING} wait already; try again later"
         raise SandboxError(message, code="rate_limited", retryable=True, retry_after_s=1.0)
-    stile.waiting += 1
+    slots.waiting += 1
     try:
-        await stile.turns.acquire()
+        await slots.free.acquire()
     finally:
-        stile.waiting -= 1
+        slots.waiting -= 1
     try:
         yield
     finally:
-        stile.turns.release()
+        slots.free.release()
