@@ -1,4 +1,8 @@
-"""Runs and sessions in memory: for tests, and for what need not outlive the process."""
+"""Runs and sessions in memory: for tests, and for what need not outlive the process.
+
+It is an implementation of its own because the SQLite store on `:memory:` makes a call of the thinking tool take 3.3
+times the processor time (79 instead of 24 µs, median of 2,000), and the first call 4 ms more.
+"""
 
 from __future__ import annotations
 

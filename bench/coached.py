@@ -1,0 +1,64 @@
+"""Coached runs: milliseconds an answer takes, from the first to the 1,000th.
+
+    uv run python bench/coached.py [FOLDER]
+
+About half a minute. FOLDER says which disk the store is on. A scratchpad of 1,000 steps is answered by its caller:
+each answer opens the run, takes the answer, and returns the next question. What is shown is the median processor time
+of the fifty answers before each place. Target: at the 1,000th at most twice what it takes at the 50th.
+
+The prompts of this strategy have all its lines, so that they themselves grow; what is measured is the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from reasonry.app import App
+from reasonry.core.budget import Budget
+from reasonry.participants import Participants
+
+ANSWERS, AROUND = 1_000, 50
+PLACES = (50, 250, 500, 750, 1_000)
+
+
+def reply(question: dict[str, Any], number: int) -> dict[str, Any]:
+    if question["stage"] == "scratchpad_initialization":
+        return {"stateVariables": {"n": 0}, "rule": "add 1"}
+    return {"calculation": f"n + 1 = {number}", "stateVariables": {"n": number}, "finished": False}
+
+
+async def answer_all(store: str) -> list[float]:
+    """Return the milliseconds of each answer."""
+    taken: list[float] = []
+    async with App(store) as app:
+        options = {"max_steps": ANSWERS}
+        shown = await app.coach_start("Count to a thousand.", "scratchpad", options, Budget(), Participants())
+        for number in range(ANSWERS):
+            (question,) = shown["questions"]
+            answer = {"id": question["id"], "answer": json.dumps(reply(question, number))}
+            began = time.process_time()
+            shown = await app.coach_answer(shown["runId"], [answer])
+            taken.append((time.process_time() - began) * 1e3)
+    return taken
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else ".") as folder:
+        taken = asyncio.run(answer_all(str(Path(folder) / "coached.db")))
+    at = {place: statistics.median(taken[max(0, place - AROUND) : place]) for place in PLACES}
+    for place, milliseconds in at.items():
+        print(f"answer {place:5}  {milliseconds:6.2f} ms")
+    good = at[PLACES[-1]] <= 2 * at[PLACES[0]]
+    print("target met" if good else "TARGET MISSED")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
