@@ -23,7 +23,6 @@ from msgspec import Struct
 
 from ..app import App
 from ..core.budget import NOTHING, Budget, Usage
-from ..core.events import Failed
 from ..core.vote import normalise
 from ..engine.engine import Order
 from ..engine.named_prices import check_priced, dollar_limit, prices_of
@@ -363,16 +362,20 @@ class Comparison:
         except NotFoundError:
             # A crash between the two writes that begin a run.
             return False
-        return not (self.terms.retry_failed and row.status == "failed") or await self._failure(run_id) is None
+        if not self.terms.retry_failed or row.status != "failed":
+            return True
+        return await self._failure(await self.engine.result(run_id)) is None
 
-    async def _failure(self, run_id: str) -> str | None:
-        """Return the code of what the world did to a run that failed, if it did anything."""
-        if (await self.engine.store.run(run_id)).status != "failed":
+    async def _failure(self, result: Result) -> str | None:
+        """Return the code of the failure of the world that made a run fail, if there was one."""
+        if result.status != "failed":
             return None
-        run = (await self.engine.read(run_id)).run
+        if result.termination.code is not None:
+            return result.termination.code
         # A strategy that hears of failures may end for a reason of its own.
-        codes = [settled.event.code for settled in run.events if isinstance(settled.event, Failed)]
-        return run.snapshot.error or (codes[-1] if codes else None)
+        events = (await self.engine.trace(result.run_id))["events"]
+        codes = [event["code"] for event in events if event["type"] == "failed"]
+        return codes[-1] if codes else None
 
     # -- judging
 
@@ -382,9 +385,9 @@ class Comparison:
         if self.judge is not None:
             right = result.answer is not None and self.judge(job.item, found[0])
             any_right = any(self.judge(job.item, candidate) for candidate in found)
-            return Verdict(right, any_right, await self._failure(result.run_id))
+            return Verdict(right, any_right, await self._failure(result))
         if result.answer is None:
-            return Verdict(False, None, await self._failure(result.run_id))
+            return Verdict(False, None, await self._failure(result))
         return await self._ask_judge(job.item, Candidate(result.answer))
 
     def _judging_participants(self) -> Participants:
@@ -410,7 +413,7 @@ class Comparison:
         if judging is None:
             return None
         right = {"yes": True, "no": False}.get(normalise(judging.answer or "").text)
-        return Verdict(right, None, await self._failure(judging.run_id))
+        return Verdict(right, None, await self._failure(judging))
 
 
 def _settle_model(app: App, participants: Participants, problem: str) -> Participants:
@@ -422,14 +425,9 @@ def _settle_model(app: App, participants: Participants, problem: str) -> Partici
 
 
 def _difference(after: Usage, before: Usage) -> Usage:
-    return Usage(
-        calls=after.calls - before.calls,
-        input_tokens=after.input_tokens - before.input_tokens,
-        output_tokens=after.output_tokens - before.output_tokens,
-        cached_input_tokens=after.cached_input_tokens - before.cached_input_tokens,
-        usd=None if after.usd is None else after.usd - (before.usd or 0),
-        estimated_tokens=after.estimated_tokens - before.estimated_tokens,
-    )
+    was: dict[str, Any] = msgspec.structs.asdict(before)
+    now: dict[str, Any] = msgspec.structs.asdict(after)
+    return Usage(**{name: None if now[name] is None else now[name] - (was[name] or 0) for name in now})
 
 
 def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .plots import Bar, bars, front, tag, text
+from .plots import COLOURS, Bar, bars, front, tag, text
 
 MAX_ROWS = 5_000
 """Problems listed one by one; the JSON document has them all."""
@@ -31,7 +31,7 @@ figure { margin: 0; background: var(--card); border-radius: 8px; padding: .8rem 
 svg.plot { width: 100%; height: auto; font-size: 12px; fill: var(--ink) }
 svg .grid { stroke: var(--line) } svg .tick, svg .axis { fill: var(--soft) }
 svg .front { fill: none; stroke: var(--soft); stroke-dasharray: 5 4; stroke-width: 1.5 }
-svg .interval { stroke-width: 2; opacity: .55 } svg .hollow { fill: none; stroke-width: 2 }
+svg .interval { stroke-width: 2; opacity: .55 } svg .hollow { stroke-width: 2 }
 """
 
 NOTES = (
@@ -48,7 +48,7 @@ def page(document: Mapping[str, Any]) -> str:
     rows = document["strategies"]
     colours = "".join(
         f"svg .c{at} {{ fill: var(--c{at}); stroke: var(--c{at}) }} svg .fill.c{at} {{ stroke: none }} "
-        for at in range(8)
+        for at in range(COLOURS)
     )
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
