@@ -85,7 +85,7 @@ class TooLargeError(UsageError):
 
 
 class WorldError(ReasonryError):
-    """The world answered badly.
+    """Something outside the program failed.
 
     Attributes:
         retry_after_s: Seconds the other side asked us to wait, if it did.

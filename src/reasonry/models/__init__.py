@@ -1,1 +1,1 @@
-"""Who thinks: models behind one port."""
+"""Models behind one port."""

@@ -15,7 +15,7 @@ _MAX_LIST_BYTES = 1_000_000
 
 
 def base_url(environ: Mapping[str, str]) -> str:
-    """Return the base URL of the server that `OLLAMA_BASE_URL` or `OLLAMA_HOST` names, or the usual one."""
+    """Return the base URL of the server that `OLLAMA_BASE_URL` or `OLLAMA_HOST` names, or the default one."""
     stated = environ.get("OLLAMA_BASE_URL", "").strip()
     if stated:
         return stated.rstrip("/")

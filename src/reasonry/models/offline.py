@@ -80,7 +80,7 @@ def _refusal(why: str = "") -> ModelError:
 
 
 class _Facts(Struct, frozen=True):
-    """What it reads of a question's facts."""
+    """The parts of a question's facts that the model reads."""
 
     kind: str = ""
     path: tuple[str, ...] = ()

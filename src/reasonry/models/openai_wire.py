@@ -251,7 +251,7 @@ class Gathered:
         return usage_of(self.stated, price, prompt, replies, "".join(self.reasoning))
 
     def to_answer(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> Answered:
-        """Return the event.
+        """Return the reply as an answer.
 
         Args:
             prompt: All that was asked, for the usage.

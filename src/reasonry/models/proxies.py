@@ -33,7 +33,7 @@ class Proxy(Struct, frozen=True):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What it alone is told."""
+        """Headers that only the proxy receives."""
         return {"Proxy-Authorization": self.authorization} if self.authorization else {}
 
 

@@ -51,7 +51,7 @@ class Recorder:
         self.price: PriceOf = getattr(model, "price", no_price)
         self.is_free = bool(getattr(model, "is_free", False))
         try:
-            self._file = open(path, "ab+", opener=_for_me_alone)  # noqa: SIM115, closed by `close`
+            self._file = open(path, "ab+", opener=_open_private)  # noqa: SIM115, closed by `close`
             self._end_line()
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
@@ -146,6 +146,6 @@ class RecordedModel:
         """Do nothing: there is nothing to give back."""
 
 
-def _for_me_alone(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     """Open a file that others on the machine may not read: replies may be confidential."""
     return os.open(path, flags, 0o600)

@@ -23,7 +23,7 @@ _replies: ContextVar[list[bytes]] = ContextVar("reasonry_replies")
 
 @contextmanager
 def replies() -> Generator[list[bytes]]:
-    """Give what comes of replies inside, refusals left out: an SDK that cannot read one says nothing of it."""
+    """Collect the bodies of replies, but not of refusals, for a reply that the SDK cannot read."""
     received: list[bytes] = []
     token = _replies.set(received)
     try:

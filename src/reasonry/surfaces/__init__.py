@@ -1,1 +1,1 @@
-"""What people and programs touch."""
+"""The surfaces: command line, MCP server, Python API."""

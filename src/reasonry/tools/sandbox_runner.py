@@ -90,7 +90,7 @@ def text(value: Any) -> str:
 
 
 def status_of(error: BaseException) -> str:
-    """Say which kind of end an exception is."""
+    """Return the status that an exception stands for."""
     if isinstance(error, MemoryError):
         return "memory"
     if isinstance(error, OSError) and (isinstance(error, PermissionError) or error.errno in DENIALS):

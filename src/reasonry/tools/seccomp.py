@@ -1,4 +1,4 @@
-"""A filter of system calls for Linux: what code in a sandbox has no business asking of the kernel.
+"""A filter of system calls for Linux: which calls code in a sandbox may not make.
 
 It denies what the other walls leave open: child processes, memory that outlives its mapping or belongs to no limit
 (memfd, System V), sockets, namespaces, mounts, tracing, and the parts of the kernel that are attacked most.

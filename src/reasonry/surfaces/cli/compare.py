@@ -189,7 +189,7 @@ def _print_table(report: Report) -> None:
 
 
 def _exit_code(report: Report) -> int:
-    """Return 0, or why there is nothing to compare: the world let a strategy down on every problem."""
+    """Return 0, or why there is nothing to compare: a strategy failed on every problem for reasons outside it."""
     for row in report.standings:
         codes = [trial.code for trial in report.trials if trial.strategy == row.strategy]
         if codes[-1] is not None and None not in codes:

@@ -29,7 +29,7 @@ class Listed:
     tools: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
 
-    def laid_over(self, environ: Mapping[str, str]) -> dict[str, str]:
+    def overlay(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the environment with what was named laid over it."""
         lists = ("models", "verifiers", "tools", "documents")
         named = {"model": self.model, **{name: ",".join(getattr(self, name)) for name in lists}}
@@ -40,5 +40,5 @@ def mcp(*, listed: Listed = Listed(), rules: SessionRules = SessionRules(), comm
     """Serve MCP over standard input and output until the client leaves."""
     from ..mcp.serve import main
 
-    main(common.store, listed.laid_over(rules.environ()), strategies=common.strategies())
+    main(common.store, listed.overlay(rules.environ()), strategies=common.strategies())
     return 0

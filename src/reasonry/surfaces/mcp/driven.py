@@ -134,5 +134,5 @@ class _Reporter(Unwatched):
         await self._report(float(number), None, message)
 
     async def wait(self) -> None:
-        """Return when everything has been told."""
+        """Return when every report has been sent."""
         await asyncio.gather(*self._telling, return_exceptions=True)

@@ -84,7 +84,7 @@ async def solve(
 
 
 def solve_sync(problem: str, **arguments: Any) -> Result:
-    """Call `solve` where there is no event loop; takes the same arguments. The one synchronous door."""
+    """Call `solve` where there is no event loop; takes the same arguments. The only synchronous entry point."""
     return asyncio.run(solve(problem, **arguments))
 
 
