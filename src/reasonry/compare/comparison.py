@@ -427,7 +427,10 @@ def _settle_model(app: App, participants: Participants, problem: str) -> Partici
 def _difference(after: Usage, before: Usage) -> Usage:
     was: dict[str, Any] = msgspec.structs.asdict(before)
     now: dict[str, Any] = msgspec.structs.asdict(after)
-    return Usage(**{name: None if now[name] is None else now[name] - (was[name] or 0) for name in now})
+    taken: dict[str, Any] = {
+        name: None if count is None else count - (was[name] or 0) for name, count in now.items()
+    }
+    return Usage(**taken)
 
 
 def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:

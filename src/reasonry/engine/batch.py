@@ -19,7 +19,7 @@ def takes_samples(model: Model) -> TypeGuard[SamplingModel]:
 
 
 class Batch:
-    """Lets the asks of one turn of the event loop share a request. The tasks of a round start in the same turn."""
+    """Merges the asks of one turn of the event loop into a request. The tasks of a round start in the same turn."""
 
     def __init__(self) -> None:
         self._open: dict[object, list[asyncio.Future[Answered | bool]]] = {}

@@ -14,7 +14,7 @@ from ..core.events import Answered, Verified
 from ..errors import ModelError
 
 NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
-"""What goes through; anything else, SystemExit too, is a failure of who was asked and must not end the process."""
+"""Exceptions that pass; any other, SystemExit too, is a failure of the performer and must not end the process."""
 
 
 OnText = Callable[[str], None]
@@ -85,7 +85,7 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give connections and files back."""
+        """Close connections and files."""
         ...
 
 
