@@ -127,14 +127,14 @@ class Box(Struct, frozen=True):
 def test_documents_and_events_are_masked_through_and_through() -> None:
     secrets = knowing(KEY)
     value = {"a": [f"x {KEY}", (KEY, 1)], KEY: {"b": None, "c": 1.5}}
-    assert secrets.masked(value) == {"a": ["x ***", ("***", 1)], "***": {"b": None, "c": 1.5}}
-    assert secrets.masked(Failed("tool_error", KEY, tried=(f"1: {KEY}",))) == Failed(
+    assert secrets.mask_data(value) == {"a": ["x ***", ("***", 1)], "***": {"b": None, "c": 1.5}}
+    assert secrets.mask_data(Failed("tool_error", KEY, tried=(f"1: {KEY}",))) == Failed(
         "tool_error", "***", tried=("1: ***",)
     )
-    assert secrets.masked(ToolReturned(value)).value == secrets.masked(value)
-    assert secrets.masked(Box(Box(KEY))) == Box(Box("***"))
+    assert secrets.mask_data(ToolReturned(value)).value == secrets.mask_data(value)
+    assert secrets.mask_data(Box(Box(KEY))) == Box(Box("***"))
     event = Answered("fine", usage=Usage(input_tokens=3))
-    assert secrets.masked(event) is event
+    assert secrets.mask_data(event) is event
 
 
 @pytest.mark.parametrize(

@@ -120,22 +120,22 @@ class Secrets:
         masked = self.mask(text)
         return line if masked is text else masked.encode("utf-8", "surrogateescape")
 
-    def masked(self, value: T) -> T:
+    def mask_data(self, value: T) -> T:
         """Return plain data, or a struct of it, with `***` in place of each key."""
-        return self._masked(value) if self._certain else value
+        return self._mask_data(value) if self._certain else value
 
-    def _masked(self, value: Any) -> Any:
+    def _mask_data(self, value: Any) -> Any:
         match value:
             case str():
                 return self.mask(value)
             case list() | tuple():
-                return type(value)(map(self._masked, value))
+                return type(value)(map(self._mask_data, value))
             case dict():
-                return {self._masked(key): self._masked(one) for key, one in value.items()}
+                return {self._mask_data(key): self._mask_data(entry) for key, entry in value.items()}
             case Struct():
                 fields = {name: getattr(value, name) for name in value.__struct_fields__}
-                changed = {name: self._masked(one) for name, one in fields.items()}
-                changed = {name: one for name, one in changed.items() if one != fields[name]}
+                changed = {name: self._mask_data(entry) for name, entry in fields.items()}
+                changed = {name: entry for name, entry in changed.items() if entry != fields[name]}
                 return msgspec.structs.replace(value, **changed) if changed else value
             case _:
                 return value
@@ -154,17 +154,17 @@ def _is_certain(key: str) -> bool:
 def _plain(text: str) -> str:
     """Return the text with its escapes undone, and without white space and backslashes."""
     if "%" in text or "u00" in text or "&#" in text:
-        text = _ESCAPE.sub(_unescaped, text)
-    return _squeezed(text)
+        text = _ESCAPE.sub(_unescape, text)
+    return _squeeze(text)
 
 
-def _squeezed(text: str) -> str:
+def _squeeze(text: str) -> str:
     if "\\" in text:
         text = _LINE_ENDS.sub("", text)
     return "".join(text.split())
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     *hexadecimal, decimal = match.groups()
     code = int(decimal) if decimal else int(next(filter(None, hexadecimal)), 16)
     return chr(code)
@@ -175,7 +175,7 @@ def _forms(key: str) -> Iterator[str]:
     head = key[:_HEAD_CHARS]
     yield (plain := _plain(head))
     # A key that has escapes in it may have been escaped once more.
-    if plain != (squeezed := _squeezed(head)):
+    if plain != (squeezed := _squeeze(head)):
         yield squeezed
     raw = head.encode("utf-8", "surrogatepass")
     for before in range(3):
@@ -200,6 +200,6 @@ def _unit(char: str) -> str:
     code = ord(char)
     if code > 0xFF:
         return re.escape(char)
-    pair = "".join(f"[{one}{one.upper()}]" if one.isalpha() else one for one in f"{code:02x}")
+    pair = "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in f"{code:02x}")
     html = f"&#(?:[xX]0*{pair}|0*{code});"
     return f"(?:{re.escape(char)}|u00{pair}|%{pair}|{html})"

@@ -22,7 +22,7 @@ async def perform(waiting: Pending, calls: Calls) -> Event:
         BudgetExhausted: It was not performed, because the budget does not cover it.
     """
     calls.observer.asked(waiting)
-    return SECRETS.masked(await _perform(waiting, calls))
+    return SECRETS.mask_data(await _perform(waiting, calls))
 
 
 async def _perform(waiting: Pending, calls: Calls) -> Event:

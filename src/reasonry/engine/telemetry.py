@@ -30,7 +30,7 @@ def span(model: str, question: Question, samples: int = 1) -> Generator[Callable
         span.set_attribute("error.type", kind)
         span.set_status(Status(StatusCode.ERROR, SECRETS.mask(message, error=True)))
 
-    asked = SECRETS.masked(_request(model, question, samples))
+    asked = SECRETS.mask_data(_request(model, question, samples))
     name = f"chat {asked['gen_ai.request.model']}"
     tracer = get_tracer("reasonry")
     # The SDK would record exceptions as they are, with what a library or a server put into them.

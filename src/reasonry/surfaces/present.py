@@ -79,7 +79,7 @@ def exit_code_of(result: Mapping[str, Any]) -> int:
 
 def error_document(error: ReasonryError) -> dict[str, Any]:
     """Return an error as the one document a surface answers with."""
-    return {"error": SECRETS.masked(error.document())}
+    return {"error": SECRETS.mask_data(error.document())}
 
 
 class _MaskedStream:

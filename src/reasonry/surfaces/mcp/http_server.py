@@ -51,7 +51,7 @@ class HttpServer(MCPServer[Any]):
             document, is_error = await self._server.call(params, CallContext(None, report))
         except ReasonryError as error:
             raise _protocol_error(INVALID_PARAMS, error.message, error.document()) from error
-        document = SECRETS.masked(document)
+        document = SECRETS.mask_data(document)
         text = types.TextContent(type="text", text=tool_text(document))
         return types.CallToolResult(content=[text], structured_content=document, is_error=is_error)
 
@@ -96,7 +96,7 @@ class HttpServer(MCPServer[Any]):
 
     async def _answer(self, method: str, params: Document) -> Document:
         try:
-            return SECRETS.masked(await self._server.answer(method, params))
+            return SECRETS.mask_data(await self._server.answer(method, params))
         except ReasonryError as error:
             raise _protocol_error(INVALID_PARAMS, error.message, error.document()) from error
         except RefusedError as error:
@@ -104,4 +104,4 @@ class HttpServer(MCPServer[Any]):
 
 
 def _protocol_error(code: int, message: str, data: Any) -> MCPError:
-    return MCPError(code=code, message=SECRETS.mask(message), data=SECRETS.masked(data))
+    return MCPError(code=code, message=SECRETS.mask(message), data=SECRETS.mask_data(data))

@@ -153,7 +153,7 @@ class ThoughtLog:
         """Draw what was thought."""
         if tool == "sequentialthinking":
             drawn = draw_thought(
-                SECRETS.masked(arguments), document, colour=self._colour, columns=self._columns
+                SECRETS.mask_data(arguments), document, colour=self._colour, columns=self._columns
             )
             self._sink.write(drawn.encode("utf-8", "backslashreplace"))
 
