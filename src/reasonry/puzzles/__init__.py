@@ -2,7 +2,7 @@
 
 term        numbers, terms, moves         solutions  whether and how the target can be made
 expression  expressions as text, checked  steps      the moves of a line of thought, followed
-reading     puzzles in sentences
+reading     puzzles in sentences                      wording    moves in words, written with signs
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ MAX_DEPTH: Final = 50
 _NUMBER: Final = r"\d+(?:\.\d*)?|\.\d+"
 _TOKEN: Final = re.compile(rf"\s*(?:(?P<number>{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
 _COMPACT: Final = re.compile(rf"\s*(?:(?P<number>\d+/\d+(?![\d.])|{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
-_SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]", "*****//--()", strict=True)))
+_SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]≈≅≃", "*****//--()===", strict=True)))
 
 
 def plain_signs(text: str) -> str:
-    """Return a text with `×`, `÷`, `−` and their like as * / -, and with parentheses for brackets."""
+    """Return a text with `×`, `÷`, `−` and their like as * / -, `≈` as =, and with parentheses for brackets."""
     return text.translate(_SIGNS)
 
 
@@ -80,7 +80,7 @@ class _Reader:
             raise _Unreadable
         self.at = match.end()
         above, slash, below = match["number"].partition("/")
-        first = Term(sign * Fraction(above))
+        first = Term(sign * Fraction(above), decimals=len(above.partition(".")[2]))
         return join(first, "/", Term(Fraction(below)), tight=True) if slash else first
 
 
@@ -180,7 +180,7 @@ def judge_sides(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:
         return None, f"it must use exactly {', '.join(map(format_number, puzzle.numbers))}, each once"
     if term.value != puzzle.target:
         return term, f"it is {format_number(term.value)}, not {format_number(puzzle.target)}"
-    other = next((side for side in terms if side.value != term.value), None)
+    other = next((side for side in terms if not side.stands_for(term.value)), None)
     return term, "" if other is None else f"it is {format_number(term.value)}, not {other}"
 
 

@@ -1,7 +1,8 @@
 """Following the steps of a number puzzle as they are written: `10 - 4 = 6 (left: 6 9 13)`.
 
 What a step says is taken in the way that makes it legal, if there is one. A fault means that it is not true, or that it
-uses numbers that are not there, however it is read.
+uses numbers that are not there, however it is read. A number with a point may be rounded or cut off: `8 / 3 = 2.67` is
+true, and from there on 2.67 is 8/3. So all that follows is computed exactly, and nothing is proved by rounding.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .expression import MAX_EXPRESSION_CHARS, Taking, parse, plain_signs, read_expression
-from .term import Puzzle, PuzzleMove, Term, format_number
+from .term import Puzzle, PuzzleMove, Term, format_number, join
+from .wording import with_signs
 
 MAX_TEXT_CHARS: Final = 50_000
 """Of a longer text only the end is read."""
@@ -40,11 +42,13 @@ class Position(Struct, frozen=True):
         left: The terms still to be joined.
         fault: Why the last step is not a legal one; then nothing after it counts.
         made: The terms made by the steps, oldest first.
+        rounded: Results as they were written, each with what it is.
     """
 
     left: tuple[Term, ...]
     fault: str = ""
     made: tuple[Term, ...] = ()
+    rounded: tuple[tuple[Fraction, Fraction], ...] = ()
 
     @property
     def numbers(self) -> tuple[Fraction, ...]:
@@ -112,11 +116,11 @@ def _is_number(term: Term) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Return a text with its signs in one writing, and without list marks, labels and markup."""
+    """Return a text with its moves and signs in one writing, and without list marks, labels and markup."""
     text = plain_signs(text[-MAX_TEXT_CHARS:]).replace("**", " ").replace("$", " ").replace("`", " ")
     text = _TEX.sub(lambda match: _TEX_SIGNS.get(match[0], " "), text)
     text = _LABEL.sub("; ", _BULLET.sub("", text))
-    return _FULL_STOP.sub("; ", _TIMES.sub("*", text))
+    return with_signs(_FULL_STOP.sub("; ", _TIMES.sub("*", text)))
 
 
 def _sides(piece: str) -> list[str]:
@@ -148,20 +152,54 @@ def _move(position: Position, sides: list[str]) -> Position:
     for compact in (True, False):
         try:
             terms = [parse(side, compact=compact) for side in sides]
+            read = [term for term in terms if term is not None]
+            exact = [_exact(term, position) for term in read]
         except ZeroDivisionError:
             faults.append(f"{' = '.join(sides)} divides by zero")
             continue
-        read = [term for term in terms if term is not None]
         if len(read) < len(terms):
             continue
-        if any(term.value != read[0].value for term in read):
-            faults.append(f"{' = '.join(sides)} is not true: {sides[0]} is {format_number(read[0].value)}")
+        first = next((place for place, term in enumerate(read) if term.op), 0)
+        values = {read[first].value, exact[first].value}
+        if not all(_is_one_of(values, *pair) for pair in zip(read, exact, strict=True)):
+            value = format_number(read[first].value)
+            faults.append(f"{' = '.join(sides)} is not true: {sides[first]} is {value}")
             continue
-        after, fault = _join_terms(position, [term for term in read if term.op])
+        after, fault = _join_terms(position, [term for term in exact if term.op])
         if after is not None:
-            return after
+            return _note_rounded(position, after, read)
         faults.append(f"{' = '.join(sides)}: {fault}")
     return replace(position, fault=faults[-1]) if faults else position
+
+
+def _exact(term: Term, position: Position) -> Term:
+    """Return a term with every rounded number in it replaced by what it stands for."""
+    if term.left is None or term.right is None:
+        return term
+    left, right = (_exact_number(part, position) for part in (term.left, term.right))
+    return term if (left, right) == (term.left, term.right) else join(left, term.op, right)
+
+
+def _exact_number(part: Term, position: Position) -> Term:
+    if part.op or not part.decimals or part.value in position.numbers:
+        return _exact(part, position)
+    known = [value for written, value in position.rounded if written == part.value]
+    known += [term.value for term in (*position.left, *position.made) if part.stands_for(term.value)]
+    return Term(known[0]) if known else part
+
+
+def _is_one_of(values: set[Fraction], read: Term, exact: Term) -> bool:
+    """Whether a side of an equation is one of some values, as it is written or as it is meant."""
+    return exact.value in values or any(read.stands_for(value) for value in values)
+
+
+def _note_rounded(before: Position, after: Position, sides: list[Term]) -> Position:
+    """Note how the result of a move was written, where that is not what it is."""
+    if len(after.made) == len(before.made):
+        return after
+    value = after.made[-1].value
+    new = tuple((side.value, value) for side in sides if side.decimals and side.value != value)
+    return replace(after, rounded=(*before.rounded, *new))
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
@@ -172,7 +210,7 @@ def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None,
             taking = Taking(position.left, reuse=reuse)
             made = taking.build(term)
             if made is not None and len(taking.pool) <= len(position.left) - 2:
-                return Position((*taking.pool, made), "", (*position.made, made)), ""
+                return replace(position, left=(*taking.pool, made), made=(*position.made, made)), ""
             if taking.missing is not None:
                 left = ", ".join(map(format_number, position.numbers))
                 fault = fault or f"{format_number(taking.missing)} is not there; left are {left}"
@@ -194,13 +232,24 @@ def _repeats(term: Term, made: Term) -> bool:
 def _compare_left(position: Position, text: str, end: int) -> Position:
     """Compare the numbers that a step says are left with those that are."""
     match = _LEFT.search(text, end, end + 300)
+    written = [_left_number(number, position) for number in _LEFT_NUMBER.findall(match[1])] if match else []
+    stated = sorted([term for term in written if term is not None], key=lambda term: term.value)
+    if len(stated) != len(position.left) or len(stated) < len(written) or _values(stated) == [1]:
+        return position
+    if all(term.stands_for(value) for term, value in zip(stated, position.numbers, strict=True)):
+        return position
+    left, said = (", ".join(map(format_number, values)) for values in (position.numbers, _values(stated)))
+    return replace(position, fault=f"the numbers left are {left}, not {said}")
+
+
+def _left_number(text: str, position: Position) -> Term | None:
+    """Return a number that is said to be left; None if it divides by zero."""
     try:
-        stated = sorted(Fraction(number) for number in _LEFT_NUMBER.findall(match[1])) if match else []
-    except (ValueError, ZeroDivisionError):
-        return position
-    if len(stated) != len(position.left) or tuple(stated) == position.numbers or stated == [1]:
-        return position
-    left = ", ".join(map(format_number, position.numbers))
-    return replace(
-        position, fault=f"the numbers left are {left}, not {', '.join(map(format_number, stated))}"
-    )
+        value = Fraction(text)
+    except ZeroDivisionError:
+        return None
+    return Term(dict(position.rounded).get(value, value), decimals=len(text.partition(".")[2]))
+
+
+def _values(terms: Iterable[Term]) -> list[Fraction]:
+    return [term.value for term in terms]

@@ -29,6 +29,8 @@ class Term(Struct, frozen=True):
     right: Term | None = None
     tight: bool = False
     """Whether it was written as `8/3`, without spaces, and so may be meant as one number."""
+    decimals: int = 0
+    """Of a number: how many digits it was written with after the point."""
 
     @property
     def numbers(self) -> list[Fraction]:
@@ -36,6 +38,13 @@ class Term(Struct, frozen=True):
         if self.left is None or self.right is None:
             return [self.value]
         return sorted(self.left.numbers + self.right.numbers)
+
+    def stands_for(self, value: Fraction) -> bool:
+        """Whether a number, as it is written, is a value: exactly, or rounded or cut off after its last digit."""
+        if self.op or not self.decimals:
+            return self.value == value
+        off, unit = abs(self.value - value), Fraction(1, 10**self.decimals)
+        return 2 * off <= unit or (off < unit and abs(self.value) < abs(value))
 
     def __str__(self) -> str:
         if self.left is None or self.right is None:
