@@ -54,10 +54,13 @@ def test_solve_a_problem_step_by_step_by_maintaining_and_executing_a_structured_
 
 
 def test_critically_evaluate_the_previous_steps_reasoning_and_results_before_proceeding() -> None:
-    blind = {**SECOND, "current_thinking": "So 4 litres are left."}
+    blind = {**FIRST, "current_thinking": "So 4 litres are left."}
     walked = run(FIRST, blind, SECOND)
     assert "evaluation of the previous thought" in walked.asks[-1].prompt
     assert len(walked.outcome.document["evolution"]) == 2
+    # Nothing is built upon the thought that concludes, and its solution is not lost.
+    concluding = {**SECOND, "current_thinking": "So 4 litres are left."}
+    assert run(FIRST, concluding).outcome.answer == "So 4 litres are left."
 
 
 def test_refine_the_plan_by_breaking_down_complex_steps_into_nested_sub_steps() -> None:

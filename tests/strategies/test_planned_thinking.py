@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from reasonry.core.effects import Verify
 from reasonry.core.events import Stopped, Verified
 from reasonry.core.machine import advance, begin
-from reasonry.strategies.planned_thinking import PLANNED_THINKING
+from reasonry.core.plan import PlanStep, thought_faults
+from reasonry.strategies.planned_thinking import PLANNED_THINKING, SYSTEM
 
 from .walking import in_order, reply, walk
 
@@ -59,12 +62,11 @@ def test_the_full_evolution_of_the_plan_is_kept_and_shown() -> None:
     assert [one.data["planning"][1]["status"] for one in walked.thoughts] == ["Pending", "Done", "Done"]
 
 
-def test_each_question_shows_all_thoughts_and_plans_before_it() -> None:
+def test_each_question_shows_all_thoughts_before_it_and_the_plan_as_it_stands() -> None:
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD))
-    assert (
-        "Thought 1\n17 + 25 = 42.\nPlan after it:\n- [Done] Add: 42\n- [Pending] Double"
-        in walked.asks[2].prompt
-    )
+    assert f"Thought 1\n17 + 25 = 42.\n\nThought 2\n{SECOND['current_thinking']}" in walked.asks[2].prompt
+    assert "The plan as it stands:\n- [Done] Add: 42\n- [Done] Double: 84\n" in walked.asks[2].prompt
+    assert walked.asks[2].prompt.count("[Done] Add") == 1
     assert "execute the conclusion" in walked.asks[2].prompt
     assert len({one.system for one in walked.asks}) == 1
     for before, after in zip(walked.asks, walked.asks[1:], strict=False):
@@ -84,19 +86,9 @@ BROKEN = {
         {"evaluation": " ", **thought("42 * 2 = 84.", plan("Done", "Done", "Pending"))},
         "the evaluation of the previous thought is missing",
     ),
-    "an open step is gone": (
+    "it concludes without an open step": (
         thought(OK + "It is 84.", plan("Done", "Done", "Done")[2:], False),
-        'these steps were open and are gone: 2 ("Double")',
-    ),
-    "the last step only mentions conclusions": (
-        thought(
-            OK,
-            [
-                *plan("Done", "Done", "Pending")[:2],
-                {"description": "Inconclusive tests", "status": "Pending"},
-            ],
-        ),
-        'must end with a step called "Conclusion"',
+        'the conclusion is Done, but these steps are not: 2 ("Double")',
     ),
     "the run ends with steps left open": (
         thought(OK + "It is 84.", plan("Done", "Pending", "Pending"), False),
@@ -121,8 +113,8 @@ BROKEN = {
         ),
         "is Done, but its sub-steps 1.1 are not",
     ),
-    "the plan does not end with the conclusion": (
-        thought(OK, plan("Done", "Pending", "Pending")[:2]),
+    "something stands behind the conclusion": (
+        thought(OK, [*plan("Done", "Pending", "Pending"), {"description": "Look back", "status": "todo"}]),
         'must end with a step called "Conclusion"',
     ),
     "the plan is missing": ({"current_thinking": OK, "next_thought_needed": True}, "planning"),
@@ -136,6 +128,75 @@ def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[s
     assert reason in walked.asks[2].prompt
     assert walked.snapshot.status == "done"
     assert len(walked.outcome.document["evolution"]) == 3
+
+
+@pytest.mark.parametrize(
+    "planning",
+    [plan("Done", "Done", "Pending")[:2], [{"description": "Inconclusive tests", "status": "Pending"}]],
+)
+def test_a_first_plan_ends_with_the_conclusion(planning: list[dict[str, Any]]) -> None:
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(thought("x", planning), FIRST, SECOND, THIRD))
+    assert 'must end with a step called "Conclusion"' in walked.asks[1].prompt
+    assert walked.outcome.reason == "success"
+
+
+def test_what_a_plan_leaves_out_stands_as_it_stood_and_statuses_go_by_their_words() -> None:
+    changed = [{"description": "Double", "status": "completed", "result": "84"}]
+    over = [{"description": "conclusion", "status": "DONE."}]
+    walked = walk(
+        PLANNED_THINKING,
+        PROBLEM,
+        in_order(FIRST, thought(OK + "42 * 2 = 84.", changed), thought("The result is 84.", over, False)),
+    )
+    assert (walked.outcome.answer, walked.outcome.reason) == ("The result is 84.", "success")
+    assert [
+        [(step["description"], step["status"]) for step in one["planning"]]
+        for one in walked.outcome.document["evolution"][1:]
+    ] == [
+        [("Add", "Done"), ("Double", "Done"), ("Conclusion", "Pending")],
+        [("Add", "Done"), ("Double", "Done"), ("conclusion", "Done")],
+    ]
+
+
+def test_an_open_step_that_vanishes_is_pending_and_is_executed_before_the_conclusion() -> None:
+    without = thought(OK + "42 it is.", [FIRST["planning"][0], FIRST["planning"][2]])
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, without, SECOND, THIRD))
+    assert "- [Pending] Double" in walked.asks[2].prompt
+    assert "execute the next step" in walked.asks[2].prompt
+    assert walked.outcome.reason == "success"
+
+
+def test_the_example_in_the_prompt_is_a_legal_thought_and_quoting_it_is_no_reply() -> None:
+    example = json.loads(SYSTEM[SYSTEM.index("{") :])
+    assert thought_faults_of(example) == []
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(f"Sure: {json.dumps(example)}", FIRST, SECOND, THIRD))
+    assert "It cannot be used" in walked.asks[1].prompt
+    assert walked.outcome.reason == "success"
+
+
+def thought_faults_of(example: dict[str, Any]) -> list[str]:
+    planning = msgspec.convert(example["planning"], tuple[PlanStep, ...])
+    return list(thought_faults(example["current_thinking"], planning, True, first=False, evaluation="x"))
+
+
+def test_a_plan_that_is_worked_off_costs_fewer_letters_than_showing_every_plan_again() -> None:
+    names = [f"Work out part number {n} of the sum" for n in range(12)]
+
+    def planning(done: int) -> list[dict[str, Any]]:
+        rows = [
+            {
+                "description": name,
+                "status": "Done" if n < done else "Pending",
+                "result": "1" if n < done else None,
+            }
+            for n, name in enumerate(names)
+        ]
+        return [*rows, {"description": "Conclusion", "status": "Done" if done > 12 else "Pending"}]
+
+    steps = [thought(OK + "One more.", planning(n), n <= 12) for n in range(1, 14)]
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(*steps))
+    assert walked.outcome.reason == "success"
+    assert max(len(ask.prompt) for ask in walked.asks) < 2_500
 
 
 def test_a_run_in_another_language_keeps_the_rules_with_the_field() -> None:

@@ -1,10 +1,12 @@
 """Plans: nested steps with a status each, and the rules a thinker keeps when it works one off (seed 001).
 
-Rule 1: a status is one of three; a step that is done says what came of it, one that needs verification says why.
+Rule 1: a status is one of three, whatever words it comes in; a step that is done says what came of it, one that needs
+        verification says why.
 Rule 2: a step with sub-steps is done only when all of them are.
 Rule 3: the last step is the conclusion; it is executed last, and executing it ends the thinking, nothing else does.
-Rule 4: every thought but the first evaluates the one before.
-Rule 5: no step that is open vanishes: it may move, be broken up, or be reworded in its place.
+Rule 4: every thought evaluates the one before, but for the first and for the one that concludes.
+Rule 5: no step vanishes: it may move, be broken up, or be reworded in its place, alone or as one with its neighbours;
+        one that is left out stands as it stood (`updated_plan`).
 
 A rule that is broken is a sentence that can be put to whoever broke it.
 """
@@ -17,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 PENDING: Final = "Pending"
 DONE: Final = "Done"
@@ -25,6 +28,18 @@ STATUSES: Final = (PENDING, DONE, VERIFICATION_NEEDED)
 
 MAX_STEPS: Final = 500
 """Steps of a plan, sub-steps included."""
+
+_STATUS_WORDS: Final = {
+    DONE: "done|complete|completed|finished|executed|solved|resolved|verified|confirmed",
+    PENDING: "pending|open|todo|to do|not started|not yet started|not done|in progress|in work|ongoing|started|planned|"
+    "next|waiting|incomplete|unfinished",
+    VERIFICATION_NEEDED: "verification needed|needs verification|need verification|verification required|"
+    "requires verification|verify|to verify|to be verified|needs checking|to be checked|unverified|in doubt",
+}
+_STATUS_OF: Final = {
+    words.replace(" ", ""): status for status, listed in _STATUS_WORDS.items() for words in listed.split("|")
+}
+_STATUS = re.compile(r"(?P<words>[^:;(–—]*)[:;(–—]?\s*(?P<more>.*?)\)?", re.DOTALL)
 
 _CONCLUSION = re.compile(
     r"[\W\d_]*(?:(?:step|final|the|a|overall|draw|state|write|formulate|give|reach)[\W\d_]+)*conclu(?:sions?|de)\b",
@@ -78,8 +93,12 @@ def only_conclusion_left(plan: Sequence[PlanStep]) -> bool:
     return last is not None and not last.is_done and all(step.is_done for step in plan[:-1])
 
 
-def plan_faults(plan: Sequence[PlanStep]) -> Iterator[str]:
-    """Yield the rules a plan breaks, taken by itself."""
+def plan_faults(plan: Sequence[PlanStep], *, may_leave_open: bool = False) -> Iterator[str]:
+    """Yield the rules a plan breaks, taken by itself.
+
+    Args:
+        may_leave_open: The conclusion may be done before all other steps are.
+    """
     if not plan:
         yield "the plan is empty; it needs at least a conclusion step"
         return
@@ -92,10 +111,12 @@ def plan_faults(plan: Sequence[PlanStep]) -> Iterator[str]:
         yield f'the plan must end with a step called "Conclusion", not with "{plan[-1].description[:60]}"'
     for number, step in steps:
         yield from _step_faults(number, step, is_conclusion=step is last)
-    if last is not None and last.is_done:
-        open_steps = ", ".join(number for number, step in numbered(plan[:-1]) if not step.is_done)
-        if open_steps:
-            yield f"the conclusion is Done, but these steps are not: {open_steps}"
+    if last is not None and last.is_done and not may_leave_open:
+        left = [f'{n} ("{step.description[:60]}")' for n, step in numbered(plan[:-1]) if not step.is_done]
+        if left:
+            more = f" and {len(left) - 10} more" if len(left) > 10 else ""
+            yield f"""the conclusion is Done, but these steps are not: {", ".join(left[:10])}{more}; execute each \
+first, or mark it Done with a result that says why it is not needed"""
 
 
 def _step_faults(number: str, step: PlanStep, *, is_conclusion: bool) -> Iterator[str]:
@@ -117,23 +138,115 @@ def _step_faults(number: str, step: PlanStep, *, is_conclusion: bool) -> Iterato
             yield f"{name} is Done, but its sub-steps {', '.join(left)} are not"
 
 
-def vanished(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[tuple[str, PlanStep]]:
-    """Yield the steps that were open and are gone, with the numbers they had.
+def with_plain_statuses(plan: Sequence[PlanStep]) -> Plan:
+    """Return a plan whose statuses are those of rule 1, where their words say which is meant.
 
-    A step is still there if one of its name is, anywhere, or if a new one stands in its place. Steps that are done
-    may go, and so may a conclusion: a plan without one is at fault by itself.
+    What follows a status, as in `Done: 42` or `Verification Needed (units?)`, is its result or its mark.
     """
-    steps, ends = dict(numbered(after)), (conclusion(before), conclusion(after))
-    there = Counter(_name(step) for step in steps.values())
-    known = {_name(step) for _, step in numbered(before)}
-    for number, step in numbered(before):
-        if step.is_done or step is ends[0]:
-            continue
-        there[_name(step)] -= 1
-        instead = steps.get(number)
-        is_reworded = instead is not None and instead is not ends[1] and _name(instead) not in known
-        if there[_name(step)] < 0 and not is_reworded:
-            yield number, step
+    return tuple(_with_plain_status(step) for step in plan)
+
+
+def _with_plain_status(step: PlanStep) -> PlanStep:
+    step = replace(step, sub_steps=with_plain_statuses(step.sub_steps or ()) or None)
+    found = _STATUS.fullmatch(step.status.strip())
+    status = _STATUS_OF.get(re.sub(r"[\W_]+", "", found["words"].casefold())) if found else None
+    if found is None or status is None:
+        return step
+    more = found["more"].strip() or None
+    return replace(
+        step,
+        status=status,
+        result=step.result or (more if status == DONE else None),
+        mark=step.mark or (more if status == VERIFICATION_NEEDED else None),
+    )
+
+
+def updated_plan(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:
+    """Return a plan as it stands when a thinker has given it anew: what was left out stands in it as it stood.
+
+    A step was not left out if one of its name is there, anywhere, or if a new one stands in its place, or between its
+    neighbours (steps that became one). Parts of a step that is given as done without any are done with it.
+    """
+    return _Update(before, after).level(before, after)
+
+
+class _Update:
+    """What a plan is brought up to date from."""
+
+    def __init__(self, before: Sequence[PlanStep], after: Sequence[PlanStep]) -> None:
+        self.by_name = {_name(step): step for _, step in reversed(list(numbered(before)))}
+        steps, ends = dict(numbered(after)), (conclusion(before), conclusion(after))
+        there = Counter(_name(step) for step in steps.values())
+        self.missing: set[int] = set()
+        """Steps of the plan before, by identity, whose name is not there any more."""
+        self.in_place: set[int] = set()
+        """Those of them in whose place a new step stands."""
+        for number, step in numbered(before):
+            there[_name(step)] -= 1
+            if there[_name(step)] < 0 and not (step is ends[0] and ends[1]):
+                self.missing.add(id(step))
+                instead = steps.get(number)
+                if instead is not None and instead is not ends[1] and self.is_new(instead):
+                    self.in_place.add(id(step))
+        self.ends = ends
+
+    def is_new(self, step: PlanStep) -> bool:
+        return _name(step) not in self.by_name
+
+    def level(self, before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:
+        """Return steps that stand beside one another, those that were left out back in their places."""
+        found = [self._with_parts(step) for step in after]
+        kept = [
+            step for step in before if id(step) in self.missing and not self._is_replaced(step, before, after)
+        ]
+        for step in kept:
+            found.insert(self._place(step, before, found), self._as_it_stood(step))
+            self.missing.discard(id(step))
+        return tuple(found)
+
+    def _with_parts(self, step: PlanStep) -> PlanStep:
+        stood = self.by_name.get(_name(step))
+        parts = step.sub_steps or ()
+        if stood is None or not stood.sub_steps or (step.is_done and not parts):
+            return replace(step, sub_steps=tuple(map(self._with_parts, parts)) or None)
+        return replace(step, sub_steps=self.level(stood.sub_steps, parts) or None)
+
+    def _is_replaced(self, step: PlanStep, before: Sequence[PlanStep], after: Sequence[PlanStep]) -> bool:
+        parts = step.sub_steps or ()
+        if id(step) in self.in_place or (parts and not any(id(part) in self.missing for part in parts)):
+            return True
+        if step.is_done or step is self.ends[0]:
+            return False
+        places = {_name(other): place for place, other in enumerate(after)}
+        at = next(place for place, other in enumerate(before) if other is step)
+        left = (places[_name(other)] for other in reversed(before[:at]) if _name(other) in places)
+        right = (self._found_at(other, places, after) for other in before[at + 1 :])
+        is_top = self.ends[0] is not None and before[-1] is self.ends[0]
+        end = next((place for place in right if place is not None), None if is_top else len(after))
+        return end is not None and any(self.is_new(other) for other in after[next(left, -1) + 1 : end])
+
+    def _found_at(self, step: PlanStep, places: dict[str, int], after: Sequence[PlanStep]) -> int | None:
+        if step is self.ends[0] and self.ends[1] is not None:
+            return len(after) - 1
+        return places.get(_name(step))
+
+    def _place(self, step: PlanStep, before: Sequence[PlanStep], found: Sequence[PlanStep]) -> int:
+        """Return where a step goes back: after the nearest that stood before it, and before the conclusion."""
+        if step is self.ends[0]:
+            return len(found)
+        at = next(place for place, other in enumerate(before) if other is step)
+        places = {_name(other): place for place, other in enumerate(found)}
+        place = next(
+            (places[_name(other)] + 1 for other in reversed(before[:at]) if _name(other) in places), 0
+        )
+        while place and place < len(found) and self.is_new(found[place]):
+            place += 1
+        last = len(found) - (conclusion(found) is not None)
+        return min(place, last)
+
+    def _as_it_stood(self, step: PlanStep) -> PlanStep:
+        parts = tuple(self._as_it_stood(part) for part in step.sub_steps or () if id(part) in self.missing)
+        return replace(step, sub_steps=parts or None)
 
 
 def _name(step: PlanStep) -> str:
@@ -149,26 +262,21 @@ def thought_faults(
     first: bool,
     last: bool = False,
     evaluation: str | None = None,
-    before: Sequence[PlanStep] = (),
 ) -> Iterator[str]:
     """Yield the rules a thought breaks.
 
     Args:
+        plan: As it stands with what the thought left out, see `updated_plan`.
         first: Whether there is no thought before it to evaluate.
         last: Whether no thought can follow it; it may then end with steps left open.
         evaluation: What it says of the thought before; may stand at the beginning of the thinking instead, in English.
-        before: The plan as it stood.
     """
     if not thinking.strip():
         yield "current_thinking is empty"
-    if not first and not (evaluation or "").strip() and not _EVALUATION.search(thinking.lstrip()[:_OPENING]):
+    is_judged = (evaluation or "").strip() or _EVALUATION.search(thinking.lstrip()[:_OPENING])
+    if next_needed and not first and not is_judged:
         yield "the evaluation of the previous thought is missing: say in `evaluation` whether it holds, and why"
-    gone = [f'{number} ("{step.description[:60]}")' for number, step in vanished(before, plan)]
-    if gone:
-        names = ", ".join(gone[:10]) + (f" and {len(gone) - 10} more" if len(gone) > 10 else "")
-        yield f"""these steps were open and are gone: {names}; keep each of them by its name, or mark it Done with a \
-result that says why it is not needed"""
-    faults = list(plan_faults(plan))
+    faults = list(plan_faults(plan, may_leave_open=last))
     yield from faults
     end = conclusion(plan)
     if faults or end is None:
@@ -176,7 +284,7 @@ result that says why it is not needed"""
     if not next_needed and not end.is_done and not last:
         left = ", ".join(number for number, step in numbered(plan) if not step.is_done)
         yield f"next_thought_needed may be false only when the conclusion is executed and Done; still open: {left}"
-    if next_needed and end.is_done:
+    if next_needed and end.is_done and not last:
         yield "the conclusion is Done, so next_thought_needed must be false; leave it Pending to think on"
 
 

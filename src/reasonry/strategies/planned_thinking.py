@@ -11,8 +11,9 @@ Algorithm, for a problem x, with thoughts t_i and the plan p_i as it stands afte
     y                                             looked at; proved wrong: concluded anew   conclude
 
 *Differs from the seed*: the rules are checked instead of hoped for (`core/plan.py`), and a thought that breaks one is
-asked for again with the reason; replies are JSON; there is a limit, and the last thought before it is told so; a
-solution that a verifier proves wrong is concluded again, up to `max_repairs` times.
+asked for again with the reason; what a plan leaves out stands as it stood, and only the plan as it stands is shown with
+the thoughts; the concluding thought need not evaluate the one before; there is a limit, and the last thought before it
+is told so; a solution that a verifier proves wrong is concluded again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -38,25 +39,30 @@ from ..core.plan import (
     only_conclusion_left,
     plan_data,
     thought_faults,
+    updated_plan,
+    with_plain_statuses,
 )
 from ..core.strategy import Body, Field, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 
+# The three duties of a thought, the statuses and the conclusion are those of seed 001's instructions.
 SYSTEM = f"""You solve a problem in thoughts, along a plan that you keep. In each thought you do three things.
 1. Evaluate the thought before, in `evaluation`: correct, minor issues, or a major error, and why. Put errors right \
 first, in the plan too: a result in doubt becomes "{VERIFICATION_NEEDED}". The first thought sets the plan up instead.
 2. Execute the first step that is not done. Where it turns out complex, break it up into sub_steps and execute the \
 first of them.
-3. Give the whole plan as it stands now. Statuses: "{PENDING}"; "{DONE}", with a short result; \
-"{VERIFICATION_NEEDED}", with a mark that says why. A step with sub_steps is {DONE} only when all of them are. No \
-open step may be left out.
+3. Give the plan as it stands now; steps that were done before may be left out. Statuses: "{PENDING}"; "{DONE}", with \
+a short result; "{VERIFICATION_NEEDED}", with a mark that says why. A step with sub_steps is {DONE} only when all of \
+them are. A step that is not needed any more is {DONE}, with a result that says why.
 The last step of the plan is called "Conclusion". Execute it when all other steps are {DONE}: write the solution \
 into current_thinking, mark it {DONE}, and only then set next_thought_needed to false.
-Reply with one JSON object and nothing else:
-{{"evaluation": "…", or null in thought 1, "current_thinking": "the work of this thought", "planning": \
-[{{"description": "…", "status": "…", "result": "…" or null, "mark": "…" or null, "sub_steps": [the same, nested] or \
-null}}], "next_thought_needed": true or false}}"""
+Reply with one JSON object and nothing else, such as:
+{{"evaluation": "Thought 2 is correct: …", "current_thinking": "the work of this thought", "planning": \
+[{{"description": "…", "status": "{DONE}", "result": "…"}}, {{"description": "…", "status": "{VERIFICATION_NEEDED}", \
+"mark": "…", "sub_steps": [{{"description": "…", "status": "{PENDING}"}}]}}, {{"description": "Conclusion", "status": \
+"{PENDING}"}}], "next_thought_needed": true}}"""
 
-BEGIN = "Now think thought 1: set up the plan and execute its first step."
+# What is asked before each thought is seed 001's next_thought_number, and its rule for the conclusion.
+BEGIN = "Now think thought 1: set up the plan and execute its first step. Its evaluation is null."
 THINK = "Now think thought {number}: evaluate thought {before} first, then execute the next step."
 CONCLUDE = "Now think thought {number}: evaluate thought {before} first. If all results hold, execute the conclusion."
 REPAIR = """Now think thought {number}: evaluate thought {before} in the light of this objection, put the plan right, \
@@ -79,9 +85,7 @@ class PlannedThought(Struct, frozen=True, kw_only=True):
         Meta(description="Whether the thought before holds, and why; from the second thought on."),
     ] = None
     current_thinking: Annotated[str, Meta(description="The work of this thought.")]
-    planning: Annotated[
-        tuple[PlanStep, ...], Meta(min_length=1, description="The whole plan, conclusion last.")
-    ]
+    planning: Annotated[tuple[PlanStep, ...], Meta(description="The plan as it stands now, conclusion last.")]
     next_thought_needed: Annotated[bool, Meta(description="False only when the conclusion is executed.")]
 
     @property
@@ -120,23 +124,23 @@ class State(Struct, frozen=True, omit_defaults=True):
         return self.final.text is not None or self.room <= 0
 
 
-def read_thought(state: State, _: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
-    """Read a thought and hold it to the rules of the plan."""
-    reading = parse.read_form(texts[-1], PlannedThought)
+def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
+    """Read a thought, with what its plan leaves out as it stood, and hold it to the rules of the plan."""
+    reading = parse.read_form(texts[-1], PlannedThought, shown=f"{ask.system}\n{ask.prompt}")
     if isinstance(reading, Unreadable):
         return reading
     thought: PlannedThought = reading[0]
+    plan = updated_plan(state.plan, with_plain_statuses(thought.planning))
     faults = thought_faults(
         thought.current_thinking,
-        thought.planning,
+        plan,
         thought.next_thought_needed,
         first=not state.thoughts,
         last=state.room <= 1,
         evaluation=thought.evaluation,
-        before=state.plan,
     )
     broken = "; ".join(faults)
-    return Unreadable(broken) if broken else reading
+    return Unreadable(broken) if broken else (replace(thought, planning=plan), reading[1])
 
 
 def think(s: State) -> Body:
@@ -189,7 +193,7 @@ def outcome(state: State) -> Outcome:
         **final.document,
     }
     end, proved = conclusion(state.plan), final.standing == "proved"
-    is_worked_off = state.is_concluded and end is not None and end.is_done
+    is_worked_off = state.is_concluded and end is not None and all(step.is_done for step in state.plan)
     if final.text is not None and (proved or is_worked_off):
         short = None if end is None or proved else end.result
         return Outcome(final.text, document=document, short=short or None)
@@ -221,11 +225,10 @@ def _append(state: State, reply: Reply) -> tuple[State, Thought]:
 def _question(state: State, kind: str, task: str) -> Ask:
     number = len(state.thoughts) + 1
     task = LAST if state.room <= 1 else task
-    lines = [
-        f"Thought {place}\n{thought.text}\nPlan after it:\n{format_plan(thought.planning)}"
-        for place, thought in enumerate(state.thoughts, 1)
-    ]
-    task = task.format(number=number, before=number - 1)
+    lines = [f"Thought {place}\n{thought.text}" for place, thought in enumerate(state.thoughts, 1)]
+    # Only the last plan is shown, and with the task, so that one question begins as the one before it did.
+    plan = f"The plan as it stands:\n{format_plan(state.plan)}\n" if state.plan else ""
+    task = plan + task.format(number=number, before=number - 1)
     prompt = "\n\n".join([f"Problem: {state.problem}", *lines, *state.final.objections, task])
     facts = {"kind": kind, "problem": state.problem, "thought_number": number, "plan": plan_data(state.plan)}
     return Ask(prompt, SYSTEM, facts)
@@ -261,6 +264,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     title="Planned thinking",
     source="seed 001",
     summary="Keeps, checks and refines a nested plan until it is worked off: for long, composite problems.",
+    version=2,
     aliases=("chain_of_thought_node",),
     options=Options,
     state=State,
