@@ -263,7 +263,8 @@ def _sessions(store: Any, engine: Engine) -> Sessions:
     """Return the sessions at the time the store was written, before any of them expires."""
 
     async def thoughts_of(run_id: str) -> Any:
-        return rows_of_run(await engine.thoughts(run_id))
+        record = await engine.record(run_id)
+        return rows_of_run(record.thoughts())
 
     settings, at_ms = SessionSettings(), manifest()["at_ms"]
     return Sessions(store, STRATEGIES, settings, lambda: at_ms, run_thoughts=thoughts_of)
