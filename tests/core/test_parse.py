@@ -136,7 +136,7 @@ def test_no_text_makes_it_raise_and_no_text_passes_for_a_value(text: str, whole:
         if isinstance(reading, tuple):
             value, mode = reading
             assert isinstance(value, form)
-            assert mode in ("json", "fenced", "embedded", "repaired", "yaml", "lines", "plain")
+            assert mode in ("json", "fenced", "embedded", "repaired", "yaml", "lines", "stated", "plain")
             assert not whole or mode == "json"
         else:
             assert reading.reason

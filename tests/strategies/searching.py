@@ -26,7 +26,7 @@ class World:
     scores: Mapping[str, Any] = field(default_factory=dict)
     otherwise: float = 0.5
     letters: str = "abc"
-    answer: Any = "the answer"
+    answer: Any = "an answer"
     verdicts: Mapping[str, Verified] = field(default_factory=dict)
     say: Callable[[str, dict[str, Any]], Any] = lambda kind, facts: None
     ms: int = 10

@@ -29,6 +29,9 @@ class Unreadable(Struct, frozen=True):
     reason: str
 
 
+NO_FIELD: Final = "its JSON object has none of the fields wanted"
+
+
 class Misfit(ValueError):
     """Why a value is not what a field wants."""
 
@@ -89,6 +92,9 @@ _SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
         "currentthinking",
         "rationale",
         "step",
+        "revisedthought",
+        "newthought",
+        "revision",
     ),
     "currentthinking": ("thinking", "thought", "currentthought", "reasoning"),
     "evaluation": (
@@ -135,6 +141,10 @@ _SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
         "nextsteps",
         "subproblems",
         "work",
+        "solution",
+        "workings",
+        "derivation",
+        "reasoningprocess",
     ),
     "done": ("isdone", "finished", "complete", "completed", "isfinished", "final"),
     "finished": ("done", "isfinished", "complete", "completed", "isdone"),
@@ -146,6 +156,11 @@ _SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
         "nextsubquestion",
         "nextfollowup",
         "subq",
+        "subquestions",
+        "followups",
+        "followupquestions",
+        "questions",
+        "nextquestions",
     ),
     "stepbackquestion": ("question", "generalquestion", "stepback", "abstractquestion", "broaderquestion"),
     "generalprinciple": ("principle", "principles", "generalprinciples", "answer"),
@@ -311,15 +326,29 @@ def plain_name(key: str) -> str:
     return re.sub(r"[\W_]+", "", key.casefold())
 
 
-def text_fields(form: type[Struct]) -> dict[str, bool] | None:
-    """Return the fields that must be there, and whether each is a list of texts; None: some are neither."""
+def choice_field(form: type[Struct]) -> str | None:
+    """Return the one field that must be there and is a choice or a truth value, if there is one."""
+    kinds = inspect.LiteralType | inspect.BoolType
+    found = [
+        field for field in _shape(form).fields if field.required and isinstance(_bare(field.type), kinds)
+    ]
+    return found[0].encode_name if len(found) == 1 else None
+
+
+def text_fields(form: type[Struct], *, beside: str | None = None) -> dict[str, bool] | None:
+    """Return the fields that must be there, and whether each is a list of texts; None: some are neither.
+
+    Args:
+        beside: A field that is left out.
+    """
     found: dict[str, bool] = {}
     for field in _shape(form).fields:
         kind = _bare(field.type)
         is_list = isinstance(kind, inspect.ListType | inspect.VarTupleType) and _takes_text(kind.item_type)
-        if field.required and not is_list and not _takes_text(kind):
+        is_wanted = field.required and field.encode_name != beside
+        if is_wanted and not is_list and not _takes_text(kind):
             return None
-        if field.required:
+        if is_wanted:
             found[field.encode_name] = is_list
     return found
 
@@ -353,24 +382,42 @@ def _takes_text(kind: inspect.Type) -> bool:
 
 
 def _to_struct(value: Any, shape: inspect.StructType) -> dict[str, Any]:
-    value = _as_object(value, shape)
+    value = _unwrapped(_as_object(value, shape), shape)
     found = _by_field(value, shape)
     if shape.fields and not found:
-        inner = next(iter(value.values()), None)
-        if len(value) == 1 and isinstance(inner, dict):
-            return _to_struct(inner, shape)
         names = ", ".join(field.encode_name for field in shape.fields)
-        raise Misfit(f"its JSON object has none of the fields wanted: {names}")
+        raise Misfit(f"{NO_FIELD}: {names}")
     fitted: dict[str, Any] = {}
     for field in shape.fields:
         name, raw = field.encode_name, found.get(field.encode_name)
         # Null in the place of a text or list that has a default stands for the default.
         if name in found and (raw is not None or field.required or not _has_plain_default(field)):
+            if plain_name(name).endswith("question") and isinstance(raw, list) and len(raw) > 1:
+                raise Misfit(f"`{name}` has several questions; ask one")
+            is_answer = plain_name(name).endswith(("answer", "result"))
+            is_empty = isinstance(raw, str) and not raw.strip()
+            if field.required and is_answer and is_empty and _may_be_none(field.type):
+                raise Misfit(f"`{name}` is empty; give it, or null")
+            if is_answer and isinstance(raw, list | dict) and _takes_text(field.type):
+                # A list or an object as the answer is the answer: as JSON, so that nothing of it is lost.
+                raw = _json(raw)
             try:
                 fitted[name] = _to(raw, field.type)
             except Misfit as error:
                 raise Misfit(f"`{name}`: {error}") from None
     return fitted
+
+
+def _unwrapped(value: dict[str, Any], shape: inspect.StructType) -> dict[str, Any]:
+    """Return the object inside one that only wraps it: `{"response": {…}}`, or the schema with its values filled in."""
+    own = {plain_name(field.encode_name) for field in shape.fields}
+    inner = value.get("properties") if value.get("type") == "object" else None
+    if inner is None and len(value) == 1:
+        (inner,) = value.values()
+    if not isinstance(inner, dict) or own & {plain_name(str(key)) for key in value}:
+        return value
+    is_ours = own & {plain_name(str(key)) for key in inner}
+    return inner if is_ours or not _by_field(value, shape) else value
 
 
 def _as_object(value: Any, shape: inspect.StructType) -> dict[str, Any]:
@@ -483,7 +530,6 @@ def _to_any(value: Any, wanted: Sequence[inspect.Type]) -> Any:
             if isinstance(member, kinds):
                 return value if plain in (str, int | float) else _to(value, member)
     if any(isinstance(member, inspect.StrType) for member in wanted):
-        # A list or an object as the answer is the answer: as JSON, so that nothing of it is lost.
         return _json(value) if isinstance(value, list | dict | bool) else _to_text(value)
     return _to(value, wanted[0])
 
@@ -581,10 +627,13 @@ def _lines(text: str) -> list[str]:
 
 def _entries(value: Mapping[str, Any], shape: inspect.StructType | None) -> list[Any]:
     """Return the items of an object that stands where a list is wanted: it is one item, or has them by number."""
-    if shape is not None and not all(isinstance(item, dict) for item in value.values()):
+    if shape is not None and not all(isinstance(item, dict | list) for item in value.values()):
         return [value]
     if all(_ORDINAL.fullmatch(key.strip()) for key in value):
         return list(value.values())
+    inner = next(iter(value.values()))
+    if len(value) == 1 and isinstance(inner, list):
+        return inner
     return (
         [value]
         if shape is not None and _by_field(value, shape)

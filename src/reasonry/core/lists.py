@@ -11,13 +11,27 @@ _NUMBERED: Final = re.compile(
     r"(?:(?:step|thought|option|approach|candidate|idea)\s+)?\d{1,4}(?:\)\s*|[.:]\*{0,2}\s+)(?P<text>\S.*)",
     re.IGNORECASE,
 )
+_HEADED: Final = re.compile(
+    r"\s{0,3}(?:#{1,6}\s+|\*\*)(?:step|thought|option|approach|candidate|idea)\s+\d{1,4}[.:]?(?:\*\*)?[.:]?(?P<text>)\s*",
+    re.IGNORECASE,
+)
 _BULLETED: Final = re.compile(r"\s{0,8}[-*•–‣]\s+(?P<text>\S.*)")
 
 
 def list_items(text: str) -> list[str]:
     """Return the items of the list a text has: its numbered lines, else its bulleted ones; none if it has no list."""
     lines = text.splitlines()
-    return _items(lines, _NUMBERED) or _items(lines, _BULLETED)
+    return _items(lines, _NUMBERED) or _headed_items(lines) or _items(lines, _BULLETED)
+
+
+def _headed_items(lines: Sequence[str]) -> list[str]:
+    """Return what stands under each of the headings `### Option 1`, `### Option 2`, …."""
+    places = [place for place, line in enumerate(lines) if _HEADED.fullmatch(line)]
+    if len(places) < 2:
+        return []
+    ends = [*places[1:], len(lines)]
+    texts = ["\n".join(lines[place + 1 : end]).strip() for place, end in zip(places, ends, strict=True)]
+    return [text for text in texts if text]
 
 
 def _items(lines: Sequence[str], start: re.Pattern[str]) -> list[str]:

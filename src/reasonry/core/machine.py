@@ -575,10 +575,13 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
         return Reading(refusal="the reply was empty")
     if not (texts := [parse.without_thinking(reply.text) for reply in replies])[-1]:
         return Reading(refusal="the reply was all thinking; give the answer after it")
+    shown = f"{effect.system}\n{effect.prompt}"
+    if reason := parse.no_reply(texts[-1], shown):
+        return Reading(refusal=reason)
     if stage.read is not None:
         result = stage.read(state, effect, texts)
     elif stage.reply is not None:
-        result = parse.read_form(texts[-1], stage.reply, shown=f"{effect.system}\n{effect.prompt}")
+        result = parse.read_form(texts[-1], stage.reply, shown=shown)
     else:
         result = texts[-1], "text"
     if isinstance(result, Unreadable):

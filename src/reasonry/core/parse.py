@@ -28,9 +28,9 @@ from msgspec.structs import replace
 
 from .effects import Ask
 from .events import Answered
-from .fit import Unreadable, fit, names_of, plain_name, text_fields
+from .fit import NO_FIELD, Unreadable, choice_field, fit, names_of, plain_name, text_fields
 from .lists import list_items
-from .stated import declines, only_answer, stated_answer
+from .stated import declines, only_answer, stated_answer, without_politeness
 
 MAX_SEARCHED: Final = 1_000_000
 """Characters at the end of a text that are searched for JSON."""
@@ -46,6 +46,9 @@ MAX_DEPTH: Final = 64
 
 MAX_EXCERPT: Final = 2_000
 """Characters of an unusable reply that are shown to whoever is asked again."""
+
+LAST_REPLY: Final = "\n\nYour last reply was:\n<<<\n"
+"""What stands before an unusable reply in the question that asks again."""
 
 _MAX_FALSE_STARTS: Final = 300
 _MAX_OBJECTS: Final = 300
@@ -63,10 +66,10 @@ _LABEL = re.compile(
     r"(?P<rest>(?(mark).*|\s*))$"
 )
 _BESIDE = re.compile(
-    r"[\s,;`]*(?:json\b)?[\s`]*(?:(?:or|oder|alternatively|and)\b[\s:,]*)?(?:```(?:json)?)?[\s`]*",
-    re.IGNORECASE,
+    r"[\s,;`]*(?:or|oder|if|otherwise|alternatively)\b[^{}]{0,120}(?:```(?:json)?)?[\s`]*", re.IGNORECASE
 )
 """What stands between two objects that are two replies, none of which is taken back."""
+_NOTHING = re.compile(r"[\s`]*(?:json\b)?[\s`]*", re.IGNORECASE)
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|corrected|sorry|oops|hmm|instead|rather|revised?|on second thought"
     r"|let me (?:re|fix|correct)|scratch that|no,)",
@@ -121,14 +124,17 @@ def _read_form(
             continue
         fitted = fit(value, form)
         if not isinstance(fitted, Unreadable):
-            rival = _rival(text, form, fitted) if rung in ("fenced", "embedded") else None
-            return rival or (fitted, rung)
+            rivals = _last_two(text, _NOTHING) if rung in ("fenced", "embedded") else None
+            if rivals and not any(isinstance(fit(rival, form), Unreadable) for rival in rivals):
+                return Unreadable(_differ(*rivals))
+            return fitted, rung
         reason = reason or fitted
-    if reason is None and prose and not whole and not text.lstrip().startswith(("{", "[")):
-        found = _from_text(without_surrogates(text[-MAX_SEARCHED:]).strip(), form)
+    is_text = not text.lstrip().startswith(("{", "[")) and (reason is None or NO_FIELD in reason.reason)
+    if is_text and prose and not whole:
+        found = _from_text(without_politeness(without_surrogates(text[-MAX_SEARCHED:])), form)
         if not isinstance(found, Unreadable):
             return found
-        reason = found
+        reason = reason or found
     return reason or Unreadable(f"no JSON object was found in it; the fields wanted are: {wanted}")
 
 
@@ -159,20 +165,31 @@ def _is_shown(value: Any, shown: str) -> bool:
     return any(value == example for example, _ in _objects(_latex(shown)))
 
 
-def _rival(text: str, form: type[Struct], fitted: Any) -> Unreadable | None:
-    """Say that right before the last object that fits there is another that says something else."""
-    tail = _latex(text)[-MAX_SEARCHED:]
-    objects = deque(_objects(tail), maxlen=_MAX_OBJECTS)
-    places = [
-        (value, start) for value, start in objects if not isinstance(fit(_clean(value), form), Unreadable)
-    ]
-    if len(places) < 2:
+def no_reply(text: str, question: str) -> str | None:
+    """Return why a text is no reply, whatever its form: it quotes the question's, or has two replies; else None."""
+    text = text.strip()
+    fenced = _WHOLE_FENCE.fullmatch(text)
+    quoted = fenced["inside"].strip() if fenced else text
+    asked = question.partition(LAST_REPLY)[0]
+    if '{"' in quoted and quoted in asked and re.search(r":\s*[\[{]*\s*\"|…|\bor\b", quoted):
+        return "it repeats the form of the question; answer the question"
+    rivals = _last_two(text, _BESIDE)
+    return None if rivals is None or rivals[0].keys() != rivals[1].keys() else _differ(*rivals)
+
+
+def _last_two(text: str, between: re.Pattern[str]) -> tuple[Any, Any] | None:
+    """Return the last two objects of a text, if they differ and nothing but this stands between them."""
+    tail = _latex(text[-MAX_SEARCHED:])
+    objects = deque(_objects(tail), maxlen=2)
+    if len(objects) < 2:
         return None
-    (first, start), (last, end) = places[-2:]
-    length = _decoder.raw_decode(tail, start)[1]
-    if fit(_clean(first), form) == fitted or not _BESIDE.fullmatch(tail[length:end]):
-        return None
-    return Unreadable(f"it has two replies that differ, {_brief(first)} and {_brief(last)}; give one")
+    (first, start), (last, place) = objects
+    beside = between.fullmatch(tail, _decoder.raw_decode(tail, start)[1], place)
+    return (_clean(first), _clean(last)) if first != last and beside else None
+
+
+def _differ(first: Any, last: Any) -> str:
+    return f"it has two replies that differ, {_brief(first)} and {_brief(last)}; give one"
 
 
 def _is_taken_back(text: str) -> bool:
@@ -200,33 +217,52 @@ def _yaml_values(text: str, form: type[Struct]) -> list[Any]:
     except (yaml.YAMLError, ValueError):
         return []
     # A key without a value says nothing, not even null.
-    said = {str(key): item for key, item in value.items() if item != ""} if isinstance(value, dict) else {}
+    mapping = value if isinstance(value, dict) else {}
+    said = {str(key): _numbers_inside(item) for key, item in mapping.items() if item != ""}
     return [_clean(said)] if said else []
+
+
+def _numbers_inside(value: Any) -> Any:
+    """Return a list or a mapping with its numbers as numbers; YAML was read as text."""
+    if isinstance(value, dict):
+        return {key: _number_or_text(item) for key, item in value.items()}
+    return [_number_or_text(item) for item in value] if isinstance(value, list) else value
+
+
+def _number_or_text(value: Any) -> Any:
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,15}(?:\.\d{1,15})?", value):
+        return json.loads(value) if not re.match(r"-?0\d", value) else value
+    return _numbers_inside(value)
 
 
 def _labelled_values(text: str, form: type[Struct]) -> list[Any] | Unreadable:
     """Return what lines such as `**Reason:** …`, and headings, say of the fields."""
     names = names_of(form)
+    before: list[str] = []
     found: dict[str, list[str]] = {}
-    current: list[str] = []
+    current = before
     for line in text.splitlines():
         match = _LABEL.match(line)
         name = names.get(plain_name(match["name"])) if match else None
-        is_label = match is not None and (match["mark"] or match["heading"] or match["bold"])
-        if match is None or name is None or not is_label:
+        if match is None or name is None or not (match["mark"] or match["heading"] or match["bold"]):
             current.append(line)
             continue
         if name in found and "".join(found[name]).strip() and not _is_taken_back(text):
             return Unreadable(f"it gives `{name}` twice; give it once")
         current = found[name] = [match["rest"].strip().removeprefix("**").strip()]
-    texts = {name: _without_marks("\n".join(lines).strip()) for name, lines in found.items()}
+    texts = {name: _labelled_text(name, "\n".join(lines).strip()) for name, lines in found.items()}
     values = {name: text for name, text in texts.items() if text}
     missing = [name for name in (text_fields(form) or {}) if name not in values]
-    before = text[: text.find(next(iter(found.values()))[0])] if found else ""
-    if len(missing) == 1 and before.strip() and values:
+    if len(missing) == 1 and "".join(before).strip() and values:
         # The reasoning stands before the answer, as often as not without a heading of its own.
-        values[missing[0]] = before.strip()
+        values[missing[0]] = "\n".join(before).strip()
     return [values] if values else []
+
+
+def _labelled_text(name: str, text: str) -> str:
+    plain = _without_marks(text)
+    answer = stated_answer(plain) if plain_name(name).endswith("answer") else None
+    return answer if isinstance(answer, str) else plain
 
 
 def _without_marks(text: str) -> str:
@@ -261,18 +297,32 @@ def _stated_values(text: str, form: type[Struct]) -> list[Any] | Unreadable:
 
 def _plain_value(text: str, form: type[Struct]) -> list[Any] | Unreadable:
     """Return the text as the one field that is wanted; where that is a list, the list the text has."""
+    choice = choice_field(form)
+    if choice is not None:
+        # "ACCEPTED", or "Yes, since …": the verdict, and all of it as the reason.
+        return [{**dict.fromkeys(text_fields(form, beside=choice) or {}, text), choice: text}]
     fields = text_fields(form) or {}
     if len(fields) != 1:
         return []
     ((name, is_list),) = fields.items()
-    if declines(text):
+    kind = plain_name(name)
+    if kind in ("answer", "finalanswer", "value") and declines(text):
         return Unreadable("it declines, or says that it has no answer; answer the question as asked")
     if is_list:
         items = list_items(text)
         return [{name: items}] if items else []
-    is_answer = plain_name(name).endswith(("answer", "result", "value"))
-    plain = only_answer(text) if is_answer else _without_marks(text)
-    return [{name: plain}] if plain else []
+    if kind == "code":
+        fences = [match["inside"] for match in _WHOLE_FENCE.finditer(text)]
+        return [{name: fences[-1] if fences else text}]
+    plain = only_answer(text) if kind.endswith(("answer", "result", "value")) else _without_marks(text)
+    has_room = any(
+        other != name and other in ("reasoning", "steps", "thought")
+        for other in form.__struct_encode_fields__
+    )
+    if plain is None or (has_room and len(plain.split()) > 4):
+        # Where there is room to reason, words alone may be the reasoning.
+        return []
+    return [{name: plain}]
 
 
 def is_whole(text: str) -> bool:
@@ -357,7 +407,7 @@ def _repaired(text: str) -> Iterator[Any]:
 
 def _literal(piece: str) -> dict[str, Any] | None:
     """Return the object a piece is as Python writes it: single quotes, True, None."""
-    if "'" not in piece and not re.search(r"\b(?:True|False|None)\b", piece):
+    if "'" not in piece and '"""' not in piece and not re.search(r"\b(?:True|False|None)\b", piece):
         return None
     try:
         value = ast.literal_eval(piece[: piece.rfind("}") + 1])
@@ -426,7 +476,7 @@ def ask_again(ask: Ask, reply: Answered, reason: str) -> Ask:
     if ask.form is not None:
         wish += "; reply with one JSON object of the form asked for and nothing else"
     said = _excerpt(without_surrogates(reply.text).strip()) or "(nothing)"
-    prompt = f"{ask.prompt}\n\nYour last reply was:\n<<<\n{said}\n>>>\nIt cannot be used: {reason}.\n{wish}."
+    prompt = f"{ask.prompt}{LAST_REPLY}{said}\n>>>\nIt cannot be used: {reason}.\n{wish}."
     room = ask.max_output_tokens
     if room is not None and reply.truncated:
         room *= 2

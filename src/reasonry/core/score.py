@@ -40,12 +40,12 @@ _SCORE: Final = re.compile(
     r"[*_`]*\s*(?:\Z|[(\[|]|[-–—:;,.](?:\s|\Z))",
     re.IGNORECASE,
 )
-_LABEL: Final = r"(?:thought|candidate|option|step|score|approach|idea)"
+_LABEL: Final = r"(?:thought|candidate|option|step|score|approach|idea|node)"
 _POSITION: Final = re.compile(
     rf"[*_`\[(#]*(?:{_LABEL}[\s_-]*)?[#t]?(?P<position>\d{{1,6}})[\])*_`.:]*", re.IGNORECASE
 )
 _LINE: Final = re.compile(
-    rf"\s{{0,8}}(?:[-*•]\s+)?[*_`]*(?:{_LABEL}\s*)?#?(?P<position>\d{{1,6}})[*_`]*"
+    rf"\s{{0,8}}(?:[-*•]\s+)?[*_`]*(?:{_LABEL}\s*)?#?(?P<position>\d{{1,6}})[*_`]*(?:\s*\([^)\n]*\))?"
     r"\s?(?:[):=→]|\.(?=\s)|[-–—](?=\s))[*_`]*\s*(?P<rest>\S.*)",
     re.IGNORECASE,
 )
@@ -58,6 +58,12 @@ _OWN_LINE: Final = re.compile(
     r".*?\b(?:score|value|rating)[*_`]*\s*(?:is\b|[:=])[*_`]*\s*[*_`]*(?P<rest>[\d.].*)", re.IGNORECASE
 )
 _NAMED: Final = re.compile(r"(?:score|value|rating)\s*(?:(?:is|[:=])\s*)?(?P<rest>[\d.].*)", re.IGNORECASE)
+_AT_END: Final = re.compile(r"[(\[](?P<score>[01]?\.\d+|\d{1,3}\s?%|\d{1,3}/\d{1,3})[)\]]\s*\Z")
+_IN_A_SENTENCE: Final = re.compile(
+    rf"\b{_LABEL}\s*#?(?P<position>\d{{1,6}})\b[^.\n\d]{{0,40}}?\b(?:scores?|gets|rated(?:\s+at)?|is)\s+(?:a\s+)?(?P<score>[01]?\.\d+"
+    r"|\d{1,3}\s?%|\d{1,3}/\d{1,3})",
+    re.IGNORECASE,
+)
 _BULLET: Final = re.compile(r"\A\s*[-*•]\s+")
 
 
@@ -180,6 +186,12 @@ def _from_lines(lines: Sequence[str], named: Sequence[tuple[str, str]]) -> dict[
             given[str(block)] = read_score(match["rest"].rstrip(")] *"))
     if not given:
         given = {name: score for name, content in named if (score := _by_content(lines, content)) is not None}
+    sentences = [*_IN_A_SENTENCE.finditer("\n".join(lines))]
+    if not given and len({match["position"] for match in sentences}) == len(sentences):
+        given = {str(int(match["position"])): read_score(match["score"]) for match in sentences}
+    own = [read_score(match["rest"].rstrip(")] *")) for line in lines if (match := _OWN_LINE.match(line))]
+    if not given and len(named) == len(own) == 1:
+        given = {"1": own[0]}
     texts = [_BULLET.sub("", line, count=1) for line in lines if line.strip()]
     bare = [read_score(text) for text in (texts[0].split(",") if len(texts) == 1 else texts)]
     if not given and len(bare) == len(named) and None not in bare:
@@ -223,4 +235,6 @@ def _in_line(rest: str, content: str) -> float | None:
     score = read_score(rest)
     if score is None and (match := _NAMED.search(rest)):
         score = read_score(match["rest"].rstrip(")] "))
+    if score is None and (match := _AT_END.search(rest)):
+        score = read_score(match["score"])
     return score

@@ -18,15 +18,15 @@ _END: Final = 4_000
 """Characters at the end of a text in which an answer is looked for."""
 
 _POLITE: Final = re.compile(
-    r"(?:(?<=[.!?:\n*}$)])|(?<=\A))\s*[*_]*(?:(?:please\s+)?let me know\b|(?:i\s+)?hope (?:this|that)\b|feel free\b|"
+    r"(?:(?<=[.!?:\n*}$)])|(?<=\A))\s*[*_]*(?:(?:please\s+)?let me know\b|(?:i\s+)?hope\b|feel free\b|"
     r"if you\b|"
     r"is there anything\b|would you like\b|do you (?:want|need)\b|happy to\b|i(?:'m| am) happy\b|don't hesitate\b|"
-    r"thank(?:s| you)\b|good luck\b|enjoy\b|have (?:a|fun)\b|cheers\b|wenn du\b|sag(?:en sie)? (?:mir )?"
+    r"thank(?:s| you)\b|good luck\b|enjoy\b|have (?:a|fun)\b|cheers\b|wenn du\b|ich hoffe\b|sag(?:en sie)? (?:mir )?"
     r"bescheid\b)"
     r"[^\n]*(?:\n[^\n]*)?\Z",
     re.IGNORECASE,
 )
-_WORD: Final = r"(?:answer|antwort|réponse|respuesta|risposta|ergebnis|result|solution|lösung)"
+_WORD: Final = r"(?:answer|antwort|réponse|respuesta|risposta|ergebnis|endergebnis|result|solution|lösung)"
 _LABEL: Final = re.compile(
     rf"^[ \t>#*_•-]*(?:\d+[.)]\s*)?(?:(?:so|thus|hence|therefore)[,:]?\s+)?"
     rf"(?:(?:final|correct|short|full|overall|endgültige)[\s_]+)?"
@@ -41,7 +41,7 @@ _HEADING: Final = re.compile(
 _SENTENCE: Final = re.compile(
     r"(?:^|[.!?:]\s|(?=\b(?:so|thus|hence|therefore)\b))[\s*_#>-]*"
     r"(?:(?:so|thus|hence|therefore|then|and|finally|in conclusion)[,:]?\s+)*(?:(?:the|my|our)\s+)?"
-    r"(?:(?:final|correct)\s+)?answer[*_]*\s*(?:(?:to|of|for)\s[^.:\n]{1,80}?\s)?"
+    r"(?:(?:final|correct)\s+)?(?:answer|result|solution)[*_]*\s*(?:(?:to|of|for)\s[^.:\n]{1,80}?\s)?"
     r"(?:is\b\s*:?|:|=|would be|must be|should be)[\s*_]*"
     r"(?P<answer>(?:(?![.!?][*_]*\s)[^\n])+?)[*_]*\.?[*_]*(?=\s*(?:\n|\Z)|[.!?][*_]*\s)",
     re.IGNORECASE | re.MULTILINE,
@@ -50,6 +50,14 @@ _HASHES: Final = re.compile(r"^[ \t]*####[ \t]*(?P<answer>[^\n#]+?)[ \t]*$", re.
 _BOXED: Final = re.compile(r"\\boxed\s*\{")
 _CALL: Final = re.compile(
     r"\b(?:final_answer|finish|answer)\s*[(\[](?P<answer>[^\n]*)[)\]]\s*\Z", re.IGNORECASE
+)
+_TAGGED: Final = re.compile(r"<(?:final_)?answer>\s*(?P<answer>[^<]+?)\s*</(?:final_)?answer>", re.IGNORECASE)
+_LEAD: Final = re.compile(
+    rf"^[^\n.]{{0,80}}\b{_WORD}(?:\s+is)?\s*:[ \t]*[*_]*$", re.IGNORECASE | re.MULTILINE
+)
+"""A line that announces the answer."""
+_LAST_LINE: Final = re.compile(
+    r"(?:\A|\n)[ \t>]*(?P<bold>[*_]{2})?(?P<answer>[^\n*]{1,100}?)(?(bold)[*_]{2})[ \t]*\Z"
 )
 _BOLD_END: Final = re.compile(
     r"(?:^|[.!?]\s+|\n)[ \t>*-]*(?:so|thus|hence|therefore|in total|altogether|in conclusion|consequently|also|daher"
@@ -74,7 +82,9 @@ _MAX_BARE: Final = 300
 """Characters of a text that is an answer without saying so."""
 
 _BESIDE: Final = re.compile(
-    r"[\s.,;*_)\]$`]*(?:(?:or|oder|alternatively)\b[\s:,]*)?[*_`$(\[\\]*", re.IGNORECASE
+    r"[\s.,;*_)\]$`]*(?:(?:method|approach|way|case)\s+(?:2|two|b)\b[^\n]*"
+    r"|(?:(?:or|oder|alternatively)\b[\s:,]*)?[*_`$(\[\\]*)",
+    re.IGNORECASE,
 )
 """What stands between two answers, none of which is taken back."""
 
@@ -95,7 +105,13 @@ def stated_answer(text: str) -> str | Unreadable | None:
     text = without_politeness(text[-_END:])
     found = sorted(_statements(text), key=lambda statement: statement[0])
     if not found:
-        bold = _BOLD_END.search(text)
+        bold, last = _BOLD_END.search(text), _LAST_LINE.search(text)
+        if (
+            bold is None
+            and last is not None
+            and (last["bold"] or normalise(last["answer"]).number is not None)
+        ):
+            return _tidied(last["answer"])
         return _tidied(bold["answer"]) if bold else None
     place, _, answer = found[-1]
     for start, end, other in found[:-1]:
@@ -135,7 +151,7 @@ def _statements(text: str) -> Iterator[tuple[int, int, str]]:
         end = _closing_brace(text, match.end())
         if end is not None:
             yield match.start(), end + 1, _tidied(text[match.end() : end])
-    for pattern in (_LABEL, _SENTENCE, _HASHES, _CALL):
+    for pattern in (_LABEL, _SENTENCE, _HASHES, _CALL, _TAGGED):
         for match in pattern.finditer(text):
             written = match["answer"].strip(" \t*_")
             if not written and pattern is _LABEL:
@@ -144,7 +160,7 @@ def _statements(text: str) -> Iterator[tuple[int, int, str]]:
             is_final = pattern is not _SENTENCE or _EXPLAINS.match(text, match.end())
             if answer and is_final and not _LEFT_OPEN.match(answer):
                 yield match.start(), match.end(), answer
-    for match in _HEADING.finditer(text):
+    for match in (*_HEADING.finditer(text), *_LEAD.finditer(text)):
         if answer := _unboxed(_tidied(_paragraph(text, match.end()))):
             yield match.start(), match.end(), answer
 

@@ -203,8 +203,11 @@ class Stage(Generic[S]):
 
     @cached_property
     def form(self) -> dict[str, Any] | None:
-        """The reply's JSON schema, with every reference resolved in place."""
-        return None if self.reply is None else inlined_schema(self.reply)
+        """The reply's JSON schema, every reference resolved in place, every property required.
+
+        A property that may be left out may be null instead: providers hold replies to a schema only if it is like this.
+        """
+        return None if self.reply is None else _all_required(inlined_schema(self.reply))
 
 
 def inlined_schema(reply: Any) -> dict[str, Any]:
@@ -224,6 +227,32 @@ def inlined_schema(reply: Any) -> dict[str, Any]:
         return {key: inline(value, inside) for key, value in node.items()}
 
     return msgspec.json.decode(msgspec.json.encode(inline(schema)))
+
+
+def _all_required(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_all_required(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    whole = {key: _all_required(value) for key, value in node.items()}
+    properties = whole.get("properties")
+    if isinstance(properties, dict):
+        required = whole.get("required", ())
+        whole["properties"] = {
+            name: part if name in required else _nullable(part) for name, part in properties.items()
+        }
+        whole["required"] = list(properties)
+    return whole
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that null fits too; a default says nothing where every property is given."""
+    left = {name: part for name, part in schema.items() if name != "default"}
+    forms = left.get("anyOf")
+    if isinstance(forms, list):
+        return left if {"type": "null"} in forms else {**left, "anyOf": [*forms, {"type": "null"}]}
+    beside = {name: left.pop(name) for name in ("description", "title") if name in left}
+    return {"anyOf": [left, {"type": "null"}], **beside}
 
 
 class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):

@@ -285,8 +285,8 @@ def test_a_proof_ends_the_search_at_any_depth_and_may_bring_the_answer() -> None
 
 def test_a_proof_without_a_closed_answer_is_formulated_and_the_answer_verified() -> None:
     walked = search(World(verdicts={"b": RIGHT}), verify=True)
-    assert walked.outcome.answer == "the answer"
-    assert verified(walked)[-1] == Verify("P", ("b", "the answer"), final=True)
+    assert walked.outcome.answer == "an answer"
+    assert verified(walked)[-1] == Verify("P", ("b", "an answer"), final=True)
     plain = search(World(verdicts={"b": RIGHT}), verify=True, formulate_answer=False)
     assert plain.outcome.answer == "b"
     assert not any(claim.final for claim in verified(plain)), (
@@ -297,7 +297,7 @@ def test_a_proof_without_a_closed_answer_is_formulated_and_the_answer_verified()
 @pytest.mark.parametrize("formulate", [True, False])
 def test_an_answer_that_is_refuted_is_none(formulate: bool) -> None:
     walked = search(
-        World(verdicts={"the answer": WRONG}), verify=True, max_depth=1, formulate_answer=formulate
+        World(verdicts={"an answer": WRONG}), verify=True, max_depth=1, formulate_answer=formulate
     )
     assert verified(walked)[-1].final
     if formulate:
@@ -438,7 +438,7 @@ def test_scores_selection_answer_and_justification_are_recorded() -> None:
     assert by_stage["branch_evaluation"].text == "Scores: 2.1: 0.50, 2.2: 0.50, 2.3: 0.90"
     assert by_stage["branch_evaluation"].score == 0.9
     assert by_stage["branch_selection"].text == "Best: 2.3 (0.90): bc"
-    assert by_stage["solution_formulation"].text == "the answer"
+    assert by_stage["solution_formulation"].text == "an answer"
     justification = by_stage["path_justification"].text
     assert "1. b (0.60)\n2. bc (0.90)" in justification
     assert "a" in justification.rpartition("beside it: ")[2]
