@@ -73,7 +73,7 @@ _LEFT_OPEN: Final = re.compile(
 _DECLINES: Final = re.compile(
     r"\A\W*(?:(?:so )?the answer (?:is|remains)\s+(?:not|un|still|yet|open)"
     r"|i(?:'m| am)\s+(?:sorry|afraid|unable|not able|not sure)|sorry\b|i\s+(?:can(?:no|')t|do(?:n't| not) (?:know|have)"
-    r"|could(?:n't| not))|as an ai\b|unfortunately[, ]|unable to|there is (?:not enough|insufficient)"
+    r"|could(?:n't| not))|no idea\b|as an ai\b|unfortunately[, ]|unable to|there is (?:not enough|insufficient)"
     r"|cannot (?:be )?(?:determine|answer)|could you (?:please )?(?:clarify|provide)|please (?:provide|clarify))",
     re.IGNORECASE,
 )
