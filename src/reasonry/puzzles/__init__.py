@@ -2,11 +2,13 @@
 
 term        numbers, terms, moves         solutions  whether and how the target can be made
 expression  expressions as text, checked  steps      the moves of a line of thought, followed
-reading     puzzles in sentences                      wording    moves in words, written with signs
+reading     puzzles in sentences          wording    moves in words, written with signs
+equations   written equations, checked
 """
 
 from __future__ import annotations
 
+from .equations import false_equations
 from .expression import check, judge_sides, read_expression
 from .reading import read_numbers, read_puzzle
 from .solutions import solve, solve_numbers
@@ -22,6 +24,7 @@ __all__ = [
     "Term",
     "check",
     "expressions",
+    "false_equations",
     "final_expression",
     "follow",
     "format_number",
