@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from reasonry.core.fit import Unreadable
 from reasonry.core.toolcard import (
-    Action,
     ToolCard,
-    action_lines,
     arguments_for,
-    before_actions,
     card_named,
     cards_text,
     one_text_fault,
@@ -77,66 +71,3 @@ def test_texts_become_the_numbers_a_tool_wants() -> None:
         "more": "x",
     }
     assert typed(SEARCH, {"limit": "many"}) == {"limit": "many"}
-
-
-def test_every_action_line_is_an_action_or_the_answer() -> None:
-    text = (
-        "Thought: x\nAction 1: Search[cats [big]]\nAction: dance(now)\nAction: Finish[42]\nAction: Search[no]"
-    )
-    actions, answer = action_lines((SEARCH,), text)
-    assert [one.tool for one in actions] == ["Search", "dance", "Search"]
-    assert actions[0].arguments == {"words": "cats [big]"}
-    assert answer == "42"
-    assert before_actions(text) == "Thought: x"
-
-
-brackets = st.recursive(
-    st.text("ab ,.", max_size=4),
-    lambda inner: st.lists(inner, max_size=3).map("\n".join).map("[{}]".format),
-)
-lines = st.one_of(
-    brackets.map(lambda given: (f"search[{given}]", given.strip())),
-    st.sampled_from(
-        [
-            ('search[{"words": "cats", "limit": 3}]', {"words": "cats", "limit": 3}),
-            ("search[x ] y]", "x ] y"),
-            ('search[len("[")]', 'len("[")'),
-            ("search(cats).", "cats"),
-            ("pair[1, 2]", None),
-            ("search[a] and search[b]", None),
-            ("search[no end", None),
-            ("I look it up", None),
-            ("", None),
-            ("now[today]", None),
-        ]
-    ),
-)
-lead = st.sampled_from(["Action: ", "action 2:", "**Action:** ", "- Action 3 : ", "> ACTION: `"])
-between = st.sampled_from(["", "\n", "\nObservation: none [1]", "\nThought: the Action: next [", "\n\nso"])
-
-
-@given(st.lists(st.tuples(lead, lines, between), min_size=1, max_size=5))
-def test_every_line_that_begins_an_action_is_one_or_says_what_is_wrong(written: list) -> None:
-    text = "I take Actions: two.\n" + "\n".join(f"{start}{line}{end}" for start, (line, _), end in written)
-    actions, answer = action_lines((SEARCH, NOW, PAIR), text)
-    assert (len(actions), answer) == (len(written), None)
-    for action, (_, (line, expected), _) in zip(actions, written, strict=True):
-        if expected is None:
-            assert action.fault
-            assert action.text.startswith(line[:5])
-        else:
-            wanted = expected if isinstance(expected, dict) else {"words": expected}
-            assert (action.tool, action.arguments, action.fault) == ("search", wanted, "")
-    assert before_actions(text) == "I take Actions: two."
-
-
-@given(
-    st.text(max_size=200) | st.lists(st.sampled_from(["Action:", "a[", "]", "(", "\n", "x)"])).map("".join)
-)
-def test_no_text_makes_the_reading_of_actions_stumble(text: str) -> None:
-    actions, answer = action_lines((SEARCH,), text)
-    assert bool(actions or answer is not None) == (before_actions(text) is not None)
-
-
-def test_equal_calls_have_equal_texts_whatever_the_order_of_their_arguments() -> None:
-    assert Action("f", {"a": 1, "b": 2}).text == Action("f", {"b": 2, "a": 1}).text

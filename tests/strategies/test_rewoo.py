@@ -142,7 +142,8 @@ def test_evidence_keeps_its_type_where_it_is_a_whole_argument() -> None:
         ("#E1 = Wikipedia[a]\n#E12345 = Wikipedia[b]", "#E12345: that is no id"),
         ("#E1 = Wikipedia[a]\n#E2 = look it up", "`#E2 = look it up` is no call"),
         ('#E1 = add[{"a": 1, "b": 2}]\n#E2 = add', "`#E2 = add` is no call"),
-        ('{"calls": ["#E1 = Wikipedia[a]"]}', "not a JSON object"),
+        (plan(("#E1", "Wikipedia", "")), "#E1: Wikipedia needs query"),
+        (plan(("#E1", "Wikipedia", {"query": "a", "size": 3})), "Wikipedia has no argument size"),
         ("I would search Wikipedia.", "no JSON object"),
     ],
 )
@@ -151,6 +152,37 @@ def test_a_plan_that_cannot_be_carried_out_is_asked_again_with_the_reason(broken
     walked = walk(REWOO, "p", in_order(broken, good, ToolReturned("x"), {"answer": "y"}), TOOLS)
     assert reason in walked.asks[1].prompt
     assert walked.outcome.answer == "y"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Plan: Find it. #E1 = Wikipedia[a]\nPlan: Add. #E2 = LLM[sum of #E1]",
+        {"calls": ["Plan: Find it. #E1 = Wikipedia[a]", "Plan: Add. #E2 = LLM[sum of #E1]"]},
+        {"plan": ["#E1 = Wikipedia[a]", "#E2 = LLM[sum of #E1]"]},
+        {"calls": [{"Plan": "Find it.", "#E1": "Wikipedia[a]"}, {"Plan": "Add.", "#E2": "LLM[sum of #E1]"}]},
+        {"#E1": "Wikipedia[a]", "#E2": "LLM[sum of #E1]"},
+        {"steps": [{"tool": "Wikipedia", "input": "a"}, {"tool": "LLM", "args": {"prompt": "sum of #E1"}}]},
+        {
+            "calls": [
+                {"id": "#E1", "tool": "Wikipedia", "query": "a"},
+                {"id": 2, "tool": "LLM", "input": "sum of #E1"},
+            ]
+        },
+        [
+            {"id": "E1", "name": "wikipedia", "arguments": {"query": "a"}},
+            {"id": "E2", "name": "LLM", "arguments": {"prompt": "sum of #E1"}},
+        ],
+        "1. Find it: Wikipedia[a]\n2. Add: LLM[sum of #E1]",
+        "Step 1: Find it. `Wikipedia[a]`\nStep 2: Add. `LLM[sum of #E1]`",
+    ],
+)
+def test_a_plan_is_the_same_plan_in_every_form(written: Any) -> None:
+    replies = in_order(written, ToolReturned("A"), {"result": "B"}, {"answer": "x"})
+    walked = walk(REWOO, "p", replies, TOOLS)
+    assert walked.performed[1].effect == CallTool("Wikipedia", {"query": "a"})
+    assert walked.asks[1].prompt == "sum of A"
+    assert walked.outcome.answer == "x"
 
 
 def test_a_plan_that_stays_broken_fails_the_run() -> None:

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.app import App
+from reasonry.core.actions import action_lines
 from reasonry.core.budget import Budget
-from reasonry.core.toolcard import ANSWER, action_lines
+from reasonry.core.toolcard import ANSWER
 from reasonry.errors import ToolError
 from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES

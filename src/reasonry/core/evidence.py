@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .fit import Unreadable
-from .toolcard import ToolCard, arguments_for, balanced, card_named, no_such_tool, typed
+from .actions import Written, balanced, call_data
+from .fit import Unreadable, plain_name
+from .lists import list_items
+from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 
 MAX_DEPTH = 50
 """How deep the input of a call may be nested."""
@@ -31,6 +33,9 @@ _HEAD = re.compile(
 _TOOL = re.compile(r"\s*[*`_]*(?P<tool>[\w.\-]+)\s*\[")
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _PLAN = re.compile(r"^[ \t*`.,;\-]*(?:\d+[.)]\s*)?plan(?:\s*\d+)?\s*[:.]\s*", re.IGNORECASE | re.MULTILINE)
+_TOOL_CALL = re.compile(r"(?P<tool>[\w.\-]+)[ \t]*\[")
+_PLAN_KEYS = frozenset({"calls", "plan", "plans", "steps", "toolcalls", "actions", "tasks"})
+_WHY_KEYS = ("plan", "description", "why", "purpose", "reason", "thought", "step")
 _LINE_END = re.compile(r"\][\s`*_.,;]*?$", re.MULTILINE)
 
 
@@ -78,6 +83,68 @@ def parse_plan(text: str) -> tuple[PlannedCall, ...] | Unreadable:
         calls.append(PlannedCall(name, tool["tool"], text[tool.end() : end].strip(), " ".join(why.split())))
         start = end + 1
     return tuple(calls)
+
+
+def planned_calls(value: Any, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...] | None:
+    """Read a plan from JSON that is not of the form asked for; None: it is none.
+
+    Its calls may be texts (`Plan: why #E1 = tool[input]`), have their id as a key, or have none and stand in order.
+    """
+    if isinstance(value, Mapping):
+        lists = [
+            item
+            for key, item in value.items()
+            if plain_name(str(key)) in _PLAN_KEYS and isinstance(item, list)
+        ]
+        by_id = [{key: item} for key, item in value.items() if re.fullmatch(r"#?E\d+", str(key))]
+        value = lists[0] if lists else by_id
+    if not isinstance(value, list):
+        return None
+    calls: list[PlannedCall] = []
+    for position, item in enumerate(value, 1):
+        found = _planned(item, f"#E{position}", cards)
+        if not found:
+            return None
+        calls.extend(found)
+    return tuple(calls) or None
+
+
+def numbered_plan(text: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...] | None:
+    """Read a plan of numbered lines, each with one call, `2. Its county: search[county of #E1]`; None: it is none."""
+    calls: list[PlannedCall] = []
+    for number, item in enumerate(list_items(text), 1):
+        heads = [match for match in _TOOL_CALL.finditer(item) if card_named(cards, match["tool"])]
+        end = balanced(item[heads[0].end() :]) if heads else None
+        if end is None:
+            return None
+        given = item[heads[0].end() : heads[0].end() + end].strip()
+        why = item[: heads[0].start()].strip(" \n\t-*`_>:")
+        calls.append(PlannedCall(f"#E{number}", heads[0]["tool"], given, why))
+    return tuple(calls) or None
+
+
+def _planned(item: Any, name: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...]:
+    """Return the calls of one item of a plan."""
+    if isinstance(item, Mapping):
+        plain = {plain_name(str(key)): value for key, value in item.items()}
+        why = next((plain[key] for key in _WHY_KEYS if isinstance(plain.get(key), str)), "")
+        text = next(
+            (value for value in plain.values() if isinstance(value, str) and _HEAD.search(value)), None
+        )
+        named = [(key, value) for key, value in item.items() if re.fullmatch(r"#?E\d+", str(key))]
+        if len(named) == 1 and isinstance(named[0][1], str):
+            text = f"{evidence_id(str(named[0][0]))} = {named[0][1]}"
+        if text is None:
+            call = call_data(cards, named[0][1] if len(named) == 1 else item)
+            own = (
+                str(named[0][0]) if len(named) == 1 else str(plain.get("id") or plain.get("evidence") or name)
+            )
+            if not isinstance(call, Written) or call.fault:
+                return ()
+            return (PlannedCall(evidence_id(own) or own, call.tool, call.arguments, why),)
+        item = text if why in text else f"Plan: {why}\n{text}"
+    found = parse_plan(item) if isinstance(item, str) else None
+    return () if found is None or isinstance(found, Unreadable) else found
 
 
 def references(value: Any) -> tuple[str, ...]:
@@ -148,7 +215,9 @@ def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str |
 def call_arguments(card: ToolCard, call: PlannedCall, evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call that has no fault, with evidence put in."""
     arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
-    return {} if isinstance(arguments, Unreadable) else typed(card, substitute(arguments, evidence))
+    if not isinstance(arguments, Unreadable):
+        arguments = matched_arguments(card, substitute(arguments, evidence))
+    return {} if isinstance(arguments, Unreadable) else arguments
 
 
 def _call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
@@ -158,6 +227,8 @@ def _call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
     if card is None:
         return no_such_tool(cards, call.tool)
     arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
+    if not isinstance(arguments, Unreadable):
+        arguments = matched_arguments(card, arguments)
     if isinstance(arguments, Unreadable):
         return arguments.reason
     return "the input is nested too deeply" if _is_deep(arguments) else None

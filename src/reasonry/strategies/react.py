@@ -27,6 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
+from ..core.actions import Action, TurnRead, Written, read_actions, resolved
 from ..core.answering import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, ToolReturned, Verified
@@ -34,7 +35,7 @@ from ..core.evidence import evidence_text
 from ..core.fit import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request
 from ..core.text import cut
-from ..core.toolcard import Action, ToolCard, Written, action_lines, before_actions, cards_text, resolved
+from ..core.toolcard import ToolCard, cards_text
 
 SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
 tools or give the answer. What your actions bring is shown to you before the next turn.
@@ -78,17 +79,6 @@ class TurnReply(Struct, frozen=True):
     ] = ()
     answer: Annotated[Answer | None, Meta(description="The answer alone, once it is settled.")] = None
 
-    @property
-    def closing(self) -> str | None:
-        """The answer as text; one given beside actions was given without their results and does not count."""
-        text = "" if self.actions or self.answer is None else str(self.answer).strip()
-        return text or None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is neither an action nor an answer."""
-        return not self.actions and self.closing is None
-
 
 class Turn(Struct, frozen=True, omit_defaults=True):
     """One thought, what was done on it, and what that brought."""
@@ -125,25 +115,27 @@ def context(state: State) -> str:
     return text
 
 
-def read_turn(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnReply, str] | Unreadable:
-    """Read a turn: structured, or in the paper's form (`Action: search[x]`, `Action: finish[x]`)."""
-    reading = parse.read_form(texts[-1], TurnReply, prose=False)
-    thought = before_actions(texts[-1])
-    if thought is not None and (isinstance(reading, Unreadable) or reading[0].is_empty):
-        actions, answer = action_lines(state.options.tools, texts[-1])
-        reading = TurnReply(thought.removeprefix("Thought:").strip(), actions, answer), "lines"
+def read_turn(state: State, ask: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
+    """Read a turn: data, a transcript (`Action: search[x]`), or the answer, in any of the forms of `core.actions`."""
+    reading = read_actions(state.options.tools, texts[-1], shown=f"{ask.system}\n{ask.prompt}")
     if isinstance(reading, Unreadable):
         return reading
-    if len(reading[0].actions) > MAX_ACTIONS:
+    turn = reading[0]
+    if len(turn.actions) > MAX_ACTIONS:
         return Unreadable(f"take at most {MAX_ACTIONS} actions in a turn")
-    return Unreadable("give at least one action, or the answer") if reading[0].is_empty else reading
+    return reading if turn.actions or turn.answer else Unreadable("give at least one action, or the answer")
 
 
-def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[AnswerReply, str] | Unreadable:
-    """Read the answer: structured, or in the paper's form (`Action: finish[x]`)."""
-    reading = parse.read_form(texts[-1], AnswerReply)
-    answer = action_lines(state.options.tools, texts[-1])[1]
-    return (AnswerReply(answer), "lines") if isinstance(reading, Unreadable) and answer else reading
+def read_answer(state: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerReply, str] | Unreadable:
+    """Read the answer: as a turn has it, or as any answer is stated; an action is none."""
+    shown = f"{ask.system}\n{ask.prompt}"
+    reading = read_actions(state.options.tools, texts[-1], shown=shown)
+    if not isinstance(reading, Unreadable):
+        if reading[0].answer:
+            return AnswerReply(reading[0].answer), reading[1]
+        if reading[0].actions:
+            return Unreadable("no turn is left for an action; give the answer")
+    return parse.read_form(texts[-1], AnswerReply, shown=shown)
 
 
 def think(to: str) -> Callable[[State], Body]:
@@ -153,8 +145,8 @@ def think(to: str) -> Callable[[State], Body]:
         if s.answer is not None or s.is_spent:
             return go(s, to)
         (answered,) = yield request(s, _question(s, "react_turn"))
-        reply: TurnReply = answered.value
-        actions, answer = _read_actions(reply), reply.closing
+        reply: TurnRead = answered.value
+        actions, answer = _with_early(reply), None if reply.actions else reply.answer
         data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
         s = replace(s, turns=(*s.turns, Turn(reply.thought, actions)), answer=answer)
         return go(s, to, Thought(reply.thought or str(answer), data=data))
@@ -233,13 +225,10 @@ def _question(state: State, kind: str, tail: str = "") -> Ask:
     return Ask(context(state) + tail, SYSTEM.format(tools=cards_text(state.options.tools)), facts)
 
 
-def _read_actions(reply: TurnReply) -> tuple[Written, ...]:
-    actions = (
-        action if isinstance(action, Written) else Written(action.tool, action.arguments)
-        for action in reply.actions
-    )
-    early = str(reply.answer).strip() if reply.actions and reply.answer is not None else ""
-    return (*actions, Written(f"finish[{early}]", fault=EARLY)) if early else tuple(actions)
+def _with_early(reply: TurnRead) -> tuple[Written, ...]:
+    """Return the actions of a turn; an answer beside them is one that cannot be taken."""
+    is_early = reply.actions and reply.answer
+    return (*reply.actions, Written(f"finish[{reply.answer}]", fault=EARLY)) if is_early else reply.actions
 
 
 def _resolve(state: State, action: Written) -> Action | Unreadable:
@@ -293,6 +282,7 @@ REACT: Strategy[State, Options] = Strategy(
     source="arXiv:2210.03629",
     summary="Thinks, acts with a tool, looks at the result, thinks again: for problems that need facts.",
     options=Options,
+    version=2,
     state=State,
     outcome=outcome,
     progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},
@@ -315,6 +305,7 @@ REACT: Strategy[State, Options] = Strategy(
             reply=TurnReply,
             example=_EXAMPLE,
             read=read_turn,
+            value=TurnRead,
         ),
         Stage(
             "action_planning",
@@ -348,6 +339,7 @@ REACT: Strategy[State, Options] = Strategy(
             reply=TurnReply,
             example=_EXAMPLE,
             read=read_turn,
+            value=TurnRead,
         ),
         Stage(
             "evaluation_checkpoint",

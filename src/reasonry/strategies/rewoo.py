@@ -19,7 +19,7 @@ a verifier proves wrong is asked for again, up to `max_repairs` times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -35,8 +35,10 @@ from ..core.evidence import (
     evidence_id,
     evidence_text,
     is_plan_text,
+    numbered_plan,
     parse_plan,
     plan_fault,
+    planned_calls,
     references,
 )
 from ..core.fit import Unreadable
@@ -95,7 +97,11 @@ class CallPlan(Struct, frozen=True):
 class WorkerReply(Struct, frozen=True):
     """What a step that was put to a model brought."""
 
-    result: Annotated[str, Meta(description="What the step was to find out.")]
+    result: Annotated[str | int | float, Meta(description="What the step was to find out.")]
+
+    def __post_init__(self) -> None:
+        if not str(self.result).strip():
+            raise ValueError("the result is empty; if it cannot be found out, say so")
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -122,25 +128,40 @@ def plan(s: State) -> Body:
     return go(replace(s, calls=calls), "tool_call_specification", Thought(text, data=data))
 
 
-def read_plan(state: State, _: Ask, texts: Sequence[str]) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
-    """Read a plan, structured or as lines, and see whether it can be carried out."""
-    reading = parse.read_form(texts[-1], CallPlan)
+def read_plan(
+    state: State, ask: Ask, texts: Sequence[str]
+) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
+    """Read a plan, as data or as lines, and see whether it can be carried out."""
+    cards, reason = _cards(state), None
+    for calls, rung in _plans(texts[-1], cards, f"{ask.system}\n{ask.prompt}"):
+        fault = calls.reason if isinstance(calls, Unreadable) else plan_fault(calls, cards)
+        if isinstance(calls, Unreadable) or fault is not None:
+            reason = reason or fault
+        elif len(calls) > state.options.max_calls:
+            return Unreadable(f"plan at most {state.options.max_calls} calls")
+        else:
+            return calls, rung
+    return Unreadable(reason or "no plan was found in it")
+
+
+def _plans(
+    text: str, cards: Sequence[ToolCard], shown: str
+) -> Iterator[tuple[tuple[PlannedCall, ...] | Unreadable, str]]:
+    """Yield what a reply may mean as a plan, likeliest first; the first reason says best why it is none."""
+    if is_plan_text(text):
+        yield parse_plan(text), "lines"
+        return
+    reading = parse.read_form(text, CallPlan, shown=shown)
+    if not isinstance(reading, Unreadable):
+        named = [(evidence_id(call.id) or call.id, call) for call in reading[0].calls]
+        yield tuple(PlannedCall(name, call.tool, call.input, call.plan) for name, call in named), reading[1]
+    for value, rung in parse.json_values(text):
+        if calls := planned_calls(value, cards):
+            yield calls, rung
+    if calls := numbered_plan(text, cards):
+        yield calls, "lines"
     if isinstance(reading, Unreadable):
-        if not is_plan_text(texts[-1]):
-            return reading
-        calls, mode = parse_plan(texts[-1]), "lines"
-        if isinstance(calls, Unreadable):
-            return calls
-    else:
-        planned = (
-            PlannedCall(evidence_id(call.id) or call.id, call.tool, call.input, call.plan)
-            for call in reading[0].calls
-        )
-        calls, mode = tuple(planned), reading[1]
-    if len(calls) > state.options.max_calls:
-        return Unreadable(f"plan at most {state.options.max_calls} calls")
-    fault = plan_fault(calls, _cards(state))
-    return (calls, mode) if fault is None else Unreadable(fault)
+        yield reading, ""
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:
@@ -255,6 +276,7 @@ REWOO: Strategy[State, Options] = Strategy(
     source="arXiv:2305.18323",
     summary="Plans all tool calls at once, runs them side by side, solves once: few, short model calls.",
     options=Options,
+    version=2,
     state=State,
     outcome=outcome,
     progress=lambda state: {
