@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.core.actions import Action, Written, action_lines, read_actions, resolved
@@ -71,6 +71,7 @@ def _data_forms(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([(SEARCH, "words"), (PYTHON, "code")]),
     st.text("ab =+'*(),.", min_size=1, max_size=12).map(str.strip).filter(bool),
@@ -119,6 +120,7 @@ arguments_ = st.dictionaries(
 ).map(lambda found: {"words": "x", **found})
 
 
+@settings(deadline=None)
 @given(st.lists(arguments_, min_size=1, max_size=3))
 def test_the_transcripts_own_form_of_an_action_is_read(found: list[dict[str, Any]]) -> None:
     actions = [Action("search", one) for one in found]
@@ -244,6 +246,7 @@ lead = st.sampled_from(["Action: ", "action 2:", "**Action:** ", "- Action 3 : "
 between = st.sampled_from(["", "\n", "\nThought: the Action: next [", "\n\nso"])
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(lead, lines, between), min_size=1, max_size=5))
 def test_every_line_that_begins_an_action_is_one_or_says_what_is_wrong(written: list) -> None:
     text = "I take Actions: two.\n" + "\n".join(f"{start}{line}{end}" for start, (line, _), end in written)
@@ -258,6 +261,7 @@ def test_every_line_that_begins_an_action_is_one_or_says_what_is_wrong(written: 
             assert (action.tool, action.arguments, action.fault) == ("search", wanted, "")
 
 
+@settings(deadline=None)
 @given(
     st.text(max_size=200) | st.lists(st.sampled_from(["Action:", "a[", "]", "(", "\n", "x)"])).map("".join)
 )
