@@ -23,6 +23,8 @@ LEAST_CHARS = 4
 """A shorter key is not looked for at all."""
 CERTAIN_CHARS = 8
 """A shorter key is looked for in errors only, as a word by itself; in other text it may be a word of the language."""
+WORD_CHARS = 16
+"""A key of fewer characters that is spelled like words or a number is treated as one shorter than `CERTAIN_CHARS`."""
 
 _HEAD_CHARS = 256
 _NAMES = re.compile(
@@ -31,12 +33,14 @@ _NAMES = re.compile(
 _HEADERS = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 _NO_KEY = re.compile(r"\s|^[/~.]")
 """A sentence, or the path of a file that holds the key."""
-_WORDS = re.compile(r"(?:[a-z]+|[A-Z]+|\d{1,15})(?:[-_.][a-z]+|[-_.][A-Z]+)*")
+_WORDS = re.compile(r"(?:[a-z]+|[A-Z]+|\d+)(?:[-_.][a-z]+|[-_.][A-Z]+)*")
 _ESCAPE = re.compile(
     r"\\{0,8}u00([0-9a-f]{2})|%([0-9a-f]{2})|&#(?:x0*([0-9a-f]{2})|0*(\d{2,3}));", re.IGNORECASE
 )
 _LINE_ENDS = re.compile(r"\\+[nrt]?")
-_BREAKS = r"(?:(?:\\|u005c|%5[cC]|&#92;)++[nrt]?|\s|(?:u00|%)(?:0[aAdD9]|20))*+"
+_SPACE = "(?:0[9a-dA-D]|1[c-fC-F]|20|85|[aA]0)"
+_SPACE_IN_HTML = rf"&#(?:[xX]0*{_SPACE}|0*(?:09|1[0-3]|2[89]|3[0-2]|133|160));"
+_BREAKS = rf"(?:(?:\\|[uU]005[cC]|%5[cC]|&#(?:[xX]0*5[cC]|0*92);)++[nrt]?|\s|(?:[uU]00|%){_SPACE}|{_SPACE_IN_HTML})*+"
 """What may stand between two characters of a key. Nothing here is tried twice, so hostile text costs no more."""
 
 
@@ -48,7 +52,7 @@ class Secrets:
         self._doubtful: dict[str, re.Pattern[str]] = {}
 
     def keep(self, key: str | None) -> None:
-        """Keep a key that the user has given as one."""
+        """Keep a key that the user has registered as one."""
         key = (key or "").strip()
         # Others may be reading the tables in their threads, so they are replaced, not changed.
         if _is_certain(key):
@@ -147,8 +151,7 @@ SECRETS = Secrets()
 
 def _is_certain(key: str) -> bool:
     """Whether a key cannot be mistaken for a word or a number."""
-    plain = _plain(key)
-    return len(plain) >= CERTAIN_CHARS and (len(plain) >= 24 or _WORDS.fullmatch(plain) is None)
+    return len(_plain(key)) >= CERTAIN_CHARS and (len(key) >= WORD_CHARS or _WORDS.fullmatch(key) is None)
 
 
 def _plain(text: str) -> str:
@@ -202,4 +205,4 @@ def _unit(char: str) -> str:
         return re.escape(char)
     pair = "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in f"{code:02x}")
     html = f"&#(?:[xX]0*{pair}|0*{code});"
-    return f"(?:{re.escape(char)}|u00{pair}|%{pair}|{html})"
+    return f"(?:{re.escape(char)}|[uU]00{pair}|%{pair}|{html})"
