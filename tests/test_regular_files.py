@@ -57,7 +57,7 @@ def test_what_is_no_regular_file_is_refused_at_once(opener: str, kind: str, tmp_
     assert time.monotonic() - begun < 5
     assert caught.value.details["file"] == path
     with pytest.raises(UsageError, match=kind):
-        read_regular_file(path, 10, what="script", option="model")
+        read_regular_file(path, 10, label="script", option="model")
 
 
 def test_a_pipe_that_takes_the_place_of_a_file_at_the_last_moment_is_refused_too(
@@ -75,7 +75,7 @@ def test_a_pipe_that_takes_the_place_of_a_file_at_the_last_moment_is_refused_too
 
     monkeypatch.setattr(regular_files.os, "stat", swap)
     with pytest.raises(UsageError, match="a named pipe"):
-        read_regular_file(path, 10, what="script", option="model")
+        read_regular_file(path, 10, label="script", option="model")
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_a_pipe_that_takes_the_place_of_a_file_at_the_last_moment_is_refused_too
 )
 def test_what_cannot_be_read_is_said(tmp_path: Path, name: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        read_regular_file(str(tmp_path / name), 10, what="script", option="model")
+        read_regular_file(str(tmp_path / name), 10, label="script", option="model")
 
 
 def test_a_file_is_read_whole_through_a_link_up_to_the_limit(tmp_path: Path) -> None:
     path, link = tmp_path / "file", tmp_path / "link"
     path.write_bytes(b"0123456789")
     link.symlink_to(path)
-    assert read_regular_file(link, 10, what="script", option="model") == b"0123456789"
+    assert read_regular_file(link, 10, label="script", option="model") == b"0123456789"
     with pytest.raises(TooLargeError, match="over 9 bytes"):
-        read_regular_file(path, 9, what="script", option="model")
+        read_regular_file(path, 9, label="script", option="model")

@@ -32,8 +32,7 @@ class Checkpoint(Struct, frozen=True):
 class RunRow(Struct, frozen=True, omit_defaults=True):
     """What a store lists of a run. Instants are UTC, milliseconds since 1970.
 
-    A list has a damaged run in its place, with nothing but `run_id` and the status `damaged`; to read such a run is
-    an error.
+    A list shows a damaged run as `run_id` and the status `damaged` alone; reading such a run is an error.
     """
 
     run_id: str
@@ -49,33 +48,33 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
 
 
 class Use(Struct, frozen=True):
-    """What the session of a run tells of the run without its journal; whatever writes this has used the session."""
+    """What the session row of a run says of the run without its journal; writing it counts as use of the session."""
 
     thoughts: int
     at_ms: int
 
 
 class RunStore(Protocol):
-    """Keeps runs and their journals. What is acknowledged survives kill -9.
+    """Keeps runs and their journals. Acknowledged writes survive kill -9.
 
     Raises (every method): StoreError `store_unavailable | store_busy | store_full | store_corrupt | store_newer`.
     """
 
     async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
-        """Write a new run and its first lines, and the session it writes if given, in one transaction.
+        """Write a new run, its first lines and, if there is one, its session, in one transaction.
 
         Raises:
-            ConflictError: There is a run or a session of that id.
+            ConflictError: A run or a session with that id exists.
         """
         ...
 
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
     ) -> None:
-        """Write lines, and the new row and the use of the run's session if given, in one transaction.
+        """Write lines and, where they are not None, the new row and the use of the run's session, in one transaction.
 
         Raises:
-            ConflictError: A line of that number is there already: someone else drives this run.
+            ConflictError: A line with that number exists already: someone else drives this run.
         """
         ...
 
@@ -100,7 +99,7 @@ class RunStore(Protocol):
         ...
 
     async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
-        """Keep a checkpoint in the place of an earlier one; a cache, which may be lost at any time."""
+        """Replace the checkpoint of a run; a cache, which may be lost at any time."""
         ...
 
     async def runs(
@@ -108,16 +107,16 @@ class RunStore(Protocol):
     ) -> list[RunRow]:
         """Return runs, newest first; `before` is the run id the last page ended with.
 
-        Those that are damaged are in every list, whatever `status` is asked for.
+        Damaged ones are in every list, whatever `status` is asked for.
         """
         ...
 
     async def delete_run(self, run_id: str) -> None:
-        """Forget a run and its journal, down to the bytes."""
+        """Delete a run and its journal, and erase their bytes."""
         ...
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
-        """Hold the right to drive a run. A dead process holds nothing.
+        """Return a context manager that locks a run for driving. The lock of a process that dies is released.
 
         Raises:
             ConflictError: On entering: another process, or another task of this one, drives it (`pid` in details).
@@ -125,15 +124,15 @@ class RunStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish what was accepted, then give everything back."""
+        """Finish accepted writes, then release all resources."""
         ...
 
 
 class SessionRow(Struct, frozen=True, omit_defaults=True):
     """What a store keeps of a session besides its thoughts. Instants are UTC, milliseconds since 1970.
 
-    A list has a damaged session in its place, with nothing but `session_id` and the status `damaged`; to read or change
-    such a session is an error.
+    A list shows a damaged session as `session_id` and the status `damaged` alone; reading or changing such a session is
+    an error.
     """
 
     session_id: str
@@ -149,7 +148,7 @@ class SessionRow(Struct, frozen=True, omit_defaults=True):
     run_id: str | None = None
     """Set where a run writes this session; its thoughts are then read from the run's journal."""
     head: bytes = b"{}"
-    """Small JSON: where each line stands (stage, last number, totals, branches). Opaque to the store."""
+    """Small JSON: where each line of thought stands (stage, last number, totals, branches). Opaque to the store."""
 
 
 class ThoughtRow(Struct, frozen=True, omit_defaults=True):
@@ -166,7 +165,7 @@ class ThoughtRow(Struct, frozen=True, omit_defaults=True):
 
 
 class InJournal(Struct, frozen=True):
-    """What a search finds in place of the thoughts of a run: they may contain the query, and the journal has them."""
+    """What a search returns for a session of a run: its thoughts, which may contain the query, are in the journal."""
 
     run_id: str
     before: int
@@ -174,13 +173,13 @@ class InJournal(Struct, frozen=True):
 
 
 class Damaged(Struct, frozen=True):
-    """What a search finds in place of the thoughts of a session that is damaged."""
+    """What a search returns for a session that is damaged."""
 
     message: str
 
 
 Found = tuple[int, str, ThoughtRow | InJournal | Damaged]
-"""What a search finds: its position, the session's id, and the thought or what stands for thoughts."""
+"""A search result: its position, the session's id, and the thought or what is returned in place of thoughts."""
 
 
 class SessionView(Protocol):
@@ -194,11 +193,11 @@ class SessionView(Protocol):
 
     @property
     def idle_ms(self) -> int:
-        """How long it has not been used, at least: by a count that does not go by the clock; 0 where none is known."""
+        """Minimum time since its last use, by a count independent of the clock; 0 where unknown."""
         ...
 
     def has_number(self, number: int) -> bool:
-        """Whether some thought of the session bears this number."""
+        """Whether a thought of the session has this number."""
         ...
 
     def latest(self, count: int) -> list[ThoughtRow]:
@@ -207,20 +206,20 @@ class SessionView(Protocol):
 
 
 class SessionChange(Struct, frozen=True):
-    """What one transaction writes; None and nothing: it only read."""
+    """What one transaction writes; by default nothing."""
 
     row: SessionRow | None = None
     thought: ThoughtRow | None = None
     delete: bool = False
     """Remove the session that stood there before writing `row`, if any."""
     value: Any = None
-    """Handed back to the caller once everything is durable."""
+    """Returned to the caller once everything is durable."""
     used: bool = True
     """Whether writing `row` is use of the session."""
 
 
 class Sweep(Struct, frozen=True):
-    """One look for sessions that were not used for long."""
+    """Parameters of one search for sessions that were not used for long."""
 
     now_ms: int
     """What the clock says, UTC, milliseconds since 1970."""
@@ -233,12 +232,12 @@ class Sweep(Struct, frozen=True):
 
 
 class SessionStore(Protocol):
-    """Keeps sessions. What is acknowledged survives kill -9; two writers on one session are serialised."""
+    """Keeps sessions. Acknowledged writes survive kill -9; two writers on one session are serialised."""
 
     async def change(self, session_id: str, decide: Callable[[SessionView], SessionChange]) -> Any:
-        """Let `decide` look and decide inside one write transaction, write, commit, return its `value`.
+        """Call `decide` in a write transaction, write the change it returns, commit, and return its `value`.
 
-        `decide` is pure and quick. What it raises reaches the caller, and nothing is written.
+        `decide` is pure and quick. An exception from it reaches the caller, and nothing is written.
         `row.session_id` may differ from `session_id`: then `row` is a new session.
         """
         ...
@@ -256,7 +255,7 @@ class SessionStore(Protocol):
     ) -> list[SessionRow]:
         """Return sessions, last used first; `before` is the session id the last page ended with.
 
-        Those that are damaged are in every list, whatever `status` is asked for.
+        Damaged ones are in every list, whatever `status` is asked for.
         """
         ...
 
@@ -287,21 +286,21 @@ class SessionStore(Protocol):
         """Write a whole session in one transaction.
 
         Raises:
-            ConflictError: There is one of that id.
+            ConflictError: A session with that id exists.
         """
         ...
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
         """Archive and delete sessions that were not used for long, but never pinned ones.
 
-        A clock may be wrong. What it alone calls old is archived, and deleted only if it does so in two looks at least
-        a day apart, with no other finding and no use in between. A day, and anything deleted at the first look, goes
-        by a count that no change of the clock moves, and that never runs ahead of time.
+        A clock may be wrong. A session old by the clock alone is archived, and deleted only if two sweeps at least
+        a day apart find it so, with no other finding and no use in between. That day, and whatever the first sweep
+        deletes, is measured by a count that no change of the clock moves, and that never runs ahead of time.
         """
         ...
 
     async def delete_session(self, session_id: str) -> None:
-        """Forget a session and its thoughts, down to the bytes.
+        """Delete a session and its thoughts, and erase their bytes.
 
         Raises:
             NotFoundError: There is no such session.
@@ -310,20 +309,20 @@ class SessionStore(Protocol):
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
-    """What a check of a store found of its file as a whole, or of one run or session."""
+    """The result of verifying a store's file as a whole, or one run or session."""
 
     kind: Literal["file", "run", "session"]
     id: str
     state: Literal["whole", "damaged", "unchecked"] = "whole"
-    """`unchecked`: a version that kept no digests wrote it; nothing is known against it."""
+    """`unchecked`: written by a version that kept no digests; no damage is known."""
     entries: int = 0
-    """How many lines or thoughts were looked at; of the file, how many runs and sessions there are to look at."""
+    """How many lines or thoughts were checked; for the file, how many runs and sessions there are."""
     message: str = ""
     """What is damaged or unchecked, and where."""
 
 
 class Backup(Struct, frozen=True):
-    """A copy of a store that was looked through and found whole."""
+    """A copy of a store that was verified."""
 
     file: str
     bytes: int
@@ -332,47 +331,47 @@ class Backup(Struct, frozen=True):
 
 
 OnProgress = Callable[[int, int], None]
-"""Called, perhaps from another thread, with how much is done and how much there is to do."""
+"""Called, perhaps from another thread, with the amount done and the total amount."""
 
 
 class Store(RunStore, SessionStore, Protocol):
-    """One place for runs and sessions.
+    """Keeps runs and sessions.
 
     Attributes:
-        name: As a user would write it after `--store`.
-        durable: Whether what is acknowledged outlives the process.
+        name: As written after `--store`.
+        durable: Whether acknowledged writes outlive the process.
     """
 
     name: str
     durable: bool
 
     def verify(self) -> AsyncGenerator[Finding]:
-        """Look at everything that is kept, changing nothing; first the file, then each run and session.
+        """Verify everything that is kept, changing nothing; first the file, then each run and session.
 
-        Each is looked at in a moment of its own, so that others can go on writing.
+        Each is checked in a transaction of its own, so that others can go on writing.
         """
         ...
 
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """Copy everything, as it is in one moment, to a file; others can go on reading and writing.
+        """Copy a snapshot of everything to a file; others can go on reading and writing.
 
         Args:
-            force: Write over a file that is there.
+            force: Overwrite an existing file.
 
         Raises:
-            ConflictError: The file is there.
+            ConflictError: The file exists.
             StoreError: `store_corrupt`: something in the store is damaged, and no backup was made.
         """
         ...
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """Put a backup in the place of everything that is kept. After an error the store is as it was.
+        """Replace everything that is kept by a backup. After an error the store is unchanged.
 
         Raises:
             UsageError: There is no such file.
-            StoreError: `store_corrupt | store_newer`: the file is no whole store that this version can use;
+            StoreError: `store_corrupt | store_newer`: the file is not an undamaged store that this version can use;
                 `store_busy`: someone has the store open.
         """
         ...

@@ -18,22 +18,22 @@ _KINDS = (
 )
 
 
-def read_regular_file(path: str | Path, limit: int, *, what: str, option: str) -> bytes:
-    """Return what a file holds.
+def read_regular_file(path: str | Path, limit: int, *, label: str, option: str) -> bytes:
+    """Return the content of a file.
 
     A named pipe or a device is refused, not waited for, even if it takes the file's place at the last moment.
 
     Args:
-        limit: Bytes it may hold.
-        what: What the file is called in errors: `script`, `schema`.
+        limit: Maximum size in bytes.
+        label: The kind of file, for errors: `script`, `schema`.
         option: The option that named it.
 
     Raises:
         UsageError: It is no regular file or cannot be read; `file` in the details names it.
-        TooLargeError: It holds more; likewise.
+        TooLargeError: It is larger; likewise.
     """
     try:
-        # Opening a device can set it off, so what is one at first sight is not opened.
+        # Opening a device can trigger it, so a file that looks like one is not opened.
         _check_kind(os.stat(path).st_mode)
         descriptor = os.open(path, _FLAGS)
         with os.fdopen(descriptor, "rb") as file:
@@ -41,10 +41,10 @@ def read_regular_file(path: str | Path, limit: int, *, what: str, option: str) -
             data = file.read(limit + 1)
     except (OSError, ValueError) as error:
         why = (isinstance(error, OSError) and error.strerror) or error
-        message = f"the {what} {str(path)!r} cannot be read: {why}"
+        message = f"the {label} {str(path)!r} cannot be read: {why}"
         raise UsageError(message, option=option, file=str(path)) from None
     if len(data) > limit:
-        message = f"the {what} {str(path)!r} is over {limit:,} bytes"
+        message = f"the {label} {str(path)!r} is over {limit:,} bytes"
         raise TooLargeError(message, limit=limit, option=option, file=str(path))
     return data
 

@@ -26,6 +26,8 @@ ROOMS: tuple[str, ...] = (
     "participants.py",
     "puzzles",
     "records.py",
+    "regular_files.py",
+    "stores",
     "strategies",
     "surfaces",
     "tools",

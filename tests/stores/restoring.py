@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reasonry.errors import StoreError
 from reasonry.stores import backup
-from reasonry.stores.files import kept_of
+from reasonry.stores.files import replaced_path
 from reasonry.stores.sqlite import SqliteStore
 
 from .samples import texts
@@ -20,7 +20,7 @@ CHANGES = {"os.rename", "os.remove", "os.link"}
 
 
 async def said(path: Path) -> list[str]:
-    store = SqliteStore(path, patience_s=0.2)
+    store = SqliteStore(path, busy_timeout_s=0.2)
     try:
         return await texts(store, "s")
     finally:
@@ -72,8 +72,8 @@ def main(folder: Path) -> None:
         if number % 2:
             asyncio.run(restore(path, folder / "backup.db"))
             assert state_of(path) == "new"
-        elif kept_of(path).exists():
-            backup._put_back(path, kept_of(path))
+        elif replaced_path(path).exists():
+            backup._put_back(path, replaced_path(path))
             assert state_of(path) == "old"
         if code == 0:
             break

@@ -37,14 +37,14 @@ def copy(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(path, patience_s=0.2)
+    opened = SqliteStore(path, busy_timeout_s=0.2)
     await think(opened, "s", "first")
     yield opened
     await opened.close()
 
 
 async def texts_in(path: Path) -> list[str]:
-    store = SqliteStore(path, patience_s=0.2)
+    store = SqliteStore(path, busy_timeout_s=0.2)
     try:
         return await texts(store, "s")
     finally:
@@ -132,7 +132,7 @@ class TestBackUp:
 
     async def test_memory_has_no_file(self, copy: Path) -> None:
         for attempt in (MemoryStore().back_up(copy), MemoryStore().restore(copy)):
-            with pytest.raises(UsageError, match="kept in no file"):
+            with pytest.raises(UsageError, match="has no file"):
                 await attempt
 
 

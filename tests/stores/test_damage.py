@@ -220,7 +220,7 @@ class TestRuns:
     ) -> None:
         spoil(path, "DELETE FROM run WHERE key = 1")
         (finding,) = await found_by_verify(path)
-        assert (finding.kind, finding.message) == ("run", "lines whose run is not there")
+        assert (finding.kind, finding.message) == ("run", "lines of a run that does not exist")
 
     async def test_a_hidden_run_is_not_said_not_to_be_there(self, path: Path, sample: Sample) -> None:
         # The index forgets the run, as when its page is damaged; the table still has it.
@@ -332,7 +332,7 @@ class TestSessions:
     async def test_thoughts_without_their_session_are_found_by_verify(self, path: Path) -> None:
         spoil(path, f"DELETE FROM session WHERE key = {self.KEY}")
         (finding,) = await found_by_verify(path)
-        assert (finding.kind, finding.message) == ("session", "thoughts whose session is not there")
+        assert (finding.kind, finding.message) == ("session", "thoughts of a session that does not exist")
 
     async def test_a_damaged_session_neither_expires_nor_is_purged_and_can_be_deleted(
         self, path: Path, sample: Sample

@@ -49,7 +49,7 @@ def fill(disk: Path) -> None:
 
 async def filled(path: Path) -> SqliteStore:
     """Think until the disk is full."""
-    store = SqliteStore(path, patience_s=0.2)
+    store = SqliteStore(path, busy_timeout_s=0.2)
     await store.create_run(run_row("r"), [line(1), line(2, os.urandom(300_000))])
     await think(store, "large", "L" * 3 * MB)
     number = 0

@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(path, patience_s=0.2)
+    opened = SqliteStore(path, busy_timeout_s=0.2)
     yield opened
     await opened.close()
 
@@ -301,7 +301,7 @@ class TestRefusals:
         path.unlink()
         path.with_name("kept").rename(f"{path}-wal")
         again = SqliteStore(path)
-        with pytest.raises(StoreError, match="store was there") as caught:
+        with pytest.raises(StoreError, match="the store is missing") as caught:
             await again.runs()
         assert caught.value.code == "store_corrupt"
         await again.close()
@@ -439,7 +439,7 @@ class TestForgetting:
     async def test_a_large_store_forgets_when_it_is_closed(
         self, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("reasonry.stores.writer.FORGET_BYTES", 0)
+        monkeypatch.setattr("reasonry.stores.writer.ERASE_BYTES", 0)
         for name in ("s", "t"):
             await think(store, name, "SECRET")
         await store.change("s", lambda view: SessionChange(delete=True))

@@ -44,7 +44,7 @@ def put(path: Path, file: bytes, log: bytes) -> None:
 
 
 async def bodies(path: Path) -> list[bytes] | str:
-    store = SqliteStore(path, patience_s=0.2)
+    store = SqliteStore(path, busy_timeout_s=0.2)
     try:
         return [one.body for one in await store.lines("r")]
     except StoreError as error:

@@ -27,7 +27,7 @@ def read_lines(path: str, kind: type[L], noun: str) -> list[L]:
         UsageError: It is no regular file or cannot be read, or a line is broken: `line` says which, the message why.
         TooLargeError: The file is over 256 MB.
     """
-    data = read_regular_file(path, MAX_FILE_BYTES, what=noun, option="model")
+    data = read_regular_file(path, MAX_FILE_BYTES, label=noun, option="model")
     decoder = msgspec.json.Decoder(kind)
     # Only line feeds part lines: JSON text may hold other line separators as they are.
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")

@@ -1,4 +1,4 @@
-"""What it remembers: runs and sessions, in memory or in a SQLite file."""
+"""Stores of runs and sessions, in memory or in a SQLite file."""
 
 from .open import default_path, open_store
 

@@ -1,9 +1,9 @@
 """Copying a store to a file while it is in use, and putting such a copy in its place.
 
-A copy is filled and looked through under a name of its own, and appears under the one asked for when it is whole and
-on the disk. While a backup takes the place of a store, the store lies beside it under another name (`files.kept_of`),
-and as long as it does nobody opens either: a crash in between is seen, and the next restoring begins with putting the
-store back.
+A copy is written and verified under a temporary name, and renamed to the requested one when it is whole and on the
+disk. While a backup takes the place of a store, the store is kept beside it under another name
+(`files.replaced_path`), and neither can be opened: a crash in between is noticed, and the next restore begins by
+putting the store back.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .files import (
     draft_of,
     identity,
     in_use,
-    kept_of,
     publish,
-    refused,
+    replaced_path,
     sync_folder,
+    unusable_error,
 )
 from .raw import RawFile
 from .readers import Readers
@@ -39,29 +39,29 @@ T = TypeVar("T")
 Stop = threading.Event
 
 CHUNK_PAGES = 1024
-"""4 MB: so much is copied between two words about how far it has come."""
+"""4 MB: how much is copied between two reports of progress."""
 
 
 async def back_up(source: Source, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
-    """Copy a store to a file; see the port."""
+    """Copy a store to a file; see `Store`."""
     await asyncio.to_thread(_check_target, source.path, file, force)
     with draft_of(file) as draft:
         await _in_thread(lambda stop: _copy_store(source, draft, file, on_progress, stop))
         findings = await _findings(draft, str(source.path))
-        if damaged := _damaged(findings):
+        if damaged := _damage_messages(findings):
             raise StoreError(
-                f"no backup was made, for the store {source.path} is damaged: {damaged}; reasonry store verify says "
-                "all of it",
+                f"no backup was made because the store {source.path} is damaged: {damaged}; "
+                "reasonry store verify lists all damage",
                 code="store_corrupt",
                 path=str(source.path),
             )
         if not await asyncio.to_thread(publish, draft, file, replace=force):
-            raise _there(file)
-        return _told(file, findings)
+            raise _file_exists_error(file)
+        return _describe_backup(file, findings)
 
 
 async def restore(path: Path, file: Path, on_progress: OnProgress | None) -> Backup:
-    """Put a backup in the place of a store; see the port."""
+    """Put a backup in the place of a store; see `Store`."""
     await asyncio.to_thread(_check_backup, path, file)
     with draft_of(path) as draft:
         await _in_thread(lambda stop: _copy_file(file, draft, path, on_progress, stop))
@@ -70,11 +70,11 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None) -> Bac
         except StoreError as error:
             message = error.message.replace(str(draft), str(file))
             raise StoreError(message, code=error.code, path=str(file)) from error
-        if damaged := _damaged(findings):
-            message = f"{file} was not restored, for it is damaged: {damaged}"
+        if damaged := _damage_messages(findings):
+            message = f"{file} was not restored because it is damaged: {damaged}"
             raise StoreError(message, code="store_corrupt", path=str(file))
         await asyncio.to_thread(_take_place, draft, path)
-    return _told(file, findings)
+    return _describe_backup(file, findings)
 
 
 def _check_target(path: Path, file: Path, force: bool) -> None:
@@ -90,15 +90,15 @@ def _check_target(path: Path, file: Path, force: bool) -> None:
     if path.exists() and path.samefile(file):
         raise UsageError(f"{file} is the store itself; give another file", path=str(file))
     if not force:
-        raise _there(file)
+        raise _file_exists_error(file)
     check_kind(file, found.st_mode)
-    with _alone(file, "it is a store that is in use"):
+    with _lock_alone(file, "it is a store that is in use"):
         if log_of(file).exists():
             raise UsageError(f"{file} is a store with a log beside it; give another file", path=str(file))
 
 
-def _there(file: Path) -> ConflictError:
-    return ConflictError(f"{file} is there already; --force writes over it", path=str(file))
+def _file_exists_error(file: Path) -> ConflictError:
+    return ConflictError(f"{file} already exists; --force overwrites it", path=str(file))
 
 
 def _check_backup(path: Path, file: Path) -> None:
@@ -115,11 +115,11 @@ def _check_backup(path: Path, file: Path) -> None:
         check_header(file)
         check_log(file)
     except OSError as error:
-        raise refused(file, error.strerror or str(error)) from error
+        raise unusable_error(file, error.strerror or str(error)) from error
 
 
 async def _in_thread(work: Callable[[Stop], T]) -> T:
-    """Do work in a thread; it is told to stop when nobody waits any longer."""
+    """Do work in a thread; it is told to stop when the caller no longer waits."""
     stop = Stop()
     try:
         return await asyncio.to_thread(work, stop)
@@ -181,8 +181,8 @@ async def _findings(draft: Path, name: str) -> list[Finding]:
         # A copy of an earlier version takes its steps here.
         db = source.writer(verify=False)
         try:
-            if not source.empty_log(db, source.patience_s):
-                raise refused(draft, "someone else has it open", "store_busy")
+            if not source.empty_log(db, source.busy_timeout_s):
+                raise unusable_error(draft, "someone else has it open", "store_busy")
         finally:
             source.close(db)
 
@@ -196,22 +196,22 @@ async def _findings(draft: Path, name: str) -> list[Finding]:
         await readers.close()
 
 
-def _damaged(findings: list[Finding]) -> str:
-    return "; ".join(one.message for one in findings if one.state == "damaged")[:500]
+def _damage_messages(findings: list[Finding]) -> str:
+    return "; ".join(finding.message for finding in findings if finding.state == "damaged")[:500]
 
 
-def _told(file: Path, findings: list[Finding]) -> Backup:
+def _describe_backup(file: Path, findings: list[Finding]) -> Backup:
     kinds = [finding.kind for finding in findings]
     return Backup(str(file), file.stat().st_size, kinds.count("run"), kinds.count("session"))
 
 
 @contextlib.contextmanager
-def _alone(path: Path, why: str) -> Generator[RawFile]:
+def _lock_alone(path: Path, why: str) -> Generator[RawFile]:
     """Keep everyone else away from a file."""
     try:
         file = RawFile(path)
     except OSError as error:
-        raise refused(path, error.strerror or str(error)) from error
+        raise unusable_error(path, error.strerror or str(error)) from error
     try:
         if not file.lock_alone():
             raise StoreError(f"{path} cannot be replaced: {why}", code="store_busy", path=str(path))
@@ -221,18 +221,18 @@ def _alone(path: Path, why: str) -> Generator[RawFile]:
 
 
 def _take_place(draft: Path, path: Path) -> None:
-    kept = kept_of(path)
+    kept = replaced_path(path)
     try:
         if kept.exists():
-            with _alone(kept, "another restoring is under way"):
+            with _lock_alone(kept, "another restoring is under way"):
                 _put_back(path, kept)
         if not path.exists():
             _replace(draft, path, kept)
             return
-        with _alone(path, "the store is in use; end whatever has it open, then try again"):
+        with _lock_alone(path, "the store is in use; end whatever has it open, then try again"):
             _replace(draft, path, kept)
     except OSError as error:
-        raise refused(path, error.strerror or str(error)) from error
+        raise unusable_error(path, error.strerror or str(error)) from error
 
 
 def _replace(draft: Path, path: Path, kept: Path) -> None:
@@ -244,7 +244,9 @@ def _replace(draft: Path, path: Path, kept: Path) -> None:
         path.with_name(path.name + "-shm").unlink(missing_ok=True)
         sync_folder(path.absolute().parent)
         if not publish(draft, path):
-            raise StoreError(f"{path} was begun anew meanwhile", code="store_busy", path=str(path))
+            raise StoreError(
+                f"{path} was created again by another process; try again", code="store_busy", path=str(path)
+            )
     except BaseException:
         _put_back(path, kept)
         raise

@@ -1,6 +1,6 @@
 """Checkpoints: the folded state of a run after one of its lines, so that it is not folded from its first line again.
 
-A cache: one that is damaged, or does not go with the journal, is passed over.
+A cache: one that is damaged, or does not go with the journal, is ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every store asks of what it is given, so that all refuse the same things in the same words."""
+"""Checks of input that all stores share, so that each refuses the same input with the same error."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def check_text(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"a text has a lone surrogate at character {error.start}; it is no valid Unicode",
+            f"a text has a lone surrogate at character {error.start}; it is not valid Unicode",
             position=error.start,
         ) from None
 
 
 def check_texts(*texts: str | None) -> None:
-    """Check each text that is there."""
+    """Check each text that is not None."""
     for text in texts:
         if text is not None:
             check_text(text)
@@ -45,12 +45,12 @@ def check_row(row: Struct) -> None:
 
 
 def check_seqs(rows: Iterable[Line | ThoughtRow]) -> None:
-    """Check that each row has a place, and none the same."""
+    """Check that each `seq` is in range and none occurs twice."""
     seqs = [row.seq for row in rows]
     if any(not 1 <= seq <= MAX_SEQ for seq in seqs):
-        raise UsageError(f"lines and thoughts are counted from 1 to {MAX_SEQ}", max=MAX_SEQ)
+        raise UsageError(f"the seq of a line or thought goes from 1 to {MAX_SEQ}", max=MAX_SEQ)
     if len(set(seqs)) != len(seqs):
-        raise UsageError("two lines or thoughts bear the same seq")
+        raise UsageError("two lines or thoughts have the same seq")
 
 
 def check_thoughts(thoughts: Sequence[ThoughtRow]) -> None:
@@ -63,15 +63,15 @@ def check_thoughts(thoughts: Sequence[ThoughtRow]) -> None:
 def check_limit(limit: int) -> int:
     """Return a page's size, within what can be asked for."""
     if limit < 1:
-        raise UsageError("limit has to be 1 or more", option="limit")
+        raise UsageError("limit must be 1 or more", option="limit")
     return min(limit, MAX_INT)
 
 
 def check_change(change: SessionChange, exists: bool) -> None:
-    """Check what a decision wants written."""
+    """Check the change that a decision asks for."""
     if change.row is not None:
         check_row(change.row)
     if change.thought is not None:
         check_thoughts([change.thought])
         if change.row is None and (change.delete or not exists):
-            raise UsageError("a thought needs a session to stand in")
+            raise UsageError("a thought needs a session to be written to")

@@ -1,9 +1,9 @@
 """Checksums of what a store keeps, so that damage shows.
 
 Lines of a journal are chained by whoever writes the journal, thoughts of a session here: the digest of each covers the
-one before. The owner's row has the place and the digest of the last one, and a checksum of its own over all its fields,
-so that nothing can be changed, lost or swapped unseen. There is no key in them: they tell damage, not forgery by
-someone who computes them anew.
+one before. The owner's row has the position and the digest of the last one, and a checksum of its own over all its
+fields, so that nothing can be changed, lost or swapped unseen. They use no secret key: they show damage, not forgery
+by someone who computes them again.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ def next_digest(before: bytes, thought: ThoughtRow) -> bytes:
     return _digest(before, (thought.seq, thought.number, thought.text, thought.branch, thought.body))
 
 
-def damaged_run(run_id: str, what: str = "its row", **details: Any) -> StoreError:
-    """Return the error of a run that is not as it was written."""
+def run_damage_error(run_id: str, part: str = "its row", **details: Any) -> StoreError:
+    """Return the error for a run that differs from what was written."""
     return StoreError(
-        f"run {run_id[:100]} is damaged at {what}; other runs are not affected. Restore it from a backup",
+        f"run {run_id[:100]} is damaged at {part}; other runs are not affected. Restore it from a backup",
         code="store_corrupt",
         run_id=run_id,
         **details,
     )
 
 
-def damaged_session(session_id: str, what: str = "its row", **details: Any) -> StoreError:
-    """Return the error of a session that is not as it was written."""
+def session_damage_error(session_id: str, part: str = "its row", **details: Any) -> StoreError:
+    """Return the error for a session that differs from what was written."""
     return StoreError(
-        f"session {session_id[:100]} is damaged at {what}; other sessions are not affected. "
+        f"session {session_id[:100]} is damaged at {part}; other sessions are not affected. "
         "Restore it from a backup",
         code="store_corrupt",
         session_id=session_id,
@@ -62,18 +62,18 @@ def damaged_session(session_id: str, what: str = "its row", **details: Any) -> S
 
 
 def check_index(tx: Tx, table: str) -> None:
-    """Before something is said not to be there: look whether damage hides it.
+    """Check the index of a table, before something is reported as not found.
 
     Raises:
         StoreError: `store_corrupt`: the table and its index do not agree.
     """
     faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({table})")]
     if faults != ["ok"]:
-        raise hidden(table)
+        raise list_damage_error(table)
 
 
 def check_keys(tx: Tx, table: str) -> None:
-    """Before a list is said to be whole: compare the keys in the table with those in its index.
+    """Compare the keys in a table with those in its index, before a list is reported as complete.
 
     Raises:
         StoreError: `store_corrupt`: they are not the same.
@@ -83,13 +83,13 @@ def check_keys(tx: Tx, table: str) -> None:
         for how in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1")
     }
     if len(keys) != 1:
-        raise hidden(table)
+        raise list_damage_error(table)
 
 
-def hidden(table: str) -> StoreError:
-    """Return the error of a list whose entries may not all be found."""
+def list_damage_error(table: str) -> StoreError:
+    """Return the error of a list that may be incomplete."""
     return StoreError(
-        f"the list of {table}s is damaged, so that some may be hidden; `reasonry store verify` shows what is whole. "
+        f"the index of {table}s is damaged, so lists may be incomplete; `reasonry store verify` shows what is whole. "
         "Restore the store from a backup",
         code="store_corrupt",
     )

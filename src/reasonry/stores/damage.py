@@ -1,4 +1,4 @@
-"""Which of the database's faults say that the file is damaged."""
+"""Tells which database errors mean that the file is damaged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNREADABLE = ("no such table", "no such column", "no such index", "unsupported 
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether a fault of the database says that what is in the file is not what was written."""
+    """Whether a database error means that the content of the file is not what was written."""
     if isinstance(error, ReasonryError):
         return False
     return type(error).__name__ in _DAMAGE or str(error).startswith(_UNREADABLE)

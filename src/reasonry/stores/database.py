@@ -1,4 +1,4 @@
-"""Opening a store as a SQLite database, and reading SQLite's faults.
+"""Opening a store as a SQLite database, and explaining SQLite's errors.
 
 The SQLite is the one that comes with `apsw`: the interpreter's own may be of a version in which several processes
 on one file can damage it (3.7.0 to 3.51.2).
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..errors import StoreError, UsageError
 from . import migrations, sql
 from .damage import is_damage
-from .files import Identity, create, identity, in_use, look, refused
+from .files import Identity, create, identity, in_use, inspect_file, unusable_error
 from .reserve import free_bytes, give_up_reserve, keep_reserve, reserved_bytes
 from .wal import check_log, log_of
 
@@ -30,9 +30,9 @@ class _Fault(NamedTuple):
     advice: str
 
 
-_BUSY = _Fault("store_busy", "another process holds it; try again")
+_BUSY = _Fault("store_busy", "another process has locked it; try again")
 _DAMAGED = _Fault("store_corrupt", "its file is damaged; restore it from a backup")
-_DISK = _Fault("store_unavailable", "the disk failed to read or write; look at the disk")
+_DISK = _Fault("store_unavailable", "reading from or writing to the disk failed; check the disk")
 _FAULTS = {
     "BusyError": _BUSY,
     "LockedError": _BUSY,
@@ -40,13 +40,13 @@ _FAULTS = {
     "FullError": _Fault("store_full", "the disk or the quota is full; free some space, then try again"),
     "TooBigError": _Fault("store_full", "a text is larger than any store can hold"),
     "ReadOnlyError": _Fault("store_unavailable", "it is read-only; make it writable"),
-    "CantOpenError": _Fault("store_unavailable", "its file cannot be opened; look at the rights to it"),
+    "CantOpenError": _Fault("store_unavailable", "its file cannot be opened; check its permissions"),
     "IOError": _DISK,
 }
 """By the class of what `apsw` raises."""
 
 _opening = threading.Lock()
-"""Held while a file is looked at, opened or closed, by whatever store of this process."""
+"""Held by any store of this process while it checks, opens or closes a file."""
 
 SCARCE_BYTES = 1 << 18
 """Where less is free, a disk that cannot be written to is taken for a full one."""
@@ -65,12 +65,12 @@ def is_fault(error: BaseException) -> bool:
 
 
 def is_suspicious(error: BaseException) -> bool:
-    """Whether, after this fault, nobody knows what is on the disk until it is looked at."""
+    """Whether, after this error, the file has to be verified before anything relies on it."""
     return is_fault(error) and _meaning(error) in (_DISK, None)
 
 
 def read_fault(error: Exception, path: Path) -> StoreError:
-    """Say what a fault of the database means to whoever uses the store."""
+    """Return the error of the store that an error of the database stands for."""
     meaning = _meaning(error)
     if meaning is None:
         return StoreError(f"the store {path} could not be used ({error})", path=str(path))
@@ -85,26 +85,26 @@ def _meaning(error: BaseException) -> _Fault | None:
     return _FAULTS.get(type(error).__name__)
 
 
-_NAP_S = 0.001
-_NAPS = 200
-"""A transaction is mostly over in less than a nap; after so many of them, something longer is going on."""
+_SLEEP_S = 0.001
+_SHORT_SLEEPS = 200
+"""Most transactions end within one short sleep; after this many, a longer one is running, so sleeps become longer."""
 
 
-class Patience:
-    """Waits for another process's transaction: briefly, often, and not for ever."""
+class BusyHandler:
+    """Waits for another process's transaction in short sleeps, up to a limit."""
 
     def __init__(self, limit_s: float) -> None:
         self.limit_s = limit_s
         self._since = 0.0
 
     def __call__(self, tries: int) -> bool:
-        """Sleep a little; False when the wait has been too long."""
+        """Sleep briefly and return True; return False once the limit has passed."""
         now = time.monotonic()
         if tries == 0:
             self._since = now
         if now - self._since > self.limit_s:
             return False
-        time.sleep(random.uniform(0.0001, _NAP_S if tries < _NAPS else 10 * _NAP_S))
+        time.sleep(random.uniform(0.0001, _SLEEP_S if tries < _SHORT_SLEEPS else 10 * _SLEEP_S))
         return True
 
 
@@ -112,21 +112,21 @@ class Source:
     """One store's file, and the connections to it.
 
     Args:
-        path: Where it is, or shall be.
-        patience_s: How long to wait for other processes before `store_busy`.
+        path: Where the file is, or will be created.
+        busy_timeout_s: How long to wait for other processes before `store_busy`.
         reserve: Whether to keep room on the disk beside it, so that something can be deleted when the disk is full.
     """
 
-    def __init__(self, path: Path, patience_s: float = 10.0, *, reserve: bool = False) -> None:
+    def __init__(self, path: Path, busy_timeout_s: float = 10.0, *, reserve: bool = False) -> None:
         self.path = path
-        self.patience_s = patience_s
+        self.busy_timeout_s = busy_timeout_s
         self._reserve = reserve
         self._identity: Identity | None = None
         self._connected = dict[int, Identity]()
         self._logs = dict[int, Identity | None]()
 
     def writer(self, *, verify: bool) -> sql.Database:
-        """Open the connection that writes; `verify` after a fault that nobody has looked into yet."""
+        """Open the connection that writes; with `verify` after an error that may have left the file damaged."""
         db = self._with_room(lambda: self._open_writer(verify))
         if self._reserve:
             self.keep_reserve()
@@ -140,7 +140,7 @@ class Source:
         try:
             db.execute("PRAGMA journal_size_limit = 8388608")
             if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-                raise refused(self.path, "its folder cannot hold a write-ahead log; use a local disk")
+                raise unusable_error(self.path, "its folder cannot hold a write-ahead log; use a local disk")
             migrations.migrate(db, self.path)
             if verify:
                 self._verify(db)
@@ -175,31 +175,33 @@ class Source:
             self._logs.pop(id(db), None)
 
     def check_in_place(self, db: sql.Database) -> None:
-        """Raise StoreError if the file that was opened, or its log, is no longer the one that bears its name."""
+        """Raise StoreError if the file that was opened, or its log, is no longer the one at its path."""
         if _identity_of(self.path) != self._identity:
-            raise refused(self.path, "its file was removed or replaced while it was in use")
+            raise unusable_error(self.path, "its file was removed or replaced while it was in use")
         if _identity_of(log_of(self.path)) == self._logs[id(db)]:
             return
         # What was acknowledged is in the log this connection still holds; it goes into the file while it can.
         with contextlib.suppress(Exception):
             db.execute("PRAGMA query_only = OFF")
-            self.empty_log(db, self.patience_s)
-        raise refused(self.path, "its log was removed or replaced while it was in use; leave it to SQLite")
+            self.empty_log(db, self.busy_timeout_s)
+        raise unusable_error(
+            self.path, "its log was removed or replaced while it was in use; leave it to SQLite"
+        )
 
     def empty_log(self, db: sql.Database, wait_s: float) -> bool:
-        """Bring all that is in the log into the file, and cut the log to nothing; whether that could be done.
+        """Copy the whole log into the file and truncate it; return whether that could be done.
 
-        Readers of an older state are waited for, and so is whoever does the same, for whom SQLite does not wait.
+        Waits for readers of an older state, and for other checkpoints, for which SQLite itself does not wait.
         """
-        patience, tries = Patience(wait_s), 0
-        db.set_busy_handler(Patience(wait_s))
+        wait, tries = BusyHandler(wait_s), 0
+        db.set_busy_handler(BusyHandler(wait_s))
         try:
             while (result := db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()) and result[0]:
-                if not patience(tries):
+                if not wait(tries):
                     return False
                 tries += 1
         finally:
-            db.set_busy_handler(Patience(self.patience_s))
+            db.set_busy_handler(BusyHandler(self.busy_timeout_s))
         return True
 
     def size(self) -> int:
@@ -211,19 +213,19 @@ class Source:
         return free_bytes(self.path) > 2 * self.size()
 
     def is_full(self, error: Exception) -> bool:
-        """Whether something failed for want of room."""
+        """Whether something failed because the disk is full."""
         if type(error).__name__ == "FullError":
             return True
         failed = isinstance(error, OSError) or _meaning(error) in (_DISK, _FAULTS["CantOpenError"])
         return failed and free_bytes(self.path) < SCARCE_BYTES
 
     def keep_reserve(self, share: int = 8) -> None:
-        """Keep room on the disk, one part in so many of what is free."""
+        """Reserve space on the disk: at most one `share`-th of what is free."""
         if self._reserve:
             keep_reserve(self.path, share)
 
     def give_up_reserve(self) -> bool:
-        """Give the room that was kept back to the disk; whether there was any."""
+        """Release the reserved space; return whether there was any."""
         return give_up_reserve(self.path)
 
     def has_room_for_log(self, db: sql.Database) -> bool:
@@ -242,45 +244,49 @@ class Source:
         return opened
 
     def read_fault(self, error: Exception) -> Exception:
-        """Say what an error means to whoever uses the store."""
+        """Return the error of the store that an exception stands for."""
         if is_fault(error):
             return read_fault(error, self.path)
         if isinstance(error, OSError):
-            return refused(self.path, error.strerror or str(error))
+            return unusable_error(self.path, error.strerror or str(error))
         return error
 
     def _open(self) -> sql.Database:
         with _opening:
-            return self._look_and_connect()
+            return self._check_and_connect()
 
-    def _look_and_connect(self) -> sql.Database:
-        found = look(self.path)
+    def _check_and_connect(self) -> sql.Database:
+        found = inspect_file(self.path)
         if found is None:
             if self._identity is not None:
-                raise refused(self.path, "its file was removed while in use; restore it, then try again")
+                raise unusable_error(
+                    self.path, "its file was removed while in use; restore it, then try again"
+                )
             create(self.path, _fill)
             found = self.path.stat()
         if not in_use[identity(found)]:
             check_log(self.path)
-        db = connect(self.path, self.patience_s)
+        db = connect(self.path, self.busy_timeout_s)
         self._identity = self._connected[id(db)] = identity(found)
         in_use[self._identity] += 1
         return db
 
     def _settle(self, db: sql.Database) -> None:
-        """Note which log is in use. From now on nobody takes away the file, if nobody has until now."""
+        """Note which log is in use, and check that the file was not replaced while it was opened."""
         if _identity_of(self.path) != self._connected[id(db)]:
-            raise refused(self.path, "its file was replaced while it was opened; try again")
+            raise unusable_error(self.path, "its file was replaced while it was opened; try again")
         self._logs[id(db)] = _identity_of(log_of(self.path))
 
     def _verify(self, db: sql.Database) -> None:
         # A failed sync leaves pages that only look written. The checkpoint writes them once more, elsewhere,
         # and begins a new log, so that what is acknowledged from now on does not stand on them.
-        if not self.empty_log(db, self.patience_s):
-            raise refused(self.path, "the disk failed, and another process keeps it from being checked")
+        if not self.empty_log(db, self.busy_timeout_s):
+            raise unusable_error(
+                self.path, "the disk failed, and another process keeps it from being checked"
+            )
         result = db.execute("PRAGMA quick_check(1)").fetchone()
         if result != ("ok",):
-            raise refused(self.path, "its file is damaged; restore it from a backup", "store_corrupt")
+            raise unusable_error(self.path, "its file is damaged; restore it from a backup", "store_corrupt")
 
 
 def _identity_of(path: Path) -> Identity | None:
@@ -290,17 +296,17 @@ def _identity_of(path: Path) -> Identity | None:
         return None
 
 
-def connect(path: Path, patience_s: float) -> sql.Database:
+def connect(path: Path, busy_timeout_s: float) -> sql.Database:
     """Open an existing file."""
     import apsw
 
     try:
         uri = path.absolute().as_uri()
     except ValueError as error:
-        raise UsageError(f"{str(path)!r} is no path") from error
+        raise UsageError(f"{str(path)!r} is not a valid path") from error
     db = apsw.Connection(uri, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
     try:
-        db.set_busy_handler(Patience(patience_s))
+        db.set_busy_handler(BusyHandler(busy_timeout_s))
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
     except BaseException:

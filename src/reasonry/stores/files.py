@@ -1,7 +1,7 @@
-"""The file a store is kept in: what may be there, and how a new one comes to be.
+"""The file of a store: checking an existing one, and creating a new one.
 
-A store appears under its name whole or not at all. So whatever else is found there is not a store that was
-never filled, but one that was damaged, or something else; it is refused and left as it is.
+A store appears under its name whole or not at all. So a file there that is not a valid store was damaged or is
+something else; it is refused and left unchanged.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from ..errors import StoreError
-from .migrations import APPLICATION_ID, MIGRATIONS, newer
+from .migrations import APPLICATION_ID, MIGRATIONS, newer_version_error
 
 _MAGIC = b"SQLite format 3\x00"
 _STALE_S = 60.0
 
 Identity = tuple[int, int]
-"""What tells one file from all others, whatever it is called."""
+"""Identifies a file, whatever its name: device and inode."""
 
 in_use: Counter[Identity] = Counter()
 """Files that this process has open as databases, and how often.
@@ -32,61 +32,61 @@ Closing a file that was opened in another way would drop the locks SQLite holds 
 
 
 def identity(found: os.stat_result) -> Identity:
-    """Return which file it is."""
+    """Return the identity of a file."""
     return found.st_dev, found.st_ino
 
 
-def refused(path: Path, why: str, code: str = "store_unavailable") -> StoreError:
-    """Return the refusal of a path as a store."""
+def unusable_error(path: Path, why: str, code: str = "store_unavailable") -> StoreError:
+    """Return the error for a path that cannot be used as a store."""
     return StoreError(f"{path} cannot be the store: {why}", code=code, path=str(path))
 
 
-def look(path: Path) -> os.stat_result | None:
-    """Return what is known of the store's file; None if there is none.
+def inspect_file(path: Path) -> os.stat_result | None:
+    """Check the store's file and return its status; None if there is no file.
 
     Raises:
-        StoreError: Something is there that is not a store which this version can use.
+        StoreError: There is a file, but not a store that this version can use.
     """
-    if kept_of(path).exists():
+    if replaced_path(path).exists():
         why = "a backup is being restored to it, or that was interrupted; wait, or restore it again"
-        raise refused(path, f"{why} (reasonry store restore)")
+        raise unusable_error(path, f"{why} (reasonry store restore)")
     try:
         found = path.lstat()
     except FileNotFoundError:
-        _look_beside(path)
+        _check_no_orphaned_log(path)
         return None
     except (OSError, ValueError) as error:
-        raise refused(path, _reason(error)) from error
+        raise unusable_error(path, _reason(error)) from error
     check_kind(path, found.st_mode)
     try:
         if not in_use[identity(found)]:
             check_header(path)
     except OSError as error:
-        raise refused(path, _reason(error)) from error
-    _look_at_rights(path, found.st_mode)
+        raise unusable_error(path, _reason(error)) from error
+    _check_rights(path, found.st_mode)
     return found
 
 
 def check_kind(path: Path, mode: int) -> None:
-    """Raise StoreError unless it is a file."""
+    """Raise StoreError unless it is a regular file."""
     if stat.S_ISLNK(mode):
-        raise refused(path, "it is a symbolic link; give the path of the file itself")
+        raise unusable_error(path, "it is a symbolic link; give the path of the file itself")
     if stat.S_ISDIR(mode):
-        raise refused(path, f"it is a folder; give a file in it, such as {path / 'reasonry.db'}")
+        raise unusable_error(path, f"it is a folder; give a file in it, such as {path / 'reasonry.db'}")
     if not stat.S_ISREG(mode):
-        raise refused(path, "it is a pipe, socket or device, not a file")
+        raise unusable_error(path, "it is a pipe, socket or device, not a file")
 
 
-def _look_at_rights(path: Path, mode: int) -> None:
+def _check_rights(path: Path, mode: int) -> None:
     # The owner of all files may write to any; whoever took the right away meant it all the same.
     if not mode & 0o222 or not os.access(path, os.R_OK | os.W_OK):
-        raise refused(path, "it is read-only; make it writable, or use another store")
-    _look_at_folder(path)
+        raise unusable_error(path, "it is read-only; make it writable, or use another store")
+    _check_folder(path)
 
 
-def _look_at_folder(path: Path) -> None:
+def _check_folder(path: Path) -> None:
     if not path.absolute().parent.stat().st_mode & 0o222:
-        raise refused(path, "its folder is read-only; make it writable, or use another store")
+        raise unusable_error(path, "its folder is read-only; make it writable, or use another store")
 
 
 def check_header(path: Path) -> None:
@@ -94,32 +94,32 @@ def check_header(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(100)
     if not header:
-        why = "the file is empty, and a store never is; restore it from a backup, or delete it to begin anew"
-        raise refused(path, why, "store_corrupt")
+        why = "the file is empty, and a store never is; restore it from a backup, or delete it to get a new store"
+        raise unusable_error(path, why, "store_corrupt")
     if not header.startswith(_MAGIC) or len(header) < 100:
-        raise refused(path, "it is not a SQLite file", "store_corrupt")
+        raise unusable_error(path, "it is not a SQLite file", "store_corrupt")
     application = int.from_bytes(header[68:72], "big")
     if application != APPLICATION_ID:
-        raise refused(path, "it is a SQLite file of another application", "store_corrupt")
+        raise unusable_error(path, "it is a SQLite file of another application", "store_corrupt")
     version = int.from_bytes(header[60:64], "big")
     if version > len(MIGRATIONS):
-        raise newer(path, f"schema {version}")
+        raise newer_version_error(path, f"schema {version}")
 
 
-def kept_of(path: Path) -> Path:
-    """Return where a store is kept while a backup takes its place."""
+def replaced_path(path: Path) -> Path:
+    """Return the path of a store while a backup takes its place."""
     return path.with_name(path.name + ".replaced")
 
 
-def _look_beside(path: Path) -> None:
+def _check_no_orphaned_log(path: Path) -> None:
     journal = path.with_name(path.name + "-wal")
     try:
         orphaned = journal.lstat().st_size > 0
     except (OSError, ValueError):
         orphaned = False
     if orphaned:
-        why = f"a store was there, of which {journal.name} is left; restore the file, or delete what is left"
-        raise refused(path, why, "store_corrupt")
+        why = f"the store is missing, but its log {journal.name} is still there; restore the store, or delete the log"
+        raise unusable_error(path, why, "store_corrupt")
 
 
 def _reason(error: Exception) -> str:
@@ -127,11 +127,11 @@ def _reason(error: Exception) -> str:
 
 
 def create(path: Path, fill: Callable[[Path], None]) -> None:
-    """Make a new store, readable by its owner alone; another process may be quicker, and its store stays.
+    """Create a store, readable by its owner alone; one that another process created first is kept.
 
     Args:
-        path: Where it shall appear.
-        fill: Makes the empty file at the path it is given a store, and closes it.
+        path: Where to create it.
+        fill: Turns the empty file at the path it is called with into a store, and closes it.
     """
     with draft_of(path) as draft:
         fill(draft)
@@ -140,19 +140,19 @@ def create(path: Path, fill: Callable[[Path], None]) -> None:
 
 @contextlib.contextmanager
 def draft_of(path: Path) -> Generator[Path]:
-    """Make an empty file to be filled, beside where it shall appear; what is left of it in the end is removed.
+    """Create an empty temporary file beside `path`, and remove it at the end if it is still there.
 
     Raises:
         StoreError: It cannot be made.
     """
     try:
         make_folder(path.absolute().parent)
-        _look_at_folder(path)
+        _check_folder(path)
         _sweep(path)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
         touch(draft)
     except OSError as error:
-        raise refused(path, f"it cannot be created: {_reason(error)}") from error
+        raise unusable_error(path, f"it cannot be created: {_reason(error)}") from error
     try:
         yield draft
     finally:
@@ -166,10 +166,10 @@ def make_folder(folder: Path) -> None:
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
-    for one in reversed(missing):
+    for folder in reversed(missing):
         with contextlib.suppress(FileExistsError):
-            one.mkdir(0o700)
-            one.chmod(0o700)
+            folder.mkdir(0o700)
+            folder.chmod(0o700)
 
 
 def touch(path: Path) -> None:
@@ -182,13 +182,13 @@ def touch(path: Path) -> None:
 
 
 def publish(draft: Path, path: Path, *, replace: bool = False) -> bool:
-    """Let a finished file appear under its name, whole or not at all.
+    """Move a finished file to its path, whole or not at all.
 
     Args:
-        replace: Take the place of what is there.
+        replace: Overwrite an existing file.
 
     Returns:
-        Whether it does; False if something is there already.
+        Whether it was moved; False if there is a file already.
     """
     handle = os.open(draft, os.O_RDWR)
     try:
@@ -228,7 +228,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _sweep(path: Path) -> None:
-    """Remove drafts that a crash has left."""
+    """Remove temporary files that a crash has left."""
     for draft in path.absolute().parent.glob(f".{_literal(path.name)}.*.new*"):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > _STALE_S:

@@ -1,6 +1,6 @@
-"""Giving the rows of a store their first checksums, where a version wrote them that kept none.
+"""Adds checksums to a store written by a version that kept none.
 
-What can be seen to be damaged gets none, and so shows as damaged from then on. Runs and sessions get theirs at once; so
+What is visibly damaged gets none, and so is reported as damaged from then on. Runs and sessions get theirs at once; so
 do the thoughts of the sessions used last. Those of the others stay unchecked until their session is next changed, so
 that a large store opens quickly.
 
@@ -15,7 +15,7 @@ import msgspec
 
 from ..errors import StoreError
 from ..records import ThoughtRow
-from .checksums import damaged_run, damaged_session, first_digest, next_digest, row_checksum
+from .checksums import first_digest, next_digest, row_checksum, run_damage_error, session_damage_error
 from .damage import is_damage
 from .packing import UnpackError, unpack
 from .sql import MAX_SEQ, Tx, place, seq_of
@@ -71,7 +71,7 @@ def _add_to_run(tx: Tx, key: int) -> None:
     last = tx.execute(_LAST_LINE, (place(key, 1), place(key, MAX_SEQ))).fetchone()
     tail = (seq_of(last[0]), last[2]) if last else (0, b"")
     if row[_STATUS] != "active" and not _has_its_end(tx, key):
-        raise damaged_run(row[1], "the end of its journal")
+        raise run_damage_error(row[1], "the end of its journal")
     tx.execute(_SET_RUN, (*tail, row_checksum("run", (*row, *tail)), key))
 
 
@@ -92,7 +92,7 @@ def _add_to_session(tx: Tx, key: int, left: int) -> int:
     session_id, count = row[1], 0 if row[_RUN_ID] is not None else row[_COUNT]
     (at,) = tx.rows(_LAST_THOUGHT, (place(key, 0), place(key, MAX_SEQ)))[0]
     if (0 if at is None else seq_of(at)) != count:
-        raise damaged_session(session_id)
+        raise session_damage_error(session_id)
     tail = (count, chain_thoughts(tx, key, session_id) if count <= left else None)
     tx.execute(_SET_SESSION, (*tail, row_checksum("session", (*row, *tail)), key))
     return count if count <= left else 0
@@ -108,7 +108,7 @@ def chain_thoughts(tx: Tx, key: int, session_id: str) -> bytes:
     for at, *values in tx.rows(_THOUGHTS, (place(key, 0), place(key, MAX_SEQ))):
         thought, expected = ThoughtRow(seq_of(at), *values), expected + 1
         if thought.seq != expected:
-            raise damaged_session(session_id, f"its thought {expected}", thought=expected)
+            raise session_damage_error(session_id, f"its thought {expected}", thought=expected)
         digest = next_digest(digest, thought)
         tx.execute(_SET_DIGEST, (digest, at))
     return digest

@@ -1,4 +1,4 @@
-"""The right to drive a run: a lock file that the system itself frees when its holder dies."""
+"""Locks on runs that are driven: lock files that the system itself frees when their holder dies."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .raw import RawFile
 _TRIES = 100
 
 
-def driven(run_id: str, pid: int | None) -> ConflictError:
-    """Return the error of a run that someone drives already."""
+def already_driven_error(run_id: str, pid: int | None) -> ConflictError:
+    """Return the error for a run that is already being driven."""
     mine = pid == os.getpid()
-    who = "another task of this process" if mine else f"process {pid}" if pid else "another process"
+    holder = "another task of this process" if mine else f"process {pid}" if pid else "another process"
     return ConflictError(
-        f"run {run_id} is being driven by {who}; wait until it is done, or end it", run_id=run_id, pid=pid
+        f"run {run_id} is being driven by {holder}; wait until it is done, or end it", run_id=run_id, pid=pid
     )
 
 
-class Right:
-    """The right to drive one run, as an async context manager.
+class RunLock:
+    """The lock on one run, as an async context manager.
 
     Args:
-        take: Takes the right and returns what gives it back.
+        take: Takes the lock and returns a function that releases it.
     """
 
     def __init__(self, take: Callable[[], Callable[[], None]]) -> None:
@@ -40,7 +40,7 @@ class Right:
 
     async def __aenter__(self) -> None:
         if self._give_back is not None:
-            raise ConflictError("this right is held already; ask the store for another")
+            raise ConflictError("this lock is already held; get another from the store")
         self._give_back = self._take()
 
     async def __aexit__(
@@ -55,7 +55,7 @@ class LockFolder:
     """Lock files, one for each run being driven, in a folder beside the store.
 
     Args:
-        make_room: Called where the disk is full; whether there is more room then.
+        make_room: Called when the disk is full; returns whether it freed any space.
     """
 
     def __init__(self, folder: Path, make_room: Callable[[], bool]) -> None:
@@ -63,7 +63,7 @@ class LockFolder:
         self._make_room = make_room
 
     def take(self, run_id: str) -> Callable[[], None]:
-        """Lock a run; return what unlocks it.
+        """Lock a run; return the function that unlocks it.
 
         Raises:
             ConflictError: It is locked.
@@ -81,7 +81,7 @@ class LockFolder:
         except (OSError, apsw.Error) as error:
             reason = getattr(error, "strerror", None) or error
             raise StoreError(f"run {run_id} cannot be locked: {reason} ({path})", path=str(path)) from error
-        raise driven(run_id, None)
+        raise already_driven_error(run_id, None)
 
     def _try(self, path: Path, run_id: str) -> Callable[[], None] | None:
         try:
@@ -98,7 +98,7 @@ _taking = threading.Lock()
 
 
 def _try_lock(path: Path, run_id: str) -> Callable[[], None] | None:
-    """Lock a file; return what unlocks it, None where the file went away while it was being locked."""
+    """Lock a file; return the function that unlocks it, None if the file was removed while it was being locked."""
     import apsw
 
     with _taking:
@@ -111,7 +111,7 @@ def _try_lock(path: Path, run_id: str) -> Callable[[], None] | None:
             return None
     try:
         if not file.lock():
-            raise driven(run_id, _holder(file))
+            raise already_driven_error(run_id, _holder(file))
         if file.has_moved():
             file.close()
             return None

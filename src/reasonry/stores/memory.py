@@ -1,4 +1,4 @@
-"""Runs and sessions in memory: for tests, and for what need not outlive the process.
+"""Runs and sessions in memory: for tests, and for data that need not outlive the process.
 
 It is an implementation of its own because the SQLite store on `:memory:` makes a call of the thinking tool take 3.3
 times the processor time (79 instead of 24 µs, median of 2,000), and the first call 4 ms more.
@@ -34,9 +34,9 @@ from ..records import (
     Use,
 )
 from .checks import check_change, check_limit, check_row, check_seqs, check_texts, check_thoughts
-from .locks import Right, driven
-from .runs import no_run, run_exists, taken
-from .session_rows import Decide, no_session, session_exists, thought_exists
+from .locks import RunLock, already_driven_error
+from .runs import line_exists_error, no_run_error, run_exists_error
+from .session_rows import Decide, no_session_error, session_exists_error, thought_exists_error
 from .sql import MAX_SEQ, place
 from .steady import SECOND_LOOK_MS, Uptime, uptime
 
@@ -108,10 +108,10 @@ class _View:
 
 
 class MemoryStore:
-    """A store that is gone with the process.
+    """A store whose content is lost when the process ends.
 
     Attributes:
-        uptime: Tells how long the computer has been up.
+        uptime: Returns how long the computer has been up.
     """
 
     name = "memory"
@@ -127,34 +127,34 @@ class MemoryStore:
         self._closed = False
 
     async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
-        """See the port."""
+        """See `Store`."""
         check_row(row)
         check_seqs(lines)
         if session is not None:
             check_row(session)
         with self._open():
             if row.run_id in self._runs:
-                raise run_exists(row.run_id)
+                raise run_exists_error(row.run_id)
             if session is not None:
                 if session.session_id in self._sessions:
-                    raise session_exists(session.session_id)
+                    raise session_exists_error(session.session_id)
                 self._sessions[session.session_id] = _Session(self._next_key(), session, self.uptime().ms)
             self._runs[row.run_id] = _StoredRun(self._next_key(), row, {line.seq: line for line in lines})
 
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
     ) -> None:
-        """See the port. Raises NotFoundError if there is no such run."""
+        """See `Store`. Raises NotFoundError if there is no such run."""
         check_texts(run_id)
         check_seqs(lines)
-        for one in (row, use):
-            if one is not None:
-                check_row(one)
+        for record in (row, use):
+            if record is not None:
+                check_row(record)
         with self._open():
             run = self._run(run_id)
             for line in lines:
                 if line.seq in run.lines:
-                    raise taken(run_id, line.seq)
+                    raise line_exists_error(run_id, line.seq)
             run.lines.update((line.seq, line) for line in lines)
             run.row = row or run.row
             session = self._sessions.get(run.row.session_id)
@@ -165,32 +165,32 @@ class MemoryStore:
                 session.used_steady_ms, session.due = self.uptime().ms, None
 
     async def run(self, run_id: str) -> RunRow:
-        """See the port."""
+        """See `Store`."""
         with self._open():
             return self._run(run_id).row
 
     async def lines(self, run_id: str) -> list[Line]:
-        """See the port."""
+        """See `Store`."""
         with self._open():
             lines = self._run(run_id).lines
             return [lines[seq] for seq in sorted(lines)]
 
     async def tail(self, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
-        """See the port."""
+        """See `Store`."""
         lines = await self.lines(run_id)
         with self._open():
             checkpoint = self._run(run_id).checkpoint
         return checkpoint, [line for line in lines if checkpoint is None or line.seq > checkpoint.seq]
 
     async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
-        """See the port."""
+        """See `Store`."""
         with self._open():
             self._run(run_id).checkpoint = checkpoint
 
     async def runs(
         self, *, status: str | None = None, limit: int = 50, before: str | None = None
     ) -> list[RunRow]:
-        """See the port. Raises NotFoundError if there is no run `before`."""
+        """See `Store`. Raises NotFoundError if there is no run `before`."""
         check_texts(status, before)
         size = check_limit(limit)
         with self._open():
@@ -203,18 +203,18 @@ class MemoryStore:
             return [run.row for run in sorted(found, key=lambda run: -run.key)[:size]]
 
     async def delete_run(self, run_id: str) -> None:
-        """See the port. Raises NotFoundError if there is no such run."""
+        """See `Store`. Raises NotFoundError if there is no such run."""
         with self._open():
             self._run(run_id)
             del self._runs[run_id]
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
-        """See the port."""
+        """See `Store`."""
         check_texts(run_id)
-        return Right(lambda: self._take(run_id))
+        return RunLock(lambda: self._take(run_id))
 
     async def change(self, session_id: str, decide: Decide) -> Any:
-        """See the port. Raises ConflictError if a new session or thought is there already."""
+        """See `Store`. Raises ConflictError if a new session or thought is there already."""
         check_texts(session_id)
         with self._open():
             session = self._sessions.get(session_id)
@@ -225,14 +225,14 @@ class MemoryStore:
             return wanted.value
 
     async def session(self, session_id: str) -> SessionRow:
-        """See the port."""
+        """See `Store`."""
         with self._open():
             return self._session(session_id).row
 
     async def sessions(
         self, *, status: str | None = None, limit: int = 50, before: str | None = None
     ) -> list[SessionRow]:
-        """See the port. Raises NotFoundError if there is no session `before`."""
+        """See `Store`. Raises NotFoundError if there is no session `before`."""
         check_texts(status, before)
         size = check_limit(limit)
         with self._open():
@@ -254,7 +254,7 @@ class MemoryStore:
         after_seq: int = 0,
         limit: int = 50,
     ) -> list[ThoughtRow]:
-        """See the port. Raises NotFoundError if there is no such session."""
+        """See `Store`. Raises NotFoundError if there is no such session."""
         check_texts(session_id, branch)
         size = check_limit(limit)
         with self._open():
@@ -272,32 +272,32 @@ class MemoryStore:
     async def search_thoughts(
         self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
     ) -> list[Found]:
-        """See the port. Raises NotFoundError if there is no such session."""
+        """See `Store`. Raises NotFoundError if there is no such session."""
         check_texts(query, session_id)
         size, needle = check_limit(limit), query.casefold()
         with self._open():
             chosen = list(self._sessions.values()) if session_id is None else [self._session(session_id)]
             found = [
-                one
+                match
                 for session in sorted(chosen, key=lambda session: session.key)
-                for one in session.search(needle)
+                for match in session.search(needle)
             ]
         start = bisect_right(found, after, key=lambda match: match[0])
         return found[start : start + size]
 
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
-        """See the port."""
+        """See `Store`."""
         check_row(row)
         check_thoughts(thoughts)
         with self._open():
             if row.session_id in self._sessions:
-                raise session_exists(row.session_id)
+                raise session_exists_error(row.session_id)
             session = self._sessions[row.session_id] = _Session(self._next_key(), row, self.uptime().ms)
             for thought in thoughts:
                 session.add(thought)
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
-        """See the port."""
+        """See `Store`."""
         steady_ms = self.uptime().ms
         with self._open():
             for session in list(self._sessions.values()):
@@ -305,7 +305,7 @@ class MemoryStore:
                     del self._sessions[session.row.session_id]
 
     async def delete_session(self, session_id: str) -> None:
-        """See the port."""
+        """See `Store`."""
         with self._open():
             self._session(session_id)
             del self._sessions[session_id]
@@ -313,20 +313,20 @@ class MemoryStore:
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """See the port. Raises UsageError."""
+        """See `Store`. Raises UsageError."""
         raise _kept_nowhere()
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """See the port. Raises UsageError."""
+        """See `Store`. Raises UsageError."""
         raise _kept_nowhere()
 
     async def verify(self) -> AsyncGenerator[Finding]:
-        """See the port; memory has no file that could be damaged."""
+        """See `Store`; memory has no file that could be damaged."""
         with self._open():
             yield Finding("file", self.name)
 
     async def close(self) -> None:
-        """See the port."""
+        """See `Store`."""
         self._closed = True
 
     def _open(self) -> threading.RLock:
@@ -341,13 +341,13 @@ class MemoryStore:
     def _run(self, run_id: str) -> _StoredRun:
         check_texts(run_id)
         if run_id not in self._runs:
-            raise no_run(run_id)
+            raise no_run_error(run_id)
         return self._runs[run_id]
 
     def _session(self, session_id: str) -> _Session:
         check_texts(session_id)
         if session_id not in self._sessions:
-            raise no_session(session_id)
+            raise no_session_error(session_id)
         return self._sessions[session_id]
 
     def _check_free(self, session_id: str, session: _Session | None, wanted: SessionChange) -> None:
@@ -355,10 +355,10 @@ class MemoryStore:
         target = None if wanted.delete else session
         if wanted.row is not None and wanted.row.session_id != session_id:
             if wanted.row.session_id in self._sessions:
-                raise session_exists(wanted.row.session_id)
+                raise session_exists_error(wanted.row.session_id)
             target = None
         if wanted.thought is not None and target is not None and wanted.thought.seq in target.thoughts:
-            raise thought_exists(session_id, wanted.thought.seq)
+            raise thought_exists_error(session_id, wanted.thought.seq)
 
     def _write(self, session_id: str, wanted: SessionChange) -> None:
         if wanted.delete:
@@ -379,13 +379,13 @@ class MemoryStore:
     def _take(self, run_id: str) -> Callable[[], None]:
         with self._lock:
             if run_id in self._driven:
-                raise driven(run_id, os.getpid())
+                raise already_driven_error(run_id, os.getpid())
             self._driven.add(run_id)
         return lambda: self._driven.discard(run_id)
 
 
 def _kept_nowhere() -> UsageError:
-    return UsageError("the store memory is kept in no file; give --store the path of one", option="store")
+    return UsageError("the store in memory has no file; give --store a path", option="store")
 
 
 def _use(session: _Session) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""How a store's tables came to be: an ordered list of steps, and one table of the steps a store has taken.
+"""Migrations of a store's tables: an ordered list of steps, and a table of those that were applied.
 
 Steps are added at the end and never changed. `user_version` repeats their count in the file's header, where
 it can be read without opening the file as a database.
@@ -16,11 +16,11 @@ from . import sql
 from .first_checksums import add_checksums
 
 APPLICATION_ID = 0x5265736E
-"""Marks a SQLite file as a store of ours: "Resn"."""
+"""The application id of a store's SQLite file: "Resn"."""
 
 
 class Migration(NamedTuple):
-    """One step; its statements are run in one transaction, and then what has to be done row by row."""
+    """One step: its statements and then `then`, which works row by row, run in one transaction."""
 
     name: str
     statements: tuple[str, ...]
@@ -144,15 +144,15 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 
 def pending(db: sql.Database, path: Path) -> list[Migration]:
-    """Return the steps a store has yet to take.
+    """Return the steps that have not been applied to a store.
 
     Raises:
-        StoreError: `store_newer`: it has taken steps that this version does not know; `store_corrupt`: its list of
-            steps is damaged, and must not be taken for that of a new store.
+        StoreError: `store_newer`: steps were applied that this version does not know; `store_corrupt`: its list of
+            steps is damaged.
     """
-    names, version = _taken(db)
+    names, version = _applied_steps(db)
     if version > len(MIGRATIONS):
-        raise newer(path, f"schema {version}")
+        raise newer_version_error(path, f"schema {version}")
     if names != [step.name for step in MIGRATIONS[:version]]:
         raise StoreError(
             f"the list of migrations of the store {path} is damaged; restore it from a backup",
@@ -162,8 +162,8 @@ def pending(db: sql.Database, path: Path) -> list[Migration]:
     return list(MIGRATIONS[version:])
 
 
-def _taken(db: sql.Database) -> tuple[list[Any], int]:
-    """Return the names of the steps a store has taken, and their count as its header has it."""
+def _applied_steps(db: sql.Database) -> tuple[list[Any], int]:
+    """Return the names of the steps applied to a store, and their count according to its header."""
     alone = not db.in_transaction
     if alone:
         # Another process may be taking a step.
@@ -178,7 +178,7 @@ def _taken(db: sql.Database) -> tuple[list[Any], int]:
 
 
 def migrate(db: sql.Database, path: Path) -> None:
-    """Take the steps still to be taken, all or none."""
+    """Apply all pending steps, or none."""
     if not pending(db, path):
         return
     db.execute(sql.BEGIN_WRITE)
@@ -199,10 +199,10 @@ def migrate(db: sql.Database, path: Path) -> None:
         raise
 
 
-def newer(path: Path, what: str) -> StoreError:
-    """Return the refusal of a store that a later version of this package has written."""
+def newer_version_error(path: Path, version: str) -> StoreError:
+    """Return the error for a store that a later version of this package has written."""
     return StoreError(
-        f"the store {path} was written by a newer version of reasonry ({what}); upgrade reasonry, "
+        f"the store {path} was written by a newer version of reasonry ({version}); upgrade reasonry, "
         "or use another store",
         code="store_newer",
         path=str(path),

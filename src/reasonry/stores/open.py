@@ -1,4 +1,4 @@
-"""From what a user writes after `--store` to a store."""
+"""Opens the store that a user names after `--store`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def open_store(spec: str | None = None) -> Store:
-    """Return the store a user asks for.
+    """Return the store that a user names.
 
-    A file is looked at when it is first used; what is wrong with it is a StoreError there.
+    A file is opened and checked when it is first used, not here.
 
     Args:
         spec: `memory`, a path, or `sqlite:PATH`; None: the file in the user's data folder.
@@ -31,16 +31,16 @@ def open_store(spec: str | None = None) -> Store:
         return MemoryStore()
     path = spec.removeprefix("sqlite:")
     if scheme := _SCHEME.match(path):
-        raise _unknown(scheme[1])
+        raise _unknown_scheme_error(scheme[1])
     if not path or "\x00" in path or path.startswith("//"):
         raise UsageError(
-            f"{spec[:100]!r} is no store: write memory, a path, or sqlite: and a path", choices=_CHOICES
+            f"{spec[:100]!r} is not a store: write memory, a path, or sqlite: and a path", choices=_CHOICES
         )
-    return _sqlite(_expanded(path))
+    return _sqlite(_expand_home(path))
 
 
 def default_path() -> Path:
-    """Return where the store is kept if nothing else is said."""
+    """Return the path of the default store."""
     import platformdirs
 
     return platformdirs.user_data_path("reasonry", appauthor=False) / "reasonry.db"
@@ -52,18 +52,18 @@ def _sqlite(path: Path) -> Store:
     return SqliteStore(path)
 
 
-def _expanded(path: str) -> Path:
+def _expand_home(path: str) -> Path:
     try:
         path.encode("utf-8", "surrogateescape")
         return Path(path).expanduser()
     except (RuntimeError, UnicodeEncodeError) as error:
-        raise UsageError(f"{path[:100]!r} is no path on this system", choices=_CHOICES) from error
+        raise UsageError(f"{path[:100]!r} is not a valid path on this system", choices=_CHOICES) from error
 
 
-def _unknown(scheme: str) -> UsageError:
+def _unknown_scheme_error(scheme: str) -> UsageError:
     # The rest of the address may hold a password.
     if scheme.startswith("postgres"):
-        message = "PostgreSQL stores are not there yet; give a path, and the store is a SQLite file"
+        message = "PostgreSQL stores are not supported yet; give a path to use a SQLite file"
     else:
-        message = f"{scheme}:// is no kind of store; write memory, a path, or sqlite: and a path"
+        message = f"{scheme}:// is not a kind of store; write memory, a path, or sqlite: and a path"
     return UsageError(message, choices=_CHOICES)

@@ -1,6 +1,6 @@
-"""Journal lines are much alike; deflated against their usual words they take half the room.
+"""Compression of journal lines: deflated with a dictionary of their common words they take half the space.
 
-The first byte of what is stored names the way it was packed, so that ways can be added and none ever changes.
+The first byte of what is stored names the format, so that formats can be added; none ever changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORDS = (
 
 
 class UnpackError(ValueError):
-    """What is stored is not what was packed."""
+    """The stored bytes cannot be unpacked."""
 
 
 def pack(body: bytes) -> bytes:
@@ -43,15 +43,15 @@ def unpack(stored: object) -> bytes:
     """Return what was packed.
 
     Raises:
-        UnpackError: It cannot be.
+        UnpackError: It is damaged.
     """
     if not isinstance(stored, bytes):
-        raise UnpackError("no bytes")
+        raise UnpackError("not bytes")
     way = stored[:1]
     if way == PLAIN:
         return stored[1:]
     if way != DEFLATED:
-        raise UnpackError("packed in an unknown way")
+        raise UnpackError("packed in an unknown format")
     inflate = zlib.decompressobj(-15, _WORDS)
     try:
         body = inflate.decompress(stored[1:], MAX_BYTES)

@@ -33,25 +33,25 @@ class RawFile:
             raise OSError(errno.EINVAL, "its path is not UTF-8", str(path)) from error
 
     def lock(self) -> bool:
-        """Keep others from taking this lock, but not from reading; False if someone has it."""
+        """Take a lock that excludes other writers but not readers; False if someone holds it."""
         import apsw
 
         return self._lock(apsw.SQLITE_LOCK_RESERVED)
 
     def lock_alone(self) -> bool:
-        """Keep everyone else away, and so whoever has the file open as a database; False if someone is there."""
+        """Take an exclusive lock, which also excludes database connections; False if someone holds a lock."""
         import apsw
 
         return self._lock(apsw.SQLITE_LOCK_EXCLUSIVE)
 
     def unlock(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         import apsw
 
         self._file.xUnlock(apsw.SQLITE_LOCK_NONE)
 
     def has_moved(self) -> bool:
-        """Whether the file no longer bears the name it was opened by; on Windows it cannot lose it."""
+        """Whether the file is no longer at the path it was opened at; always False on Windows."""
         import apsw
 
         answer = array("i", [0])
@@ -59,20 +59,20 @@ class RawFile:
         return known and bool(answer[0])
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return what is there; nothing where the file ends before `offset + size`."""
+        """Return the bytes there; none if the file ends before `offset + size`."""
         return self._file.xRead(size, offset) if offset + size <= self.size() else b""
 
     def size(self) -> int:
-        """Return how long it is."""
+        """Return the size of the file."""
         return self._file.xFileSize()
 
     def replace(self, content: bytes) -> None:
-        """Make this all that is in the file."""
+        """Replace the content of the file."""
         self._file.xTruncate(0)
         self._file.xWrite(content, 0)
 
     def close(self) -> None:
-        """Give the file back, and its lock."""
+        """Close the file, which releases its lock."""
         self._file.xClose()
 
     def _lock(self, level: int) -> bool:

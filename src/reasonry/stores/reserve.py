@@ -1,4 +1,4 @@
-"""Room on the disk that is kept beside a store, and given up when the disk is full, so that things can be deleted."""
+"""Disk space reserved beside a store and released when the disk is full, so that deleting still works."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PIECE = 1 << 16
 
 
 def reserve_of(path: Path) -> Path:
-    """Return the file that keeps the room for a store."""
+    """Return the file that reserves space for a store."""
     return path.with_name(path.name + ".reserve")
 
 
 def free_bytes(path: Path) -> int:
-    """Return how much room there is where a file is or shall be; where nobody knows, as much as can be."""
+    """Return the free space on the disk of a file; `sys.maxsize` where the system does not tell."""
     if hasattr(shutil, "disk_usage"):
         with contextlib.suppress(OSError):
             return shutil.disk_usage(path.absolute().parent).free
@@ -29,7 +29,7 @@ def free_bytes(path: Path) -> int:
 
 
 def keep_reserve(path: Path, share: int = 8) -> None:
-    """Take the room if it is not taken, and no more than one part in so many of what is free."""
+    """Reserve the space if it is not reserved yet: at most one `share`-th of what is free."""
     file = reserve_of(path)
     if file.exists():
         return
@@ -49,7 +49,7 @@ def keep_reserve(path: Path, share: int = 8) -> None:
 
 
 def reserved_bytes(path: Path) -> int:
-    """Return how much room is taken."""
+    """Return how much space is reserved."""
     try:
         return reserve_of(path).stat().st_size
     except OSError:
@@ -57,7 +57,7 @@ def reserved_bytes(path: Path) -> int:
 
 
 def give_up_reserve(path: Path) -> bool:
-    """Give the room back to the disk; whether there was any."""
+    """Release the reserved space; return whether there was any."""
     with contextlib.suppress(OSError):
         reserve_of(path).unlink()
         return True

@@ -1,6 +1,6 @@
-"""What a transaction does to runs and their journals, whichever database runs it.
+"""Reads and writes runs and their journals within a transaction.
 
-A run's row has the place and the digest of the last line of its journal, and a checksum over all its columns.
+A run's row has the position and the digest of the last line of its journal, and a checksum over all its columns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..errors import ConflictError, NotFoundError, StoreError
 from ..records import Checkpoint, Line, RunRow, Use
 from . import checkpoints, session_rows, sql
 from .checks import MAX_INT
-from .checksums import check_index, check_keys, damaged_run, hidden, row_checksum
+from .checksums import check_index, check_keys, list_damage_error, row_checksum, run_damage_error
 from .damage import is_damage
 from .packing import UnpackError, pack, unpack
 from .sql import Tx, place, seq_of
@@ -31,40 +31,40 @@ class _Stored(NamedTuple):
 
     @property
     def tail(self) -> tuple[int, bytes] | None:
-        """What the journal has to end with."""
+        """Position and digest that the journal must end with."""
         return (self.last, self.digest) if self.last else None
 
 
-def no_run(run_id: str) -> NotFoundError:
-    """Return the error of a run that is not there."""
+def no_run_error(run_id: str) -> NotFoundError:
+    """Return the error for a run that does not exist."""
     return NotFoundError(
         f"there is no run {run_id[:100]!r}; list the runs to see which there are", run_id=run_id
     )
 
 
-def taken(run_id: str, seq: int) -> ConflictError:
-    """Return the error of a line that is there already."""
+def line_exists_error(run_id: str, seq: int) -> ConflictError:
+    """Return the error for a line that already exists."""
     return ConflictError(
-        f"line {seq} of run {run_id} is written already: someone else drives this run",
+        f"line {seq} of run {run_id} has already been written: someone else drives this run",
         run_id=run_id,
         line=seq,
     )
 
 
-def run_exists(run_id: str) -> ConflictError:
-    """Return the error of a run that is there already."""
-    return ConflictError(f"there is a run {run_id} already", run_id=run_id)
+def run_exists_error(run_id: str) -> ConflictError:
+    """Return the error for a run that already exists."""
+    return ConflictError(f"run {run_id} already exists", run_id=run_id)
 
 
 def _key(tx: Tx, run_id: str) -> int:
     found = tx.execute(sql.RUN_KEY, (run_id,)).fetchone()
     if found is None:
         check_index(tx, "run")
-        raise no_run(run_id)
+        raise no_run_error(run_id)
     return found[0]
 
 
-def _stored(tx: Tx, key: int, run_id: str | None = None) -> _Stored:
+def _read_row(tx: Tx, key: int, run_id: str | None = None) -> _Stored:
     """Return a run's row.
 
     Args:
@@ -77,11 +77,11 @@ def _stored(tx: Tx, key: int, run_id: str | None = None) -> _Stored:
         found = tx.execute(sql.RUN, (key,)).fetchone()
     except Exception as error:
         if is_damage(error):
-            raise damaged_run(run_id or sql.name_of(tx, sql.RUN_ID, key)) from error
+            raise run_damage_error(run_id or sql.name_of(tx, sql.RUN_ID, key)) from error
         raise
     whole = found is not None and row_checksum("run", found[:-1]) == found[-1]
     if found is None or not whole or run_id not in (None, found[1]):
-        raise damaged_run(run_id or sql.name_of(tx, sql.RUN_ID, key))
+        raise run_damage_error(run_id or sql.name_of(tx, sql.RUN_ID, key))
     return _Stored(key, RunRow(*found[1:-3]), *found[-3:-1])
 
 
@@ -94,7 +94,7 @@ def _check_tail(tx: Tx, stored: _Stored) -> None:
 
 def _tail_lost(stored: _Stored) -> StoreError:
     line = stored.last
-    return damaged_run(stored.row.run_id, f"line {line} of its journal, the last", line=line)
+    return run_damage_error(stored.row.run_id, f"line {line} of its journal, the last", line=line)
 
 
 def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
@@ -103,7 +103,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
     for line in lines:
         values = (place(key, line.seq), pack(line.body), line.digest)
         if tx.change(sql.ADD_LINE, values) != 1:
-            raise taken(row.run_id, line.seq)
+            raise line_exists_error(row.run_id, line.seq)
         if line.seq > last:
             last, digest = line.seq, line.digest
     return _Stored(key, row, last, digest)
@@ -112,7 +112,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line]) -> None:
     """Add a run and its first lines."""
     if tx.execute(sql.RUN_KEY, (row.run_id,)).fetchone() is not None:
-        raise run_exists(row.run_id)
+        raise run_exists_error(row.run_id)
     (key,) = tx.rows(sql.NEXT_RUN_KEY)[0]
     stored = _write(tx, _Stored(key, row, 0, b""), lines)
     values = (key, *astuple(row), stored.last, stored.digest)
@@ -124,7 +124,7 @@ def append(
 ) -> None:
     """Add lines to a run, put `row` in place of its row, and note the use of its session."""
     key = _key(tx, run_id)
-    stored = _write(tx, _stored(tx, key, run_id), lines)
+    stored = _write(tx, _read_row(tx, key, run_id), lines)
     fields = astuple(row or stored.row)[1:]
     checksum = row_checksum("run", (key, run_id, *fields, stored.last, stored.digest))
     if row is None:
@@ -141,7 +141,7 @@ def run(tx: Tx, run_id: str) -> RunRow:
     Raises:
         StoreError: `store_corrupt`: it is not as it was written, or the journal has lost its tail.
     """
-    stored = _stored(tx, _key(tx, run_id), run_id)
+    stored = _read_row(tx, _key(tx, run_id), run_id)
     _check_tail(tx, stored)
     return stored.row
 
@@ -152,12 +152,12 @@ def lines(tx: Tx, run_id: str) -> list[Line]:
     Raises:
         StoreError: As `run`; or a line cannot be unpacked.
     """
-    return _lines(tx, _stored(tx, _key(tx, run_id), run_id))
+    return _lines(tx, _read_row(tx, _key(tx, run_id), run_id))
 
 
 def tail(tx: Tx, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
     """Return a run's latest checkpoint and the lines after it; without one, the whole journal; raises as `lines`."""
-    stored = _stored(tx, _key(tx, run_id), run_id)
+    stored = _read_row(tx, _key(tx, run_id), run_id)
     checkpoint = checkpoints.read(tx, stored.key)
     if checkpoint is not None:
         lines = _lines_after(tx, stored, checkpoint.seq)
@@ -174,7 +174,7 @@ def keep(tx: Tx, run_id: str, checkpoint: Checkpoint) -> None:
 
 def journal_of(tx: Tx, key: int) -> tuple[str, list[Line]]:
     """Return the id of the run with that key, and its whole journal; raises as `lines`."""
-    stored = _stored(tx, key)
+    stored = _read_row(tx, key)
     return stored.row.run_id, _lines(tx, stored)
 
 
@@ -188,15 +188,15 @@ def _lines(tx: Tx, stored: _Stored) -> list[Line]:
 def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
     bounds = place(stored.key, after + 1 if after else 0), place(stored.key, sql.MAX_SEQ)
     found = tx.execute(sql.LINES, bounds)
-    return [Line(seq_of(at), _unpacked(stored.row.run_id, at, body), digest) for at, body, digest in found]
+    return [Line(seq_of(at), _unpack_line(stored.row.run_id, at, body), digest) for at, body, digest in found]
 
 
-def _unpacked(run_id: str, at: int, body: bytes) -> bytes:
+def _unpack_line(run_id: str, at: int, body: bytes) -> bytes:
     try:
         return unpack(body)
     except UnpackError as error:
         line = seq_of(at)
-        raise damaged_run(run_id, f"line {line} of its journal", line=line) from error
+        raise run_damage_error(run_id, f"line {line} of its journal", line=line) from error
 
 
 def runs(tx: Tx, status: str | None, limit: int, before: str | None) -> list[RunRow]:
@@ -206,8 +206,8 @@ def runs(tx: Tx, status: str | None, limit: int, before: str | None) -> list[Run
     while keys := [key for (key,) in tx.execute(sql.RUN_KEYS, (bound, limit))]:
         for key in keys:
             if not 0 < key < bound:
-                raise hidden("run")
-            row, bound = _listed(tx, key), key
+                raise list_damage_error("run")
+            row, bound = _list_entry(tx, key), key
             if status in (None, row.status) or row.status == "damaged":
                 page.append(row)
             if len(page) == limit:
@@ -215,9 +215,9 @@ def runs(tx: Tx, status: str | None, limit: int, before: str | None) -> list[Run
     return page
 
 
-def _listed(tx: Tx, key: int) -> RunRow:
+def _list_entry(tx: Tx, key: int) -> RunRow:
     try:
-        stored = _stored(tx, key)
+        stored = _read_row(tx, key)
         _check_tail(tx, stored)
     except StoreError:
         return RunRow(sql.name_of(tx, sql.RUN_ID, key), "", "", "", "", "damaged", 0, 0)
@@ -228,8 +228,8 @@ def delete_run(tx: Tx, run_id: str) -> None:
     """Remove a run and its journal, damaged or not."""
     key = _key(tx, run_id)
     if sql.name_of(tx, sql.RUN_ID, key) != run_id:
-        raise damaged_run(run_id)
+        raise run_damage_error(run_id)
     tx.execute(sql.DROP_LINES, (place(key, 0), place(key, sql.MAX_SEQ)))
     checkpoints.drop(tx, key)
     tx.execute(sql.DROP_RUN, (key,))
-    tx.forgot = True
+    tx.has_deleted = True

@@ -1,6 +1,6 @@
-"""What a transaction does to sessions and their thoughts, whichever database runs it.
+"""Reads and writes sessions and their thoughts within a transaction.
 
-A session's row has the place and the digest of its last thought, and a checksum over all its columns.
+A session's row has the position and the digest of its last thought, and a checksum over all its columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..records import (
 )
 from . import sql
 from .checks import MAX_INT, check_change
-from .checksums import check_index, check_keys, damaged_session, first_digest, next_digest, row_checksum
+from .checksums import check_index, check_keys, first_digest, next_digest, row_checksum, session_damage_error
 from .damage import is_damage
 from .first_checksums import chain_thoughts
 from .sql import MAX_SEQ, Tx, place
@@ -36,26 +36,26 @@ from .thoughts import StoredSession, Thoughts
 Decide = Callable[[SessionView], SessionChange]
 
 _PINNED = 5
-"""Where in a row the one value stands that the database keeps in another form."""
+"""Index of `pinned`, which the database keeps as an integer."""
 
 
-def no_session(session_id: str) -> NotFoundError:
-    """Return the error of a session that is not there."""
+def no_session_error(session_id: str) -> NotFoundError:
+    """Return the error for a session that does not exist."""
     return NotFoundError(
         f"there is no session {session_id[:100]!r}; list the sessions to see which there are",
         session_id=session_id,
     )
 
 
-def session_exists(session_id: str) -> ConflictError:
-    """Return the error of a session that is there already."""
-    return ConflictError(f"there is a session {session_id} already", session_id=session_id)
+def session_exists_error(session_id: str) -> ConflictError:
+    """Return the error for a session that already exists."""
+    return ConflictError(f"session {session_id} already exists", session_id=session_id)
 
 
-def thought_exists(session_id: str, seq: int) -> ConflictError:
-    """Return the error of a thought that is there already."""
+def thought_exists_error(session_id: str, seq: int) -> ConflictError:
+    """Return the error for a thought that already exists."""
     return ConflictError(
-        f"thought {seq} of session {session_id} is written already", session_id=session_id, seq=seq
+        f"thought {seq} of session {session_id} has already been written", session_id=session_id, seq=seq
     )
 
 
@@ -70,12 +70,12 @@ def _find(tx: Tx, which: str | int) -> StoredSession | None:
         found = tx.execute(sql.SESSION if by_id else sql.SESSION_AT, (which,)).fetchone()
     except Exception as error:
         if is_damage(error):
-            raise damaged_session(which if by_id else _name(tx, which)) from error
+            raise session_damage_error(which if by_id else _name(tx, which)) from error
         raise
     if found is None:
         return None
     if row_checksum("session", found[:-1]) != found[-1] or (by_id and found[1] != which):
-        raise damaged_session(which if by_id else _name(tx, which))
+        raise session_damage_error(which if by_id else _name(tx, which))
     key, fields = found[0], list(found[1:-6])
     fields[_PINNED] = bool(fields[_PINNED])
     return StoredSession(key, SessionRow(*fields), *found[-6:-1])
@@ -85,11 +85,11 @@ def _name(tx: Tx, key: int) -> str:
     return sql.name_of(tx, sql.SESSION_ID, key)
 
 
-def _known(tx: Tx, session_id: str) -> StoredSession:
+def _find_known(tx: Tx, session_id: str) -> StoredSession:
     stored = _find(tx, session_id)
     if stored is None:
         check_index(tx, "session")
-        raise no_session(session_id)
+        raise no_session_error(session_id)
     return stored
 
 
@@ -108,13 +108,13 @@ def _set(tx: Tx, stored: StoredSession) -> None:
 
 def _add(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow], used: int | None) -> None:
     if tx.execute(sql.SESSION_KEY, (row.session_id,)).fetchone() is not None:
-        raise session_exists(row.session_id)
+        raise session_exists_error(row.session_id)
     (key,) = tx.rows(sql.NEXT_SESSION_KEY)[0]
     stored = StoredSession(key, row, used, None, None, 0, first_digest(row.session_id))
-    tx.execute(sql.ADD_SESSION, _values(_extended(tx, stored, thoughts)))
+    tx.execute(sql.ADD_SESSION, _values(_add_thoughts(tx, stored, thoughts)))
 
 
-def _extended(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> StoredSession:
+def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> StoredSession:
     """Add thoughts, in the order of their `seq`; return the row as it then has to be stored."""
     key, row, last, digest = stored.key, stored.row, stored.last, stored.digest
     if digest is None:
@@ -123,13 +123,13 @@ def _extended(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> 
         digest = next_digest(digest, thought)
         values = (place(key, thought.seq), thought.number, thought.text, thought.branch, thought.body, digest)
         if thought.seq <= last or tx.change(sql.ADD_THOUGHT, values) != 1:
-            raise thought_exists(row.session_id, thought.seq)
+            raise thought_exists_error(row.session_id, thought.seq)
         last = thought.seq
     return stored._replace(last=last, digest=digest)
 
 
 class View:
-    """A session as it stands in a transaction; of no use after it."""
+    """A session as seen in a transaction; not valid after it."""
 
     def __init__(self, tx: Tx, stored: StoredSession | None, steady: int) -> None:
         self.row = stored and stored.row
@@ -137,11 +137,11 @@ class View:
         self._thoughts = stored and Thoughts(tx, stored)
 
     def has_number(self, number: int) -> bool:
-        """See the port."""
+        """See `Store`."""
         return self._thoughts is not None and self._thoughts.has_number(number)
 
     def latest(self, count: int) -> list[ThoughtRow]:
-        """See the port."""
+        """See `Store`."""
         return self._thoughts.latest(count) if self._thoughts is not None and count > 0 else []
 
 
@@ -150,7 +150,7 @@ def _idle_ms(stored: StoredSession, steady: int) -> int:
 
 
 def change(tx: Tx, session_id: str, decide: Decide, up: Uptime) -> Any:
-    """Let `decide` look and decide, and write what it wants."""
+    """Call `decide` with the session and write the change it returns."""
     stored, steady = _find(tx, session_id), steady_ms(tx, up)
     wanted = decide(View(tx, stored, steady))
     check_change(wanted, stored is not None)
@@ -163,7 +163,7 @@ def change(tx: Tx, session_id: str, decide: Decide, up: Uptime) -> Any:
     elif stored is not None and (wanted.row is not None or thoughts):
         if wanted.row is not None:
             stored = _with_row(stored, wanted.row, steady if wanted.used else stored.used_steady_ms)
-        _set(tx, _extended(tx, stored, thoughts))
+        _set(tx, _add_thoughts(tx, stored, thoughts))
     return wanted.value
 
 
@@ -186,7 +186,7 @@ def use(tx: Tx, session_id: str, run_id: str, use: Use, up: Uptime) -> None:
 def _drop(tx: Tx, key: int) -> None:
     tx.execute(sql.DROP_THOUGHTS, (place(key, 0), place(key, MAX_SEQ)))
     tx.execute(sql.DROP_SESSION, (key,))
-    tx.forgot = True
+    tx.has_deleted = True
 
 
 def session(tx: Tx, session_id: str) -> SessionRow:
@@ -195,7 +195,7 @@ def session(tx: Tx, session_id: str) -> SessionRow:
     Raises:
         StoreError: `store_corrupt`: it is not as it was written, or has lost thoughts at its end.
     """
-    stored = _known(tx, session_id)
+    stored = _find_known(tx, session_id)
     Thoughts(tx, stored).check_tail()
     return stored.row
 
@@ -207,10 +207,10 @@ def sessions(tx: Tx, status: str | None, limit: int, before: str | None) -> list
     if before is not None:
         bound, used = tx.execute(sql.SESSION_USE, (before,)).fetchone() or (None, None)
         if bound is None:
-            raise no_session(before)
+            raise no_session_error(before)
     page = list[SessionRow]()
     for (key,) in tx.rows(sql.SESSION_KEYS, (bound, used, used, bound)):
-        row = _listed(tx, key)
+        row = _list_entry(tx, key)
         if status in (None, row.status) or row.status == "damaged":
             page.append(row)
         if len(page) == limit:
@@ -218,7 +218,7 @@ def sessions(tx: Tx, status: str | None, limit: int, before: str | None) -> list
     return page
 
 
-def _listed(tx: Tx, key: int) -> SessionRow:
+def _list_entry(tx: Tx, key: int) -> SessionRow:
     try:
         stored = _find(tx, key)
         if stored is not None:
@@ -239,14 +239,14 @@ def thoughts(
 ) -> list[ThoughtRow]:
     """Return a page of a session's thoughts, in call order."""
     first, last = numbers
-    there = Thoughts(tx, _known(tx, session_id))
-    there.check_tail()
+    stored_thoughts = Thoughts(tx, _find_known(tx, session_id))
+    stored_thoughts.check_tail()
     page = (
-        one
-        for one in there.after(min(max(after_seq, 0), MAX_SEQ))
-        if (first is None or one.number >= first)
-        and (last is None or one.number <= last)
-        and (branch is None or (one.branch or "") == branch)
+        thought
+        for thought in stored_thoughts.after(min(max(after_seq, 0), MAX_SEQ))
+        if (first is None or thought.number >= first)
+        and (last is None or thought.number <= last)
+        and (branch is None or (thought.branch or "") == branch)
     )
     return list(islice(page, limit))
 
@@ -258,7 +258,7 @@ def search(tx: Tx, query: str, session_id: str | None, after: int, limit: int) -
         check_keys(tx, "session")
         keys = [key for (key,) in tx.execute(sql.SESSION_KEYS_FROM, (low >> sql.PLACE_BITS,))]
     else:
-        keys = [_known(tx, session_id).key]
+        keys = [_find_known(tx, session_id).key]
     # The database folds the case of ASCII alone, and cuts texts at NUL.
     needle = query.casefold()
     matches = (match for key in keys for match in _matches(tx, key, needle, low) if match[0] > low)
@@ -271,11 +271,11 @@ def _matches(tx: Tx, key: int, needle: str, low: int) -> Iterator[Found]:
         stored = _find(tx, key)
         if stored is None:
             return
-        row, there = stored.row, Thoughts(tx, stored)
-        there.check_tail()
-        for one in there.after(min(max(low - begin, 0), MAX_SEQ)):
-            if needle in one.text.casefold():
-                yield begin + one.seq, row.session_id, one
+        row, stored_thoughts = stored.row, Thoughts(tx, stored)
+        stored_thoughts.check_tail()
+        for thought in stored_thoughts.after(min(max(low - begin, 0), MAX_SEQ)):
+            if needle in thought.text.casefold():
+                yield begin + thought.seq, row.session_id, thought
         if row.run_id is not None:
             yield end, row.session_id, InJournal(row.run_id, begin)
     except StoreError as error:
@@ -283,17 +283,17 @@ def _matches(tx: Tx, key: int, needle: str, low: int) -> Iterator[Found]:
 
 
 def walk(tx: Tx, key: int) -> tuple[str, int, bool]:
-    """Look at each thought of a session; return its id, how many there are, and whether they have digests.
+    """Check each thought of a session; return its id, how many there are, and whether they have digests.
 
     Raises:
-        StoreError: `store_corrupt`: something of it is not as it was written.
+        StoreError: `store_corrupt`: part of it differs from what was written.
     """
     stored = _find(tx, key)
     if stored is None:
-        raise damaged_session(_name(tx, key))
-    there = Thoughts(tx, stored)
-    there.check_tail()
-    return stored.row.session_id, sum(1 for _ in there.after(0)), stored.digest is not None
+        raise session_damage_error(_name(tx, key))
+    stored_thoughts = Thoughts(tx, stored)
+    stored_thoughts.check_tail()
+    return stored.row.session_id, sum(1 for _ in stored_thoughts.after(0)), stored.digest is not None
 
 
 def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow], up: Uptime) -> None:
@@ -302,9 +302,9 @@ def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow], up: 
 
 
 def sweep(tx: Tx, sweep: Sweep, up: Uptime) -> None:
-    """Archive and delete what was not used for long; see the port.
+    """Archive and delete sessions that were not used for long; see `Store`.
 
-    What is damaged stays as it is, for nobody knows when it was used.
+    A damaged session is left unchanged, because its last use is unknown.
     """
     steady = steady_ms(tx, up)
     long = {"ttl": sweep.ttl_ms, "retention": sweep.retention_ms, "second_look": SECOND_LOOK_MS}
@@ -340,7 +340,7 @@ def delete_session(tx: Tx, session_id: str) -> None:
     found = tx.execute(sql.SESSION_KEY, (session_id,)).fetchone()
     if found is None:
         check_index(tx, "session")
-        raise no_session(session_id)
+        raise no_session_error(session_id)
     if _name(tx, found[0]) != session_id:
-        raise damaged_session(session_id)
+        raise session_damage_error(session_id)
     _drop(tx, found[0])

@@ -1,4 +1,4 @@
-"""Every statement of a store, once, in plain SQL.
+"""All SQL statements of a store.
 
 A line's or thought's `place` is its owner's integer key times 2^24 plus its `seq`. So a line costs a few
 bytes besides its body, those of one run lie side by side, and appending touches one page and no index.
@@ -18,18 +18,18 @@ MAX_SEQ = (1 << PLACE_BITS) - 1
 
 
 class Tx:
-    """One job's hold on the transaction it runs in.
+    """A transaction as one job sees it.
 
     Attributes:
-        forgot: Set by a job that deleted something whose bytes have to go as well.
+        has_deleted: Set by a job that deleted something whose bytes must be erased as well.
     """
 
-    __slots__ = ("_changes", "execute", "executemany", "forgot")
+    __slots__ = ("_changes", "execute", "executemany", "has_deleted")
 
     def __init__(self, db: Database) -> None:
         self.execute = db.execute
         self.executemany = db.executemany
-        self.forgot = False
+        self.has_deleted = False
         self._changes = db.changes
 
     def rows(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
@@ -43,7 +43,7 @@ class Tx:
 
 
 def place(key: int, seq: int) -> int:
-    """Return where line or thought `seq` of the owner `key` lies."""
+    """Return the position of line or thought `seq` of the owner `key`."""
     return key << PLACE_BITS | seq
 
 
@@ -130,7 +130,7 @@ WHERE pinned = 0 AND (
     OR used_steady_ms < :steady - due_after_ms OR due_steady_ms <= :steady - :second_look
     OR used_at_ms >= :now - due_after_ms)))
 """
-"""Takes `now`, the clock's time; `steady`, the store's own count; and what is long by either."""
+"""Parameters: `now`, the clock's time; `steady`, the store's monotonic time; and the limits for both."""
 STEADY = "SELECT boot, uptime_ms, steady_ms, checksum FROM steady"
 KEEP_STEADY = "REPLACE INTO steady (key, boot, uptime_ms, steady_ms, checksum) VALUES (1, ?, ?, ?, ?)"
 

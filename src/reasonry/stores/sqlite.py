@@ -24,7 +24,7 @@ from ..records import (
 from . import backup, runs, session_rows, sql
 from .checks import check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .database import Source
-from .locks import LockFolder, Right
+from .locks import LockFolder, RunLock
 from .readers import Readers
 from .session_rows import Decide
 from .steady import Uptime, uptime
@@ -33,30 +33,30 @@ from .writer import Writer
 
 
 class SqliteStore:
-    """A store in one SQLite file. It is opened, and made if need be, when first used.
+    """A store in one SQLite file. It is opened, and created if necessary, when first used.
 
     Args:
-        path: Where it is, or shall be.
-        patience_s: How long to wait for other processes before `store_busy`.
+        path: Where the file is, or will be created.
+        busy_timeout_s: How long to wait for other processes before `store_busy`.
 
     Attributes:
-        uptime: Tells how long the computer has been up.
+        uptime: Returns how long the computer has been up.
     """
 
     durable = True
 
-    def __init__(self, path: Path | str, patience_s: float = 10.0) -> None:
+    def __init__(self, path: Path | str, busy_timeout_s: float = 10.0) -> None:
         self.path = Path(path)
         self.name = str(path)
         self.uptime: Callable[[], Uptime] = uptime
-        source = Source(self.path, patience_s, reserve=True)
+        source = Source(self.path, busy_timeout_s, reserve=True)
         self._source = source
         self._writer = Writer(source)
         self._readers = Readers(source)
         self._locks = LockFolder(self.path.with_name(self.path.name + ".locks"), source.give_up_reserve)
 
     async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
-        """See the port."""
+        """See `Store`."""
         check_row(row)
         check_seqs(lines)
         if session is not None:
@@ -72,44 +72,44 @@ class SqliteStore:
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
     ) -> None:
-        """See the port. Raises NotFoundError if there is no such run."""
+        """See `Store`. Raises NotFoundError if there is no such run."""
         check_texts(run_id)
         check_seqs(lines)
-        for one in (row, use):
-            if one is not None:
-                check_row(one)
+        for record in (row, use):
+            if record is not None:
+                check_row(record)
         await self._writer.do(lambda tx: runs.append(tx, run_id, lines, row, use, self.uptime()))
 
     async def run(self, run_id: str) -> RunRow:
-        """See the port."""
+        """See `Store`."""
         check_texts(run_id)
         return await self._readers.do(lambda tx: runs.run(tx, run_id))
 
     async def lines(self, run_id: str) -> list[Line]:
-        """See the port."""
+        """See `Store`."""
         check_texts(run_id)
         return await self._readers.do(lambda tx: runs.lines(tx, run_id))
 
     async def tail(self, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
-        """See the port."""
+        """See `Store`."""
         check_texts(run_id)
         return await self._readers.do(lambda tx: runs.tail(tx, run_id))
 
     async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
-        """See the port."""
+        """See `Store`."""
         check_texts(run_id)
         await self._writer.do(lambda tx: runs.keep(tx, run_id, checkpoint))
 
     async def runs(
         self, *, status: str | None = None, limit: int = 50, before: str | None = None
     ) -> list[RunRow]:
-        """See the port. Raises NotFoundError if there is no run `before`."""
+        """See `Store`. Raises NotFoundError if there is no run `before`."""
         check_texts(status, before)
         size = check_limit(limit)
         return await self._readers.do(lambda tx: runs.runs(tx, status, size, before))
 
     async def delete_run(self, run_id: str) -> None:
-        """See the port.
+        """See `Store`.
 
         Raises:
             NotFoundError: There is no such run.
@@ -117,27 +117,27 @@ class SqliteStore:
         """
         check_texts(run_id)
         await self._writer.do(lambda tx: runs.delete_run(tx, run_id), deletes=True)
-        await self._forget()
+        await self._erase()
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
-        """See the port."""
+        """See `Store`."""
         check_texts(run_id)
-        return Right(lambda: self._locks.take(run_id))
+        return RunLock(lambda: self._locks.take(run_id))
 
     async def change(self, session_id: str, decide: Decide) -> Any:
-        """See the port. Raises ConflictError if a new session or thought is there already."""
+        """See `Store`. Raises ConflictError if a new session or thought is there already."""
         check_texts(session_id)
         return await self._writer.do(lambda tx: session_rows.change(tx, session_id, decide, self.uptime()))
 
     async def session(self, session_id: str) -> SessionRow:
-        """See the port."""
+        """See `Store`."""
         check_texts(session_id)
         return await self._readers.do(lambda tx: session_rows.session(tx, session_id))
 
     async def sessions(
         self, *, status: str | None = None, limit: int = 50, before: str | None = None
     ) -> list[SessionRow]:
-        """See the port. Raises NotFoundError if there is no session `before`."""
+        """See `Store`. Raises NotFoundError if there is no session `before`."""
         check_texts(status, before)
         size = check_limit(limit)
         return await self._readers.do(lambda tx: session_rows.sessions(tx, status, size, before))
@@ -152,7 +152,7 @@ class SqliteStore:
         after_seq: int = 0,
         limit: int = 50,
     ) -> list[ThoughtRow]:
-        """See the port. Raises NotFoundError if there is no such session."""
+        """See `Store`. Raises NotFoundError if there is no such session."""
         check_texts(session_id, branch)
         size = check_limit(limit)
         return await self._readers.do(
@@ -162,58 +162,58 @@ class SqliteStore:
     async def search_thoughts(
         self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
     ) -> list[Found]:
-        """See the port. Raises NotFoundError if there is no such session."""
+        """See `Store`. Raises NotFoundError if there is no such session."""
         check_texts(query, session_id)
         size = check_limit(limit)
         return await self._readers.do(lambda tx: session_rows.search(tx, query, session_id, after, size))
 
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
-        """See the port."""
+        """See `Store`."""
         check_row(row)
         check_thoughts(thoughts)
         await self._writer.do(lambda tx: session_rows.import_session(tx, row, thoughts, self.uptime()))
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
-        """See the port."""
+        """See `Store`."""
         await self._writer.do(lambda tx: session_rows.sweep(tx, sweep, self.uptime()), deletes=True)
 
     async def delete_session(self, session_id: str) -> None:
-        """See the port. Raises StoreError as `delete_run` does."""
+        """See `Store`. Raises StoreError as `delete_run` does."""
         check_texts(session_id)
         await self._writer.do(lambda tx: session_rows.delete_session(tx, session_id), deletes=True)
-        await self._forget()
+        await self._erase()
 
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """See the port."""
+        """See `Store`."""
         return await backup.back_up(self._source, file, force, on_progress)
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """See the port."""
+        """See `Store`."""
         return await backup.restore(self.path, file, on_progress)
 
     def verify(self) -> AsyncGenerator[Finding]:
-        """See the port."""
+        """See `Store`."""
         return verify(self.name, self._readers.do)
 
     async def close(self) -> None:
-        """See the port."""
+        """See `Store`."""
         await self._readers.close()
         await self._writer.close()
 
-    async def _forget(self) -> None:
-        if self._writer.unforgotten:
-            await self._writer.forget()
-        if not self._writer.unforgotten:
+    async def _erase(self) -> None:
+        if self._writer.erasure_pending:
+            await self._writer.erase()
+        if not self._writer.erasure_pending:
             return
         if self._source.can_be_rewritten():
             why, code, when = "another process is using it", "store_busy", "that process is done"
         else:
-            why, code, when = "the disk has too little room to write it anew", "store_full", "there is more"
+            why, code, when = "the disk has too little room to rewrite it", "store_full", "there is more"
         raise StoreError(
-            f"it is deleted, but bytes of it may still be in {self.name}, for {why}; they go with the next deletion "
-            f"once {when}",
+            f"it is deleted, but bytes of it may still be in {self.name} because {why}; the next deletion "
+            f"erases them once {when}",
             code=code,
             path=self.name,
             deleted=True,

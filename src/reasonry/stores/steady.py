@@ -1,8 +1,8 @@
-"""Time that no change of the clock moves: a store's own count of the milliseconds that have certainly passed.
+"""Monotonic time of a store: a count of milliseconds that have certainly passed, whatever the clock says.
 
-While the computer is up this count goes on as time does, for all processes alike. What passes between two starts of
-the computer is unknown, for only a clock could tell, and is not counted, nor is the last hour before it goes down. So
-what is old by this count is at least as old in truth.
+While the computer is up the count advances with time, for all processes alike. The time between two starts of the
+computer is not counted, because only a clock could tell it; nor is up to an hour before it goes down. So whatever is
+old by this count is really at least that old.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ KEEP_EVERY_MS = 3_600_000
 """How much of the count may be lost when the computer goes down."""
 
 SECOND_LOOK_MS = 86_400_000
-"""What only the clock calls old is deleted if it does so twice, this far apart by this count."""
+"""A session that is old only by the clock is deleted if it is found so twice, this far apart by this count."""
 
 
 class Uptime(NamedTuple):
     """How long the computer has been up, its sleep included where the system says so."""
 
     boot: str
-    """What tells this start of the computer from all others or, where nothing does, the computer from all others."""
+    """Identifies this start of the computer or, where the system has no such id, the computer."""
     ms: int
 
 
 def uptime() -> Uptime:
-    """Read it from the system."""
+    """Return how long the computer has been up."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     ns = time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)
     return Uptime(_boot(), ns // 1_000_000)
@@ -48,7 +48,7 @@ def _boot() -> str:
 
 
 def steady_ms(tx: sql.Tx, up: Uptime) -> int:
-    """Return the count at the moment of `up`, and keep it where it has to be."""
+    """Return the count at the moment of `up`; store it where a new base is needed."""
     found = tx.execute(sql.STEADY).fetchone()
     kept, passed = 0, None
     # A count that is damaged might run ahead, and old would be what is not; so it begins anew.

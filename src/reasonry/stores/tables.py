@@ -1,4 +1,4 @@
-"""Strategies of one's own, kept as TOML tables in a folder."""
+"""A user's own strategies, kept as TOML tables in a folder."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..errors import UsageError
 
 
 def read_strategies(folder: str, registry: Mapping[str, Strategy[Any, Any]]) -> dict[str, Strategy[Any, Any]]:
-    """Return the registry with the tables (`*.toml`) of a folder, which is looked into only when it is named.
+    """Return the registry with the strategies that a folder has as tables (`*.toml`).
 
     Raises:
-        UsageError: There is no such folder, or a table in it does not hold together, or its name is taken.
+        UsageError: There is no such folder, a table in it is not valid, or its name is already used.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -27,8 +27,6 @@ def read_strategies(folder: str, registry: Mapping[str, Strategy[Any, Any]]) -> 
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{file} cannot be read: {error}", option="strategies_dir") from None
         if strategy.name in known:
-            raise UsageError(
-                f"{file}: there is a strategy {strategy.name!r} already", option="strategies_dir"
-            )
+            raise UsageError(f"{file}: strategy {strategy.name!r} already exists", option="strategies_dir")
         known[strategy.name] = strategy
     return known

@@ -9,12 +9,12 @@ from ..errors import StoreError
 from ..records import SessionRow, ThoughtRow
 from . import sql
 from .checks import MAX_INT
-from .checksums import damaged_session, first_digest, next_digest
+from .checksums import first_digest, next_digest, session_damage_error
 from .damage import is_damage
 from .sql import MAX_SEQ, Tx, place, seq_of
 
 BATCH = 500
-"""Thoughts read at once where all of a session are looked at."""
+"""Thoughts read at once where a whole session is read."""
 
 
 class StoredSession(NamedTuple):
@@ -35,9 +35,9 @@ class StoredSession(NamedTuple):
 
 
 class Thoughts:
-    """The thoughts of a session, of no use after the transaction.
+    """The thoughts of a session as seen in a transaction; not valid after it.
 
-    Raises (every method): StoreError `store_corrupt` where one is not as it was written.
+    Raises (every method): StoreError `store_corrupt` if a thought differs from what was written.
     """
 
     def __init__(self, tx: Tx, stored: StoredSession) -> None:
@@ -46,61 +46,61 @@ class Thoughts:
         self._low, self._high = place(stored.key, 0), place(stored.key, MAX_SEQ)
 
     def after(self, seq: int) -> Iterator[ThoughtRow]:
-        """Return those behind `seq`, in the order of the calls."""
+        """Return the thoughts after `seq`, in the order of the calls."""
         at, digest = self._low + seq, self._digest_at(seq)
         while found := self._read(sql.THOUGHTS, (at, self._high, BATCH)):
-            yield from self._checked(digest, found)
+            yield from self._check_digests(digest, found)
             at, digest = found[-1][0], found[-1][-1]
         if seq < self._of.last and (seq_of(at), digest) != (self._of.last, self._of.digest):
-            raise self._damaged(self._of.last)
+            raise self._damage_error(self._of.last)
 
     def latest(self, count: int) -> list[ThoughtRow]:
-        """Return the latest, oldest first."""
+        """Return the latest `count` thoughts, oldest first."""
         found = self._read(sql.LATEST_THOUGHTS, (self._low, self._high, min(count + 1, MAX_INT)))[::-1]
         before = found.pop(0)[-1] if len(found) > count else first_digest(self._of.row.session_id)
         self._check_tail(found[-1:])
-        return list(self._checked(before, found))
+        return list(self._check_digests(before, found))
 
     def at(self, seq: int) -> ThoughtRow | None:
-        """Return the one with that `seq`, if there is one."""
+        """Return the thought with that `seq`, if there is one."""
         found = self._read(sql.THOUGHTS, (self._low + seq - 1, self._high, 1))
         if not found:
             self.check_tail()
             return None
         # Where there is none, the next one proves it: its digest follows that of the one before.
-        following = next(self._checked(self._digest_at(seq - 1), found))
+        following = next(self._check_digests(self._digest_at(seq - 1), found))
         return following if following.seq == seq else None
 
     def has_number(self, number: int) -> bool:
-        """Whether some thought bears this number."""
+        """Whether a thought has this number."""
         if not -MAX_INT <= number <= MAX_INT:
             return False
-        usual = self.at(number) if 1 <= number <= MAX_SEQ else None
-        if usual is not None and usual.number == number:
+        numbered = self.at(number) if 1 <= number <= MAX_SEQ else None
+        if numbered is not None and numbered.number == number:
             return True
         found = self._read(sql.ODD_NUMBER, (self._of.key, number))
         odd = [self.at(seq_of(at)) for (at,) in found]
-        return any(one is not None and one.number == number for one in odd)
+        return any(thought is not None and thought.number == number for thought in odd)
 
     def check_tail(self) -> None:
-        """Check that the last one there is is the last one that was written."""
+        """Check that the last thought stored is the last one written."""
         self._check_tail(self._read(sql.LATEST_THOUGHTS, (self._low, self._high, 1)))
 
     def _check_tail(self, found: Sequence[Any]) -> None:
         last, digest = self._of.last, self._of.digest
         if (seq_of(found[0][0]), found[0][-1]) != (last, digest) if found else last:
-            raise self._damaged(last)
+            raise self._damage_error(last)
 
     def _digest_at(self, seq: int) -> bytes | None:
         found = self._read(sql.DIGEST_AT, (self._low, self._low + seq))
         return found[0][0] if found else first_digest(self._of.row.session_id)
 
-    def _checked(self, before: bytes | None, found: Iterable[Sequence[Any]]) -> Iterator[ThoughtRow]:
+    def _check_digests(self, before: bytes | None, found: Iterable[Sequence[Any]]) -> Iterator[ThoughtRow]:
         for at, *values, digest in found:
             thought = ThoughtRow(seq_of(at), *values)
             unchecked = self._of.digest is None and digest is None
             if not unchecked and (before is None or next_digest(before, thought) != digest):
-                raise self._damaged(thought.seq)
+                raise self._damage_error(thought.seq)
             yield thought
             before = digest
 
@@ -109,8 +109,8 @@ class Thoughts:
             return self._tx.rows(statement, values)
         except Exception as error:
             if is_damage(error):
-                raise damaged_session(self._of.row.session_id, "its thoughts") from error
+                raise session_damage_error(self._of.row.session_id, "its thoughts") from error
             raise
 
-    def _damaged(self, seq: int) -> StoreError:
-        return damaged_session(self._of.row.session_id, f"its thought {seq}", thought=seq)
+    def _damage_error(self, seq: int) -> StoreError:
+        return session_damage_error(self._of.row.session_id, f"its thought {seq}", thought=seq)

@@ -1,4 +1,4 @@
-"""Looking at all that a store keeps: its file, then runs and sessions, a few in each transaction."""
+"""Verification of a store: its file, then its runs and sessions, a few in each transaction."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Read = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
 """Runs work in a transaction that sees one state of the store."""
 
 BATCH = 20
-"""Runs or sessions looked at in one transaction."""
+"""Runs or sessions checked in one transaction."""
 
 SHOWN_FAULTS = 20
 
 
 class _Kind(NamedTuple):
-    """What is looked at one by one: runs with their lines, or sessions with their thoughts."""
+    """What is checked one by one: runs with their lines, or sessions with their thoughts."""
 
     name: Literal["run", "session"]
     parts: str
@@ -33,21 +33,21 @@ class _Kind(NamedTuple):
 
 
 async def verify(name: str, read: Read) -> AsyncGenerator[Finding]:
-    """Look at everything; see the port.
+    """Verify everything; see `Store`.
 
     Args:
-        name: What the store is called.
+        name: The name of the store.
     """
-    yield await read(lambda tx: _file(tx, name))
+    yield await read(lambda tx: _check_file(tx, name))
     for kind in _KINDS:
         after: int | None = 0
         while after is not None:
-            findings, after = await read(lambda tx, kind=kind, after=after: _some(tx, kind, after))
+            findings, after = await read(lambda tx, kind=kind, after=after: _check_batch(tx, kind, after))
             for finding in findings:
                 yield finding
 
 
-def _file(tx: Tx, name: str) -> Finding:
+def _check_file(tx: Tx, name: str) -> Finding:
     try:
         faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
         entries = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
@@ -60,8 +60,8 @@ def _file(tx: Tx, name: str) -> Finding:
     return Finding("file", name, "damaged", entries, "; ".join(faults))
 
 
-def _some(tx: Tx, kind: _Kind, after: int) -> tuple[list[Finding], int | None]:
-    """Look at the next few of a kind; return the key of the last one, None behind the last of all."""
+def _check_batch(tx: Tx, kind: _Kind, after: int) -> tuple[list[Finding], int | None]:
+    """Check the next few of a kind; return the key of the last one, None after the very last."""
     findings, key = list[Finding](), after
     for _ in range(BATCH):
         try:
@@ -74,16 +74,16 @@ def _some(tx: Tx, kind: _Kind, after: int) -> tuple[list[Finding], int | None]:
             message = f"its list of {kind.name}s cannot be read any further"
             return [*findings, Finding("file", "", "damaged", message=message)], None
         if stray is not None:
-            message = f"{kind.parts} whose {kind.name} is not there"
+            message = f"{kind.parts} of a {kind.name} that does not exist"
             findings.append(Finding(kind.name, "", "damaged", message=message))
         if following is None:
             return findings, None
-        findings.append(_look(tx, kind, following))
+        findings.append(_check_one(tx, kind, following))
         key = following
     return findings, key
 
 
-def _look(tx: Tx, kind: _Kind, key: int) -> Finding:
+def _check_one(tx: Tx, kind: _Kind, key: int) -> Finding:
     try:
         return kind.look(tx, key)
     except StoreError as error:
@@ -95,23 +95,21 @@ def _look(tx: Tx, kind: _Kind, key: int) -> Finding:
         raise
 
 
-def _run(tx: Tx, key: int) -> Finding:
+def _check_run(tx: Tx, key: int) -> Finding:
     run_id, lines = runs.journal_of(tx, key)
     entries, _ = journal.read(run_id, lines)
     return Finding("run", run_id, entries=len(entries))
 
 
-def _session(tx: Tx, key: int) -> Finding:
+def _check_session(tx: Tx, key: int) -> Finding:
     session_id, count, checked = session_rows.walk(tx, key)
     if checked:
         return Finding("session", session_id, entries=count)
-    message = (
-        "its thoughts are from a version that kept no checksums; they get theirs when it is next added to"
-    )
+    message = "its thoughts are from a version that kept no checksums; they get theirs when the next thought is added"
     return Finding("session", session_id, "unchecked", count, message)
 
 
 _KINDS = (
-    _Kind("run", "lines", _run, sql.NEXT_RUN, sql.STRAY_LINE),
-    _Kind("session", "thoughts", _session, sql.NEXT_SESSION, sql.STRAY_THOUGHT),
+    _Kind("run", "lines", _check_run, sql.NEXT_RUN, sql.STRAY_LINE),
+    _Kind("session", "thoughts", _check_session, sql.NEXT_SESSION, sql.STRAY_THOUGHT),
 )

@@ -1,8 +1,8 @@
 """The write-ahead log beside a store's file: whether it belongs to the file, and whether it is whole.
 
-SQLite applies whatever log lies beside a file and bears valid checksums, and ignores without a word what comes after a
+SQLite applies any log beside a file that has valid checksums, and silently ignores what comes after a
 damaged part. So a file put back without its log, or with the log of another, would become a mixture of both, and a
-damaged log would lose what was acknowledged. Therefore each commit leaves a random mark in the store, and the mark of
+damaged log would lose acknowledged commits. Therefore each commit leaves a random mark in the store, and the mark of
 the commit before: a log belongs to a file that has the mark its first commit names as the one before, or that of one
 of its own commits (where a checkpoint brought it into the file).
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from .files import refused
+from .files import unusable_error
 from .migrations import APPLICATION_ID
 from .raw import RawFile
 
@@ -27,12 +27,12 @@ _MARK_CELL = bytes.fromhex("2401 0400 2c2c")
 """How the one row of the table `mark` begins: its length, key 1, and two blobs of 16 bytes."""
 _MARK_BYTES = len(_MARK_CELL) + 32
 
-_TRIES, _NAP_S = 5, 0.02
-"""While others write, file and log are not read in one moment; what does not belong together never will."""
+_TRIES, _SLEEP_S = 5, 0.02
+"""Others may write between reading the file and the log, so a mismatch counts only if it persists."""
 
 
 def log_of(path: Path) -> Path:
-    """Return where the log of a file lies."""
+    """Return the path of the log of a file."""
     return path.with_name(path.name + "-wal")
 
 
@@ -47,7 +47,7 @@ def check_log(path: Path) -> None:
     try:
         # Whoever has the store open has looked through its log already, and may be writing to it.
         alone = file.lock_alone()
-        found = _try_to_find_fault(file, log_of(path), thorough=alone)
+        found = _find_lasting_fault(file, log_of(path), thorough=alone)
     finally:
         file.close()
     if found is not None:
@@ -56,17 +56,17 @@ def check_log(path: Path) -> None:
             f"its log {name} {found}; put back the file and the log that belong together, or restore a backup "
             f"(reasonry store restore); without {name} the file is as it was at its last checkpoint"
         )
-        raise refused(path, why, "store_corrupt")
+        raise unusable_error(path, why, "store_corrupt")
 
 
-def _try_to_find_fault(file: RawFile, log: Path, *, thorough: bool) -> str | None:
+def _find_lasting_fault(file: RawFile, log: Path, *, thorough: bool) -> str | None:
     found = None
     for tries in range(_TRIES):
         if tries:
-            time.sleep(_NAP_S)
+            time.sleep(_SLEEP_S)
         try:
             with log.open("rb") as opened:
-                found = _fault(file, opened, thorough)
+                found = _find_fault(file, opened, thorough)
         except FileNotFoundError:
             return None
         if found is None:
@@ -100,11 +100,11 @@ class _Frame(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether its checksum follows from that of the frame before it, which takes some time to say."""
+        """Whether its checksum follows from that of the frame before it; slow to compute."""
         return self.checksum == _checksum(self.order, self.head[:8] + self.page, self.checksum_before)
 
 
-def _fault(file: RawFile, log: BinaryIO, thorough: bool) -> str | None:
+def _find_fault(file: RawFile, log: BinaryIO, thorough: bool) -> str | None:
     header = log.read(_HEADER)
     if len(header) < _HEADER or not any(header):
         return None
@@ -114,15 +114,15 @@ def _fault(file: RawFile, log: BinaryIO, thorough: bool) -> str | None:
         return "is damaged at its beginning"
     if size != _page_size(file):
         return "is that of another file"
-    found = _stranger(file, _frames(log, header, order))
+    found = _find_mismatch(file, _frames(log, header, order))
     if found is None and thorough:
         log.seek(_HEADER)
-        return _damage(_frames(log, header, order))
+        return _find_damage(_frames(log, header, order))
     return found
 
 
-def _stranger(file: RawFile, frames: Iterator[_Frame]) -> str | None:
-    """Compare marks; only up to the first that fits, and checksums only up to the first mark."""
+def _find_mismatch(file: RawFile, frames: Iterator[_Frame]) -> str | None:
+    """Compare marks up to the first that fits, and checksums up to the first mark."""
     in_file, first = set[bytes](), True
     for frame in frames:
         if first and not frame.sound:
@@ -139,8 +139,8 @@ def _stranger(file: RawFile, frames: Iterator[_Frame]) -> str | None:
     return None if first else "belongs to another state of the file, or to another file"
 
 
-def _damage(frames: Iterator[_Frame]) -> str | None:
-    """A commit is begun after the one before is on the disk: only the last may be half written."""
+def _find_damage(frames: Iterator[_Frame]) -> str | None:
+    """A commit starts only after the one before is on the disk, so only the last may be half written."""
     broken, commits = False, 0
     for frame in frames:
         if broken:
@@ -151,7 +151,7 @@ def _damage(frames: Iterator[_Frame]) -> str | None:
 
 
 def _frames(log: BinaryIO, header: bytes, order: str) -> Iterator[_Frame]:
-    """Return the frames of this log; what lies behind them is of logs that were written over."""
+    """Yield the frames of this log; after them come remains of overwritten logs."""
     size, salt, checksum = int.from_bytes(header[8:12], "big"), header[16:24], header[24:]
     while len(found := log.read(_FRAME + size)) == _FRAME + size:
         frame = _Frame(found[:_FRAME], found[_FRAME:], order, checksum)
@@ -163,9 +163,9 @@ def _frames(log: BinaryIO, header: bytes, order: str) -> Iterator[_Frame]:
 def _checksum(order: str, data: bytes, before: bytes) -> bytes:
     first, second = struct.unpack(">2I", before)
     words = struct.iter_unpack(f"{order}2I", data)
-    for one, other in words:
-        first = (first + one + second) & 0xFFFFFFFF
-        second = (second + other + first) & 0xFFFFFFFF
+    for even, odd in words:
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
     return struct.pack(">2I", first, second)
 
 
@@ -175,9 +175,9 @@ def _page_size(file: RawFile) -> int:
 
 
 def _marks_in_file(file: RawFile, number: int, size: int) -> set[bytes]:
-    """Return the mark of the page of that number; if it bears none, that of any page, for it may have moved."""
+    """Return the mark of the page of that number; if it has none, that of any page, because the mark may have moved."""
     for numbers in ((number,), range(1, file.size() // size + 1)):
-        marks = (_mark(file.read((one - 1) * size, size)) for one in numbers)
+        marks = (_mark(file.read((page_number - 1) * size, size)) for page_number in numbers)
         if found := {mark.own for mark in marks if mark}:
             return found
     return set()

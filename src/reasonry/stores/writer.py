@@ -1,7 +1,7 @@
 """The one thread of a process that writes to a store.
 
-Jobs that wait together are committed together, each under a savepoint of its own, so that one which fails
-takes nothing of the others with it. Nobody hears of success before the commit is on the disk.
+Jobs that wait together are committed together, each under a savepoint of its own, so that one that
+fails does not undo the others. Success is reported only after the commit is on the disk.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ Work = Callable[[sql.Tx], T]
 MAX_BATCH = 256
 """Most jobs of one transaction."""
 
-FORGET_BYTES = 16 * 1024 * 1024
-"""Up to this size a store forgets at once what was deleted, for that takes a tenth of a second at most."""
+ERASE_BYTES = 16 * 1024 * 1024
+"""Up to this size a store erases deleted data at once, because that takes a tenth of a second at most."""
 
-
-FORGET_WAIT_S = 0.5
-"""How long others' writes wait for readers in the way of that."""
+ERASE_WAIT_S = 0.5
+"""How long erasing waits for readers, while other writes wait for it."""
 
 
 class _Job(NamedTuple):
     work: Work[Any] | None
-    """None: forget what was deleted, however long that takes."""
+    """None: erase what was deleted, however long that takes."""
     deletes: bool
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
@@ -46,14 +45,14 @@ class _Outcome(NamedTuple):
 
 
 class Writer:
-    """Takes jobs from any number of tasks and event loops.
+    """Runs jobs from any number of tasks and event loops.
 
     Attributes:
-        unforgotten: Whether bytes of something deleted may still be in the store's files.
+        erasure_pending: Whether bytes of something deleted may still be in the store's files.
     """
 
     def __init__(self, source: Source) -> None:
-        self.unforgotten = False
+        self.erasure_pending = False
         self._source = source
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -65,15 +64,15 @@ class Writer:
     async def do(self, work: Work[T], *, deletes: bool = False) -> T:
         """Run `work` in a write transaction and return its value when that is durable.
 
-        Work that `deletes` is done on a full disk, too.
+        Work that `deletes` succeeds on a full disk, too.
 
-        What `work` raises is raised here, and nothing of it is written. A call that is cancelled has been
-        written or not.
+        What `work` raises is raised here, and nothing of it is written. A call that is cancelled may or may not
+        have been written.
         """
         return await self._put(work, deletes)
 
-    async def forget(self) -> None:
-        """Remove the last bytes of what was deleted; `unforgotten` tells whether that could be done."""
+    async def erase(self) -> None:
+        """Erase all bytes of deleted data; `erasure_pending` tells whether some may remain."""
         await self._put(None, deletes=False)
 
     async def _put(self, work: Work[T] | None, deletes: bool) -> T:
@@ -103,8 +102,8 @@ class Writer:
             batch, more = self._next_batch()
             if batch:
                 _settle(self._perform(batch))
-        if self._db is not None and self.unforgotten:
-            self._forget(self._db, FORGET_WAIT_S)
+        if self._db is not None and self.erasure_pending:
+            self._erase(self._db, ERASE_WAIT_S)
         self._drop_connection()
 
     def _next_batch(self) -> tuple[list[_Job], bool]:
@@ -120,7 +119,7 @@ class Writer:
         return batch, job is not None
 
     def _perform(self, batch: list[_Job]) -> list[_Outcome]:
-        """Do a batch; where it fails as a whole, but the disk is sound, each job on its own."""
+        """Commit a batch; if it fails as a whole, but the disk is sound, commit each job on its own."""
         try:
             return self._commit(batch)
         except Exception as error:
@@ -132,10 +131,10 @@ class Writer:
         return [outcome for job in batch for outcome in self._perform([job])]
 
     def _delete_in_reserve(self, job: _Job, error: Exception) -> _Outcome:
-        """Delete something where the disk is full, in the room kept for this and in that of the log.
+        """Delete something although the disk is full, in the reserved space and in that of the log.
 
-        Overwriting what is deleted takes as much room in the log as it took in the file. Where there is less it is not
-        overwritten now; `unforgotten` says so.
+        Overwriting deleted data takes as much space in the log as it took in the file. If there is less it is not
+        overwritten now; `erasure_pending` says so.
         """
         self._source.give_up_reserve()
         for overwrite in ("ON", "FAST"):
@@ -169,9 +168,9 @@ class Writer:
             self._give_up(db, error)
             raise
         asked = any(job.work is None for job in batch)
-        self.unforgotten |= tx.forgot
-        if asked or (tx.forgot and self._source.size() <= FORGET_BYTES):
-            self._forget(db, self._source.patience_s if asked else FORGET_WAIT_S)
+        self.erasure_pending |= tx.has_deleted
+        if asked or (tx.has_deleted and self._source.size() <= ERASE_BYTES):
+            self._erase(db, self._source.busy_timeout_s if asked else ERASE_WAIT_S)
         return outcomes
 
     def _connection(self) -> sql.Database:
@@ -199,18 +198,18 @@ class Writer:
             with contextlib.suppress(Exception):
                 self._source.close(db)
 
-    def _forget(self, db: sql.Database, wait_s: float) -> None:
-        """Write the store anew, and empty its log.
+    def _erase(self, db: sql.Database, wait_s: float) -> None:
+        """Rewrite the store and empty its log.
 
-        What is deleted is overwritten where it lay. But pages that were once split may have copies of it in what is
-        now their unused part, and the log has the pages as they were before.
+        Deleted data is overwritten in place. But pages that were once split may have copies of it in their unused
+        part, and the log has the pages as they were before.
         """
         try:
             whole = self._source.can_be_rewritten()
             if whole:
                 db.execute("VACUUM")
             emptied = self._source.has_room_for_log(db) and self._source.empty_log(db, wait_s)
-            self.unforgotten = not (emptied and whole)
+            self.erasure_pending = not (emptied and whole)
         except Exception as error:
             # The deletion itself is durable; this is tried again with the next, and when the store is closed.
             self._give_up(db, error)
@@ -232,7 +231,7 @@ def _run(db: sql.Database, tx: sql.Tx, job: _Job, *, alone: bool) -> _Outcome:
 
 
 def _settle(outcomes: list[_Outcome]) -> None:
-    """Wake whoever waits, each event loop once."""
+    """Wake the waiting callers, each event loop once."""
     loops = {id(outcome.job.loop): outcome.job.loop for outcome in outcomes}
     for key, loop in loops.items():
         mine = [outcome for outcome in outcomes if id(outcome.job.loop) == key]

@@ -108,7 +108,7 @@ def _bytes_of(path: Path) -> bytes:
             f"{str(path)!r} cannot be read: {reason}", option="context", file=str(path)
         ) from None
     # It may have grown, or become something else, since it was looked at.
-    return read_regular_file(path, MAX_FILE_BYTES, what="document", option="context")
+    return read_regular_file(path, MAX_FILE_BYTES, label="document", option="context")
 
 
 def _text_of(source: str, raw: bytes) -> str:

@@ -369,7 +369,7 @@ def _target(text: str) -> Fraction:
 
 
 def _source(path: str, kind: str) -> str:
-    return read_regular_file(path, MAX_FILE_BYTES, what=kind, option="verifier").decode("utf-8")
+    return read_regular_file(path, MAX_FILE_BYTES, label=kind, option="verifier").decode("utf-8")
 
 
 def verifier_of_offline(problem: str) -> Verifier | None:
