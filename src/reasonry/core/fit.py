@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -319,6 +319,16 @@ def read_texts(value: Any) -> list[str]:
         return _to_list(value, inspect.StrType())
     except Misfit:
         return []
+
+
+def unwrap(value: Any, names: Collection[str]) -> Any:
+    """Return the object with one of these names that a list of one, or an object of one entry, only wraps."""
+    inner = value
+    while not (isinstance(inner, dict) and any(plain_name(str(key)) in names for key in inner)):
+        if not isinstance(inner, dict | list) or len(inner) != 1:
+            return value
+        (inner,) = inner.values() if isinstance(inner, dict) else inner
+    return inner
 
 
 def plain_name(key: str) -> str:

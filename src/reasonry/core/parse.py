@@ -30,7 +30,7 @@ from .effects import Ask
 from .events import Answered
 from .fit import NO_FIELD, Unreadable, choice_field, fit, names_of, plain_name, text_fields
 from .lists import list_items
-from .stated import declines, only_answer, stated_answer, without_politeness
+from .stated import declines, only_answer, refuses, stated_answer, without_politeness
 
 MAX_SEARCHED: Final = 1_000_000
 """Characters at the end of a text that are searched for JSON."""
@@ -69,6 +69,8 @@ _BESIDE = re.compile(
     r"[\s,;`]*(?:or|oder|if|otherwise|alternatively)\b[^{}]{0,120}(?:```(?:json)?)?[\s`]*", re.IGNORECASE
 )
 """What stands between two objects that are two replies, none of which is taken back."""
+_MAY_BE_UNKNOWN = ("subquestionanswer", "result")
+"""Fields that may say that something cannot be found out."""
 _NOTHING = re.compile(r"[\s`]*(?:json\b)?[\s`]*", re.IGNORECASE)
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|corrected|sorry|oops|hmm|instead|rather|revised?|on second thought"
@@ -101,7 +103,7 @@ def read_form(
         form: The wanted form.
         whole: The reply may have been cut off: take it only if all of it is strict JSON.
         shown: The question; an object that stands in it is an example, not a reply.
-        prose: Read text without JSON too.
+        prose: Read text that is neither JSON nor YAML too.
 
     Returns:
         The value and the rung it was read on: `json`, `fenced`, `embedded`, `repaired`, `yaml`, `lines`, `stated` or
@@ -116,7 +118,6 @@ def read_form(
 def _read_form(
     text: str, form: type[Struct], whole: bool, shown: str, prose: bool
 ) -> tuple[Any, str] | Unreadable:
-    wanted = ", ".join(form.__struct_encode_fields__)
     reason: Unreadable | None = None
     for value, rung in json_values(text, whole=whole):
         if rung in ("fenced", "embedded") and _is_shown(value, shown):
@@ -130,12 +131,30 @@ def _read_form(
             return fitted, rung
         reason = reason or fitted
     is_text = not text.lstrip().startswith(("{", "[")) and (reason is None or NO_FIELD in reason.reason)
-    if is_text and prose and not whole:
-        found = _from_text(without_politeness(without_surrogates(text[-MAX_SEARCHED:])), form)
+    if is_text and not whole:
+        plain = without_politeness(without_surrogates(text[-MAX_SEARCHED:]))
+        found = _from_text(plain, form) if prose else _from_yaml(plain, form)
         if not isinstance(found, Unreadable):
             return found
         reason = reason or found
-    return reason or Unreadable(f"no JSON object was found in it; the fields wanted are: {wanted}")
+    return reason or Unreadable(_no_object(form))
+
+
+def _from_yaml(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
+    # Lines such as `Action: search[x]` are YAML, too, and say something else.
+    values = [
+        value
+        for value in _yaml_values(text, form)
+        if any(isinstance(item, dict | list) for item in value.values())
+    ]
+    fitted = fit(values[0], form) if values else Unreadable(_no_object(form))
+    return fitted if isinstance(fitted, Unreadable) else (fitted, "yaml")
+
+
+def _no_object(form: type[Struct]) -> str:
+    return (
+        f"no JSON object was found in it; the fields wanted are: {', '.join(form.__struct_encode_fields__)}"
+    )
 
 
 def _from_text(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
@@ -154,8 +173,7 @@ def _from_text(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
             if not isinstance(fitted, Unreadable):
                 return fitted, rung
             reason = reason or fitted
-    wanted = ", ".join(form.__struct_encode_fields__)
-    return reason or Unreadable(f"no JSON object was found in it; the fields wanted are: {wanted}")
+    return reason or Unreadable(_no_object(form))
 
 
 def _is_shown(value: Any, shown: str) -> bool:
@@ -218,7 +236,13 @@ def _yaml_values(text: str, form: type[Struct]) -> list[Any]:
         return []
     # A key without a value says nothing, not even null.
     mapping = value if isinstance(value, dict) else {}
-    said = {str(key): _numbers_inside(item) for key, item in mapping.items() if item != ""}
+    said = {
+        str(key): item
+        if plain_name(str(key)).endswith(("answer", "value", "result"))
+        else _number_or_text(item)
+        for key, item in mapping.items()
+        if item != ""
+    }
     return [_clean(said)] if said else []
 
 
@@ -306,7 +330,8 @@ def _plain_value(text: str, form: type[Struct]) -> list[Any] | Unreadable:
         return []
     ((name, is_list),) = fields.items()
     kind = plain_name(name)
-    if kind in ("answer", "finalanswer", "value") and declines(text):
+    is_answer = kind in ("answer", "finalanswer", "value")
+    if (is_answer and declines(text)) or (kind not in _MAY_BE_UNKNOWN and refuses(text)):
         return Unreadable("it declines, or says that it has no answer; answer the question as asked")
     if is_list:
         items = list_items(text)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from .fit import plain_name, read_texts
+from .fit import plain_name, read_texts, unwrap
 from .lists import list_items
 from .parse import json_values, without_surrogates
 
@@ -68,6 +68,7 @@ def _fenced_list(text: str) -> list[tuple[Any, str]]:
 
 
 def _listed(value: Any) -> list[str]:
+    value = unwrap(value, _LISTS)
     if isinstance(value, dict):
         value = next((item for key, item in value.items() if plain_name(str(key)) in _LISTS), None)
     return [text.strip() for text in read_texts(value) if text.strip()]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from .fit import plain_name
+from .fit import plain_name, unwrap
 from .parse import json_values, without_surrogates
 from .proposal import normal
 
@@ -45,7 +45,7 @@ _POSITION: Final = re.compile(
     rf"[*_`\[(#]*(?:{_LABEL}[\s_-]*)?[#t]?(?P<position>\d{{1,6}})[\])*_`.:]*", re.IGNORECASE
 )
 _LINE: Final = re.compile(
-    rf"\s{{0,8}}(?:[-*•]\s+)?[*_`]*(?:{_LABEL}\s*)?#?(?P<position>\d{{1,6}})[*_`]*(?:\s*\([^)\n]*\))?"
+    rf"\s{{0,8}}(?:[-*•]\s+)?[*_`'\"]*(?:{_LABEL}\s*)?#?(?P<position>\d{{1,6}})[*_`'\"]*(?:\s*\([^)\n]*\))?"
     r"\s?(?:[):=→]|\.(?=\s)|[-–—](?=\s))[*_`]*\s*(?P<rest>\S.*)",
     re.IGNORECASE,
 )
@@ -123,6 +123,7 @@ def _readings(text: str, named: Sequence[tuple[str, str]]) -> Iterator[tuple[dic
 
 def _scores_in(value: Any) -> dict[str, Any]:
     """Return what a JSON value gives scores to: keys are ids, positions or texts."""
+    value = unwrap(value, _LIST_KEYS)
     if isinstance(value, dict):
         named = next((item for key, item in value.items() if plain_name(str(key)) in _LIST_KEYS), value)
         value = named if isinstance(named, dict | list) else value

@@ -77,6 +77,11 @@ _DECLINES: Final = re.compile(
     r"|cannot (?:be )?(?:determine|answer)|could you (?:please )?(?:clarify|provide)|please (?:provide|clarify))",
     re.IGNORECASE,
 )
+_REFUSES: Final = re.compile(
+    r"\A\W*(?:(?:i(?:'m| am) (?:very )?)?(?:sorry|afraid)|i apologi[sz]e|as an ai\b[^.]*)[,.]?\s+(?:but\s+)?"
+    r"i(?:'m| am)?\s*(?:can(?:no|')t|can not|unable|not able|won't|will not|do not|don't)\b",
+    re.IGNORECASE,
+)
 _STRUCTURED: Final = re.compile(r"^\s*(?:#{1,6}\s|[-*•]\s|\d+[.)]\s|\|)", re.MULTILINE)
 _MAX_BARE: Final = 300
 """Characters of a text that is an answer without saying so."""
@@ -135,6 +140,11 @@ def only_answer(text: str) -> str | None:
 def declines(text: str) -> bool:
     """Whether a text gives no answer, politely."""
     return len(text) <= 2_000 and _DECLINES.match(text) is not None
+
+
+def refuses(text: str) -> bool:
+    """Whether a text does nothing but excuse its writer."""
+    return len(text) <= 500 and _REFUSES.match(text) is not None
 
 
 def without_politeness(text: str) -> str:
