@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from reasonry.core.events import Failed, Verified
+from reasonry.core.machine import advance, begin, open_effects
 from reasonry.strategies import resolve
 from reasonry.strategies.linear import LINEAR
 
@@ -10,6 +15,7 @@ PROBLEM = "Use 4, 6, 1 and 1 to make 24"
 PLAN = {"approach": "Look for factors of 24.", "totalThoughts": 2}
 SOUND = {"sound": True, "reason": "Right."}
 CONCLUDE = {"next": "hypothesis_generation", "reason": "That is enough."}
+ON_TO_HYPOTHESIS = {"next": "hypothesis_generation"}
 HYPOTHESIS = {"hypothesis": "4 * 6 * 1 * 1 = 24"}
 HOLDS = {"holds": True, "reason": "Each number once."}
 FAILS = {"holds": False, "reason": "The 1s are not used."}
@@ -21,7 +27,7 @@ def think(text: str) -> dict:
 
 
 def test_a_straight_run_is_thought_evaluation_hypothesis_test_and_solution() -> None:
-    sound = {**SOUND, "then": CONCLUDE}
+    sound = {**SOUND, **ON_TO_HYPOTHESIS}
     walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("4 * 6 is 24."), sound, HYPOTHESIS, HOLDS, ANSWER))
     assert (walked.outcome.answer, walked.outcome.reason) == ("4 * 6 * 1 * 1", "success")
     assert len(walked.asks) == 6
@@ -46,7 +52,7 @@ def test_one_run_with_revision_branch_and_a_refuted_hypothesis_walks_every_edge(
             *({"next": "thought_adjustment", "totalThoughts": 5}, think("The 1s are left."), SOUND, branch),
             *(
                 think("4 + 6 is 10."),
-                {**SOUND, "then": CONCLUDE},
+                {**SOUND, **ON_TO_HYPOTHESIS},
                 HYPOTHESIS,
                 FAILS,
                 CONCLUDE,
@@ -89,14 +95,15 @@ def test_a_branch_leaves_the_line_of_the_thought_it_names() -> None:
     def branch(number: int) -> dict:
         return {
             **SOUND,
-            "then": {"next": "branch_creation", "reason": "Another way.", "branchFromThought": number},
+            "next": "branch_creation",
+            "branchFromThought": number,
         }
 
     walked = walk(
         LINEAR,
         PROBLEM,
         in_order(
-            *(PLAN, think("a"), branch(2), think("b"), branch(6), think("c"), {**SOUND, "then": CONCLUDE}),
+            *(PLAN, think("a"), branch(2), think("b"), branch(6), think("c"), {**SOUND, **ON_TO_HYPOTHESIS}),
             *(HYPOTHESIS, HOLDS, ANSWER),
         ),
     )
@@ -133,7 +140,7 @@ def test_a_model_that_never_stops_thinking_is_led_to_a_solution_at_the_limit() -
         replies = {
             "initial_thought_planning": PLAN,
             "thought_generation": think("and so on"),
-            "thought_evaluation": {**SOUND, "then": {"next": "thought_adjustment", "totalThoughts": 10_000}},
+            "thought_evaluation": {**SOUND, "next": "thought_adjustment", "totalThoughts": 10_000},
             "hypothesis_generation": HYPOTHESIS,
             "hypothesis_verification": FAILS,
             "solution_finalization": ANSWER,
@@ -148,12 +155,12 @@ def test_a_model_that_never_stops_thinking_is_led_to_a_solution_at_the_limit() -
 
 
 def test_the_expected_number_of_thoughts_never_falls_behind_the_thoughts() -> None:
-    on = {**SOUND, "then": {"next": "thought_adjustment", "totalThoughts": 1}}
+    on = {**SOUND, "next": "thought_adjustment", "totalThoughts": 1}
     walked = walk(
         LINEAR,
         PROBLEM,
         in_order(
-            *({**PLAN, "totalThoughts": 1}, think("a"), on, think("b"), {**SOUND, "then": CONCLUDE}),
+            *({**PLAN, "totalThoughts": 1}, think("a"), on, think("b"), {**SOUND, **ON_TO_HYPOTHESIS}),
             *(HYPOTHESIS, HOLDS, ANSWER),
         ),
     )
@@ -163,7 +170,7 @@ def test_the_expected_number_of_thoughts_never_falls_behind_the_thoughts() -> No
 
 def test_an_answer_proved_wrong_is_asked_for_again_or_not_given() -> None:
     unknown, wrong = Verified("unknown"), Verified("wrong", "It makes 10.")
-    start = (PLAN, think("a"), {**SOUND, "then": CONCLUDE}, HYPOTHESIS, unknown, HOLDS, {"answer": "4 + 6"})
+    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, unknown, HOLDS, {"answer": "4 + 6"})
     walked = walk(LINEAR, PROBLEM, in_order(*start, wrong, ANSWER, Verified("right")), {"verify": True})
     assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("4 * 6 * 1 * 1", "proved")
     lost = walk(LINEAR, PROBLEM, in_order(*start, wrong), {"verify": True, "max_repairs": 0})
@@ -171,7 +178,7 @@ def test_an_answer_proved_wrong_is_asked_for_again_or_not_given() -> None:
 
 
 def test_a_hypothesis_proved_right_ends_the_run_without_another_call() -> None:
-    start = (PLAN, think("a"), {**SOUND, "then": CONCLUDE}, HYPOTHESIS)
+    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS)
     walked = walk(
         LINEAR, PROBLEM, in_order(*start, Verified("right", answer="4 * 6 * 1 * 1")), {"verify": True}
     )
@@ -180,7 +187,13 @@ def test_a_hypothesis_proved_right_ends_the_run_without_another_call() -> None:
 
 
 def test_a_hypothesis_proved_wrong_is_not_tested_by_a_model() -> None:
-    start = (PLAN, think("a"), {**SOUND, "then": CONCLUDE}, {"hypothesis": "4 + 6"}, Verified("wrong", "10."))
+    start = (
+        PLAN,
+        think("a"),
+        {**SOUND, **ON_TO_HYPOTHESIS},
+        {"hypothesis": "4 + 6"},
+        Verified("wrong", "10."),
+    )
     events = in_order(*start, CONCLUDE, HYPOTHESIS, Verified("right"))
     walked = walk(LINEAR, PROBLEM, events, {"verify": True})
     assert ("hypothesis_verification", "continuation_decision") in walked.edges
@@ -202,3 +215,116 @@ def test_each_prompt_begins_with_the_thoughts_before() -> None:
 
 def test_it_goes_by_the_names_of_the_seed() -> None:
     assert resolve("base-sequential") is resolve("Sequential") is LINEAR
+
+
+ANSWERED = {**HYPOTHESIS, "finalAnswer": "4 * 6 * 1 * 1"}
+ON = {**SOUND, "next": "thought_adjustment", "totalThoughts": 9}
+
+
+@pytest.mark.parametrize("thoughts", [1, 2, 5])
+def test_n_thoughts_cost_three_calls_and_two_for_each(thoughts: int) -> None:
+    more = [reply for n in range(thoughts - 1) for reply in (think(f"step {n}"), ON)]
+    last = (think("done"), {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS)
+    walked = walk(LINEAR, PROBLEM, in_order(PLAN, *more, *last))
+    assert (walked.outcome.answer, len(walked.asks)) == ("4 * 6 * 1 * 1", 3 + 2 * thoughts)
+    assert walked.edges[-1] == ("solution_finalization", "final_response")
+
+
+def test_what_a_revision_and_a_failed_test_say_of_how_to_go_on_is_not_asked_again() -> None:
+    wrong = {"reason": "No.", "sound": False}
+    walked = walk(
+        LINEAR,
+        PROBLEM,
+        in_order(
+            *(PLAN, think("a"), wrong, {**think("b"), **ON_TO_HYPOTHESIS}, ANSWERED),
+            *({**FAILS, "next": "branch_creation", "branchFromThought": 1}, think("c")),
+            *({**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS),
+        ),
+    )
+    assert walked.outcome.answer == "4 * 6 * 1 * 1"
+    assert "decide" not in [one.facts["kind"] for one in walked.asks]
+    assert {"branch_creation", "continuation_decision"} <= {stage for edge in walked.edges for stage in edge}
+
+
+def test_an_answer_that_came_with_the_hypothesis_is_proved_or_asked_for_again() -> None:
+    unknown, wrong = Verified("unknown"), Verified("wrong", "It makes 10.")
+    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, unknown, HOLDS)
+    walked = walk(
+        LINEAR, PROBLEM, in_order(*start, wrong, {"answer": "6 * 4"}, Verified("right")), {"verify": True}
+    )
+    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("6 * 4", "proved")
+    assert "It makes 10." in walked.asks[-1].prompt
+
+
+def test_the_number_of_a_thought_is_that_of_the_log_and_of_the_session() -> None:
+    walked = walk(
+        LINEAR,
+        PROBLEM,
+        in_order(PLAN, think("a"), ON, think("b"), {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS),
+    )
+    asked = [one.prompt for one in walked.asks if one.facts["kind"] == "think"]
+    places = [n for n, one in enumerate(walked.thoughts, 1) if one.stage == "thought_generation"]
+    for number, prompt in zip(places, asked, strict=True):
+        assert f"Now think the next thought, number {number}." in prompt
+    for number, thought in zip(places, "ab", strict=True):
+        assert f"Thought {number}: {thought}" in walked.asks[-1].prompt
+    assert "Thought 1 (approach): Look for factors of 24." in walked.asks[-1].prompt
+    assert "Thought 3 (evaluation): Right." in walked.asks[-1].prompt
+
+
+@pytest.mark.parametrize(
+    ("changed", "to"),
+    [
+        ({"revisesThought": 0}, "hypothesis_generation"),
+        ({"revisesThought": None}, "hypothesis_generation"),
+        ({"revisesThought": "none"}, "hypothesis_generation"),
+        ({"next": None, "then": "Hypothesis Generation"}, "hypothesis_generation"),
+        ({"sound": False, "revisesThought": 0}, "thought_revision"),
+        ({"sound": False, "revisesThought": "thought 2"}, "thought_revision"),
+        ({"next": "thought_adjustment", "totalThoughts": "3-4"}, "thought_adjustment"),
+        ({"next": "branch_creation", "branchFromThought": "Thought 1"}, "branch_creation"),
+        ({"next": None, "then": {"next": "branch_creation", "branchFromThought": 1}}, "branch_creation"),
+    ],
+)
+def test_a_flat_evaluation_is_taken_as_models_write_it(changed: dict, to: str) -> None:
+    given = {**SOUND, **ON_TO_HYPOTHESIS, **changed}
+    given = {name: value for name, value in given.items() if not (name == "next" and value is None)}
+    step = begin(LINEAR, PROBLEM)
+    edges = []
+    for one in ({**PLAN, "totalThoughts": "3-4"}, think("a"), given):
+        (question,) = open_effects(step.snapshot)
+        step = advance(LINEAR, step.snapshot, question.id, reply(one))
+        edges += step.edges
+    assert to in {stage for edge in edges for stage in edge}
+    assert step.snapshot.state.expected == 4
+
+
+def test_a_range_of_thoughts_that_a_revision_names_is_asked_about_again() -> None:
+    both = {"reason": "Both.", "sound": False, "revisesThought": "1 and 2"}
+    events = in_order(PLAN, think("a"), both, {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS)
+    walked = walk(LINEAR, PROBLEM, events)
+    assert "names several thoughts; name one" in walked.asks[3].prompt
+
+
+FORMS = [stage for stage in LINEAR.stages if stage.reply is not None]
+
+
+@pytest.mark.parametrize("stage", FORMS, ids=[stage.name for stage in FORMS])
+def test_a_form_asks_for_the_reason_before_the_verdict(stage) -> None:
+    fields = list(stage.form["properties"])
+    if {"sound", "holds", "next"} & set(fields):
+        assert fields[0] in ("reason", "thought")
+
+
+def test_every_question_ends_with_a_form_in_json() -> None:
+    walked = walk(
+        LINEAR,
+        PROBLEM,
+        in_order(
+            *(PLAN, think("a"), {"sound": False}, think("b"), CONCLUDE, HYPOTHESIS, HOLDS, ANSWER),
+        ),
+    )
+    for one in walked.performed:
+        shown = json.loads(one.effect.prompt.splitlines()[-1])
+        assert list(shown) == list(LINEAR.stage(one.stage).form["properties"])
+    assert len({one.facts["kind"] for one in walked.asks}) == 8

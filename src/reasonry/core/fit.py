@@ -89,6 +89,7 @@ _SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
         "reason",
         "content",
         "nextthought",
+        "revisedthought",
         "currentthinking",
         "rationale",
         "step",
@@ -191,7 +192,7 @@ _SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "lines": ("steps", "calculations", "operations"),
     "rule": ("updaterule", "procedure"),
     "quality": ("verdict", "rating", "status", "decision"),
-    "next": ("nextstage", "stage", "nextstep", "decision"),
+    "next": ("nextstage", "stage", "nextstep", "decision", "then"),
     "totalthoughts": (
         "estimatedthoughts",
         "thoughtsneeded",

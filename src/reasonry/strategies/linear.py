@@ -8,20 +8,23 @@ Algorithm, for a problem x, with thoughts t_1, t_2, … numbered as the session 
     t_n ~ p(t | x, t_1, …, t_{n-1})                        asked               thought_generation
     does t_n hold? if not, which t_k is to be replaced     asked               thought_evaluation
     t_n replaces t_k                                       asked               thought_revision
-    think on, branch, or conclude                          unless it came      continuation_decision
-                                                           with the evaluation
+    think on, branch, or conclude                          asked only where    continuation_decision
+                                                           no reply said it
     how many thoughts are expected now                     written down        thought_adjustment
     the thoughts that follow leave t_k                     written down        branch_creation
-    h ~ p(h | x, t_1, …, t_n)                              asked               hypothesis_generation
+    h, y ~ p(h, y | x, t_1, …, t_n)                        asked               hypothesis_generation
     does h agree with all t_i and with x?                  asked               hypothesis_verification
-    y ~ p(y | x, t_1, …, t_n, h)                           asked               solution_finalization
+    y ~ p(y | x, t_1, …, t_n, h)                           asked only where    solution_finalization
+                                                           h came without y
 
-*Differs from the seed*: it names the stages and leaves the thinking to a caller; here a model is asked at each. With
-the thoughts used up the run goes on to a hypothesis, and with the hypotheses used up to a solution.
+*Differs from the seed*: it names the stages and leaves the thinking to a caller; here a model is asked at each that
+decides something, 3 + 2n calls for n thoughts. With the thoughts used up the run goes on to a hypothesis, and with the
+hypotheses used up to a solution.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -34,32 +37,46 @@ from ..core.effects import Ask, Verify
 from ..core.fit import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 
+# The roles of a thought are those that the sequential-thinking tool names, on which seed 000's Base Sequential rests.
 SYSTEM = """You think a problem through in numbered thoughts, one at a time. A thought is one step: an analysis, a \
-realisation, a question, a result. Earlier thoughts are shown to you; some may be wrong, and may be replaced. You are \
-told at the end what to do now. Reply with one JSON object of the form given there, and nothing else."""
+realisation, a question, a result. All that was thought so far is shown to you, with its numbers; some of it may be \
+wrong, and may be replaced. You are told at the end what to do now. Reply with one JSON object of the form given \
+there, and nothing else."""
 
+# One question for each stage of seed 000, in its own words for what the stage is for.
 PLAN = """Now plan: the approach, and about how many thoughts it will take.
-{"approach": "…", "totalThoughts": number}"""
-THINK = """Now think the next thought, number {number} of about {total}.
+{"approach": "…", "totalThoughts": 3}"""
+THINK = """Now think the next thought, number {number}. {left}
 {{"thought": "…"}}"""
-DECISION = """{"next": "thought_adjustment" to think on | "branch_creation" to try another way | \
-"hypothesis_generation" to propose a solution, "reason": "…", "totalThoughts": how many it will be in all, or null, \
-"branchFromThought": with branch_creation: the number of the thought the other way leaves}"""
-EVALUATE = f"""Now look at the latest thought critically. If it, or one it rests on, is wrong, name the thought to \
-replace; otherwise say how to go on.
-{{"sound": true or false, "reason": "…", "revisesThought": number or null, "then": null or {DECISION}}}"""
-REVISE = """Now replace thought {number}: write it as it should have been.
-{{"thought": "…"}}"""
-DECIDE = f"""Now decide how to go on.
-{DECISION}"""
-HYPOTHESIZE = """Now propose a solution as a hypothesis: one statement that could turn out wrong.
-{"hypothesis": "…"}"""
-TEST = """Now try to refute the hypothesis, with the thoughts so far and with the problem itself.
-{"holds": true or false, "reason": "how it was tested, or what refutes it"}"""
+NEXT = """"thought_adjustment": think on. totalThoughts is how many thoughts there will be in all, with the {count} \
+there are.
+"branch_creation": go back and try another way. branchFromThought is the number of the thought it leaves.
+"hypothesis_generation": enough is known to propose a solution."""
+EVALUATE = f"""Now look at the latest thought critically: say in reason what you checked, then whether it holds. If \
+it, or one it rests on, is wrong, sound is false and revisesThought is the number of the thought to replace. If it is \
+sound, next says how to go on:
+{NEXT}
+{{{{"reason": "…", "sound": true, "revisesThought": null, "next": "thought_adjustment", "totalThoughts": {{total}}, \
+"branchFromThought": null}}}}"""
+REVISE = f"""Now replace thought {{number}}: write it as it should have been. Then next says how to go on:
+{NEXT}
+{{{{"thought": "…", "next": "thought_adjustment", "totalThoughts": {{total}}, "branchFromThought": null}}}}"""
+DECIDE = f"""Now decide how to go on:
+{NEXT}
+{{{{"reason": "…", "next": "thought_adjustment", "totalThoughts": {{total}}, "branchFromThought": null}}}}"""
+HYPOTHESIZE = """Now propose a solution as a hypothesis: one statement that could turn out wrong. Give the answer \
+alone too, in the form the problem asks for.
+{"hypothesis": "…", "finalAnswer": "…"}"""
+TEST = f"""Now try to refute the hypothesis, with the thoughts so far and with the problem itself: say in reason how \
+it was tested, then whether it holds. If it does not, next says how to go on:
+{NEXT}
+{{{{"reason": "…", "holds": true, "next": null, "totalThoughts": null, "branchFromThought": null}}}}"""
 FINALIZE = """Now write the solution. Give the answer alone, in the form the problem asks for.
 {"answer": "…"}"""
 
 Next = Literal["thought_adjustment", "branch_creation", "hypothesis_generation"]
+Number = int | str | None
+"""A number as a model writes it: `4`, `"3-4"`, `"thought 2"`."""
 
 
 class Options(AnswerOptions, frozen=True):
@@ -77,7 +94,7 @@ class Approach(Struct, frozen=True, rename="camel"):
     """How to go about it."""
 
     approach: Annotated[str, Meta(min_length=1, description="The approach.")]
-    total_thoughts: Annotated[int, Meta(ge=1, description="About how many thoughts it will take.")]
+    total_thoughts: Annotated[Number, Meta(description="About how many thoughts it will take.")] = None
 
 
 class NextThought(Struct, frozen=True):
@@ -86,35 +103,68 @@ class NextThought(Struct, frozen=True):
     thought: Annotated[str, Meta(min_length=1, description="The thought.")]
 
 
-class Decision(Struct, frozen=True, rename="camel"):
+WayOn = Annotated[Next | None, Meta(description="How to go on.")]
+Total = Annotated[Number, Meta(description="To think on: how many thoughts there will be in all.")]
+Left = Annotated[Number, Meta(description="To try another way: the number of the thought it leaves.")]
+
+
+class Evaluation(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Whether a thought holds, and how to go on."""
+
+    reason: Annotated[str, Meta(description="What was checked, and what is wrong if anything is.")] = ""
+    sound: Annotated[bool, Meta(description="Whether the latest thought holds.")]
+    revises_thought: Annotated[
+        Number, Meta(description="If not sound: the number of the thought to replace.")
+    ] = None
+    next: WayOn = None
+    total_thoughts: Total = None
+    branch_from_thought: Left = None
+
+
+class Revision(Struct, frozen=True, rename="camel"):
+    """A thought in place of another, and how to go on."""
+
+    thought: Annotated[str, Meta(min_length=1, description="The thought as it should have been.")]
+    next: WayOn = None
+    total_thoughts: Total = None
+    branch_from_thought: Left = None
+
+
+class Decision(Struct, frozen=True, kw_only=True, rename="camel"):
     """How to go on."""
 
-    next: Next
     reason: Annotated[str, Meta(description="Why.")] = ""
-    total_thoughts: Annotated[int | None, Meta(description="How many thoughts it will be in all.")] = None
-    branch_from_thought: Annotated[int | None, Meta(description="The thought a branch leaves.")] = None
+    next: Next
+    total_thoughts: Total = None
+    branch_from_thought: Left = None
 
 
-class Evaluation(Struct, frozen=True, rename="camel"):
-    """Whether a thought holds."""
+class NestedEvaluation(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An evaluation as version 1 asked for it: with the way on in an object of its own."""
 
-    sound: Annotated[bool, Meta(description="Whether the latest thought holds.")]
-    reason: Annotated[str, Meta(description="Why, or why not.")] = ""
-    revises_thought: Annotated[int | None, Meta(description="If not sound: the thought to replace.")] = None
-    then: Annotated[Decision | None, Meta(description="If sound: how to go on.")] = None
+    reason: str = ""
+    sound: bool
+    revises_thought: Number = None
+    then: Decision | None = None
 
 
-class Hypothesis(Struct, frozen=True):
+class Hypothesis(Struct, frozen=True, rename="camel"):
     """A proposed solution."""
 
     hypothesis: Annotated[str, Meta(min_length=1, description="The proposed solution, in one statement.")]
+    final_answer: Annotated[
+        str | int | float | None, Meta(description="Its answer alone, in the form the problem asks for.")
+    ] = None
 
 
-class HypothesisTest(Struct, frozen=True):
-    """How a hypothesis stood its test."""
+class HypothesisTest(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a hypothesis stood its test, and how to go on after one that did not."""
 
-    holds: Annotated[bool, Meta(description="Whether it agrees with every thought and the problem.")]
     reason: Annotated[str, Meta(description="How it was tested, or what refutes it.")] = ""
+    holds: Annotated[bool, Meta(description="Whether it agrees with every thought and the problem.")]
+    next: WayOn = None
+    total_thoughts: Total = None
+    branch_from_thought: Left = None
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -134,6 +184,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     leaves: str | None = None
     branches: int = 0
     hypothesis: str | None = None
+    answer: str | None = None
+    """The answer alone that the hypothesis came with."""
     hypotheses: int = 0
     holds: bool = False
     final: FinalAnswer = FinalAnswer()
@@ -143,16 +195,17 @@ def plan(s: State) -> Body:
     """The approach, and how many thoughts it may take."""
     (answer,) = yield request(s, _question(s, "plan", PLAN))
     reply: Approach = answer.value
-    s = replace(s, expected=reply.total_thoughts)
-    return _record(s, "thought_generation", reply.approach, data={"totalThoughts": reply.total_thoughts})
+    s = replace(s, expected=_count(reply.total_thoughts) or 1)
+    return _record(s, "thought_generation", reply.approach, data={"totalThoughts": s.expected})
 
 
 def think(s: State) -> Body:
     """t_n ~ p(t | x, t_1, …, t_{n-1})."""
-    number = s.generated + 1
-    task = THINK.format(number=number, total=max(number, s.expected))
+    more = s.expected - s.generated - 1
+    left = f"About {more} more will follow it." if more > 0 else "It may be the last one."
+    task = THINK.format(number=len(s.log) + 1, left=left)
     (reply,) = yield request(s, _question(s, "think", task))
-    s = replace(s, generated=number, latest=len(s.log) + 1)
+    s = replace(s, generated=s.generated + 1, latest=len(s.log) + 1)
     return _record(s, "thought_evaluation", reply.value.thought)
 
 
@@ -160,44 +213,66 @@ def read_evaluation(state: State, _: Ask, texts: Sequence[str]) -> tuple[Evaluat
     """Read an evaluation; the thoughts it names have to be there."""
     reading = parse.read_form(texts[-1], Evaluation)
     if isinstance(reading, Unreadable):
-        return reading
-    fault = _thought_fault(state, reading[0].revises_thought) or _branch_fault(state, reading[0].then)
-    return fault or reading
+        nested = parse.read_form(texts[-1], NestedEvaluation)
+        if isinstance(nested, Unreadable):
+            return reading
+        reading = _flattened(nested[0]), nested[1]
+    reply: Evaluation = reading[0]
+    fault = _thought_fault(state, reply.revises_thought) if _count(reply.revises_thought) else None
+    return fault or (_branch_fault(state, reply) if reply.sound else None) or reading
+
+
+def _flattened(nested: NestedEvaluation) -> Evaluation:
+    evaluation = Evaluation(reason=nested.reason, sound=nested.sound, revises_thought=nested.revises_thought)
+    if nested.then is None:
+        return evaluation
+    way = nested.then
+    return replace(
+        evaluation,
+        next=way.next,
+        total_thoughts=way.total_thoughts,
+        branch_from_thought=way.branch_from_thought,
+    )
 
 
 def evaluate(s: State) -> Body:
     """Does t_n hold? If not, which t_k is to be replaced."""
-    (answer,) = yield request(s, _question(s, "evaluate", EVALUATE))
+    (answer,) = yield request(s, _question(s, "evaluate", _with_counts(s, EVALUATE)))
     reply: Evaluation = answer.value
-    decision = reply.then if reply.sound else None
-    s = replace(s, decision=decision, revising=reply.revises_thought or s.latest)
+    decision = _decision(reply) if reply.sound else None
+    s = replace(s, decision=decision, revising=_count(reply.revises_thought) or s.latest)
     to = "continuation_decision" if reply.sound else "thought_revision"
     text = reply.reason or ("It holds." if reply.sound else "It does not hold.")
     return _record(s, to, text, data={"sound": reply.sound})
 
 
+def read_revision(state: State, _: Ask, texts: Sequence[str]) -> tuple[Revision, str] | Unreadable:
+    """Read a revision; the thought a branch leaves has to be there."""
+    return _read_way_on(state, texts, Revision)
+
+
 def revise(s: State) -> Body:
     """t_n replaces t_k."""
-    (reply,) = yield request(s, _question(s, "revise", REVISE.format(number=s.revising)))
-    s = replace(s, latest=len(s.log) + 1)
-    return _record(s, "continuation_decision", reply.value.thought, revises=s.revising)
+    (answer,) = yield request(s, _question(s, "revise", _with_counts(s, REVISE)))
+    reply: Revision = answer.value
+    s = replace(s, latest=len(s.log) + 1, decision=_decision(reply))
+    return _record(s, "continuation_decision", reply.thought, revises=s.revising)
 
 
 def read_decision(state: State, _: Ask, texts: Sequence[str]) -> tuple[Decision, str] | Unreadable:
     """Read a decision; the thought a branch leaves has to be there."""
-    reading = parse.read_form(texts[-1], Decision)
-    return reading if isinstance(reading, Unreadable) else _branch_fault(state, reading[0]) or reading
+    return _read_way_on(state, texts, Decision)
 
 
 def decide(s: State) -> Body:
-    """Think on, branch, or conclude; asked unless the evaluation said it or the thoughts are used up."""
+    """Think on, branch, or conclude; asked unless a reply said it or the thoughts are used up."""
     decision = s.decision
     if s.generated >= s.options.max_thoughts:
         reason = f"{s.generated} thoughts have been thought: time to conclude."
-        decision = Decision("hypothesis_generation", reason)
+        decision = Decision(next="hypothesis_generation", reason=reason)
     elif decision is None:
-        (reply,) = yield request(s, _question(s, "decide", DECIDE))
-        decision = reply.value
+        (reply,) = yield request(s, _question(s, "decide", _with_counts(s, DECIDE)))
+        decision = _decision(reply.value)
     assert decision is not None
     text = decision.reason or f"Next: {decision.next}."
     return _record(replace(s, decision=decision), decision.next, text, data={"next": decision.next})
@@ -205,7 +280,7 @@ def decide(s: State) -> Body:
 
 def adjust(s: State) -> Move:
     """How many thoughts are expected now."""
-    total = s.decision.total_thoughts if s.decision else None
+    total = _count(s.decision.total_thoughts) if s.decision else None
     expected = max(total or s.expected, s.generated + 1)
     s = replace(s, expected=expected, decision=None)
     text, data = f"{expected} thoughts are expected.", {"totalThoughts": expected}
@@ -214,7 +289,7 @@ def adjust(s: State) -> Move:
 
 def branch(s: State) -> Move:
     """The thoughts that follow leave t_k."""
-    left = (s.decision.branch_from_thought if s.decision else None) or s.latest
+    left = (_count(s.decision.branch_from_thought) if s.decision else None) or s.latest
     name = f"branch-{s.branches + 1}"
     s = replace(s, decision=None, branches=s.branches + 1)
     data = {"branchId": name, "branchFromThought": left}
@@ -223,11 +298,18 @@ def branch(s: State) -> Move:
 
 
 def hypothesize(s: State) -> Body:
-    """H ~ p(h | x, t_1, …, t_n)."""
-    (reply,) = yield request(s, _question(s, "hypothesize", HYPOTHESIZE))
-    text: str = reply.value.hypothesis
-    s = replace(s, hypothesis=text, hypotheses=s.hypotheses + 1, decision=None)
-    return _record(s, "hypothesis_verification", text, data={"hypothesis": text})
+    """H, y ~ p(h, y | x, t_1, …, t_n)."""
+    (answer,) = yield request(s, _question(s, "hypothesize", HYPOTHESIZE))
+    reply: Hypothesis = answer.value
+    text, alone = reply.hypothesis, None if reply.final_answer is None else str(reply.final_answer).strip()
+    s = replace(s, hypothesis=text, answer=alone or None, hypotheses=s.hypotheses + 1, decision=None)
+    data = {"hypothesis": text, **({"answer": alone} if alone else {})}
+    return _record(s, "hypothesis_verification", text, data=data)
+
+
+def read_test(state: State, _: Ask, texts: Sequence[str]) -> tuple[HypothesisTest, str] | Unreadable:
+    """Read a test; the thought a branch leaves has to be there."""
+    return _read_way_on(state, texts, HypothesisTest)
 
 
 def test(s: State) -> Body:
@@ -239,10 +321,11 @@ def test(s: State) -> Body:
         ruling = rule(str(s.hypothesis), verdict)
         if ruling.proved:
             s = replace(s, final=FinalAnswer(ruling.answer, "proved"))
-            return _record_test(s, HypothesisTest(True, "The verifier proved it."))
+            return _record_test(s, HypothesisTest(holds=True, reason="The verifier proved it."))
         if ruling.answer is None:
-            return _record_test(replace(s, hypothesis=None), HypothesisTest(False, ruling.objection))
-    (reply,) = yield request(s, _question(s, "test", TEST))
+            refuted = HypothesisTest(holds=False, reason=ruling.objection)
+            return _record_test(replace(s, hypothesis=None, answer=None), refuted)
+    (reply,) = yield request(s, _question(s, "test", _with_counts(s, TEST)))
     return _record_test(s, reply.value)
 
 
@@ -250,12 +333,15 @@ def _record_test(s: State, found: HypothesisTest) -> Move:
     """Finalize h if it holds, or if there is no room for another."""
     ends = found.holds or s.hypotheses >= s.options.max_hypotheses
     text = found.reason or ("It holds." if found.holds else "It does not hold.")
+    if ends and s.answer is not None and s.final.text is None:
+        s = replace(s, final=s.final.propose(s.answer))
     to = "solution_finalization" if ends else "continuation_decision"
-    return _record(replace(s, holds=found.holds), to, text, data={"holds": found.holds})
+    s = replace(s, holds=found.holds, decision=None if ends else _decision(found))
+    return _record(s, to, text, data={"holds": found.holds})
 
 
 def finalize(s: State) -> Body:
-    """Y ~ p(y | x, t_1, …, t_n, h)."""
+    """Y ~ p(y | x, t_1, …, t_n, h); asked only where the hypothesis came without it, or it was proved wrong."""
     path = [thought.text for thought in s.log]
     return (yield from settle_answer(s, lambda s: _question(s, "finalize", FINALIZE), path))
 
@@ -267,7 +353,7 @@ def outcome(state: State) -> Outcome:
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **final.document}
     if final.text is None and not final.objections:
         thought = state.log[state.latest - 1].text if state.latest else None
-        return Outcome(state.hypothesis or thought, document=document)
+        return Outcome(state.answer or state.hypothesis or thought, document=document)
     if not state.holds and final.standing != "proved":
         detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
         return Outcome(final.text, "max_hypotheses", detail, document)
@@ -279,16 +365,44 @@ def progress(state: State) -> dict[str, Any]:
     return {"thoughts": state.generated, "max_thoughts": state.options.max_thoughts}
 
 
-def _thought_fault(state: State, number: int | None) -> Unreadable | None:
-    if number is None or 1 <= number <= len(state.log):
-        return None
-    return Unreadable(f"there is no thought {number}; there are thoughts 1 to {len(state.log)}")
+def _read_way_on(
+    state: State, texts: Sequence[str], form: type[Revision | Decision | HypothesisTest]
+) -> tuple[Any, str] | Unreadable:
+    reading = parse.read_form(texts[-1], form)
+    return reading if isinstance(reading, Unreadable) else _branch_fault(state, reading[0]) or reading
 
 
-def _branch_fault(state: State, decision: Decision | None) -> Unreadable | None:
-    if decision is None or decision.next != "branch_creation":
+def _decision(reply: Evaluation | Revision | Decision | HypothesisTest) -> Decision | None:
+    """Return what a reply says of how to go on."""
+    if reply.next is None:
         return None
-    return _thought_fault(state, decision.branch_from_thought)
+    return Decision(
+        next=reply.next,
+        reason=reply.reason if isinstance(reply, Decision) else "",
+        total_thoughts=reply.total_thoughts,
+        branch_from_thought=reply.branch_from_thought,
+    )
+
+
+def _count(written: Number) -> int | None:
+    """Return a number as it was written, of a range the end; None if there is none, or zero."""
+    numbers = [int(digits) for digits in re.findall(r"\d{1,9}", str(written))]
+    return max(numbers, default=0) or None
+
+
+def _thought_fault(state: State, written: Number) -> Unreadable | None:
+    numbers = set(re.findall(r"\d+", str(written)))
+    if len(numbers) > 1:
+        return Unreadable(f"{str(written)[:60]!r} names several thoughts; name one")
+    if all(1 <= int(number[:9]) <= len(state.log) for number in numbers):
+        return None
+    return Unreadable(f"there is no thought {numbers.pop()[:9]}; there are thoughts 1 to {len(state.log)}")
+
+
+def _branch_fault(
+    state: State, reply: Evaluation | Revision | Decision | HypothesisTest
+) -> Unreadable | None:
+    return _thought_fault(state, reply.branch_from_thought) if reply.next == "branch_creation" else None
 
 
 def _record(
@@ -305,10 +419,20 @@ def _question(state: State, kind: str, task: str) -> Ask:
     return Ask(prompt, SYSTEM, {**facts, "hypothesis": state.hypothesis})
 
 
+def _with_counts(state: State, task: str) -> str:
+    total = max(state.expected, state.generated + 1)
+    return task.format(number=state.revising, count=state.generated, total=total)
+
+
+_KINDS = {"sound": "evaluation", "next": "decision", "hypothesis": "hypothesis", "holds": "test"}
+"""What an entry of the log is, by a field of its data."""
+
+
 def _label(number: int, thought: Thought) -> str:
-    notes = [thought.branch] if thought.branch else []
+    kinds = ["approach"] if number == 1 else [kind for name, kind in _KINDS.items() if name in thought.data]
+    notes = [*kinds, thought.branch] if thought.branch else kinds
     if thought.revises is not None:
-        notes.append(f"replaces thought {thought.revises}")
+        notes = [*notes, f"replaces thought {thought.revises}"]
     return f"Thought {number} ({', '.join(notes)})" if notes else f"Thought {number}"
 
 
@@ -321,6 +445,7 @@ LINEAR: Strategy[State, Options] = Strategy(
     title="Linear thinking",
     source="seed 000, Base Sequential",
     summary="Thinks step by step with revisions, branches and a tested hypothesis: for any problem.",
+    version=2,
     aliases=("base_sequential", "sequential"),
     options=Options,
     state=State,
@@ -361,7 +486,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             fields=(Field("sound", _SOUND, required=False),),
             body=evaluate,
             reply=Evaluation,
-            example={"sound": True, "reason": "4 * 6 is 24.", "then": {"next": "hypothesis_generation"}},
+            example={"reason": "4 * 6 is 24.", "sound": True, "next": "hypothesis_generation"},
             read=read_evaluation,
         ),
         Stage(
@@ -370,8 +495,9 @@ LINEAR: Strategy[State, Options] = Strategy(
             description="Put a wrong thought right.",
             guidance="Say which thought is replaced and by what; leave the others as they are.",
             body=revise,
-            reply=NextThought,
+            reply=Revision,
             example={"thought": "24 is 3 * 8, too, so 8 would do as well."},
+            read=read_revision,
         ),
         Stage(
             "continuation_decision",
@@ -381,7 +507,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             "a branch; with a solution in sight, state it as a hypothesis.",
             body=decide,
             reply=Decision,
-            example={"next": "thought_adjustment", "reason": "One step is missing.", "totalThoughts": 5},
+            example={"reason": "One step is missing.", "next": "thought_adjustment", "totalThoughts": 5},
             read=read_decision,
         ),
         Stage(
@@ -406,7 +532,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             fields=(Field("hypothesis", _HYPOTHESIS),),
             body=hypothesize,
             reply=Hypothesis,
-            example={"hypothesis": "4 * (7 - 1) * 1 makes 24."},
+            example={"hypothesis": "4 * (7 - 1) * 1 makes 24.", "finalAnswer": "4 * (7 - 1) * 1"},
         ),
         Stage(
             "hypothesis_verification",
@@ -417,7 +543,8 @@ LINEAR: Strategy[State, Options] = Strategy(
             fields=(Field("holds", _HOLDS, required=False),),
             body=test,
             reply=HypothesisTest,
-            example={"holds": True, "reason": "It uses each number once and makes 24."},
+            example={"reason": "It uses each number once and makes 24.", "holds": True},
+            read=read_test,
         ),
         Stage(
             "solution_finalization",
