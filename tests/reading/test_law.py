@@ -302,6 +302,9 @@ OTHER_MEANING: dict[str, Change] = {
 }
 
 TAKES_ANYTHING = {
+    # An action without a thought beside it can be taken.
+    ("react.initial_reasoning", "a field missing"),
+    ("react.reasoning_update", "a field missing"),
     # One form for all kinds of task; what has to be there depends on the kind.
     ("analysis.task_execution", "a field missing"),
     # What a step of a plan finds out may be that it cannot be found out.

@@ -369,9 +369,13 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
     if whole or (strict and isinstance(strict[0], dict)):
         return
     tail = text[-MAX_SEARCHED:]
+    is_broken = not strict and text.lstrip().startswith("{")
+    if is_broken:
+        # What stands inside an object that is broken is a part of it, and not the reply.
+        yield from ((value, "repaired") for value in _repaired(tail))
     for value, start in reversed(deque(_objects(tail), maxlen=_MAX_OBJECTS)):
         yield _clean(value), "fenced" if _FENCE_BEFORE.search(tail, max(0, start - 40), start) else "embedded"
-    if not strict:
+    if not strict and not is_broken:
         yield from ((value, "repaired") for value in _repaired(tail))
 
 
