@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reasonry.core.answering import (
     AnswerOptions,
     AnswerReply,
     CheckReply,
     FinalAnswer,
+    read_check,
+    says_the_same,
     settle_answer,
     verify_answer,
 )
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Reply, Verified
+from reasonry.core.fit import Unreadable
 from reasonry.core.stated import stated_answer
-from reasonry.core.strategy import Move, Request
+from reasonry.core.strategy import EffectFailed, Move, Request
 
 
 @pytest.mark.parametrize(
@@ -113,7 +118,7 @@ def answered(text: str) -> Reply:
 
 
 def reviewed(correct: bool, correction: str | None = None) -> Reply:
-    return Reply(CheckReply(correct, "no", correction), "", "native")
+    return Reply(CheckReply(reason="no", correct=correct, answer=correction), "", "native")
 
 
 def test_an_answer_is_looked_at_by_the_verifier_first_and_then_by_its_author() -> None:
@@ -155,7 +160,11 @@ def test_what_is_proved_wrong_is_gone_and_its_successor_is_looked_at_anew() -> N
     _, move = settle(state, answered("41"), Verified("wrong", "Odd."))
     objection = "The answer '41' was checked and is wrong. Odd."
     assert isinstance(move, Move)
-    assert (move.to, move.failure, move.state.final) == (None, None, FinalAnswer(objections=(objection,)))
+    assert (move.to, move.failure, move.state.final) == (
+        None,
+        None,
+        FinalAnswer(objections=(objection,), refuted=("41",)),
+    )
     assert [(thought.text, thought.data) for thought in move.thoughts] == [(objection, {"correct": False})]
     asked, move = settle(move.state, answered("40"), Verified("wrong"))
     assert [type(effect) for effect in asked] == [Ask, Verify]
@@ -189,16 +198,110 @@ def test_a_verifier_that_failed_has_said_nothing_where_that_is_wanted() -> None:
     [
         ("43", 1, "43", "open"),
         (None, 1, None, "open"),
-        ("42", 1, None, "open"),
-        ("43", 0, "42", "doubted"),
+        ("43", 0, "43", "unchecked"),
+        (None, 0, "42", "doubted"),
+        ("42", 0, "42", "reviewed"),
+        ("The answer is 42.", 1, "42", "reviewed"),
     ],
 )
-def test_a_failed_review_makes_room_for_a_correction_while_repairs_are_left(
+def test_a_failed_review_makes_room_for_a_correction_and_the_last_correction_is_given(
     correction: str | None, repairs: int, text: str | None, standing: str
 ) -> None:
     state = Small(AnswerOptions(max_repairs=repairs), final=FinalAnswer("42"))
     _, move = settle(state, reviewed(False, correction))
     assert isinstance(move, Move)
     assert (move.state.final.text, move.state.final.standing) == (text, standing)
-    assert move.state.final.objections == ("The answer '42' did not pass the check: no",)
-    assert move.to == ("final_response" if standing == "doubted" else None)
+    objections = () if standing == "reviewed" else ("The answer '42' did not pass the check: no",)
+    assert move.state.final.objections == objections
+    assert move.to == (None if standing == "open" else "final_response")
+    assert ("unchecked" in move.state.final.document) == (standing == "unchecked")
+
+
+UNREADABLE = Failed("output_invalid", "no JSON object was found in it", replies=("?", "?", "?"))
+
+
+def settle_failing(state: Small, *answers: Any, best: str | None = None) -> Move:
+    """Settle an answer where failures are raised at the yield, as the machine does."""
+    script = settle_answer(state, lambda _: QUESTION, (), review=lambda _: REVIEW, best=best)
+    try:
+        next(script)
+        for answer in answers:
+            if isinstance(answer, Failed):
+                script.throw(EffectFailed(answer, (answer,)))
+            else:
+                script.send((answer,))
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it asks on")
+
+
+def test_an_answer_whose_check_cannot_be_read_is_given_and_said_to_be_unchecked() -> None:
+    move = settle_failing(Small(AnswerOptions()), answered("42"), UNREADABLE)
+    assert (move.to, move.failure) == ("final_response", None)
+    assert (move.state.final.text, move.state.final.standing) == ("42", "unchecked")
+    assert "no JSON object was found" in move.state.final.document["unchecked"]
+
+
+def test_where_the_last_question_cannot_be_read_the_best_there_is_is_given() -> None:
+    move = settle_failing(Small(AnswerOptions()), UNREADABLE, best="total = 42")
+    assert (move.state.final.text, move.state.final.standing) == ("total = 42", "unchecked")
+    with pytest.raises(EffectFailed):
+        settle_failing(Small(AnswerOptions()), UNREADABLE)
+
+
+def test_an_answer_that_its_author_doubted_is_better_than_none() -> None:
+    doubted = settle_failing(Small(AnswerOptions()), answered("42"), reviewed(False)).state
+    assert doubted.final.text is None
+    move = settle_failing(doubted, UNREADABLE)
+    assert (move.state.final.text, move.state.final.standing) == ("42", "unchecked")
+
+
+@pytest.mark.parametrize("code", ["provider_error", "stopped", "budget_exceeded"])
+@pytest.mark.parametrize("answers", [(), (Reply(AnswerReply("42"), "42", "native"),)])
+def test_other_failures_end_the_run_as_they_are(code: str, answers: tuple[Reply, ...]) -> None:
+    with pytest.raises(EffectFailed):
+        settle_failing(Small(AnswerOptions()), *answers, Failed(code, "down"), best="41")
+
+
+@given(st.integers(0, 3), st.sampled_from(["41", "41.0", "The answer is 41."]))
+def test_what_was_proved_wrong_is_never_fallen_back_on(repairs: int, best: str) -> None:
+    state = Small(AnswerOptions(verify=True, max_repairs=repairs + 1))
+    refuted = settle_failing(state, answered("41"), Verified("wrong")).state
+    with pytest.raises(EffectFailed):
+        settle_failing(refuted, UNREADABLE, best=best)
+    again = replace(refuted, final=refuted.final.propose("40"))
+    assert again.final.apply_review(reviewed(False, best).value, 9).text is None
+
+
+@given(st.integers(), st.sampled_from(["The answer is {}.", "{}.0", r"\boxed{{{}}}", "{} ", "**{}**"]))
+def test_the_same_number_in_other_words_is_the_same(number: int, frame: str) -> None:
+    assert says_the_same(frame.format(number), str(number))
+    assert not says_the_same(frame.format(number + 1), str(number))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "same"),
+    [
+        ("16 pieces, 30 cm left over", "16 whole pieces, and 30 cm of rope are left over", True),
+        ("Ben, then Anna", "The order is: Ben, Anna", True),
+        ("Anna, Ben", "The order is: Ben, Anna", False),
+        ("Ben, Anna", "The order is: Ben, Anna.", True),
+        ("yes", "Yes, it is.", True),
+        ("yes", "no", False),
+        ("possible", "not possible", False),
+        ("5 km", "5 m", False),
+        ("16 pieces", "16 pieces, 30 cm left over", False),
+        ("16 pieces, 30 cm", "30 pieces, 16 cm", False),
+    ],
+)
+def test_an_answer_in_other_words(text: str, answer: str, same: bool) -> None:
+    assert says_the_same(text, answer) is same
+
+
+@pytest.mark.parametrize("text", ["16 pieces, 30 cm left over", None, ""])
+def test_a_check_that_holds_in_other_words_is_read_as_a_pass(text: str | None) -> None:
+    final = FinalAnswer("16 whole pieces, and 30 cm of rope are left over")
+    written = json.dumps({"reason": "Put back in.", "correct": True, "answer": text})
+    reading = read_check(Small(AnswerOptions(), final=final), REVIEW, [written])
+    assert not isinstance(reading, Unreadable)
+    assert final.apply_review(reading[0], 1).standing == "reviewed"

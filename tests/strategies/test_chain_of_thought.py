@@ -134,13 +134,22 @@ def test_a_correction_without_an_answer_is_asked_for_again() -> None:
 
 
 @pytest.mark.parametrize("repairs", [0, 1, 3])
-def test_with_no_repair_left_the_answer_is_given_and_said_to_be_doubted(repairs: int) -> None:
-    answers = [wrong(str(n)) for n in range(repairs + 1)]
-    replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, *answers)
+@pytest.mark.parametrize("has_correction", [True, False])
+def test_with_no_repair_left_the_last_correction_is_given_and_never_what_was_just_refuted(
+    repairs: int, has_correction: bool
+) -> None:
+    answers = [wrong(str(number)) for number in range(repairs)]
+    last = wrong("99" if has_correction else None)
+    replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, *answers, last)
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"max_repairs": repairs})
-    assert walked.outcome.answer == (str(repairs - 1) if repairs else "12")
-    assert walked.outcome.reason == "max_repairs"
-    assert walked.outcome.document["verification"] == "doubted"
+    assert walked.snapshot.status == "done"
+    if has_correction:
+        assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("99", "unchecked")
+        assert "did not pass the last check" in walked.outcome.document["unchecked"]
+    else:
+        assert walked.outcome.answer == (str(repairs - 1) if repairs else "12")
+        assert walked.outcome.reason == "max_repairs"
+        assert walked.outcome.document["verification"] == "doubted"
 
 
 def test_an_answer_proved_right_needs_no_review_and_is_closed() -> None:

@@ -1,14 +1,19 @@
 """Answering: an answer is asked for, verified, reviewed, asked for again with the objection, and settled.
 
 Two may look at an answer. A verifier proves: what it finds wrong is never given, what it finds right is settled. The
-thinker who reviews its own answer only doubts: when its repairs are used up, the doubted answer is given and said to be
-doubted.
+thinker who reviews its own answer only doubts: when its repairs are used up, the corrected answer is given, or, where
+there is none, the doubted one.
+
+Rule 1: a run that has an answer ends with it. Where a review or the last question brings no reply that can be read, the
+        best answer there is is given and said to be `unchecked`; other failures end the run as they always do.
+Rule 2: what a verifier proved wrong is never given, whoever says it again.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -17,8 +22,11 @@ from . import parse
 from .effects import Ask, Verify
 from .events import Failed, Verified
 from .fit import Unreadable
-from .strategy import Move, Request, Thought, fail, go, request, stay
+from .strategy import EffectFailed, Move, Outcome, Request, Thought, fail, go, request, stay
 from .vote import agree, normalise
+
+UNREADABLE: Final = "output_invalid"
+"""Code of the failure of a question none of whose replies could be read."""
 
 REFUTED = "The answer {answer!r} was checked and is wrong."
 
@@ -41,11 +49,11 @@ class AnswerReply(Struct, frozen=True):
         return str(self.answer).strip()
 
 
-class CheckReply(Struct, frozen=True):
-    """What a review of an answer found."""
+class CheckReply(Struct, frozen=True, kw_only=True):
+    """What a review of an answer found; the reason stands before the verdict."""
 
-    correct: Annotated[bool, Meta(description="Whether the answer holds.")]
     reason: Annotated[str, Meta(description="How it was checked, or what is wrong with it.")]
+    correct: Annotated[bool, Meta(description="Whether the answer holds.")]
     answer: Annotated[
         Answer | None, Meta(description="The corrected answer alone, if the answer did not hold.")
     ] = None
@@ -68,40 +76,85 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         text: None before there is an answer, and after one was proved wrong.
-        standing: `doubted`: the last review found it wrong, with no repair left.
+        standing: `doubted`: the last review found it wrong, with neither a correction nor a repair left. `unchecked`:
+            it is the best there is, and the look at it that was wanted could not be had.
         objections: What was wrong with earlier answers, and with a doubted one.
+        unchecked: With `unchecked`: why.
+        fallback: An answer found wrong by its author alone, for want of a better one.
+        refuted: The answers that were proved wrong.
     """
 
     text: str | None = None
-    standing: Literal["open", "reviewed", "doubted", "proved"] = "open"
+    standing: Literal["open", "reviewed", "doubted", "unchecked", "proved"] = "open"
     objections: tuple[str, ...] = ()
+    unchecked: str = ""
+    fallback: str | None = None
+    refuted: tuple[str, ...] = ()
 
     @property
     def document(self) -> dict[str, Any]:
-        """What a result says of its answer."""
-        return {"verification": self.standing, "objections": list(self.objections)}
+        """What a result says of its answer; `unchecked` also goes into its warnings."""
+        why = {"unchecked": self.unchecked} if self.unchecked else {}
+        return {"verification": self.standing, "objections": list(self.objections), **why}
 
     def propose(self, text: str) -> FinalAnswer:
         """Return a new answer in place of this one; nobody has looked at it yet."""
-        return FinalAnswer(text, objections=self.objections)
+        return replace(self, text=text, standing="open", unchecked="")
+
+    def leave_unchecked(self, why: str) -> FinalAnswer:
+        """Return the answer as the best there is, with the reason why nobody has looked at it."""
+        return replace(self, standing="unchecked", unchecked=why)
+
+    def fall_back(self, best: str | None, why: str) -> FinalAnswer | None:
+        """Return the best answer there is where no other can be had; None if there is none.
+
+        Args:
+            best: What the strategy has worked out so far, if that is an answer.
+            why: Why no other answer can be had.
+        """
+        known = (text for text in (best, self.fallback) if text and not self._is_refuted(text))
+        text = next(known, None)
+        return None if text is None else replace(self, text=text).leave_unchecked(why)
 
     def apply_verdict(self, verdict: Verified | Failed) -> FinalAnswer:
         """Return the answer after a verifier has looked at it."""
         ruling = rule(self.text or "", verdict)
         if ruling.answer is None:
-            return FinalAnswer(objections=(*self.objections, ruling.objection))
-        return replace(self, text=ruling.answer, standing="proved" if ruling.proved else self.standing)
+            refuted = (*self.refuted, self.text or "")
+            return replace(
+                FinalAnswer(objections=(*self.objections, ruling.objection)),
+                fallback=self.fallback,
+                refuted=refuted,
+            )
+        if ruling.proved:
+            return replace(self, text=ruling.answer, standing="proved", unchecked="")
+        return self
 
     def apply_review(self, reply: CheckReply, max_repairs: int) -> FinalAnswer:
-        """Return the answer after its author's review, or the corrected one as long as repairs are left."""
-        if reply.correct:
+        """Return the answer after its author's review, or the corrected one.
+
+        With the repairs used up a corrected answer is final, though nobody has looked at it.
+        """
+        if reply.correct or (reply.text and says_the_same(reply.text, self.text or "")):
             return replace(self, standing="reviewed")
-        objection = f"The answer {self.text!r} did not pass the check: {reply.reason}"
-        objections = (*self.objections, objection)
-        if len(objections) > max_repairs:
+        objections = (*self.objections, f"The answer {self.text!r} did not pass the check: {reply.reason}")
+        corrected = reply.text if not self._is_refuted(reply.text) else ""
+        if len(objections) <= max_repairs:
+            return replace(self, text=corrected or None, objections=objections, fallback=self.text)
+        if not corrected:
             return replace(self, standing="doubted", objections=objections)
-        corrected = reply.text if reply.text != self.text else ""
-        return FinalAnswer(corrected or None, objections=objections)
+        why = f"it corrects {(self.text or '')[:200]!r}, which did not pass the last check allowed (max_repairs)"
+        return replace(self, text=corrected, objections=objections).leave_unchecked(why)
+
+    def _is_refuted(self, text: str) -> bool:
+        return any(agree(normalise(text), normalise(wrong)) for wrong in self.refuted)
+
+
+def answer_outcome(final: FinalAnswer, document: dict[str, Any]) -> Outcome:
+    """Return the outcome of a strategy that settles on an answer; a doubted one says that its repairs are used up."""
+    if final.standing == "doubted":
+        return Outcome(final.text, "max_repairs", final.objections[-1], document)
+    return Outcome(final.text, document=document)
 
 
 class Ruling(Struct, frozen=True):
@@ -157,35 +210,69 @@ def settle_answer(
     path: Sequence[str],
     *,
     review: Callable[[Any], Ask] | None = None,
+    best: str | None = None,
     to: str = "final_response",
 ) -> Generator[Request, Any, Move]:
     """Ask for the answer, have it verified and reviewed; stay for another one as long as repairs are left.
 
     The tail of a stage: `return (yield from settle_answer(…))`. An answer that the state already has is not asked for.
-    Ends the run as `verification_failed` when every answer within the repairs was proved wrong.
+    Ends the run as `verification_failed` when every answer within the repairs was proved wrong, and as
+    `output_invalid` when no reply can be read and there is no answer to fall back on.
 
     Args:
         state: See `Answering`.
         question: From the state to the question for an answer, or for another one after `final.objections`.
         path: The thoughts that led to the answer, oldest first, as the verifier is shown them.
         review: From the state to the question whether its answer holds; None: it is not reviewed.
+        best: What to answer where no reply to the question can be read, if the strategy has anything.
         to: The stage to go to when the answer is settled.
     """
     thoughts: tuple[Thought, ...] = ()
     if state.final.text is None:
-        (reply,) = yield request(state, question(state))
-        state, thoughts = _proposed(state, reply.value)
+        state, thoughts = yield from _ask_for_answer(state, question(state), best)
     state, thoughts = yield from verify_answer(state, path, *thoughts)
     if state.final.text is None:
         return repair_or_fail(state)
-    if review is not None and state.final.standing != "proved":
-        (reply,) = yield request(state, *thoughts, review(state))
-        found: CheckReply = reply.value
-        state = replace(state, final=state.final.apply_review(found, state.options.max_repairs))
-        thoughts = (Thought(found.reason or str(found.correct), data={"correct": found.correct}),)
+    if review is not None and state.final.standing not in ("proved", "unchecked"):
+        state, thoughts = yield from _review_answer(state, review(state), thoughts)
         if state.final.standing == "open":
             return stay(state, *thoughts)
     return go(state, to, *thoughts)
+
+
+def _ask_for_answer(state: Any, question: Ask, best: str | None) -> Generator[Request, Any, Any]:
+    """Ask for an answer; where no reply can be read, take the best there is."""
+    try:
+        (reply,) = yield request(state, question)
+    except EffectFailed as lost:
+        final = None
+        if lost.failure.code == UNREADABLE:
+            final = state.final.fall_back(
+                best, f"no reply to the last question could be read: {lost.failure.message}"
+            )
+        if final is None:
+            raise
+        return replace(state, final=final), (Thought(final.unchecked, data={"answer": final.text}),)
+    return _proposed(state, reply.value)
+
+
+def _review_answer(
+    state: Any, question: Ask, thoughts: tuple[Thought, ...]
+) -> Generator[Request, Any, tuple[Any, tuple[Thought, ...]]]:
+    """Have the author look at the answer; where no reply can be read, it stays as it is, unchecked."""
+    try:
+        (reply,) = yield request(state, *thoughts, question)
+    except EffectFailed as lost:
+        if lost.failure.code != UNREADABLE:
+            raise
+        why = f"no reply to its check could be read: {lost.failure.message}"
+        return replace(state, final=state.final.leave_unchecked(why)), (Thought(f"Unchecked: {why}"),)
+    found: CheckReply = reply.value
+    final = state.final.apply_review(found, state.options.max_repairs)
+    data: dict[str, Any] = {"correct": final.standing == "reviewed"}
+    if final.standing == "unchecked":
+        data["answer"] = final.text
+    return replace(state, final=final), (Thought(found.reason or str(found.correct), data=data),)
 
 
 def verify_answer(
@@ -225,6 +312,37 @@ def _proposed(state: Any, reply: AnswerReply | CheckReply) -> tuple[Any, tuple[T
     return replace(state, final=state.final.propose(reply.text)), (thought,)
 
 
+_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
+_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_FILLERS: Final = frozenset(
+    {"a", "an", "the", "is", "are", "it", "its", "of", "and", "so", "answer", "order", "left", "over"}
+)
+_NEGATIONS: Final = frozenset(
+    {"no", "not", "none", "never", "nobody", "nothing", "cannot", "false", "without"}
+)
+
+
+def says_the_same(text: str, answer: str) -> bool:
+    """Whether a text says an answer again, in other words maybe.
+
+    It does if both mean the same value, if they have the same numbers in the same order, or if one has all the words of
+    the other in their order, negations included.
+    """
+    one, other = normalise(text), normalise(answer)
+    if agree(one, other) or (one.number is not None and other.number is not None):
+        return agree(one, other)
+    numbers, expected = (_NUMBER.findall(each.replace(",", "")) for each in (text, answer))
+    if numbers or expected:
+        return numbers == expected
+    words, wanted = (
+        [word for word in _WORD.findall(each.casefold()) if word not in _FILLERS] for each in (text, answer)
+    )
+    fewer, more = sorted((words, wanted), key=len)
+    rest = iter(more)
+    is_within = all(word in rest for word in fewer)
+    return bool(fewer) and is_within and not (set(fewer) ^ set(more)) & _NEGATIONS
+
+
 def read_check(state: Answering, _: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
     """Read a review: a corrected answer has to be there where it was asked for, and only where one is wrong."""
     reading = parse.read_form(texts[-1], CheckReply)
@@ -233,7 +351,7 @@ def read_check(state: Answering, _: Ask, texts: Sequence[str]) -> tuple[CheckRep
     reply, answer = reading[0], state.final.text
     if answer is None:
         return reading if reply.text else Unreadable("give the corrected answer in `answer`")
-    if reply.correct and reply.text and not agree(normalise(reply.text), normalise(answer)):
+    if reply.correct and reply.text and not says_the_same(reply.text, answer):
         return Unreadable(
             f"`correct` is true, but `answer` is not the answer that was checked, {answer[:200]!r}: set `correct` to "
             "false if that one is wrong, or leave `answer` out"

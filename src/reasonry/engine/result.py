@@ -30,6 +30,7 @@ class Result(Struct, frozen=True):
         duration_ms: Run time.
         details: The strategy's own part: `best`, `candidates`, `tree`, `votes`, `diagnostics`, …
         warnings: What went wrong without ending the run and may matter to what came of it.
+        best_answer: With a failed run: the best answer it had, which is not given as one.
     """
 
     answer: str | None
@@ -44,6 +45,7 @@ class Result(Struct, frozen=True):
     run_id: str
     details: dict[str, Any]
     warnings: tuple[str, ...] = ()
+    best_answer: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the result document, JSON data; the strategy's own part stands at its top level."""
@@ -71,6 +73,7 @@ class Result(Struct, frozen=True):
             "tree": None,
             "diagnostics": {},
             "warnings": list(self.warnings),
+            **({"best_answer": self.best_answer} if self.best_answer else {}),
             **self.details,
         }
 
@@ -93,11 +96,14 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
         session_id=session_id,
         run_id=run_id,
         details=_with_choice(outcome.document, run.begun.why),
-        warnings=tuple(_warnings(run)),
+        warnings=tuple(_warnings(run, outcome)),
+        best_answer=run.strategy.outcome(snapshot.state).answer if snapshot.status == "failed" else None,
     )
 
 
-def _warnings(run: Run) -> Iterator[str]:
+def _warnings(run: Run, outcome: Outcome) -> Iterator[str]:
+    if why := outcome.document.get("unchecked"):
+        yield f"the answer is unchecked: {why}"
     verdicts = [settled.event for settled in run.events if isinstance(settled.event, Verified)]
     failed = [verdict for verdict in verdicts if verdict.failed]
     if failed:

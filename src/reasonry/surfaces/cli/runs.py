@@ -101,9 +101,24 @@ def _print_trace(trace: dict[str, Any], record: Record) -> None:
     stages = [edge[0] for edge in record.entries("path")] + [trace["stage"]]
     print_line("path: " + " → ".join(stages))
     print_lines(line for thought in record.thoughts() for line in _thought_lines(thought))
+    print_line("questions:")
+    print_lines(line for question in record.entries("questions") for line in _question_lines(question))
     for warning in trace["warnings"]:
         print_line(f"warning: {warning}")
+    if trace.get("best_answer"):
+        print_line(f"best answer, not given as one: {present.clip(trace['best_answer'], 400)}")
     print_line(f"answer: {trace['answer']}")
+
+
+def _question_lines(question: dict[str, Any]) -> list[str]:
+    """Return a question, how its reply was read, and the reply where it could not be read."""
+    read, reply = question["read"] or "", question["reply"]
+    asked = present.clip(question["prompt"].rpartition("\n\n")[2], 120)
+    lines = [f"  {question['id']} {question['stage']}: {asked}"]
+    if reply is None:
+        return [*lines, "    not answered"]
+    width = 2_000 if read.startswith("unreadable") else 120
+    return [*lines, f"    {read or 'read'} ← {present.clip(reply, width)}"]
 
 
 def _thought_lines(thought: Thought) -> list[str]:

@@ -75,6 +75,8 @@ def show_result(result: Result, common: Common) -> int:
     print_note(f"{result.status}: {end.reason}" + (f", {end.detail}" if end.detail else ""))
     print_note(f"{present.spend(document)} · run {result.run_id}")
     print_warnings(document)
+    if result.best_answer:
+        print_note(f"best answer so far, not given as one: {present.clip(result.best_answer, 400)}")
     if result.status == "cancelled" or result.termination.code or end.reason in present.LIMIT_REASONS:
         coached = " --coach" if result.model == CALLER else ""
         print_note(f"resume with: reasonry runs resume {result.run_id}{coached}")
