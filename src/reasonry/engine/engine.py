@@ -24,6 +24,7 @@ from ..errors import ConflictError, ReasonryError
 from ..ids import new_id
 from ..records import Checkpoint, Line, RunRow, SessionRow, Store, Use
 from . import journal
+from .collector import pause_collector
 from .drive import Drive
 from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Run, Settled
 from .limits import limit_reached
@@ -434,7 +435,14 @@ class OpenRun:
 
 async def _aside(lines: Sequence[Line], work: Callable[[], T]) -> T:
     """Do work on the lines of a journal; where they are many, in a thread, so that nothing else waits for it."""
-    return work() if len(lines) <= DIRECT_LINES else await asyncio.to_thread(work)
+    if len(lines) <= DIRECT_LINES:
+        return work()
+
+    def work_undisturbed() -> T:
+        with pause_collector():
+            return work()
+
+    return await asyncio.to_thread(work_undisturbed)
 
 
 def _begun_with(run: Run, copied: Sequence[Settled]) -> list[Entry]:
