@@ -23,7 +23,7 @@ NAMED_ELSEWHERE = {
     # Its paper samples chains of thought; an option's default says so.
     ("strategies/self_consistency.py", "chain_of_thought"),
     # What models call the field of their reasons; also an English word.
-    ("core/fit.py", "analysis"),
+    ("core/synonyms.py", "analysis"),
 }
 
 EACH_STRATEGY_HAS = {"Options", "State", "result.py", "state.py"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
@@ -31,6 +32,19 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
     max_output_tokens: int | None = None
     form: dict[str, Any] | None = None
     """JSON schema of the wanted reply; the machine fills it in from the stage."""
+    step_by_step: str = ""
+    """How to reason in the reply, put after the prompt; not put to models that reason by themselves."""
+
+    def spelled_out(self, *, reasons: bool = False) -> Ask:
+        """Return the question as it is put to someone.
+
+        Args:
+            reasons: Whether they reason by themselves before they reply.
+        """
+        if not self.step_by_step:
+            return self
+        prompt = self.prompt if reasons else f"{self.prompt}\n\n{self.step_by_step}"
+        return replace(self, prompt=prompt, step_by_step="")
 
 
 class CallTool(Struct, frozen=True, tag="call_tool", omit_defaults=True):

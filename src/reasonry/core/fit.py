@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from .lists import list_items
+from .synonyms import SYNONYMS
 
 
 class Unreadable(Struct, frozen=True):
@@ -35,185 +36,6 @@ NO_FIELD: Final = "its JSON object has none of the fields wanted"
 class Misfit(ValueError):
     """Why a value is not what a field wants."""
 
-
-_SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
-    "answer": (
-        "finalanswer",
-        "final",
-        "theanswer",
-        "correctedanswer",
-        "correctanswer",
-        "newanswer",
-        "result",
-        "solution",
-        "response",
-        "output",
-        "conclusion",
-        "value",
-    ),
-    "finalanswer": ("answer", "final", "conclusion"),
-    "value": ("answer", "finalanswer", "result", "choice"),
-    "result": ("answer", "output", "finalanswer", "response", "value"),
-    "subquestionanswer": ("answer", "subanswer", "intermediateanswer", "response", "result", "finalanswer"),
-    "reason": (
-        "reasoning",
-        "rationale",
-        "explanation",
-        "justification",
-        "why",
-        "because",
-        "comment",
-        "feedback",
-        "check",
-        "checks",
-        "analysis",
-        "details",
-        "objection",
-    ),
-    "reasoning": (
-        "steps",
-        "thought",
-        "thoughts",
-        "reason",
-        "rationale",
-        "explanation",
-        "work",
-        "analysis",
-        "thinking",
-    ),
-    "thought": (
-        "reasoning",
-        "thinking",
-        "thoughts",
-        "analysis",
-        "reason",
-        "content",
-        "nextthought",
-        "revisedthought",
-        "currentthinking",
-        "rationale",
-        "step",
-        "revisedthought",
-        "newthought",
-        "revision",
-    ),
-    "currentthinking": ("thinking", "thought", "currentthought", "reasoning"),
-    "evaluation": (
-        "evaluationofpreviousthought",
-        "previousevaluation",
-        "previousthoughtevaluation",
-        "review",
-    ),
-    "planning": ("plan", "steps", "updatedplan", "plansteps"),
-    "nextthoughtneeded": ("needsmorethoughts", "continue", "morethoughtsneeded", "nextneeded"),
-    "substeps": ("steps", "children", "substeps"),
-    "description": ("step", "title", "task", "name", "text", "content"),
-    "status": ("state",),
-    "correct": (
-        "iscorrect",
-        "right",
-        "valid",
-        "isvalid",
-        "holds",
-        "sound",
-        "ok",
-        "verdict",
-        "answeriscorrect",
-    ),
-    "sound": ("issound", "correct", "valid", "holds", "iscorrect", "ok"),
-    "holds": ("correct", "valid", "sound", "verified", "confirmed", "iscorrect", "ok"),
-    "thoughts": (
-        "candidates",
-        "nextsteps",
-        "steps",
-        "proposals",
-        "options",
-        "ideas",
-        "alternatives",
-        "nextthoughts",
-        "items",
-    ),
-    "steps": (
-        "reasoning",
-        "reasoningsteps",
-        "solutionsteps",
-        "plan",
-        "thoughts",
-        "nextsteps",
-        "subproblems",
-        "work",
-        "solution",
-        "workings",
-        "derivation",
-        "reasoningprocess",
-    ),
-    "done": ("isdone", "finished", "complete", "completed", "isfinished", "final"),
-    "finished": ("done", "isfinished", "complete", "completed", "isdone"),
-    "subquestion": (
-        "followup",
-        "followupquestion",
-        "question",
-        "nextquestion",
-        "nextsubquestion",
-        "nextfollowup",
-        "subq",
-        "subquestions",
-        "followups",
-        "followupquestions",
-        "questions",
-        "nextquestions",
-    ),
-    "stepbackquestion": ("question", "generalquestion", "stepback", "abstractquestion", "broaderquestion"),
-    "generalprinciple": ("principle", "principles", "generalprinciples", "answer"),
-    "approach": ("plan", "strategy", "method", "choice"),
-    "application": ("setup", "appliedproblem", "applied"),
-    "hypothesis": ("proposedsolution", "proposal", "solution", "statement", "answer"),
-    "tool": ("name", "toolname", "action", "function", "functionname"),
-    "arguments": (
-        "args",
-        "input",
-        "actioninput",
-        "parameters",
-        "toolinput",
-        "params",
-        "toolarguments",
-        "kwargs",
-    ),
-    "actions": ("action", "calls", "toolcalls", "toolcall", "tools"),
-    "input": ("arguments", "args", "query", "toolinput", "parameters", "actioninput"),
-    "plan": ("reason", "description", "why", "purpose", "thought"),
-    "calls": ("plan", "steps", "plans", "toolcalls", "actions"),
-    "id": ("evidence", "label", "name", "var", "variable"),
-    "score": ("value", "rating", "overallscore"),
-    "overallscore": ("score", "rating", "overall", "totalscore", "total", "value"),
-    "scores": ("evaluations", "ratings", "candidates", "results"),
-    "statevariables": ("variables", "state", "vars", "values"),
-    "calculation": ("operation", "computation", "step", "line"),
-    "lines": ("steps", "calculations", "operations"),
-    "rule": ("updaterule", "procedure"),
-    "quality": ("verdict", "rating", "status", "decision"),
-    "next": ("nextstage", "stage", "nextstep", "decision", "then"),
-    "totalthoughts": (
-        "estimatedthoughts",
-        "thoughtsneeded",
-        "estimatedtotalthoughts",
-        "numberofthoughts",
-        "total",
-    ),
-    "tasks": ("plan", "steps", "tasklist"),
-    "taskquery": ("query", "task", "question", "input"),
-    "resourcename": ("resource", "tool", "name"),
-    "toolinput": ("input", "arguments", "query", "args", "parameters"),
-    "continueiterations": ("continue", "iterate", "continueiteration", "anotheriteration"),
-    "keyfindings": ("findings", "keypoints"),
-    "complexitylevel": ("complexity", "level"),
-    "keychallenges": ("challenges",),
-    "sequentialdependencies": ("dependencies",),
-    "formalclaim": ("claim", "formal"),
-    "code": ("python", "program", "script"),
-    "confidence": ("certainty",),
-}
-"""By field, what else models call it, each as `_plain` writes it."""
 
 _NO_QUESTION: Final = (
     r"no (?:further|more|other)?\s*(?:sub-?|follow[- ]?up\s+)?(?:questions?|follow[- ]?ups?)"
@@ -309,7 +131,7 @@ def names_of(form: type[Struct]) -> dict[str, str]:
     also = {
         synonym: field.encode_name
         for field in reversed(shape.fields)
-        for synonym in reversed(_SYNONYMS.get(plain_name(field.encode_name), ()))
+        for synonym in reversed(SYNONYMS.get(plain_name(field.encode_name), ()))
     }
     return {**also, **own}
 
@@ -464,7 +286,7 @@ def _by_field(value: Mapping[str, Any], shape: inspect.StructType) -> dict[str, 
         name = field.encode_name
         if name in found:
             continue
-        for synonym in _SYNONYMS.get(plain_name(name), ()):
+        for synonym in SYNONYMS.get(plain_name(name), ()):
             if synonym in rest:
                 found[name] = _one_of(name, found.get(name), rest.pop(synonym))
                 break

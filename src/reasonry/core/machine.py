@@ -571,10 +571,7 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
         return Reading(refusal="the answer was declined; answer the question as asked")
     if latest.truncated and not parse.is_whole(latest.text):
         return Reading(refusal="the reply was cut off before its end; answer more briefly")
-    if not latest.text.strip():
-        return Reading(refusal="the reply was empty")
-    if not (texts := [parse.without_thinking(reply.text) for reply in replies])[-1]:
-        return Reading(refusal="the reply was all thinking; give the answer after it")
+    texts = [parse.without_thinking(reply.text) for reply in replies]
     shown = f"{effect.system}\n{effect.prompt}"
     if reason := parse.no_reply(texts[-1], shown):
         return Reading(refusal=reason)

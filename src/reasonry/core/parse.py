@@ -184,8 +184,10 @@ def _is_shown(value: Any, shown: str) -> bool:
 
 
 def no_reply(text: str, question: str) -> str | None:
-    """Return why a text is no reply, whatever its form: it quotes the question's, or has two replies; else None."""
+    """Return why a text is no reply, whatever its form: it is empty, quotes the question's, or is two; else None."""
     text = text.strip()
+    if not text:
+        return "the reply was empty, or nothing but thinking; give the answer"
     fenced = _WHOLE_FENCE.fullmatch(text)
     quoted = fenced["inside"].strip() if fenced else text
     asked = question.partition(LAST_REPLY)[0]

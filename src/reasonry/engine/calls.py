@@ -112,8 +112,10 @@ class Calls:
         Raises:
             BudgetExhausted: The budget does not cover the call.
         """
-        question = Question(pending.id, pending.stage, ask, timeout_s=self.policy.call_timeout_s)
-        answers = await self._send(Call(self.performers.of(ask), question))
+        model = self.performers.of(ask)
+        put = ask.spelled_out(reasons=getattr(model, "reasons", False))
+        question = Question(pending.id, pending.stage, put, timeout_s=self.policy.call_timeout_s)
+        answers = await self._send(Call(model, question))
         return answers if isinstance(answers, Failed) else answers[0]
 
     # -- the layers, outermost first

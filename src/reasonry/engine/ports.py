@@ -68,6 +68,8 @@ class Model(Protocol):
     nothing has `is_free = True`. Of others the usage is an estimate where it cannot be right, and where there is none
     in a run with a limit on tokens or dollars.
 
+    One that reasons by itself before it replies has `reasons = True`: it is not told to think step by step.
+
     Attributes:
         name: As a user would write it after `--model`.
     """

@@ -15,6 +15,7 @@ from ..engine.ports import Model
 from ..errors import UsageError
 from ..masking import SECRETS
 from .local_ollama import base_url, installed_models
+from .reasoning import reasons_by_itself
 
 FORMS = (
     "openai:NAME",
@@ -81,6 +82,13 @@ def open_model(
     """
     environ = os.environ if environ is None else environ
     SECRETS.keep_environment(environ)
+    model = _open(spec, environ, keyed_by)
+    if hasattr(model, "reasons"):
+        model.reasons = reasons_by_itself(model.name, environ)  # pyright: ignore[reportAttributeAccessIssue]
+    return model
+
+
+def _open(spec: str, environ: Mapping[str, str], keyed_by: Iterable[str] | None) -> Model:
     kind, rest = check_model_form(spec)
     if kind == "openai-compatible" and keyed_by is not None:
         _check_key_stays(rest, environ, keyed_by)

@@ -69,6 +69,7 @@ class OpenAICompatibleModel:
         self.url = checked_url(url)
         self.model = model
         self.name = name or f"openai-compatible:{self.url}#{model}"
+        self.reasons = False
         SECRETS.keep(api_key)
         self._headers = {"Content-Type": "application/json", **_authorization(api_key)}
         host = urlsplit(self.url).hostname or ""

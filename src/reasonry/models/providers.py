@@ -47,6 +47,7 @@ class ProviderModel:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.reasons = False
         SECRETS.keep_environment(os.environ)
         self._http, self._model = _open_provider(name)
         self.price = price_list(self._model.base_url or "", self._model.model_name, self._model.system)
