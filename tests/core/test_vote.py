@@ -31,6 +31,35 @@ SAME = [
     ("B", "(B)", "b)", "b.", "Answer: B"),
     ("Paris", "paris", " PARIS. ", '"Paris"', "The answer is Paris"),
     ("blue  whale", "Blue Whale"),
+    (
+        "3.5 hours",
+        "3 hours 30 minutes",
+        "3 h 30 min",
+        "210 minutes",
+        "3h30",
+        "3 hours and 30 minutes",
+        "3½ hours",
+        "3 and a half hours",
+        "It takes 3 hours and 30 minutes.",
+        "\\boxed{3.5 \\text{ hours}}",
+    ),
+    (
+        "$60",
+        "60 dollars (total)",
+        "She takes in $60.",
+        "60 dollars in total",
+        "US$60",
+        "USD 60",
+        "\\$60",
+        "Therefore, she takes in **$60**.",
+        "60 USD",
+        "The farm makes $60.00 a day.",
+    ),
+    ("0.75", "\\(\\frac{3}{4}\\)", "$\\frac34$", "\\[\\dfrac{3}{4}\\]", "3/4", "75e-2"),
+    ("-0.5", "-\\frac{1}{2}", "$-\\frac12$"),
+    ("1.5 km", "1500 m", "1 km 500 m", "The walk is 1.5 km."),
+    ("3000", "3 \\times 10^3", "3 × 10^{3}", "$3 \\cdot 10^{3}$"),
+    ("52 eggs", "There are 52 eggs.", "There are 52 eggs left.", "52"),
 ]
 DIFFERENT = [
     ("5 km", "5 m"),
@@ -45,6 +74,19 @@ DIFFERENT = [
     ("1 000", "1000"),
     ("1\u20133", "1-3 of them"),
     ("(-1, 3)", "-1"),
+    ("3 hours 30 minutes", "3.3 hours"),
+    ("3.5 hours", "3.5 minutes"),
+    ("3 hours", "3 km"),
+    ("30 minutes 3 hours", "3.5 hours"),
+    ("$60", "60 euros"),
+    ("She takes in $60 and pays $20.", "60"),
+    ("He is at least 18.", "18"),
+    ("It is not 60.", "60"),
+    ("Boeing 747", "747"),
+    ("World War 2", "2"),
+    ("Apollo 11", "11"),
+    ("It is 18 of 20.", "18"),
+    ("There are 52 eggs.", "52 ducks"),
 ]
 answers = st.lists(st.sampled_from(["A", "B", "C", "1", "1.0", "1 km", "1 m", "2"]), max_size=14)
 
@@ -67,6 +109,49 @@ def test_a_number_is_the_same_however_it_is_written(numerator: int, denominator:
     assert agree(fraction, normalise(f"The answer is {numerator * 7}/{denominator * 7}."))
     assert agree(normalise(f"{numerator}"), normalise(f"{numerator:,}.000"))
     assert agree(normalise(f"{numerator} kg"), normalise(f"{numerator}kilograms"))
+
+
+@given(
+    st.integers(0, 99),
+    st.sampled_from(["hours", "h"]),
+    st.integers(1, 59),
+    st.sampled_from(["min", "minutes"]),
+)
+def test_a_length_of_time_is_the_same_in_one_unit_and_in_two(
+    hours: int, long: str, minutes: int, short: str
+) -> None:
+    whole = 60 * hours + minutes
+    for text in (
+        f"{hours} {long} {minutes} {short}",
+        f"{hours} {long} and {minutes} {short}",
+        f"{60 * whole} s",
+    ):
+        assert agree(normalise(text), normalise(f"{whole} {short}")), text
+        assert not agree(normalise(text), normalise(f"{whole + 1} {short}"))
+        assert not agree(normalise(text), normalise(f"{whole} km"))
+
+
+quantities = st.builds(
+    lambda number, unit, form: form.format(number, unit).strip(),
+    st.sampled_from(["3", "3.5", "210", "1/2", "60", "-2"]),
+    st.sampled_from(["", "hours", "h", "min", "km", "m", "dollars", "euros", "%", "eggs"]),
+    st.sampled_from(
+        ["{} {}", "It is {} {}.", "{} {} (total)", "$\\frac{{3}}{{4}}$", "There are {} {} and 7 more."]
+    ),
+)
+
+
+@given(quantities, quantities)
+def test_to_agree_is_mutual(one: str, other: str) -> None:
+    assert agree(normalise(one), normalise(other)) == agree(normalise(other), normalise(one))
+    assert agree(normalise(one), normalise(one))
+
+
+@given(
+    st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from(["She has {} and {}.", "It is {} or {}."])
+)
+def test_a_sentence_with_two_different_numbers_is_no_number(one: int, other: int, form: str) -> None:
+    assert normalise(form.format(one, other)).number is None
 
 
 @given(st.text(max_size=60))

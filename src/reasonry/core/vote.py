@@ -3,7 +3,8 @@
 Rule 1: votes are counted in the order drawn, and a vote never changes its side. So counts only grow, and the
         exact bound holds: once `is_settled` says so, no further vote can change the winner.
 Rule 2: a tie goes to the answer seen first.
-Rule 3: a number without a unit agrees with the same number with one; two different units do not agree.
+Rule 3: a number without a unit agrees with the same number with one; two units agree where one is converted exactly
+        into the other, see `quantity`.
 
 Stopping rules: the exact bound; and the Beta rule of arXiv:2305.11860, which stops when the leader is the
 true majority with the wanted probability.
@@ -14,10 +15,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from fractions import Fraction
 from math import comb
 
 from msgspec import Struct
+
+from .quantity import read_quantity, without_latex
 
 _LEAD_IN = re.compile(
     r"^(?:(?:so|thus|hence|therefore|finally)[,:]?\s+)?(?:(?:the|my|our)\s+)?(?:final\s+)?"
@@ -31,36 +33,6 @@ _VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
 _GROUPED = re.compile("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
 """Spaces that are written inside a number only; a plain one may as well stand between two numbers."""
 _MINUS = re.compile("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])")
-_NUMBER = re.compile(
-    r"(?P<sign>[+-]?)\s*(?P<before>[$€£¥]?)\s*"
-    r"(?:(?P<whole>\d+)\s+(?P<top>\d+)/(?P<bottom>\d+)"
-    r"|(?P<upper>\d+)\s*/\s*(?P<lower>\d+)"
-    r"|(?P<plain>(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:e[+-]?\d{1,3})?))"
-    r"\s*(?P<unit>[%°$€£¥]|[^\W\d_][\w/°²³^]*(?:\s[^\W\d_][\w/]*){0,2})?"
-)
-_UNITS = {
-    name: unit
-    for unit, names in {
-        "$": "dollar usd",
-        "€": "euro eur",
-        "£": "pound gbp",
-        "¥": "yen jpy",
-        "%": "percent pct",
-        "°": "degree deg",
-        "km": "kilometer kilometre kms",
-        "m": "meter metre",
-        "cm": "centimeter centimetre",
-        "mm": "millimeter millimetre",
-        "kg": "kilogram kilo kgs",
-        "g": "gram",
-        "h": "hour hr hrs",
-        "min": "minute mins",
-        "s": "second sec secs",
-        "l": "liter litre",
-    }.items()
-    for name in names.split()
-}
-_LONGEST_NUMBER = 80
 
 
 class Key(Struct, frozen=True):
@@ -70,6 +42,8 @@ class Key(Struct, frozen=True):
     number: str | None = None
     """The value as a lowest-terms fraction, for answers that are a number."""
     unit: str = ""
+    measure: str = ""
+    """The dimension and the value in its basic unit, where the unit has one: the same for 3.5 h and 210 min."""
 
 
 class Vote(Struct, frozen=True):
@@ -91,21 +65,24 @@ def tidy(answer: str) -> str:
 
 
 def normalise(answer: str) -> Key:
-    """Strip an answer to what it says: tidied, whatever its case; numbers as fractions."""
+    """Strip an answer to what it says: tidied, whatever its case; quantities as fractions."""
     text = _GROUPED.sub("", _VULGAR.sub(" ", answer))
     text = _MINUS.sub("-", unicodedata.normalize("NFKC", text).replace("\u2044", "/"))
-    text = " ".join(tidy(text).casefold().split())
-    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
-    value = _value(match) if match else None
-    if match is None or value is None:
+    text = tidy(without_latex(tidy(text))) if "\\" in text or "$" in text else tidy(text)
+    text = " ".join(text.casefold().split())
+    found = read_quantity(text)
+    if found is None:
         return Key(text)
-    return Key(text, str(value), _unit(match["before"] or match["unit"] or ""))
+    measure = "" if found.measure is None else "{} {}".format(*found.measure)
+    return Key(text, str(found.number), found.unit, measure)
 
 
 def agree(one: Key, other: Key) -> bool:
     """Whether two answers say the same."""
     if one.number is None or other.number is None:
         return one.text == other.text
+    if one.measure and other.measure:
+        return one.measure == other.measure
     return one.number == other.number and (not one.unit or not other.unit or one.unit == other.unit)
 
 
@@ -174,22 +151,3 @@ def _unwrapped(text: str) -> str:
     if re.fullmatch(r"\(\w+\)|\w\)|\([+-][\d.,/]+\)", text):
         text = text.strip("()")
     return text.rstrip(".,;:! \n") or text
-
-
-def _value(match: re.Match[str]) -> Fraction | None:
-    try:
-        if match["whole"]:
-            value = int(match["whole"]) + Fraction(int(match["top"]), int(match["bottom"]))
-        elif match["upper"]:
-            value = Fraction(int(match["upper"]), int(match["lower"]))
-        else:
-            value = Fraction(match["plain"].replace(",", ""))
-    except (ValueError, ZeroDivisionError):
-        return None
-    return -value if match["sign"] == "-" else value
-
-
-def _unit(name: str) -> str:
-    return " ".join(
-        _UNITS.get(word, _UNITS.get(word.rstrip("s"), word.rstrip("s") or word)) for word in name.split()
-    )
