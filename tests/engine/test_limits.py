@@ -281,7 +281,7 @@ async def test_a_failed_call_is_no_measure_of_what_the_next_ones_cost() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("calls", "stop"), [(1, "beta"), (4, "beta"), (9, "exact"), (19, "full")])
+@pytest.mark.parametrize(("calls", "stop"), [(1, "beta"), (3, "beta"), (9, "exact"), (19, "full")])
 @pytest.mark.parametrize("coached", [False, True])
 async def test_every_sample_that_was_paid_for_votes_at_a_limit_and_none_twice_afterwards(
     calls: int, stop: str, coached: bool

@@ -17,9 +17,7 @@ pytestmark = pytest.mark.anyio
 async def recorded(server: ModelServer) -> list[dict[str, Any]]:
     """Solve something and return its questions as the trace shows them."""
     async with App("memory") as app:
-        order, performers = app.order(
-            "?", "self_consistency", {"samples": 1}, Budget(), Participants(model=server.model)
-        )
+        order, performers = app.order("?", "react", {}, Budget(), Participants(model=server.model))
         result = await app.solve(order, performers)
         trace = await app.engine.trace(result.run_id)
     assert result.status == "done"

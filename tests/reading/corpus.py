@@ -168,8 +168,12 @@ def measure(line: Line) -> Found:
 def _reply(line: Line, question: Ask) -> str:
     if FORM not in line.reply:
         return line.reply
-    shown = [row for row in f"{question.system}\n{question.prompt}".splitlines() if '{"' in row]
-    assert shown, f"line {line.id}: the question shows no form to quote"
+    rows = f"{question.system}\n{question.prompt}".splitlines()
+    shown = [row for row in rows if '{"' in row]
+    if not shown:
+        sentences = [row for row in rows if "…" in row]
+        assert sentences, f"line {line.id}: the question shows no form to quote"
+        return line.reply.replace(FORM, sentences[-1])
     start, depth = shown[-1].index('{"'), 0
     for end, letter in enumerate(shown[-1][start:], start + 1):
         depth += (letter == "{") - (letter == "}")
@@ -185,7 +189,7 @@ def ask(line: Line) -> tuple[Strategy[Any, Any], Snapshot, Pending] | None:
     """Return the question a line answers, and the strategy and the run that ask it; None: it is not asked."""
     name, _, stage = line.stage.partition(".")
     strategy = STRATEGIES[name]
-    if stage not in strategy.by_name or strategy.stage(stage).reply is None:
+    if stage not in strategy.by_name or strategy.stage(stage).value_type is None:
         return None
     played = (_played(line, strategy, stage, seed) for seed in (None, *range(SEEDS)))
     return next((found for found in played if found is not None), None)

@@ -18,7 +18,7 @@ from reasonry.core.machine import Pending, advance, begin
 from reasonry.core.strategy import Outcome
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES, resolve
-from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options
+from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options, State
 
 from .walking import Walked, in_order, reply, walk
 
@@ -65,7 +65,7 @@ def test_the_papers_example_on_janets_ducks() -> None:
 
 
 def test_a_window_is_asked_side_by_side_as_draws_of_one_question() -> None:
-    step = begin(SELF_CONSISTENCY, "p", Options(samples=12))
+    step = begin(SELF_CONSISTENCY, "p", Options(samples=12, window=5))
     asks = [one.effect for one in step.effects if isinstance(one.effect, Ask)]
     assert [ask.sample for ask in asks] == [0, 1, 2, 3, 4]
     assert len({(ask.prompt, ask.system, ask.temperature) for ask in asks}) == 1
@@ -75,8 +75,8 @@ def test_a_window_is_asked_side_by_side_as_draws_of_one_question() -> None:
 def test_unanimous_paths_stop_after_one_window() -> None:
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample("0.5")))
     document = walked.outcome.document
-    assert (document["samples_used"], document["samples_saved"]) == (5, 15)
-    assert document["confidence"] == pytest.approx(1 - 2**-6, abs=1e-6)
+    assert (document["samples_used"], document["samples_saved"]) == (4, 16)
+    assert document["confidence"] == pytest.approx(1 - 2**-5, abs=1e-6)
     assert walked.snapshot.rounds == 1
 
 
@@ -181,7 +181,7 @@ def test_an_answer_proved_right_ends_the_run_at_once() -> None:
         assert isinstance(one.effect, Ask)
         return reply(sample("AABBC"[one.effect.sample]))
 
-    walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 40})
+    walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 40, "window": 5})
     assert walked.outcome.answer == "C!"
     assert walked.outcome.document["samples_used"] == 5
     assert walked.outcome.document["confidence"] == 1.0
@@ -197,7 +197,7 @@ def test_all_answers_proved_wrong_is_a_clear_end() -> None:
 
 def test_a_run_that_is_stopped_gives_the_leader_so_far() -> None:
     step = begin(SELF_CONSISTENCY, "p", Options(samples=40, stop="exact"))
-    for one in step.effects:
+    for one in step.effects[:5]:
         step = advance(SELF_CONSISTENCY, step.snapshot, one.id, reply(sample("A")), strategies=STRATEGIES)
     step = advance(SELF_CONSISTENCY, step.snapshot, None, Stopped("max_calls"))
     assert step.snapshot.status == "done"
@@ -229,7 +229,7 @@ def test_a_stop_in_the_open_window_counts_every_answer_that_has_come_in(
 
 
 def test_a_path_that_is_cut_off_has_no_vote_but_its_best_is_given_where_there_is_none() -> None:
-    options = Options(over="self_consistency", over_options={"samples": 3}, samples=2)
+    options = Options(over="self_consistency", over_options={"samples": 3, "window": 3}, samples=2, window=2)
     step = begin(SELF_CONSISTENCY, "p", options, strategies=STRATEGIES)
 
     def stopped() -> Outcome:
@@ -300,9 +300,79 @@ def test_where_all_samples_failed_the_code_of_the_last_says_why(over: str) -> No
     assert (walked.outcome.reason, walked.snapshot.error) == ("all_samples_failed", "script_exhausted")
 
 
-def test_an_empty_answer_is_asked_again() -> None:
+def test_a_sample_without_a_readable_answer_is_drawn_anew_and_not_asked_again() -> None:
     walked = walk(SELF_CONSISTENCY, "p", in_order(sample(" "), sample("A")), {"samples": 1})
     assert walked.outcome.answer == "A"
+    assert [ask.sample for ask in walked.asks] == [0, 1]
+    assert len({(ask.prompt, ask.system) for ask in walked.asks}) == 1
+    assert walked.outcome.document["samples_failed"] == 1
+
+
+@given(st.integers(1, 40))
+def test_samples_without_readable_answers_are_drawn_anew_up_to_a_limit(samples: int) -> None:
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply("{{{["), {"samples": samples})
+    assert walked.outcome.reason == "all_samples_failed"
+    assert len(walked.asks) == samples + max(2, samples // 2)
+
+
+def test_a_settled_vote_asks_for_nothing_more_though_samples_were_unreadable() -> None:
+    replies = in_order(*[sample("A")] * 3, "{{{[", sample("A"))
+    walked = walk(SELF_CONSISTENCY, "p", replies)
+    assert (walked.outcome.answer, len(walked.asks)) == ("A", 5)
+    assert [one.round for one in walked.performed] == [1, 1, 1, 1, 2]
+
+
+@given(st.lists(st.sampled_from("AAABC"), min_size=60, max_size=60), st.sampled_from(["beta", "exact"]))
+def test_a_window_is_the_least_number_that_could_settle_the_vote(answers: list[str], stop: Any) -> None:
+    options = Options(samples=40, stop=stop)
+    rounds: Counter[int] = Counter()
+
+    def answer(one: Pending):
+        assert isinstance(one.effect, Ask)
+        rounds[one.round] += 1
+        return reply(sample(answers[one.effect.sample]))
+
+    walk(SELF_CONSISTENCY, "p", answer, {"samples": 40, "stop": stop})
+    drawn = 0
+    for width in rounds.values():
+        so_far = State("p", options, drawn=drawn, answers=tuple(answers[:drawn]))
+        leader = so_far.votes[0].answer if so_far.votes else "A"
+        for number in range(1, width + 1):
+            later = State("p", options, drawn=drawn + number, answers=(*answers[:drawn], *[leader] * number))
+            assert later.is_over == (number == width)
+        drawn += width
+
+
+def test_four_samples_may_settle_a_vote_and_fewer_what_is_left_of_it() -> None:
+    widths: Counter[int] = Counter()
+
+    def answer(one: Pending):
+        widths[one.round] += 1
+        assert isinstance(one.effect, Ask)
+        return reply(f"So it goes. The answer is {'BA'[one.effect.sample != 0]}.")
+
+    walk(SELF_CONSISTENCY, "p", answer, {"confidence": 0.9})
+    assert list(widths.values()) == [3, 3]
+    widths.clear()
+    walk(SELF_CONSISTENCY, "p", answer)
+    assert list(widths.values()) == [4, 3]
+    widths.clear()
+    walk(SELF_CONSISTENCY, "p", answer, {"confidence": 0.6})
+    assert list(widths.values()) == [1]
+
+
+def test_the_papers_last_sentence_is_asked_for_and_read() -> None:
+    """The example of arXiv:2201.11903, figure 1, as the paper's prompt has its answers."""
+    text = (
+        "The cafeteria had 23 apples originally. They used 20 to make lunch. So they had 23 - 20 = 3. They bought 6 "
+        "more apples, so they have 3 + 6 = 9. The answer is 9."
+    )
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(text), {"samples": 1})
+    assert (walked.outcome.answer, walked.thoughts[0].text) == ("9", text)
+    assert walked.asks[0].system.endswith("\nThe answer is ….")
+    assert walked.asks[0].form is None
+    echoed = walk(SELF_CONSISTENCY, "p", lambda _: reply("The answer is …."), {"samples": 1})
+    assert echoed.outcome.reason == "all_samples_failed"
 
 
 def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy() -> None:

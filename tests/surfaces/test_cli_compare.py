@@ -91,7 +91,14 @@ def adds(request: ChatRequest) -> Any:
     return dict.fromkeys((request.form or {}).get("properties", {"answer": 0}), answer) | {"reasoning": "so"}
 
 
-ADDING = ("--strategies", "self_consistency", "--option", "self_consistency.samples=3")
+ADDING = (
+    "--strategies",
+    "self_consistency",
+    "--option",
+    "self_consistency.samples=3",
+    "--option",
+    "self_consistency.stop=full",
+)
 
 
 # -- what comes of it

@@ -101,6 +101,8 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
             return {"scores": value(puzzle, facts.path, facts.thoughts)}
         case "answer":
             return {"answer": final_expression(puzzle, follow(puzzle, facts.path))}
+        case "sample":
+            return {"answer": _solution(puzzle)}
         case _ if (ask.form or {}).get("required") == ["answer"] and ask.facts.keys() <= {"kind", "problem"}:
             return {"answer": _solution(puzzle)}
         case _:

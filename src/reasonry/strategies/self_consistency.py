@@ -6,13 +6,14 @@ Early stopping: Aggarwal et al. 2023, "Let's Sample Step by Step: Adaptive-Consi
 Algorithm, for a question with up to m samples:
 
     m, and how a path is drawn                                             multiple_path_sampling
-    (r_i, a_i) ~ P(r, a | prompt, question), in windows, side by side      reasoning_path_execution
-        until no further sample is worth drawing
+    (r_i, a_i) ~ P(r, a | prompt, question), as many side by side          reasoning_path_execution
+        as could settle it, until no further sample is worth drawing
     a_1, …, a_k, normalised                                                answer_collection
     v(a) = Σ_i 1(a_i = a)                                                  consistency_analysis
     argmax_a v(a), a tie going to the answer seen first                    majority_selection
 
-*Differs from the paper*: paths are drawn with an instruction instead of examples, or with any other strategy;
+*Differs from the paper*: paths are drawn with an instruction instead of examples, which asks for the paper's last
+sentence ("The answer is …"), or with any other strategy; a path without a readable answer is drawn anew;
 sampling stops when the leader can no longer lose, which changes no answer, or, with `stop="beta"`, when it is
 the majority with probability `confidence`; answers that a verifier proves wrong have no vote, and one proved
 right ends the run.
@@ -35,9 +36,15 @@ from ..core.stated import stated_answer
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 from ..core.vote import Vote, confidence, is_settled, tally, tidy
 
-SYSTEM = """Solve the problem by yourself, from scratch. Reason step by step until the answer is certain, \
-then give it alone, in the form the problem asks for. Reply with JSON, the reasoning first:
-{"reasoning": "all steps", "answer": "the answer alone"}"""
+SYSTEM = """Solve the problem by yourself, from scratch. Reason step by step until the answer is certain. Then end \
+with the answer alone, in the form the problem asks for, in one last sentence of this form:
+The answer is …."""
+"""The last sentence is that of the paper's examples (arXiv:2203.11171, appendix A.3; Wei et al., arXiv:2201.11903)."""
+
+
+LEAST_DRAWN_ANEW = 2
+"""Samples without a readable answer for which others are drawn, at least; otherwise half as many as are wanted."""
+UNREADABLE = "output_invalid"
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +59,10 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = "chain_of_thought"
     over_options: Annotated[dict[str, Any], Meta(description="Options of that strategy.")] = {}
     samples: Annotated[int, Meta(ge=1, le=1000, description="Most samples drawn.")] = 20
-    window: Annotated[int, Meta(ge=1, le=1000, description="Samples drawn side by side in a round.")] = 5
+    window: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)] | None,
+        Meta(description="Samples drawn side by side in a round; null: as many as could settle the vote."),
+    ] = None
     stop: Annotated[
         Literal["beta", "exact", "full"],
         Meta(
@@ -86,6 +96,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     answers: tuple[str, ...] = ()
     """In the order drawn; failed samples left out."""
     failures: tuple[str, ...] = ()
+    unreadable: int = 0
+    """Samples that had no readable answer."""
     known: dict[str, bool] = {}
     """What the verifier said of each different answer: False where it is proved wrong."""
     proved: str | None = None
@@ -101,22 +113,45 @@ class State(Struct, frozen=True, omit_defaults=True):
         return tuple(vote for vote in tally(self.answers) if self.known.get(vote.answer, True))
 
     @property
+    def remaining(self) -> int:
+        """How many samples may still be drawn: up to a point, one without a readable answer is drawn anew."""
+        drawn_anew = min(self.unreadable, max(LEAST_DRAWN_ANEW, self.options.samples // 2))
+        return self.options.samples - self.drawn + drawn_anew
+
+    @property
     def is_over(self) -> bool:
         """Whether no further sample is worth drawing."""
-        options, votes = self.options, self.votes
-        remaining = options.samples - self.drawn
-        if self.proved is not None or remaining <= 0:
+        if self.proved is not None or self.remaining <= 0:
             return True
-        if options.stop == "full" or not votes:
+        return self._is_settled(self.votes, self.remaining)
+
+    @property
+    def width(self) -> int:
+        """How many samples to draw now: those wanted in a round, else the fewest that could settle the vote."""
+        options, votes, remaining = self.options, self.votes, self.remaining
+        if options.stop == "full":
+            return remaining
+        if options.window is not None:
+            return min(options.window, remaining)
+        leader = votes[0] if votes else Vote("", 0, ())
+        numbers = range(1, remaining)
+        for number in numbers:
+            ahead = replace(leader, count=leader.count + number)
+            if self._is_settled((ahead, *votes[1:]), remaining - number):
+                return number
+        return remaining
+
+    def _is_settled(self, votes: tuple[Vote, ...], remaining: int) -> bool:
+        """Whether the stopping rule holds."""
+        if self.options.stop == "full" or not votes:
             return False
-        likely = options.stop == "beta" and confidence(votes) >= options.confidence
+        likely = self.options.stop == "beta" and confidence(votes) >= self.options.confidence
         return likely or is_settled(votes, remaining)
 
 
 def sample_paths(s: State) -> Body:
     """(r_i, a_i) ~ P(r, a | prompt, question), one window; stay until no further sample is worth drawing."""
-    width = s.options.samples if s.options.stop == "full" else s.options.window
-    numbers = range(s.drawn, min(s.drawn + width, s.options.samples))
+    numbers = range(s.drawn, s.drawn + s.width)
     paths = yield request(s, *(_path(s, number) for number in numbers), give_failures=True)
     s, thoughts = _add_samples(s, paths)
     if new := _new_answers(s):
@@ -141,14 +176,19 @@ def _path(state: State, sample: int) -> Effect:
     if over.lower() != "chain_of_thought" or options.over_options:
         return RunStrategy(over, state.problem, options.over_options, sample)
     facts = {"kind": "sample", "problem": state.problem}
-    return Ask(f"Problem: {state.problem}", SYSTEM, facts, sample=sample, temperature=options.temperature)
+    prompt = f"Problem: {state.problem}"
+    # Asked again with its own text, it would be no draw of the same question any more: it is drawn anew.
+    return Ask(prompt, SYSTEM, facts, sample=sample, retries=0, temperature=options.temperature)
 
 
-def read_sample(_: State, __: Ask, texts: Sequence[str]) -> tuple[Sample, str] | Unreadable:
-    """Read a path: structured, or prose that ends with the answer, as in the paper."""
-    reading = parse.read_form(texts[-1], Sample)
-    if isinstance(reading, Unreadable) and isinstance(answer := stated_answer(texts[-1]), str):
-        return Sample(reasoning=texts[-1].strip(), answer=answer), "lines"
+def read_sample(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Sample, str] | Unreadable:
+    """Read a path: prose that ends with the answer, as in the paper, or data."""
+    text = texts[-1]
+    if text.strip() in ask.system:
+        return Unreadable("it repeats the form of the question; answer the question")
+    reading = parse.read_form(text, Sample, shown=f"{ask.system}\n{ask.prompt}")
+    if isinstance(reading, Unreadable) and isinstance(answer := stated_answer(text), str):
+        return Sample(reasoning=text.strip(), answer=answer), "stated"
     return reading
 
 
@@ -161,13 +201,14 @@ def _was_cut(path: Any) -> bool:
 def _add_samples(state: State, paths: tuple[Any, ...]) -> tuple[State, tuple[Thought, ...]]:
     """Book what the paths brought; those that were cut off have no vote."""
     texts, failures, thoughts = list(state.answers), list(state.failures), list[Thought]()
-    code = state.code
+    code, unreadable = state.code, state.unreadable
     cut = [path for path in paths if _was_cut(path)]
     paths = tuple(path for path in paths if not _was_cut(path))
     for number, path in enumerate(paths, state.drawn + 1):
         if isinstance(path, Failed):
             failures.append(path.message)
             code = path.code
+            unreadable += path.code == UNREADABLE
             continue
         if isinstance(path, Finished):
             done = path.status == "done"
@@ -185,6 +226,7 @@ def _add_samples(state: State, paths: tuple[Any, ...]) -> tuple[State, tuple[Tho
         None,
     )
     state = replace(state, drawn=state.drawn + len(paths), unfinished=best, code=code)
+    state = replace(state, unreadable=unreadable)
     return replace(state, answers=tuple(texts), failures=tuple(failures)), tuple(thoughts)
 
 
@@ -217,7 +259,7 @@ def outcome(state: State) -> Outcome:
     """Return the answer most paths have arrived at so far, and the votes."""
     votes = state.votes
     answer = state.proved or (tidy(votes[0].answer) if votes else state.unfinished)
-    saved = state.options.samples - state.drawn if state.is_over else 0
+    saved = max(0, state.options.samples - state.drawn) if state.is_over else 0
     document = {
         "votes": [{"answer": tidy(vote.answer), "count": vote.count} for vote in votes],
         "confidence": 1.0 if state.proved is not None else round(confidence(votes), 6),
@@ -251,6 +293,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     source="arXiv:2203.11171",
     summary="Draws independent solutions and votes on the answer: for problems with one short answer.",
     options=Options,
+    version=2,
     state=State,
     outcome=outcome,
     progress=lambda state: {"samples_used": state.drawn, "votes": outcome(state).document["votes"]},
@@ -277,9 +320,9 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             "Stay for the next path; go on when all have an answer.",
             fields=(Field("path", _PATH, required=False), Field("answer", _ANSWER, required=False)),
             body=sample_paths,
-            reply=Sample,
             example={"reasoning": "16 - 3 - 4 = 9 eggs are sold at 2 dollars each.", "answer": "18"},
             read=read_sample,
+            value=Sample,
         ),
         Stage(
             "answer_collection",
