@@ -82,6 +82,30 @@ Plan: Find out the cognac house.
     ]
 
 
+def test_the_planner_is_told_to_distil_passages_and_the_solver_reasons_first() -> None:
+    given = plan(
+        ("#E1", "Wikipedia", "The Hennchata"),
+        ("#E2", "LLM", "What is its spirit? Give the name alone. Given context: #E1"),
+        ("#E3", "Wikipedia", "#E2"),
+    )
+    passage = "The Hennchata is a cocktail of Hennessy cognac and Mexican rice horchata. " * 9
+    replies = in_order(
+        given,
+        ToolReturned(passage),
+        {"thought": "It names the cognac.", "result": "Hennessy"},
+        ToolReturned("A house founded in 1765."),
+        {"reasoning": "2026 - 1765 = 261", "answer": "261"},
+    )
+    walked = walk(REWOO, "How old is the house?", replies, TOOLS)
+    assert "a long passage, not a fact" in walked.asks[0].system
+    assert walked.performed[3].effect == CallTool("Wikipedia", {"query": "Hennessy"})
+    assert (walked.outcome.answer, walked.thoughts[-1].text) == ("261", "2026 - 1765 = 261")
+    for stage, first in (("solving_phase", "reasoning"), ("working_phase", "thought")):
+        form = REWOO.stage(stage).form
+        assert form is not None
+        assert next(iter(form["properties"])) == first
+
+
 def test_e1_is_not_the_head_of_e10_and_nested_brackets_survive() -> None:
     calls = "\n".join(f"#E{n} = Wikipedia[x{n}]" for n in range(1, 11))
     calls += "\n#E11 = Wikipedia[a[#E10][#E1] and [[#E2]]]"

@@ -44,6 +44,68 @@ def test_the_papers_example_walks_every_edge_of_the_table() -> None:
     ]
 
 
+def test_the_reply_that_needs_no_further_question_gives_the_answer_so_that_one_call_less_is_made() -> None:
+    closing = LAST | ANSWER
+    walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), SECOND, age(1), closing))
+    assert (walked.outcome.answer, walked.outcome.reason) == ("Harry Vaughan Watkins", "success")
+    assert (len(walked.asks), set(walked.edges)) == (5, set(SELF_ASK.edges))
+    at_once = walk(
+        SELF_ASK, "What is 2 + 2?", in_order({"thought": "A sum.", "subQuestion": "n/a", "answer": 4})
+    )
+    assert (at_once.outcome.answer, len(at_once.asks)) == ("4", 1)
+    early = walk(SELF_ASK, QUESTION, in_order(FIRST | {"answer": "hasty"}, age(0), closing))
+    assert early.outcome.answer == "Harry Vaughan Watkins"
+
+
+def test_the_papers_own_words_are_read() -> None:
+    """The example of the paper's figure 3, in the words of its prompt."""
+    walked = walk(
+        SELF_ASK,
+        QUESTION,
+        in_order(
+            "Are follow up questions needed here: Yes.\nFollow up: How old was Theodor Haecker when he died?",
+            "Intermediate answer: Theodor Haecker was 65 years old when he died.",
+            "Follow up: How old was Harry Vaughan Watkins when he died?\nIntermediate answer: 30 years old.\n"
+            "So the final answer is: Theodor Haecker",
+            "Intermediate answer: Harry Vaughan Watkins was 69 years old when he died.",
+            "So the final answer is: Harry Vaughan Watkins",
+        ),
+    )
+    assert walked.outcome.answer == "Harry Vaughan Watkins"
+    assert [hop["question"] for hop in walked.outcome.document["sub_questions"]] == [
+        "How old was Theodor Haecker when he died?",
+        "How old was Harry Vaughan Watkins when he died?",
+    ]
+    direct = walk(
+        SELF_ASK, "2 + 2?", in_order("Are follow up questions needed here: No.\nSo the final answer is: 4")
+    )
+    assert (direct.outcome.answer, len(direct.asks)) == ("4", 1)
+
+
+@pytest.mark.parametrize("key", ["followUp", "question", "SubQuestion", "sub_question", "Follow-up question"])
+def test_a_question_is_one_whatever_its_key(key: str) -> None:
+    walked = walk(
+        SELF_ASK, QUESTION, in_order({"thought": "t", key: "How old was he?"}, age(0), LAST | ANSWER)
+    )
+    assert walked.outcome.document["sub_questions"][0]["question"] == "How old was he?"
+
+
+@pytest.mark.parametrize(
+    "none", ["null", "None", "n/a", "No further question.", "", "No further question is needed."]
+)
+def test_no_question_is_none_in_any_words(none: str) -> None:
+    walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), LAST | ANSWER | {"subQuestion": none}))
+    assert (walked.outcome.answer, len(walked.asks)) == ("Harry Vaughan Watkins", 3)
+
+
+def test_an_answer_given_with_the_last_turn_is_verified_like_any_other() -> None:
+    events = in_order(
+        LAST | {"answer": "5"}, Verified("wrong", "It is 4."), {"answer": "4"}, Verified("right")
+    )
+    walked = walk(SELF_ASK, "What is 2 + 2?", events, {"verify": True})
+    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("4", "proved")
+
+
 def test_the_transcript_reads_like_the_paper() -> None:
     walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), SECOND, age(1), LAST, ANSWER))
     assert (

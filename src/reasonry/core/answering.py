@@ -49,6 +49,22 @@ class AnswerReply(Struct, frozen=True):
         return str(self.answer).strip()
 
 
+class ReasonedAnswer(Struct, frozen=True, kw_only=True):
+    """The answer, after the reasoning that leads to it."""
+
+    reasoning: Annotated[str, Meta(description="What the answer follows from, step by step.")] = ""
+    answer: Answer
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            raise ValueError("the answer is empty")
+
+    @property
+    def text(self) -> str:
+        """The answer as text."""
+        return str(self.answer).strip()
+
+
 class CheckReply(Struct, frozen=True, kw_only=True):
     """What a review of an answer found; the reason stands before the verdict."""
 
@@ -306,8 +322,13 @@ def repair_or_fail(state: Any, *, can_ask: bool = True) -> Move:
     return replace(fail(state, "verification_failed", objection), thoughts=(thought,))
 
 
-def _proposed(state: Any, reply: AnswerReply | CheckReply) -> tuple[Any, tuple[Thought, ...]]:
-    text = reply.reason if isinstance(reply, CheckReply) and reply.reason else reply.text
+def _proposed(
+    state: Any, reply: AnswerReply | ReasonedAnswer | CheckReply
+) -> tuple[Any, tuple[Thought, ...]]:
+    why = ""
+    if isinstance(reply, CheckReply | ReasonedAnswer):
+        why = reply.reason if isinstance(reply, CheckReply) else reply.reasoning
+    text = why or reply.text
     thought = Thought(text, data={"answer": reply.text})
     return replace(state, final=state.final.propose(reply.text)), (thought,)
 

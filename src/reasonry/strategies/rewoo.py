@@ -11,10 +11,11 @@ Algorithm, for task x, with plans P_i and evidence E_i:
     (P_1, E_1), …, (P_n, E_n)                           what failed, marked as such    evidence_collection
     answer ← Solver(x, P_1, E_1, …, P_n, E_n)           one question                   solving_phase
 
-*Differs from the paper*: the plan is structured data (the paper's `#E1 = tool[input]` lines are read too) and
-is checked before anything runs: an unknown tool, a reference to nothing or a circle is asked about again;
-workers run side by side instead of in a row; a call that refers to failed evidence is not run; an answer that
-a verifier proves wrong is asked for again, up to `max_repairs` times.
+*Differs from the paper*: the plan is structured data (the paper's `#E1 = tool[input]` lines are read too), the
+planner is told to have passages distilled before another call uses them, and the solver reasons first; the plan is
+checked before anything runs: an unknown tool, a reference to nothing or a circle is asked about again; workers run
+side by side instead of in a row; a call that refers to failed evidence is not run; an answer that a verifier proves
+wrong is asked for again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answering import AnswerOptions, AnswerReply, FinalAnswer, settle_answer
+from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, settle_answer
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
 from ..core.evidence import (
@@ -49,7 +50,9 @@ from ..core.toolcard import ToolCard, card_named, cards_text
 PLANNER = """You plan how to solve a problem with tools, before any tool has been used. List every call \
 needed, each with an id (#E1, #E2, …). Where a call needs the result of another, write that one's id in its \
 input; calls that do not need each other run at the same time. \
-Do not guess results and do not solve the problem.
+What a search brings is a long passage, not a fact: where a call or code needs one fact of it, put an LLM step \
+between that takes the fact out ("What is the main ingredient? Give the name alone. Given context: #E1"), and \
+refer to that step. Do not guess results and do not solve the problem.
 
 Tools:
 {tools}
@@ -57,11 +60,20 @@ Tools:
 Reply with JSON:
 {{"calls": [{{"id": "#E1", "plan": "what this finds out", "tool": "name", "input": "text, or an object of \
 arguments; may contain #E ids"}}]}}"""
+"""The paper's planner (arXiv:2305.18323): `Plan: … #E1 = tool[input]`, LLM steps with "Given context: #E1"."""
+
 WORKER = """You are one step of a larger plan. Answer exactly what is asked, from what you are given and \
-what you know, as briefly as it allows. Reply with JSON: {"result": "…"}"""
+what you know, as briefly as it allows: other steps go on with your result as it stands. Reply with JSON: \
+{"thought": "where the result stands, or how it follows", "result": "the result alone"}"""
+"""Not the paper's: there, the prompt of an LLM step goes out alone."""
+
 SOLVER = """You are given a problem, a plan that was carried out to solve it, and the evidence each step \
-brought. Evidence may be beside the point or missing; weigh it, and rely on it before your memory. Reply \
-with JSON: {"answer": "the answer alone"}"""
+brought. Evidence may be beside the point or missing; weigh it, and rely on it before your memory. Reason \
+first, with every calculation written out, then give the answer alone. Reply with JSON:
+{"reasoning": "what follows from the evidence", "answer": "the answer alone"}"""
+"""The paper's solver (arXiv:2305.18323, appendix): "… some of these information contain noise so you should trust them
+with caution"; it asks for the answer at once."""
+
 LLM = ToolCard(
     "LLM",
     "A language model like you: for steps that need understanding or common knowledge, not a lookup.",
@@ -79,13 +91,13 @@ class Options(AnswerOptions, frozen=True):
     max_evidence_chars: Annotated[int, Meta(ge=100, description="How much of a result is used.")] = 8_000
 
 
-class CallReply(Struct, frozen=True):
+class CallReply(Struct, frozen=True, kw_only=True):
     """One call of the plan."""
 
     id: Annotated[str, Meta(description="#E1, #E2, …")]
+    plan: Annotated[str, Meta(description="What this finds out.")] = ""
     tool: Annotated[str, Meta(description="Name of a tool from the list.")]
     input: Annotated[str | dict[str, Any], Meta(description="Text or arguments; may contain #E ids.")] = ""
-    plan: Annotated[str, Meta(description="What this finds out.")] = ""
 
 
 class CallPlan(Struct, frozen=True):
@@ -94,9 +106,10 @@ class CallPlan(Struct, frozen=True):
     calls: Annotated[tuple[CallReply, ...], Meta(min_length=1, description="All calls.")]
 
 
-class WorkerReply(Struct, frozen=True):
+class WorkerReply(Struct, frozen=True, kw_only=True):
     """What a step that was put to a model brought."""
 
+    thought: Annotated[str, Meta(description="Where the result stands, or how it follows.")] = ""
     result: Annotated[str | int | float, Meta(description="What the step was to find out.")]
 
     def __post_init__(self) -> None:
@@ -320,7 +333,7 @@ REWOO: Strategy[State, Options] = Strategy(
             "in place of its id. Stay until all have run; do not change the plan.",
             body=work,
             reply=WorkerReply,
-            example={"result": "Hampshire"},
+            example={"thought": "Steventon is a village in Hampshire.", "result": "Hampshire"},
         ),
         Stage(
             "evidence_collection",
@@ -336,8 +349,8 @@ REWOO: Strategy[State, Options] = Strategy(
             description="Solve the problem from plan and evidence.",
             guidance="Answer in one go. Trust evidence over memory, and say so where a piece is missing.",
             body=solve,
-            reply=AnswerReply,
-            example={"answer": "1,400,000"},
+            reply=ReasonedAnswer,
+            example={"reasoning": "Evidence #E2 gives 1,400,000 for the county.", "answer": "1,400,000"},
         ),
         Stage(
             "final_response",

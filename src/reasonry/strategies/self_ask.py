@@ -7,28 +7,34 @@ Algorithm, for a question x, with sub-questions q_i and their answers a_i:
     are follow-up questions needed? q_1                     asked                    problem_decomposition
     q_i                                                     put as it was asked      sub_question_formulation
     a_i ~ p(a | x, q_1, a_1, …, q_i), or tool(q_i)          by itself, or looked up  sub_question_answering
-    what follows for x from a_1 … a_i; q_{i+1}, or none     asked                    answer_integration
+    what follows for x from a_1 … a_i; q_{i+1}, or y        asked                    answer_integration
     another one? or i = limit?                                                       completion_check
-    y ~ p(y | x, q_1, a_1, …, q_n, a_n)                     asked                    solution_formulation
+    y ~ p(y | x, q_1, a_1, …, q_n, a_n)                     asked at the limit only  solution_formulation
 
-*Differs from the paper*: instructions replace the worked examples; each turn is a structured reply of its own, so
-that a tool can step in; a tool that fails leaves its question unanswered and says so; a question that needs no
-follow-up goes through the stages without asking; an answer that a verifier proves wrong is asked for again, up to
-`max_repairs` times.
+As in the paper, the reply that needs no further question gives the final answer.
+
+*Differs from the paper*: instructions replace the worked examples; each turn is a reply of its own, as data or in the
+paper's words ("Follow up: …", "So the final answer is: …"), so that a tool can step in; a tool that fails leaves its
+question unanswered and says so; a question that needs no follow-up goes through the stages without asking; an answer
+that a verifier proves wrong is asked for again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import Answer, AnswerOptions, AnswerReply, FinalAnswer, settle_answer
+from ..core import parse
+from ..core.answering import Answer, AnswerOptions, FinalAnswer, ReasonedAnswer, settle_answer
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
-from ..core.fit import Unreadable
+from ..core.fit import NONE_WORDS, Unreadable
+from ..core.stated import stated_answer
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
@@ -37,15 +43,36 @@ SYSTEM = """You answer a question by way of simpler ones. A follow-up question a
 without knowing the main question, and names what it is about instead of pointing back. You are told at the end \
 what to do now. Reply with one JSON object of the form given there, and nothing else."""
 
-DECOMPOSE = """Now say whether follow-up questions are needed, and ask the first one; null if none is needed.
-{"thought": "what the answer rests on", "subQuestion": "…" or null}"""
-ANSWER_ONE = """Now answer this follow-up question in a few words. If you do not know, say that you do not.
-{"subQuestionAnswer": "…"}"""
-INTEGRATE = """Now say what follows for the question, and ask the next follow-up; null if nothing is missing.
-{"thought": "what is known now, what is missing", "subQuestion": "…" or null}"""
-SOLVE = """Now answer the question from the intermediate answers. Give the answer alone, in the form asked for.
-{"answer": "…"}"""
+DECOMPOSE = """Are follow up questions needed here? Say what the answer rests on. If they are, ask the first one; if \
+not, give the final answer.
+{"thought": "what the answer rests on", "subQuestion": "…" or null, "answer": "the answer alone" or null}"""
+"""The paper's "Are follow up questions needed here: Yes. Follow up: …" (arXiv:2210.03350, section 3), as data."""
 
+ANSWER_ONE = """Now answer this follow-up question: say what you know of it, then answer in a few words. If you do \
+not know, say that you do not.
+{"thought": "…", "subQuestionAnswer": "…"}"""
+"""The paper's "Intermediate answer: …"."""
+
+INTEGRATE = """Now say what follows for the question. If something is still missing, ask the next follow-up; if not, \
+give the final answer, alone and in the form asked for.
+{"thought": "what is known now, what is missing", "subQuestion": "…" or null, "answer": "the answer alone" or null}"""
+"""The paper's next "Follow up: …" or its end, "So the final answer is: …"."""
+
+SOLVE = """Now answer the question from the intermediate answers: say what follows from them, then give the answer \
+alone, in the form asked for.
+{"reasoning": "…", "answer": "the answer alone"}"""
+"""The paper's "So the final answer is: …", asked for where the questions have run out."""
+
+_FOLLOW_UP = re.compile(
+    r"^[\s>*_`\-]*follow[- ]?up(?: question)?\s*\d*\s*[*_]*:[*_]*\s*(?P<question>\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NEEDED = re.compile(
+    r"^[\s>*_`\-]*are follow[- ]?up questions needed(?: here)?\s*[:?][*_]*\s*(?:yes|no)\b\.?",
+    re.IGNORECASE | re.MULTILINE,
+)
+_INTERMEDIATE = re.compile(r"(?<=\n)[\s>*_`\-]*intermediate answer\s*\d*\s*[*_]*:", re.IGNORECASE)
+_FINAL = re.compile(r"\bfinal answer\b", re.IGNORECASE)
 FOLLOW_UP = "Follow up: {question}"
 INTERMEDIATE = "Intermediate answer: {answer}"
 UNANSWERED = "(none: {why})"
@@ -83,17 +110,21 @@ class Options(AnswerOptions, frozen=True):
 
 
 class FollowUp(Struct, frozen=True, rename="camel"):
-    """What is known, and what to ask next."""
+    """What is known, and what to ask next, or the answer."""
 
-    thought: Annotated[str, Meta(description="What is known now, and what is missing.")]
+    thought: Annotated[str, Meta(description="What is known now, and what is missing.")] = ""
     sub_question: Annotated[str | None, Meta(description="The next sub-question; null: none is needed.")] = (
         None
     )
+    answer: Annotated[
+        Answer | None, Meta(description="The final answer alone, where no question is needed; else null.")
+    ] = None
 
 
-class SubAnswer(Struct, frozen=True, rename="camel"):
+class SubAnswer(Struct, frozen=True, rename="camel", kw_only=True):
     """The answer to a sub-question."""
 
+    thought: Annotated[str, Meta(description="What is known of it.")] = ""
     sub_question_answer: Answer
 
     def __post_init__(self) -> None:
@@ -119,6 +150,37 @@ def decompose(s: State) -> Body:
     """Are follow-up questions needed? q_1."""
     (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE))
     return _follow_up(s, reply.value, "sub_question_formulation")
+
+
+def read_follow_up(_: State, ask: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
+    """Read a turn: data, or the paper's words; what follows an answer of its own making does not count."""
+    text = texts[-1].strip()
+    if text.startswith(("{", "[", "```")):
+        return _read_data(text, ask)
+    made_up = _INTERMEDIATE.search(text)
+    asked = list(_FOLLOW_UP.finditer(text, 0, made_up.start() if made_up else len(text)))
+    questions = [match["question"].strip(' *_`"') for match in asked]
+    questions = [question for question in questions if not NONE_WORDS.fullmatch(question)]
+    if len(questions) > 1:
+        return Unreadable("it asks several questions; ask the first one")
+    if questions:
+        thought = _NEEDED.sub("", text[: asked[0].start()]).strip(" *_\n")
+        return FollowUp(thought, questions[0]), "lines"
+    if "\n" not in text and text.endswith("?") and "{" not in text:
+        return FollowUp("", text), "plain"
+    answer = stated_answer(text) if _NEEDED.search(text) or _FINAL.search(text) else None
+    return (FollowUp(text, None, answer), "stated") if isinstance(answer, str) else _read_data(text, ask)
+
+
+def _read_data(text: str, ask: Ask) -> tuple[FollowUp, str] | Unreadable:
+    reading = parse.read_form(text, FollowUp, shown=f"{ask.system}\n{ask.prompt}")
+    if isinstance(reading, Unreadable) or reading[0].sub_question is None:
+        return reading
+    return (
+        reading
+        if reading[0].sub_question.count("?") < 2
+        else Unreadable("it asks several questions; ask one")
+    )
 
 
 def formulate(s: State) -> Move:
@@ -161,7 +223,7 @@ def decide(s: State) -> Move:
 
 
 def solve(s: State) -> Body:
-    """Y ~ p(y | x, q_1, a_1, …, q_n, a_n)."""
+    """Y ~ p(y | x, q_1, a_1, …, q_n, a_n), unless the last turn has given it."""
     return (yield from settle_answer(s, lambda s: _question(s, "answer", SOLVE), s.lines))
 
 
@@ -187,8 +249,11 @@ def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
     question = (reply.sub_question or "").strip() or None
     data = {} if question is None else {"subQuestion": question}
     thought = reply.thought.strip()
+    answer = "" if question is not None or reply.answer is None else str(reply.answer).strip()
     lines = (*state.lines, thought) if thought else state.lines
     state = replace(state, lines=lines, thought=thought, question=question)
+    if answer:
+        state, data = replace(state, final=state.final.propose(answer)), {"answer": answer}
     return go(state, to, Thought(thought or question or "No further question is needed.", data=data))
 
 
@@ -222,6 +287,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     source="arXiv:2210.03350",
     summary="Answers the sub-questions first, by itself or with a tool: for questions of several hops.",
     options=Options,
+    version=2,
     state=State,
     outcome=outcome,
     progress=progress,
@@ -243,7 +309,9 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             example={
                 "thought": "It rests on who was president then.",
                 "subQuestion": "Who was president in 1967?",
+                "answer": None,
             },
+            read=read_follow_up,
         ),
         Stage(
             "sub_question_formulation",
@@ -262,7 +330,10 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             fields=(Field("subQuestionAnswer", _ANSWER),),
             body=answer_question,
             reply=SubAnswer,
-            example={"subQuestionAnswer": "Lyndon B. Johnson"},
+            example={
+                "thought": "Johnson followed Kennedy in 1963.",
+                "subQuestionAnswer": "Lyndon B. Johnson",
+            },
         ),
         Stage(
             "answer_integration",
@@ -271,7 +342,12 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             guidance="Say what follows for the main question from this answer and those before it.",
             body=integrate,
             reply=FollowUp,
-            example={"thought": "The president is known; nothing is missing.", "subQuestion": None},
+            example={
+                "thought": "Only the president was missing.",
+                "subQuestion": None,
+                "answer": "Lyndon B. Johnson",
+            },
+            read=read_follow_up,
         ),
         Stage(
             "completion_check",
@@ -287,8 +363,8 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             description="Answer the question from the sub-answers.",
             guidance="Compose the answer from the sub-answers alone.",
             body=solve,
-            reply=AnswerReply,
-            example={"answer": "Lyndon B. Johnson"},
+            reply=ReasonedAnswer,
+            example={"reasoning": "The president was Johnson.", "answer": "Lyndon B. Johnson"},
         ),
         Stage(
             "final_response",

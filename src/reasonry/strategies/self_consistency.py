@@ -36,8 +36,8 @@ from ..core.stated import stated_answer
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 from ..core.vote import Vote, confidence, is_settled, tally, tidy
 
-SYSTEM = """Solve the problem by yourself, from scratch. Reason step by step until the answer is certain. Then end \
-with the answer alone, in the form the problem asks for, in one last sentence of this form:
+SYSTEM = """Solve the problem by yourself, from scratch. End with the answer alone, in the form the problem asks \
+for, in one last sentence of this form:
 The answer is …."""
 """The last sentence is that of the paper's examples (arXiv:2203.11171, appendix A.3; Wei et al., arXiv:2201.11903)."""
 
@@ -45,6 +45,10 @@ The answer is …."""
 LEAST_DRAWN_ANEW = 2
 """Samples without a readable answer for which others are drawn, at least; otherwise half as many as are wanted."""
 UNREADABLE = "output_invalid"
+
+
+REASON = "Reason step by step until the answer is certain."
+"""In the place of the paper's examples, which reason before they answer."""
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,7 +182,8 @@ def _path(state: State, sample: int) -> Effect:
     facts = {"kind": "sample", "problem": state.problem}
     prompt = f"Problem: {state.problem}"
     # Asked again with its own text, it would be no draw of the same question any more: it is drawn anew.
-    return Ask(prompt, SYSTEM, facts, sample=sample, retries=0, temperature=options.temperature)
+    ask = Ask(prompt, SYSTEM, facts, sample=sample, retries=0, temperature=options.temperature)
+    return replace(ask, step_by_step=REASON)
 
 
 def read_sample(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Sample, str] | Unreadable:
