@@ -136,6 +136,27 @@ def test_runs_are_listed_shown_replayed_and_forked(shell: Shell) -> None:
     assert "problem_reception" in shell.run("runs", "show", run_id).stdout
 
 
+def test_stats_tell_how_replies_were_read(shell: Shell) -> None:
+    fenced = '```json\n{"reasoning": "3 + 4", "answer": "7"}\n```'
+    replies = [{"stage": "*", "reply": text} for text in (fenced, "", '{"reasoning": "", "answer": "7"}')]
+    options = ("--strategy", "self_consistency", "--option", "samples=2", "--option", "stop=full")
+    shell.run(
+        "solve", "What is 3 + 4?", "--model", shell.script(*replies), *options, "--max-concurrency", "1"
+    )
+    shell.run("solve", PUZZLE, "--model", "offline")
+    document = shell.json("runs", "stats", "--strategy", "self-consistency")
+    assert document["runs"] == 1
+    (row,) = document["readings"]
+    assert (row["replies"], row["unreadable"]) == (3, 1)
+    assert row["rungs"] == {"fenced": 1, "unreadable": 1, "json": 1}
+    assert {row["strategy"] for row in shell.json("runs", "stats")["readings"]} == {
+        "self_consistency",
+        "tree_of_thoughts",
+    }
+    assert "fenced 1" in shell.run("runs", "stats").stdout
+    assert shell.run("runs", "stats", "--limit", "0").returncode == 2
+
+
 def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -> None:
     lines = [{"stage": "approach_exploration", "reply": {"thoughts": ["a", "b", "c"]}, "delay_ms": 0}]
     lines += [

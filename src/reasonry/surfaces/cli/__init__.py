@@ -44,7 +44,7 @@ def _group(name: str, module: str, help: str, commands: dict[str, str]) -> None:
 _group(
     "runs",
     "runs",
-    "List, show, resume, fork, replay and cancel runs.",
+    "List, show, resume, fork, replay, cancel and count runs.",
     {
         "list": "List runs, newest first.",
         "show": "Show one run: its path, questions, events and result.",
@@ -52,6 +52,7 @@ _group(
         "fork": "Start a new run from a point of another.",
         "replay": "Walk a run again without a model and compare.",
         "cancel": "End a run; it can be resumed.",
+        "stats": "Show how the replies of the latest runs were read, by model and strategy.",
     },
 )
 _group(

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from ...app import App
 from ...core.budget import Budget
 from ...core.strategy import Thought
+from ...engine.readings import Readings
 from ...engine.record import LISTS, Record
 from ...engine.result import Result
 from ...errors import UsageError
@@ -37,11 +38,7 @@ def list_(
     before
         Go on after this run, the last of the page before.
     """
-    if status not in (None, "active", "done", "failed", "cancelled"):
-        raise UsageError(
-            f"--status must be active, done, failed or cancelled, got {status!r}",
-            choices=["active", "done", "failed", "cancelled"],
-        )
+    _check_status(status)
     if not 1 <= limit <= 1000:
         raise UsageError(f"--limit must be from 1 to 1000, got {limit}", option="limit")
 
@@ -58,6 +55,14 @@ def list_(
     if not rows:
         print_note("no runs yet")
     return 0
+
+
+def _check_status(status: str | None) -> None:
+    if status not in (None, "active", "done", "failed", "cancelled"):
+        raise UsageError(
+            f"--status must be active, done, failed or cancelled, got {status!r}",
+            choices=["active", "done", "failed", "cancelled"],
+        )
 
 
 def _document(row: RunRow) -> dict[str, Any]:
@@ -90,6 +95,52 @@ def show_(run_id: str, /, *, common: Common = Common()) -> int:
         print_long_document(head, LISTS, record.chunks())
     else:
         _print_trace(head, record)
+    return 0
+
+
+def stats_(
+    *, limit: int = 200, status: str | None = None, strategy: str | None = None, common: Common = Common()
+) -> int:
+    """Show how the replies of the latest runs were read, by model and strategy.
+
+    `native`: the provider held the reply to its form; `json`: it was JSON as a whole; the others say what it took to
+    read it. `unreadable` replies were asked for again.
+
+    Parameters
+    ----------
+    limit
+        How many runs to look at.
+    status
+        Only runs that are active, done, failed or cancelled.
+    strategy
+        Only runs of this strategy.
+    """
+    _check_status(status)
+    if limit < 1:
+        raise UsageError(f"--limit must be at least 1, got {limit}", option="limit")
+
+    async def work(app: App) -> dict[str, Any]:
+        wanted = None if strategy is None else app.strategy(strategy).name
+        readings, cursor = Readings(), None
+        while readings.runs < limit:
+            rows = await app.store.runs(status=status, limit=100, before=cursor)
+            for row in rows:
+                is_wanted = row.status != "damaged" and wanted in (None, row.strategy)
+                if is_wanted and readings.runs < limit:
+                    readings.add(await app.engine.record(row.run_id))
+            if len(rows) < 100:
+                break
+            cursor = rows[-1].run_id
+        return readings.document()
+
+    document = run_async(with_app(common.app(), work))
+    if common.json:
+        print_document(document)
+        return 0
+    print_line(f"{document['runs']} runs")
+    for row in document["readings"]:
+        rungs = ", ".join(f"{rung} {count}" for rung, count in row["rungs"].items())
+        print_line(f"{row['model']} · {row['strategy']}: {row['replies']} replies: {rungs}")
     return 0
 
 
