@@ -1,66 +1,175 @@
-"""Calls: how many questions, rounds and tokens each strategy takes where all goes well.
+"""Calls: how many questions, rounds and tokens each strategy takes where all goes well, beside those of 0.1.0.
 
     uv run python bench/calls.py
 
-Every strategy is played with its default options, and every question is answered as the example of its stage has it: what
-is wanted, and nothing in vain. Tokens are characters / 4, of all questions and replies; rounds are the questions that
-wait for one another. `docs/choosing.md` shows this table; `before` is 0.1.0, played the same way.
-Target: no strategy takes more calls than before, and those that asked questions which decide nothing take fewer.
+Every strategy is played with its default options by a mind that answers each question as the example of its stage
+does: three thoughts where thoughts are listed, an action and then the answer where tools are called, and so on. Tokens are
+characters / 4, of all questions and replies; rounds are the calls that wait for one another. `docs/choosing.md` shows
+the table.
+Target: no strategy takes more calls than in 0.1.0, and those that asked what decides nothing take fewer, as `AT_MOST`
+says.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import sys
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 sys.path.append(str(Path(__file__).parents[1]))
 
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Answered, Event, ToolReturned, Verified
-from reasonry.core.machine import Pending
+from reasonry.core.machine import Pending, advance, begin, open_effects
 from reasonry.core.strategy import Strategy
-from reasonry.core.toolcard import ToolCard
 from reasonry.strategies import STRATEGIES
 from tests.filling import fill
-from tests.playing import World, play
 
 PROBLEM = "A train needs 2.5 hours for 150 kilometres. How long does it take for 210 kilometres?"
+SEARCH = {
+    "name": "search",
+    "description": "Finds passages.",
+    "parameters": {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+}
+PASSAGE = "Trains of that line go at 60 kilometres an hour."
 
-BEFORE = {}
-"""Calls, rounds and tokens in 0.1.0."""
 
-AT_MOST = {"chain_of_thought": 2, "step_back": 3}
+class Cost(NamedTuple):
+    calls: int
+    rounds: int
+    tokens: int
 
 
-@dataclass
-class Exemplary(World):
-    """Answers as the examples of the stages do."""
+BEFORE = {
+    "linear": Cost(10, 10, 2527),
+    "chain_of_thought": Cost(4, 4, 745),
+    "planned_thinking": Cost(3, 3, 1322),
+    "react": Cost(2, 2, 447),
+    "rewoo": Cost(4, 4, 480),
+    "scratchpad": Cost(5, 5, 1040),
+    "self_ask": Cost(4, 4, 688),
+    "self_consistency": Cost(5, 1, 520),
+    "step_back": Cost(5, 5, 1007),
+    "tree_of_thoughts": Cost(5, 5, 1054),
+    "analysis": Cost(18, 14, 8052),
+}
+"""What 0.1.0 took, played by the same mind."""
 
-    calls: int = 0
-    characters: int = 0
+AT_MOST = {"chain_of_thought": 2, "step_back": 3, "self_ask": 3}
+MOST_TOKENS = {"analysis": 0.7}
+"""Share of the tokens of 0.1.0."""
 
-    def answer(self, one: Pending) -> Event:
-        if isinstance(one.effect, Verify):
+
+class Mind:
+    """Answers as the examples of the stages do; what a run has to repeat, it does three times."""
+
+    def __init__(self, strategy: Strategy[Any, Any]) -> None:
+        self.strategy = strategy
+        self.asked = Counter[str]()
+        self.calls = self.characters = 0
+
+    def answer(self, pending: Pending) -> Event:
+        effect = pending.effect
+        if isinstance(effect, Verify):
             return Verified("unknown")
-        if not isinstance(one.effect, Ask):
-            return ToolReturned("Trains of that line go at 60 kilometres an hour.")
-        reply = json.dumps(self._said(one, one.effect), ensure_ascii=False)
+        if not isinstance(effect, Ask):
+            return ToolReturned(PASSAGE)
+        self.asked[pending.stage] += 1
+        put = effect.spelled_out()
+        data = self._reply(pending.stage, put)
+        plain = f"{data.get('reasoning', '')} The answer is {data.get('answer', '3.5 hours')}."
+        reply = plain if put.form is None else json.dumps(data, ensure_ascii=False)
         self.calls += 1
-        self.characters += len(one.effect.system) + len(one.effect.prompt) + len(reply)
+        self.characters += len(put.system) + len(put.prompt) + len(reply)
         return Answered(reply)
 
-    def _said(self, one: Pending, ask: Ask) -> Any:
-        example = dict(self.examples.get(one.stage) or fill(ask.form or {}, self.chance(one), whole=True))
-        if one.stage == "branch_evaluation":
-            example["scores"] = {str(place): 0.9 - place / 10 for place in range(1, 1 + len(ask.facts["candidates"]))}
-        return example
+    def _reply(self, stage: str, ask: Ask) -> dict[str, Any]:
+        tables = (self.strategy, *STRATEGIES.values())
+        examples = (table.stage(stage).example for table in tables if stage in table.by_name)
+        example = next((example for example in examples if example is not None), None)
+        data = dict(example or fill(ask.form or {}, random.Random(1), whole=True))
+        revise = REVISIONS.get((self.strategy.name, stage))
+        data |= revise(self.asked[stage], ask) if revise else {}
+        known = {name.casefold() for name in (ask.form or {}).get("properties", data)}
+        return {name: value for name, value in data.items() if name.casefold() in known}
+
+
+def _thoughts(count: int, _: Ask) -> dict[str, Any]:
+    return {"thoughts": [f"Way {count}.{place}: 150 / 2.5 = 60" for place in (1, 2, 3)]}
+
+
+def _scores(_: int, ask: Ask) -> dict[str, Any]:
+    candidates = ask.facts.get("candidates") or (1, 2, 3)
+    return {"scores": {str(place): round(0.7 - 0.1 * place, 2) for place in range(1, 1 + len(candidates))}}
+
+
+def _plan(count: int, _: Ask) -> dict[str, Any]:
+    results = [("Speed", "60 km/h"), ("Time", "3.5 hours"), ("Conclusion", "3.5 hours")]
+    steps = [
+        {"description": name, "status": "Done" if place <= count else "Pending", "result": result}
+        for place, (name, result) in enumerate(results, 1)
+    ]
+    return {
+        "evaluation": "Correct.",
+        "current_thinking": f"210 / 60 = 3.5 (thought {count})",
+        "planning": steps,
+        "next_thought_needed": count < 3,
+    }
+
+
+REVISIONS: dict[tuple[str, str], Callable[[int, Ask], dict[str, Any]]] = {
+    ("tree_of_thoughts", "approach_exploration"): _thoughts,
+    ("tree_of_thoughts", "branch_development"): _thoughts,
+    ("tree_of_thoughts", "branch_evaluation"): _scores,
+    ("planned_thinking", "think"): _plan,
+    ("react", "reasoning_update"): lambda count, ask: {
+        "thought": "210 / 60 = 3.5",
+        "actions": [],
+        "answer": "3.5 hours",
+    },
+    ("linear", "thought_evaluation"): lambda count, ask: {
+        "next": "thought_adjustment" if count < 3 else "hypothesis_generation"
+    },
+    ("linear", "continuation_decision"): lambda count, ask: {"next": "hypothesis_generation"},
+    ("scratchpad", "iterative_calculation"): lambda count, ask: {
+        "finished": count >= 3 or "lines" in str(ask.form)
+    },
+}
+"""By strategy and stage: what the n-th reply says otherwise than the example."""
+
+
+def cost(strategy: Strategy[Any, Any]) -> tuple[Cost, str | None]:
+    """Play a strategy; return what it took, and its answer."""
+    given = {"tools": [SEARCH]} if strategy.name in ("react", "rewoo") else {}
+    options = msgspec.convert(given, strategy.options)
+    mind, step = Mind(strategy), begin(strategy, PROBLEM, options, strategies=STRATEGIES)
+    while waiting := open_effects(step.snapshot):
+        step = advance(strategy, step.snapshot, waiting[0].id, mind.answer(waiting[0]), strategies=STRATEGIES)
+    outcome = step.snapshot.outcome
+    return Cost(mind.calls, step.snapshot.rounds, mind.characters // 4), outcome and outcome.answer
 
 
 def main() -> int:
-    return 0
+    print(f"{'':<18} {'calls':>6} {'0.1.0':>6} {'rounds':>7} {'0.1.0':>6} {'tokens':>7} {'0.1.0':>6}")
+    missed: list[str] = []
+    for name, strategy in STRATEGIES.items():
+        if not strategy.is_driven:
+            continue
+        now, answer = cost(strategy)
+        before = BEFORE[name]
+        most_tokens = MOST_TOKENS.get(name, 1e9) * before.tokens
+        if answer is None or now.calls > min(before.calls, AT_MOST.get(name, 99)) or now.tokens > most_tokens:
+            missed.append(name)
+        columns = f"{now.calls:>6} {before.calls:>6} {now.rounds:>7} {before.rounds:>6} {now.tokens:>7} {before.tokens:>6}"
+        print(f"{name:<18} {columns}{'   MISSED' if name in missed else ''}")
+    print("\ntarget met" if not missed else "\nTARGET MISSED")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
