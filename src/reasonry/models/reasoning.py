@@ -1,4 +1,4 @@
-"""Which models reason by themselves before they reply: known by their name, or told by the operator.
+"""Which models reason by themselves before they reply: known by their name, or named by the operator.
 
 They are not asked to think step by step: they have done so when they reply, and their makers advise against it. What
 they think comes apart from the reply; it is counted, and never read as the answer.
@@ -31,10 +31,10 @@ def reasons_by_itself(name: str, environ: Mapping[str, str]) -> bool:
         name: As it stands after `--model`; the part after its last `:`, `/` or `#` will do in the setting.
         environ: Where the operator's setting is looked up.
     """
-    told = [entry.strip().casefold() for entry in environ.get(SETTING, "").split(",") if entry.strip()]
-    if told == ["none"]:
+    named = [entry.strip().casefold() for entry in environ.get(SETTING, "").split(",") if entry.strip()]
+    if named == ["none"]:
         return False
     written = name.casefold()
-    if written in told or re.split(r"[:/#]", written)[-1] in told:
+    if written in named or re.split(r"[:/#]", written)[-1] in named:
         return True
     return _KNOWN.search(name) is not None and _NOT.search(name) is None
