@@ -167,7 +167,8 @@ def main() -> int:
         most_tokens = MOST_TOKENS.get(name, 1e9) * before.tokens
         if answer is None or now.calls > most_calls or now.tokens > most_tokens:
             missed.append(name)
-        columns = f"{now.calls:>6} {before.calls:>6} {now.rounds:>7} {before.rounds:>6} {now.tokens:>7} {before.tokens:>6}"
+        pairs = zip(now, before, (6, 7, 7), strict=True)
+        columns = " ".join(f"{after:>{width}} {earlier:>6}" for after, earlier, width in pairs)
         print(f"{name:<18} {columns}{'   MISSED' if name in missed else ''}")
     print("\ntarget met" if not missed else "\nTARGET MISSED")
     return 1 if missed else 0
