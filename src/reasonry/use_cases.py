@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from .core.budget import Budget, check_budget
-from .core.options import read_options
+from .core.options import read_options, with_preset
 from .core.problem import check_problem
 from .core.strategy import Strategy, find_strategy
 from .engine.coach import Caller, Coach
@@ -221,7 +221,7 @@ class UseCases:
         complete = self.pool.attach_built_in(reopened, strategy)
         if "tools" not in options:
             complete.check_recorded_tools(begun)
-        merged = {**begun.options, **options}
+        merged = {**begun.options, **with_preset(strategy, options)}
         order, performers = self.order(begun.problem, strategy, merged, budget or recorded, complete)
         async with self.engine.open(await self.engine.fork(run_id, order, at)) as opened:
             rewind(performers, opened.run, names)

@@ -44,7 +44,9 @@ from reasonry.strategies import STRATEGIES
 
 from ..filling import fill
 
-STAGES: Mapping[str, str] = {}
+STAGES: Mapping[str, str] = {
+    "tree_of_thoughts.solution_formulation": "tree_of_thoughts.continuation_decision",
+}
 """Stages of the corpus that go by another name now, or whose form went into another stage: `strategy.stage`."""
 
 FIELDS: Mapping[str, tuple[str, ...]] = {

@@ -12,6 +12,7 @@ import pytest
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.events import Answered, Failed
 from reasonry.core.machine import advance, begin, open_effects
+from reasonry.core.options import read_options
 from reasonry.core.proposal import parse_thoughts
 from reasonry.core.score import parse_scores
 from reasonry.errors import ConflictError
@@ -19,13 +20,15 @@ from reasonry.strategies import STRATEGIES
 from reasonry.strategies.tree_of_thoughts import (
     EVALUATION_PROMPT,
     GENERATION_PROMPT,
-    Options,
     State,
 )
 from reasonry.strategies.tree_of_thoughts.result import status_of
 from reasonry.strategies.tree_of_thoughts.tree import best_leaf, children, leaves, node, path_to
 
-from ..strategies.searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
+from ..strategies.searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search_as_seed, texts
+
+SEED = read_options(TREE_OF_THOUGHTS, {"preset": "seed"})
+"""The options with the defaults of the seed."""
 
 
 def diagnostics(walked: Any) -> dict[str, Any]:
@@ -36,7 +39,7 @@ def diagnostics(walked: Any) -> dict[str, Any]:
 
 
 def test_a_transition_leaves_the_machine_it_came_from_as_it_was() -> None:
-    step = begin(TREE_OF_THOUGHTS, "P", Options())
+    step = begin(TREE_OF_THOUGHTS, "P", SEED)
     before = dump_snapshot(step.snapshot)
     first = advance(TREE_OF_THOUGHTS, step.snapshot, "e1", Answered('{"thoughts": ["a"]}'))
     second = advance(TREE_OF_THOUGHTS, step.snapshot, "e1", Answered('{"thoughts": ["a"]}'))
@@ -48,7 +51,7 @@ def test_a_transition_leaves_the_machine_it_came_from_as_it_was() -> None:
 
 
 def test_the_statuses_are_a_view_of_the_stages_a_run_walks_through() -> None:
-    walked = search(**FOREVER)
+    walked = search_as_seed(**FOREVER)
     seen = [status_of("problem_reception"), *(status_of(to) for _, to in walked.edges)]
     assert seen[0] == "idle"
     assert seen[-1] == "completed"
@@ -61,7 +64,7 @@ def test_the_statuses_are_a_view_of_the_stages_a_run_walks_through() -> None:
 
 
 def test_error_is_the_status_of_a_run_that_failed() -> None:
-    walked = search(World(say=lambda kind, facts: Failed("provider_error", "down")))
+    walked = search_as_seed(World(say=lambda kind, facts: Failed("provider_error", "down")))
     assert status_of(walked.snapshot.stage, walked.snapshot.status) == "error"
 
 
@@ -69,7 +72,7 @@ def test_error_is_the_status_of_a_run_that_failed() -> None:
 
 
 def test_the_tree_is_a_map_of_nodes() -> None:
-    state: State = search(World({"b": 0.7}), max_depth=1).snapshot.state
+    state: State = search_as_seed(World({"b": 0.7}), max_depth=1).snapshot.state
     assert list(state.nodes) == ["node_1", "node_2", "node_3", "node_4"]
     root, second = state.nodes["node_1"], state.nodes["node_3"]
     assert (root.parent, root.content, root.score, root.depth) == (None, "P", None, 0)
@@ -87,7 +90,7 @@ def test_the_tree_is_a_map_of_nodes() -> None:
 
 
 def test_the_tree_can_be_read_by_pure_functions() -> None:
-    state: State = search(World({"b": 0.7, "bc": 0.9}), max_depth=2).snapshot.state
+    state: State = search_as_seed(World({"b": 0.7, "bc": 0.9}), max_depth=2).snapshot.state
     leaf = best_leaf(state.nodes)
     assert leaf is not None
     assert leaf.content == "bc"
@@ -101,7 +104,7 @@ def test_the_tree_can_be_read_by_pure_functions() -> None:
 
 
 def test_the_defaults_are_the_seeds() -> None:
-    given = msgspec.structs.asdict(Options())
+    given = msgspec.structs.asdict(SEED)
     assert {name: given[name] for name in list(given)[:12]} == {
         "branching_factor": 3,
         "max_depth": 3,
@@ -119,14 +122,14 @@ def test_the_defaults_are_the_seeds() -> None:
 
 
 def test_branching_factor_is_the_number_of_thoughts_asked_for_at_each_node() -> None:
-    walked = search(World(letters="abcdefgh"), branching_factor=5, max_depth=2)
+    walked = search_as_seed(World(letters="abcdefgh"), branching_factor=5, max_depth=2)
     assert [ask.facts["count"] for ask in walked.asks if ask.facts["kind"] == "propose"] == [5, 5]
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 9])
 def test_top_k_is_the_number_of_ranked_candidates(top_k: int) -> None:
     world = World({"a": 0.1, "b": 0.9, "c": 0.5})
-    assert texts(search(world, top_k=top_k, max_depth=1)) == ["b", "c", "a"][:top_k]
+    assert texts(search_as_seed(world, top_k=top_k, max_depth=1)) == ["b", "c", "a"][:top_k]
 
 
 # "termination_reason :: :success | :threshold | :max_depth | :max_nodes | :max_duration | :converged | :error"
@@ -143,14 +146,17 @@ def test_top_k_is_the_number_of_ranked_candidates(top_k: int) -> None:
     ],
 )
 def test_a_search_ends_for_the_reason_that_came_first(reason: str, options: dict[str, Any]) -> None:
-    walked = search(**options)
+    walked = search_as_seed(**options)
     assert walked.outcome.reason == reason
     assert walked.snapshot.status == "done"
     assert walked.outcome.detail
 
 
 def test_an_error_of_the_model_is_a_reason_too() -> None:
-    assert search(World(say=lambda kind, facts: Failed("provider_error", "down"))).outcome.reason == "error"
+    assert (
+        search_as_seed(World(say=lambda kind, facts: Failed("provider_error", "down"))).outcome.reason
+        == "error"
+    )
 
 
 ALL_AT_ONCE = {
@@ -171,11 +177,11 @@ LATER = {"max_nodes": 100, "max_duration_ms": None, "early_success_threshold": 1
 )
 def test_the_order_in_which_the_reasons_are_looked_at(lifted: int, reason: str) -> None:
     options = ALL_AT_ONCE | dict(list(LATER.items())[:lifted])
-    assert search(**options).outcome.reason == reason
+    assert search_as_seed(**options).outcome.reason == reason
 
 
 def test_convergence_is_looked_at_before_depth() -> None:
-    assert search(max_depth=2).outcome.reason == "converged"
+    assert search_as_seed(max_depth=2).outcome.reason == "converged"
 
 
 # "max_nodes - Hard cap on explored nodes", the root included, looked at after an evaluation
@@ -183,7 +189,7 @@ def test_convergence_is_looked_at_before_depth() -> None:
 
 @pytest.mark.parametrize(("cap", "nodes"), [(1, 4), (4, 4), (5, 7), (7, 7), (8, 10)])
 def test_max_nodes_is_looked_at_after_an_evaluation(cap: int, nodes: int) -> None:
-    walked = search(max_nodes=cap, min_score_improvement=0, max_depth=9)
+    walked = search_as_seed(max_nodes=cap, min_score_improvement=0, max_depth=9)
     assert walked.outcome.reason == "max_nodes"
     assert walked.outcome.document["tree"]["node_count"] == nodes
     assert walked.outcome.answer == "an answer"
@@ -194,7 +200,7 @@ def test_max_nodes_is_looked_at_after_an_evaluation(cap: int, nodes: int) -> Non
 
 @pytest.mark.parametrize(("cap", "rounds"), [(20, 1), (21, 2), (40, 2), (41, 3)])
 def test_max_duration_is_run_time_looked_at_after_an_evaluation(cap: int, rounds: int) -> None:
-    walked = search(World(ms=10), max_duration_ms=cap, min_score_improvement=0, max_depth=9)
+    walked = search_as_seed(World(ms=10), max_duration_ms=cap, min_score_improvement=0, max_depth=9)
     assert walked.outcome.reason == "max_duration"
     assert len(expanded(walked)) == rounds
 
@@ -203,7 +209,7 @@ def test_max_duration_is_run_time_looked_at_after_an_evaluation(cap: int, rounds
 
 
 def test_on_threshold_the_best_qualifying_child_wins_not_the_first() -> None:
-    walked = search(World({"a": 0.5, "b": 0.85, "c": 0.95}), early_success_threshold=0.8, min_depth=1)
+    walked = search_as_seed(World({"a": 0.5, "b": 0.85, "c": 0.95}), early_success_threshold=0.8, min_depth=1)
     assert walked.outcome.reason == "threshold"
     assert best(walked) == "c"
     assert walked.asks[-1].facts["path"] == ["c"]
@@ -212,7 +218,7 @@ def test_on_threshold_the_best_qualifying_child_wins_not_the_first() -> None:
 
 
 def test_min_depth_binds_the_threshold() -> None:
-    walked = search(World({"a": 0.95}, otherwise=0.9), early_success_threshold=0.9)
+    walked = search_as_seed(World({"a": 0.95}, otherwise=0.9), early_success_threshold=0.9)
     assert walked.outcome.reason == "threshold"
     assert walked.outcome.document["best"]["depth"] == 2
 
@@ -221,14 +227,17 @@ def test_on_threshold_the_node_that_qualified_is_the_best_even_beside_a_better_o
     None
 ):
     world = World({"a": 0.98, "b": 0.95, "aa": 0.91}, otherwise=0.1)
-    walked = search(world, early_success_threshold=0.9)
+    walked = search_as_seed(world, early_success_threshold=0.9)
     assert walked.outcome.reason == "threshold"
     assert best(walked) == texts(walked)[0] == "aa"
     assert texts(walked)[1] == "b"
 
 
 def test_a_score_equal_to_the_threshold_is_enough() -> None:
-    assert search(World({"a": 0.7}), early_success_threshold=0.7, min_depth=1).outcome.reason == "threshold"
+    assert (
+        search_as_seed(World({"a": 0.7}), early_success_threshold=0.7, min_depth=1).outcome.reason
+        == "threshold"
+    )
 
 
 # "convergence_window", "min_score_improvement - Minimum best-score improvement required across convergence window"
@@ -241,25 +250,25 @@ def test_a_score_equal_to_the_threshold_is_enough() -> None:
 def test_convergence_is_a_gain_below_the_least_without_float_noise(
     first: float, second: float, reason: str
 ) -> None:
-    walked = search(World({"a": first, "aa": second}, otherwise=0.0), max_depth=2)
+    walked = search_as_seed(World({"a": first, "aa": second}, otherwise=0.0), max_depth=2)
     assert walked.outcome.reason == reason
 
 
 def test_convergence_compares_the_best_so_far_not_the_best_leaf() -> None:
     world = World({"a": 0.5, "aa": 0.3, "b": 0.2, "ba": 0.6}, otherwise=0.0)
-    walked = search(world, convergence_window=3, max_depth=4)
+    walked = search_as_seed(world, convergence_window=3, max_depth=4)
     assert diagnostics(walked)["convergence"]["recent_best_scores"] == [0.5, 0.5, 0.5]
 
 
 def test_a_window_of_1_never_converges() -> None:
-    assert search(convergence_window=1).outcome.reason == "max_depth"
+    assert search_as_seed(convergence_window=1).outcome.reason == "max_depth"
 
 
 # "traversal_strategy - :bfs, :dfs, or :best_first"
 
 
 def test_best_first_follows_the_best_score_and_ends_at_the_first_expansion_that_reaches_max_depth() -> None:
-    walked = search(
+    walked = search_as_seed(
         World({"b": 0.9, "c": 0.8, "ba": 0.1}, otherwise=0.1), min_score_improvement=0, max_depth=2
     )
     assert expanded(walked) == ["", "b"]
@@ -268,18 +277,18 @@ def test_best_first_follows_the_best_score_and_ends_at_the_first_expansion_that_
 
 
 def test_best_first_turns_back_to_an_older_node_that_scores_higher() -> None:
-    walked = search(World({"b": 0.9, "c": 0.8}, otherwise=0.1), min_score_improvement=0)
+    walked = search_as_seed(World({"b": 0.9, "c": 0.8}, otherwise=0.1), min_score_improvement=0)
     assert expanded(walked)[:3] == ["", "b", "c"]
 
 
 def test_bfs_expands_level_by_level_in_generation_order() -> None:
-    walked = search(World({"b": 0.9}, letters="ab"), traversal_strategy="bfs", **FOREVER)
+    walked = search_as_seed(World({"b": 0.9}, letters="ab"), traversal_strategy="bfs", **FOREVER)
     assert expanded(walked) == ["", "a", "b", "aa", "ab", "ba", "bb"]
     assert walked.outcome.reason == "max_depth"
 
 
 def test_dfs_expands_in_generation_order_and_backtracks() -> None:
-    walked = search(World({"b": 0.9}, letters="ab"), traversal_strategy="dfs", **FOREVER)
+    walked = search_as_seed(World({"b": 0.9}, letters="ab"), traversal_strategy="dfs", **FOREVER)
     assert expanded(walked) == ["", "a", "aa", "ab", "b", "ba", "bb"]
     assert walked.outcome.document["tree"] == {
         "node_count": 15,
@@ -296,7 +305,7 @@ def test_dfs_expands_in_generation_order_and_backtracks() -> None:
 @pytest.mark.parametrize("traversal", ["bfs", "dfs", "best_first"])
 def test_the_beam_keeps_the_best_scoring_of_the_frontier(traversal: str) -> None:
     world = World({"a": 0.2, "b": 0.8, "c": 0.5}, otherwise=0.1)
-    walked = search(world, traversal_strategy=traversal, beam_width=2, max_depth=2, **FOREVER)
+    walked = search_as_seed(world, traversal_strategy=traversal, beam_width=2, max_depth=2, **FOREVER)
     assert "a" not in expanded(walked)
     assert expanded(walked)[1] == "b"
 
@@ -319,14 +328,14 @@ def test_thoughts_and_scores_are_parsed_by_public_pure_functions() -> None:
 )
 def test_a_score_is_read_by_its_scale_and_0_stays_0(said: Any, score: float) -> None:
     world = World({"a": said}, otherwise=0.0, letters="a")
-    shown = search(world, max_depth=1, early_success_threshold=1).outcome.document["best"]
+    shown = search_as_seed(world, max_depth=1, early_success_threshold=1).outcome.document["best"]
     assert shown["score"] == score
     assert shown["content"] == "a"
 
 
 @pytest.mark.parametrize("said", [85, "85", 1.2, -0.5, None, True, False, "high", "110%", []])
 def test_a_score_out_of_range_is_asked_for_again_and_never_clamped(said: Any) -> None:
-    walked = search(World({"a": said}, otherwise=0.3), max_depth=1)
+    walked = search_as_seed(World({"a": said}, otherwise=0.3), max_depth=1)
     asked = [one for one in walked.performed if one.stage == "branch_evaluation"]
     assert [one.id for one in asked] == ["e2", "e2.2"]
     assert "candidate 1" in walked.asks[2].prompt
@@ -337,14 +346,18 @@ def test_a_score_out_of_range_is_asked_for_again_and_never_clamped(said: Any) ->
 
 
 def test_garbage_counts_as_a_parse_failure_for_scores_too() -> None:
-    walked = search(World(say=lambda kind, facts: "All fine!" if kind == "value" else None), max_depth=1)
+    walked = search_as_seed(
+        World(say=lambda kind, facts: "All fine!" if kind == "value" else None), max_depth=1
+    )
     assert diagnostics(walked)["unscored"] == ["node_2", "node_3", "node_4"]
     assert {one["score"] for one in walked.outcome.document["candidates"]} == {0.5}
 
 
 def test_what_one_reply_leaves_out_the_next_may_fill_in() -> None:
     replies = iter([{"scores": {"1": 0.1, "2": 0.9}}, {"scores": {"3": 0.4}}])
-    walked = search(World(say=lambda kind, facts: next(replies) if kind == "value" else None), max_depth=1)
+    walked = search_as_seed(
+        World(say=lambda kind, facts: next(replies) if kind == "value" else None), max_depth=1
+    )
     assert [one["score"] for one in walked.outcome.document["candidates"]] == [0.9, 0.4, 0.1]
     assert diagnostics(walked)["unscored"] == []
 
@@ -362,7 +375,7 @@ def test_the_retries_are_counted_for_each_phase_and_node() -> None:
         seen.add(key)
         return "I am not sure."
 
-    walked = search(World({"a": 0.6, "aa": 0.7, "aaa": 0.8}, say=say))
+    walked = search_as_seed(World({"a": 0.6, "aa": 0.7, "aaa": 0.8}, say=say))
     assert walked.outcome.answer == "an answer"
     assert diagnostics(walked)["parse_retries"] == {"generation": 3, "evaluation": 3}
     assert diagnostics(walked)["parser_errors"] == ["generation_parse_retry", "evaluation_parse_retry"] * 3
@@ -371,7 +384,7 @@ def test_the_retries_are_counted_for_each_phase_and_node() -> None:
 @pytest.mark.parametrize("retries", [0, 1, 2])
 @pytest.mark.parametrize("said", ["no idea", {"thoughts": []}, {"thoughts": ["", "  "]}])
 def test_without_thoughts_after_all_retries_the_run_ends_in_error(retries: int, said: Any) -> None:
-    walked = search(
+    walked = search_as_seed(
         World(say=lambda kind, facts: said if kind == "propose" else None), max_parse_retries=retries
     )
     assert walked.outcome.reason == "error"
@@ -386,7 +399,7 @@ def test_without_thoughts_after_all_retries_the_run_ends_in_error(retries: int, 
 
 
 def test_a_candidate_has_its_path() -> None:
-    walked = search(World({"b": 0.7, "bc": 0.9}), max_depth=2)
+    walked = search_as_seed(World({"b": 0.7, "bc": 0.9}), max_depth=2)
     assert walked.outcome.document["best"] == {
         "node_id": "node_7",
         "content": "bc",
@@ -398,13 +411,13 @@ def test_a_candidate_has_its_path() -> None:
 
 
 def test_candidates_are_leaves_by_score_then_depth_then_age() -> None:
-    walked = search(World({"b": 0.9}), top_k=9, max_depth=2, min_score_improvement=0)
+    walked = search_as_seed(World({"b": 0.9}), top_k=9, max_depth=2, min_score_improvement=0)
     assert texts(walked) == ["ba", "bb", "bc", "a", "c"]
     assert "b" not in texts(walked), "an expanded node is no candidate"
 
 
 def test_diagnostics_say_how_replies_were_read_and_how_the_best_score_went() -> None:
-    walked = search(
+    walked = search_as_seed(
         World(say=lambda kind, facts: "1. a\n2. b" if kind == "propose" else None), formulate_answer=False
     )
     assert diagnostics(walked)["parser_mode"] == "json"
@@ -416,7 +429,7 @@ def test_diagnostics_say_how_replies_were_read_and_how_the_best_score_went() -> 
 
 
 def test_before_any_evaluation_there_is_no_best_and_the_prompt_is_never_an_answer() -> None:
-    walked = search(World(say=lambda kind, facts: Failed("provider_error", "down")))
+    walked = search_as_seed(World(say=lambda kind, facts: Failed("provider_error", "down")))
     assert best(walked) is None
     assert walked.outcome.answer is None
     assert walked.outcome.document["candidates"] == []
@@ -426,7 +439,7 @@ def test_before_any_evaluation_there_is_no_best_and_the_prompt_is_never_an_answe
 
 
 def test_an_answer_that_is_not_pending_is_an_error_and_changes_nothing() -> None:
-    step = begin(TREE_OF_THOUGHTS, "P", Options())
+    step = begin(TREE_OF_THOUGHTS, "P", SEED)
     for effect_id in ("e2", "e0", "e1.2", "nonsense"):
         with pytest.raises(ConflictError):
             advance(TREE_OF_THOUGHTS, step.snapshot, effect_id, Answered('{"thoughts": ["stale"]}'))
@@ -437,8 +450,8 @@ def test_an_answer_that_is_not_pending_is_an_error_and_changes_nothing() -> None
 
 
 def test_a_second_problem_never_gets_the_first_ones_answer() -> None:
-    one = search(World(answer="first"), problem="P1")
-    other = search(World(answer="second"), problem="P2")
+    one = search_as_seed(World(answer="first"), problem="P1")
+    other = search_as_seed(World(answer="second"), problem="P2")
     assert (one.outcome.answer, other.outcome.answer) == ("first", "second")
     with pytest.raises(ConflictError, match="has ended"):
         advance(TREE_OF_THOUGHTS, one.snapshot, "e1", Answered("{}"))
@@ -449,12 +462,12 @@ def test_a_second_problem_never_gets_the_first_ones_answer() -> None:
 
 def test_the_machine_survives_json_at_every_step_and_goes_on_as_if_nothing_had_been() -> None:
     world = World({"b": 0.7, "bc": 0.9})
-    step = begin(TREE_OF_THOUGHTS, "P", Options())
+    step = begin(TREE_OF_THOUGHTS, "P", SEED)
     while waiting := open_effects(step.snapshot):
         loaded = load_snapshot(dump_snapshot(step.snapshot), STRATEGIES)
         assert loaded == step.snapshot
         step = advance(TREE_OF_THOUGHTS, loaded, waiting[0].id, world(waiting[0]))
-    assert step.snapshot.outcome == search(World({"b": 0.7, "bc": 0.9})).outcome
+    assert step.snapshot.outcome == search_as_seed(World({"b": 0.7, "bc": 0.9})).outcome
     json.dumps(msgspec.to_builtins(step.snapshot))
 
 

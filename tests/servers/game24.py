@@ -20,6 +20,8 @@ from .brain import ChatRequest
 _ITEM = re.compile(r"^\W*(\d+)[.):\]]+\s+(.*)$")
 _QUOTED = re.compile(r"^<<<$.*?^>>>$", re.DOTALL | re.MULTILINE)
 """A reply of one's own that is shown because it cannot be used: no part of the question."""
+_REFUTED = re.compile(r"^[^\n]*\brefuted\b[^\n]*:$.*?(?=^$|\Z)", re.DOTALL | re.MULTILINE)
+"""Steps that are shown because they lead nowhere: no part of the path."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,12 @@ class Player:
         if puzzle is None:
             return None
         wanted = set((request.form or {}).get("properties", {}))
+        shown = _REFUTED.sub("", _QUOTED.sub("", request.prompt))
         chance = random.Random(f"{request.system}\0{request.prompt}\0{request.sample}")
         if "scores" in wanted:
-            path, candidates = _split(_QUOTED.sub("", request.prompt))
+            path, candidates = _split(shown)
             return {"scores": self._values(puzzle, path, candidates, chance)}
-        path = [line for line in _QUOTED.sub("", request.prompt).splitlines() if read_moves(line)]
+        path = [line for line in shown.splitlines() if read_moves(line)]
         if "answer" in wanted:
             return {"answer": final_expression(puzzle, follow(puzzle, path))}
         return {"thoughts": self._thoughts(puzzle, path, chance)}

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event, Verified
 from reasonry.core.machine import Pending
+from reasonry.core.options import read_options
 from reasonry.strategies import resolve
 
 from .walking import Walked, reply, walk
@@ -60,7 +63,13 @@ class World:
 
 def search(world: World | None = None, problem: str = "P", **options: Any) -> Walked:
     """Search to the end."""
-    return walk(TREE_OF_THOUGHTS, problem, world or World(), options)
+    chosen = msgspec.to_builtins(read_options(TREE_OF_THOUGHTS, options))
+    return walk(TREE_OF_THOUGHTS, problem, world or World(), chosen)
+
+
+def search_as_seed(world: World | None = None, problem: str = "P", **options: Any) -> Walked:
+    """Search to the end with the defaults of seed 004."""
+    return search(world, problem, **{"preset": "seed", **options})
 
 
 def expanded(walked: Walked) -> list[str]:

@@ -166,7 +166,7 @@ def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -
     slow = {"stage": "branch_development", "reply": {"thoughts": ["d", "e", "f"]}, "delay_ms": 60_000}
     model = shell.script(*lines, slow)
     process = subprocess.Popen(
-        shell.command("solve", "anything", "--model", model, "--json"),
+        shell.command("solve", "anything", "--model", model, "--option", "expand_width=1", "--json"),
         env=shell.environ,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -187,7 +187,7 @@ def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -
     fast = shell.script(
         {"stage": "branch_development", "reply": {"thoughts": ["d", "e", "f"]}},
         {"stage": "branch_evaluation", "reply": {"scores": {"1": 1.0, "2": 0.1, "3": 0.1}}},
-        {"stage": "solution_formulation", "reply": {"answer": "42"}},
+        {"stage": "continuation_decision", "reply": {"answer": "42"}},
     )
     resumed = shell.json("runs", "resume", run_id, "--model", fast)
     assert (resumed["status"], resumed["answer"]) == ("done", "42")
@@ -496,7 +496,7 @@ def test_a_coached_run_is_answered_from_the_shell(shell: Shell) -> None:
     replies = {
         "approach_exploration": {"thoughts": ["walk", "run"]},
         "branch_evaluation": {"scores": {"1": 0.4, "2": 0.7}},
-        "solution_formulation": {"answer": "run"},
+        "continuation_decision": {"answer": "run"},
     }
     while shown["status"] == "active":
         answers = [{"id": one["id"], "answer": replies[one["stage"]]} for one in shown["questions"]]
@@ -571,7 +571,7 @@ def test_a_run_is_handed_from_a_model_to_its_caller_and_back(shell: Shell) -> No
     answers = {"answers": [{"id": shown["questions"][0]["id"], "answer": {"scores": {"1": 0.2, "2": 0.9}}}]}
     shown = shell.json("coach", "answer", run_id, text=json.dumps(answers))
     assert shown["status"] == "active"
-    last = shell.script({"stage": "solution_formulation", "reply": {"answer": "run"}})
+    last = shell.script({"stage": "continuation_decision", "reply": {"answer": "run"}})
     done = shell.json("runs", "resume", run_id, "--model", last)
     assert (done["status"], done["answer"], done["usage"]["calls"]) == ("done", "run", 3)
 

@@ -20,7 +20,7 @@ SCRIPT = [
     {"stage": "approach_exploration", "reply": {"thoughts": ["Look at the calendar.", "Ask Anna."]}},
     {"stage": "branch_evaluation", "reply": {"scores": {"t1": 0.9, "t2": 0.95}}},
     {"stage": "branch_development", "reply": {"thoughts": ["In May she is free."]}},
-    {"stage": "solution_formulation", "reply": {"answer": "In May."}},
+    {"stage": "continuation_decision", "reply": {"answer": "In May."}},
 ]
 
 
@@ -124,7 +124,7 @@ async def test_the_example_of_the_documentation_leaves_a_search_alone_and_refuse
 
 
 async def searched(verifier: Any, answer: str = "In May.") -> Result:
-    rows = [*SCRIPT[:-1], {"stage": "solution_formulation", "reply": {"answer": answer}}]
+    rows = [*SCRIPT[:-1], {"stage": "continuation_decision", "reply": {"answer": answer}}]
     options = {"max_depth": 1, "branching_factor": 2, "formulate_answer": True}
     return await solve(
         "When is Anna free?",

@@ -1,6 +1,7 @@
 """A strategy's options: read from what a user wrote, and described for those who want to know them.
 
-The options Struct is the only place where defaults, ranges and descriptions stand.
+The options Struct is the only place where defaults, ranges and descriptions stand. One with an option `preset` says in
+a class variable `presets`, by name, which values the options have that are not given.
 """
 
 from __future__ import annotations
@@ -40,9 +41,15 @@ def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct
             )
         values[name] = _read_value(strategy.name, fields[name], value)
     try:
-        return strategy.options(**values)
+        return strategy.options(**with_preset(strategy, values))
     except (TypeError, ValueError) as error:
         raise UsageError(f"options of {strategy.name}: {error}", options=sorted(values)) from error
+
+
+def with_preset(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with those of the preset they name, for what they do not say themselves."""
+    presets: Mapping[str, Mapping[str, Any]] = getattr(strategy.options, "presets", {})
+    return {**presets.get(str(options.get("preset")), {}), **options}
 
 
 def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:

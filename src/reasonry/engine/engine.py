@@ -179,7 +179,11 @@ class Engine:
         if recorded is not None:
             return recorded
         try:
-            return record_as_it_stands(row, self._fold(row, lines).run)
+            run = self._fold(row, lines).run
+            if row.status != "active" and run.begun.version != run.strategy.version and differences(row, run):
+                message = f"as {run.strategy.name} is today, its answers lead to another end"
+                raise ConflictError(message, code="strategy_changed", run_id=row.run_id)
+            return record_as_it_stands(row, run)
         except ConflictError as error:
             if row.status == "active" or error.code != "strategy_changed":
                 raise

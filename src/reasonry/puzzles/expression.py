@@ -18,11 +18,11 @@ MAX_DEPTH: Final = 50
 _NUMBER: Final = r"\d+(?:\.\d*)?|\.\d+"
 _TOKEN: Final = re.compile(rf"\s*(?:(?P<number>{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
 _COMPACT: Final = re.compile(rf"\s*(?:(?P<number>\d+/\d+(?![\d.])|{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
-_SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]≈≅≃", "*****//--()===", strict=True)))
+_SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]", "*****//--()", strict=True)))
 
 
 def plain_signs(text: str) -> str:
-    """Return a text with `×`, `÷`, `−` and their like as * / -, `≈` as =, and with parentheses for brackets."""
+    """Return a text with `×`, `÷`, `−` and their like as * / -, and with parentheses for brackets."""
     return text.translate(_SIGNS)
 
 

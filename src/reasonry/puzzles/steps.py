@@ -117,7 +117,13 @@ def _is_number(term: Term) -> bool:
 
 def _plain(text: str) -> str:
     """Return a text with its moves and signs in one writing, and without list marks, labels and markup."""
-    text = plain_signs(text[-MAX_TEXT_CHARS:]).replace("**", " ").replace("$", " ").replace("`", " ")
+    text = (
+        plain_signs(text[-MAX_TEXT_CHARS:])
+        .replace("**", " ")
+        .replace("$", " ")
+        .replace("`", " ")
+        .replace("≈", "=")
+    )
     text = _TEX.sub(lambda match: _TEX_SIGNS.get(match[0], " "), text)
     text = _LABEL.sub("; ", _BULLET.sub("", text))
     return with_signs(_FULL_STOP.sub("; ", _TIMES.sub("*", text)))

@@ -14,7 +14,7 @@ PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 REPLIES = {
     "approach_exploration": {"thoughts": ["walk", "run"]},
     "branch_evaluation": {"scores": {"1": 0.4, "2": 0.7}},
-    "solution_formulation": {"answer": "run"},
+    "continuation_decision": {"answer": "run"},
 }
 
 

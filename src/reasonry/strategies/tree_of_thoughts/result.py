@@ -7,7 +7,7 @@ from typing import Any
 from ...core.machine import Status
 from ...core.strategy import Outcome
 from .state import ROOT, State
-from .tree import Node, candidate_document, candidates, path_to
+from .tree import Node, candidate_document, path_to
 
 PHASES = {
     "problem_reception": "idle",
@@ -57,18 +57,18 @@ def _detail(state: State) -> str:
         "max_duration": f"the search took {state.at_ms} ms, the limit is {options.max_duration_ms} ms",
         "exhausted": "no thought was left to expand",
     }.get(state.reason, "the search had not ended")
-    if chosen is None and state.reason:
-        return f"{why}; there is no answer: no thought stood up"
     ending = {
-        "unsolved": "; there is no answer: the best path does not solve the problem",
-        "refuted": "; there is no answer: the verifier refuted the one that was found",
+        "unsolved": "; there is no answer: no path that was found solves the problem",
+        "refuted": "; there is no answer: the verifier refuted the one that was found last",
     }
+    if chosen is None and state.reason and not state.no_answer:
+        return f"{why}; there is no answer: no thought stood up"
     return why + ending.get(state.no_answer, "")
 
 
 def _document(state: State) -> dict[str, Any]:
     options, chosen = state.options, state.chosen
-    ranking = [node for node in candidates(state.nodes) if chosen is None or node.id != chosen.id]
+    ranking = [node for node in state.candidates if chosen is None or node.id != chosen.id]
     best = [] if chosen is None else [chosen]
     return {
         "best": None if chosen is None else candidate_document(state.nodes, chosen),
@@ -87,7 +87,9 @@ def _document(state: State) -> dict[str, Any]:
 def _diagnostics(state: State, chosen: Node | None) -> dict[str, Any]:
     options, nodes = state.options, state.nodes.values()
     unvalued = [
-        node for node in (*nodes, *state.fresh) if node.parent and node.score is None and not node.refuted
+        node
+        for node in (*nodes, *state.fresh)
+        if node.parent and node.score is None and not node.refuted and not node.single
     ]
     return {
         "parser_mode": state.mode,

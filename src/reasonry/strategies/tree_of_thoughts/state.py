@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ...core.events import Failed, Reply
 from .frontier import Frontier, Traversal
-from .tree import Node, best_leaf, lineage, node, path_to
+from .tree import Node, best_leaf, candidates, lineage, node, path_to
 
 ROOT = "node_1"
 
 Prompt = Annotated[str, Meta(min_length=1, max_length=20_000)]
 
 
-class Options(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How wide, how deep, how long, and in which order the tree is searched."""
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "seed": {
+            "convergence_window": 2,
+            "expand_width": 1,
+            "max_reasks": 0,
+            "compare_depths": True,
+            "value_single": True,
+        }
+    }
     branching_factor: Annotated[int, Meta(ge=1, le=100, description="Thoughts proposed for each node.")] = 3
     max_depth: Annotated[int, Meta(ge=1, le=100, description="Steps a path may have.")] = 3
     traversal_strategy: Annotated[
@@ -52,7 +62,7 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     ] = 1.0
     convergence_window: Annotated[
         int, Meta(ge=1, le=1000, description="Rounds over which the best score must gain; 1 never converges.")
-    ] = 2
+    ] = 1
     min_score_improvement: Annotated[
         float,
         Meta(ge=0, le=1, description="What the best score must gain over the window; 0 never converges."),
@@ -66,7 +76,27 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     ] = 1
     expand_width: Annotated[
         int, Meta(ge=1, le=100, description="Nodes expanded side by side in a round.")
+    ] = 2
+    max_reasks: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10,
+            description="How often a node all of whose steps are refuted is asked for others, told why they are.",
+        ),
     ] = 1
+    compare_depths: Annotated[
+        bool,
+        Meta(
+            description="Whether leaves of all depths compete by their scores; otherwise deeper ones come first."
+        ),
+    ] = False
+    value_single: Annotated[
+        bool,
+        Meta(
+            description="Value a step that is the only one open too; otherwise it is followed without a call."
+        ),
+    ] = False
     formulate_answer: Annotated[
         bool, Meta(description="Ask for the answer at the end; otherwise it is the best thought's text.")
     ] = True
@@ -82,6 +112,13 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     )
     formulation_prompt: Annotated[
         Prompt | None, Meta(description="Instead of the default for answering.")
+    ] = None
+    preset: Annotated[
+        Literal["seed"] | None,
+        Meta(
+            description="Other defaults for the options not given; seed: convergence_window 2, expand_width 1, "
+            "max_reasks 0, compare_depths and value_single true."
+        ),
     ] = None
 
 
@@ -106,6 +143,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     winner: str | None = None
     """The node that ended it, if one did."""
     answer: str | None = None
+    rejected: Literal["", "unsolved", "refuted"] = ""
+    """What became of the last answer that was given up, if one was: there was none, or it was refuted."""
     no_answer: Literal["", "unsolved", "refuted"] = ""
     """Why there is no answer, once that is known."""
     mode: str | None = None
@@ -121,7 +160,14 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def chosen(self) -> Node | None:
         """The node the answer comes from: the one that ended the search, or the best leaf so far."""
-        return node(self.nodes, self.winner) if self.winner else best_leaf(self.nodes)
+        if self.winner:
+            return node(self.nodes, self.winner)
+        return best_leaf(self.nodes, compare_depths=self.options.compare_depths)
+
+    @property
+    def candidates(self) -> list[Node]:
+        """The leaves that may be the answer, best first."""
+        return candidates(self.nodes, compare_depths=self.options.compare_depths)
 
     def texts(self, node_id: str) -> tuple[str, ...]:
         """Return the thoughts that lead to a node, its own last; none for the root."""
@@ -146,5 +192,5 @@ def note_replies(state: State, phase: str, answers: tuple[Any, ...]) -> State:
         mode=mode,
         retries=state.retries | counted,
         errors=(*state.errors, *([f"{phase}_parse_retry"] * retries)),
-        at_ms=max(state.at_ms, *(answer.at_ms for answer in answers)),
+        at_ms=max([state.at_ms, *(answer.at_ms for answer in answers)]),
     )

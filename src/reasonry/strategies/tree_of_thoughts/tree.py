@@ -26,7 +26,13 @@ class Node(Struct, frozen=True, omit_defaults=True):
     guessed: bool = False
     """Whether no score could be read, so that it got the middle one."""
     refuted: bool = False
-    """Whether it is proven that it leads nowhere."""
+    """Whether it is known that it leads nowhere."""
+    why: str = ""
+    """How that is known, as its parent is told when it is asked for other steps."""
+    single: bool = False
+    """Whether it was the only one open, so that there was nothing to value."""
+    asked: int = 0
+    """How often its next steps were asked for."""
 
 
 Tree = Mapping[str, Node]
@@ -63,18 +69,21 @@ def rank(nodes: Iterable[Node]) -> list[Node]:
     return sorted(nodes, key=lambda candidate: (-(candidate.score or 0.0), -candidate.depth))
 
 
-def candidates(tree: Tree) -> list[Node]:
-    """Return the leaves that may be the answer, best first: valued, not refuted, and not the root."""
-    return rank(
-        leaf
-        for leaf in leaves(tree)
-        if leaf.parent is not None and leaf.score is not None and not leaf.refuted
-    )
+def candidates(tree: Tree, *, compare_depths: bool = True) -> list[Node]:
+    """Return the leaves that may be the answer, best first: valued, not refuted, and not the root.
+
+    Args:
+        compare_depths: Rank all by their scores; otherwise the deeper ones come first, since scores of partial
+            solutions fall with depth, and those of score 0 last.
+    """
+    found = [leaf for leaf in leaves(tree) if leaf.parent is not None and not leaf.refuted]
+    ranked = rank(leaf for leaf in found if leaf.single or leaf.score is not None)
+    return ranked if compare_depths else sorted(ranked, key=lambda leaf: (leaf.score == 0, -leaf.depth))
 
 
-def best_leaf(tree: Tree) -> Node | None:
-    """Return the leaf that is most promising; None before anything was valued."""
-    return next(iter(candidates(tree)), None)
+def best_leaf(tree: Tree, *, compare_depths: bool = True) -> Node | None:
+    """Return the leaf that is most promising, see `candidates`; None before anything was valued."""
+    return next(iter(candidates(tree, compare_depths=compare_depths)), None)
 
 
 def grow(tree: Tree, fresh: Sequence[Node]) -> dict[str, Node]:
@@ -86,6 +95,17 @@ def grow(tree: Tree, fresh: Sequence[Node]) -> dict[str, Node]:
             parent = nodes[child.parent]
             nodes[child.parent] = replace(parent, children=(*parent.children, child.id))
     return nodes
+
+
+def refute(tree: Tree, node_id: str, why: str) -> dict[str, Node]:
+    """Return the tree with a node that is known to lead nowhere."""
+    return {**tree, node_id: replace(tree[node_id], refuted=True, why=why)}
+
+
+def is_dead_end(tree: Tree, node_id: str) -> bool:
+    """Whether a node has children, all of them refuted, and is not refuted itself."""
+    here = tree[node_id]
+    return not here.refuted and bool(here.children) and all(tree[child].refuted for child in here.children)
 
 
 def lineage(tree: Tree, node_id: str) -> str:

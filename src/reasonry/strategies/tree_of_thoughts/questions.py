@@ -1,0 +1,209 @@
+"""What a search asks: the prompts, the forms of the replies, and how they are read.
+
+The prompts are those of the paper in general words. Its game of 24 proposes `10 - 4 = 6 (left: 6 9 13)`, and values a
+candidate by trying what can follow before it says how likely it is (arXiv:2305.10601, section 4.1 and its code).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from ...core.answering import Answer
+from ...core.effects import Ask
+from ...core.events import Failed, Reply
+from ...core.fit import Unreadable
+from ...core.proposal import distinct, parse_thoughts
+from ...core.score import parse_scores
+from .state import State
+from .tree import Node, children
+
+GENERATION_PROMPT = """\
+You explore a problem step by step, as a tree: at each point several different steps are tried. You are shown the \
+problem and the steps taken so far, and propose candidates for the step that comes next.
+
+- A candidate is one short step that moves the solution on, with its result worked out. It ends with what is left \
+after it, in parentheses: "10 - 4 = 6 (left: 6 9 13)", "Ann sits beside Ben (left: Cleo, Dan)".
+- Candidates differ in substance, not in wording. None repeats a step already taken.
+- Where a step completes the solution, state the result in it."""
+"""The paper's propose prompt, whose `(left: …)` shows what is still to be done."""
+
+EVALUATION_PROMPT = """\
+You judge partial solutions of a problem. You are shown the problem, the steps taken so far and several candidates \
+for the next step. For each candidate, judge how likely a full and correct solution is, once that step is taken.
+
+- First check each candidate in words: whether its facts and its arithmetic are right, and, by trying what could \
+follow, whether a solution can be reached from what is left.
+- Then score it. 1 means it solves the problem; 0 means that the step is wrong or no solution can be reached from it; \
+between them, the likelier the higher.
+- Judge each candidate on its own merits, whatever its place in the list."""
+"""The paper's value prompt, which looks ahead in words before it says sure, likely or impossible."""
+
+FORMULATION_PROMPT = """\
+You are shown a problem and the steps of the best solution that was found. Write down the answer the steps arrive at.
+
+- First go over the steps: whether each is right, and whether they arrive at what the problem asks for. Where small \
+gaps are left, close them.
+- Then give the answer alone, complete and in the form the problem asks for, without retelling the steps. If the \
+steps do not lead to a correct answer, the answer is null."""
+"""The paper's last step, G(p, s, 1): the answer from the best path."""
+
+_PROPOSALS = 'Reply with one JSON object: {"thoughts": ["first candidate", "second candidate"]}'
+_SCORES = (
+    "Reply with one JSON object that first checks and then scores every candidate by its number, from 0 to 1: "
+    '{"checks": {"1": "what was found", "2": "what was found"}, "scores": {"1": 0.7, "2": 0.2}}'
+)
+_ANSWER = (
+    'Reply with one JSON object: {"reasoning": "how the steps arrive at the answer, or why they do not", '
+    '"answer": "the answer"}; without an answer, "answer" is null.'
+)
+
+
+TRIED = "These steps were tried here and are refuted; propose others:"
+
+
+class Proposals(Struct, frozen=True):
+    """What is replied to generation."""
+
+    thoughts: list[str]
+
+
+class Scores(Struct, frozen=True, kw_only=True):
+    """What is replied to evaluation: what was found, then scores from 0 to 1, by position, id or text."""
+
+    checks: dict[str, str] = {}
+    scores: dict[str, float]
+
+
+class Formulated(Struct, frozen=True, kw_only=True):
+    """What is replied to formulation; None: the path does not solve the problem."""
+
+    reasoning: str = ""
+    answer: Answer | None
+
+    @property
+    def text(self) -> str | None:
+        """The answer as text; None if there is none."""
+        return None if self.answer is None else str(self.answer).strip() or None
+
+
+# -- G(p, s, k)
+
+
+def ask_for_thoughts(s: State, parent: str) -> Ask:
+    """Ask for the steps that may follow a node."""
+    path, count = s.texts(parent), s.options.branching_factor
+    left = s.options.max_depth - s.nodes[parent].depth
+    kind = "next" if path else "first"
+    wish = f"Propose {count} different {kind} steps." if count > 1 else f"Propose the {kind} step."
+    refuted = [child for child in children(s.nodes, parent) if child.refuted]
+    tried = "".join(f"\n- {_indent(child.content)}\n  Refuted: {_indent(child.why)}" for child in refuted)
+    return Ask(
+        prompt=f"{_so_far(s.problem, path)}\n\n"
+        + (f"{TRIED}{tried}\n\n" if refuted else "")
+        + f"{wish} {_steps(left)} left, this one included.",
+        system=f"{s.options.generation_prompt or GENERATION_PROMPT}\n\n{_PROPOSALS}",
+        facts={
+            "kind": "propose",
+            "problem": s.problem,
+            "path": list(path),
+            "count": count,
+            "steps_left": left,
+        }
+        | ({"refuted": [child.content for child in refuted]} if refuted else {}),
+        by="drafter",
+        retries=s.options.max_parse_retries,
+    )
+
+
+def read_thoughts(state: State, _: Ask, texts: Sequence[str]) -> tuple[list[str], str] | Unreadable:
+    """Read what was proposed; more than was asked for is left out, what is said twice counts once."""
+    thoughts, mode = parse_thoughts(texts[-1])
+    if not thoughts:
+        return Unreadable("no thoughts could be read from it")
+    return distinct(thoughts)[: state.options.branching_factor], mode
+
+
+# -- V(p, S)
+
+
+def ask_for_scores(s: State, parent: str, group: Sequence[Node], sample: int) -> Ask:
+    """Ask how promising the children of a node are."""
+    path, thoughts = s.texts(parent), [child.content for child in group]
+    left = s.options.max_depth - s.nodes[parent].depth - 1
+    listed = "\n".join(f"{number}. {_indent(text)}" for number, text in enumerate(thoughts, start=1))
+    return Ask(
+        prompt=f"{_so_far(s.problem, path)}\n\nCandidates for the next step:\n{listed}\n\n"
+        f"Check and score every candidate, 1 to {len(thoughts)}. {_steps(left)} left after it.",
+        system=f"{s.options.evaluation_prompt or EVALUATION_PROMPT}\n\n{_SCORES}",
+        facts={
+            "kind": "value",
+            "problem": s.problem,
+            "path": list(path),
+            "thoughts": thoughts,
+            "steps_left": left,
+        },
+        by="judge",
+        sample=sample,
+        retries=s.options.max_parse_retries,
+    )
+
+
+def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[float], str] | Unreadable:
+    """Read a score for every candidate; a later reply may fill in what an earlier one left out."""
+    thoughts: list[str] = ask.facts["thoughts"]
+    latest, mode = parse_scores(texts[-1], thoughts)
+    scores = _scores_in(thoughts, texts[:-1]) | latest
+    missing = [str(number) for number in range(1, len(thoughts) + 1) if f"t{number}" not in scores]
+    if missing:
+        return Unreadable(f"there is no score from 0 to 1 in it for candidate {', '.join(missing)}")
+    return [scores[f"t{number}"] for number in range(1, len(thoughts) + 1)], mode
+
+
+def _scores_in(thoughts: Sequence[str], unusable: Sequence[str]) -> dict[str, float]:
+    """Return what scores there are in replies that could not be used as a whole, later ones before earlier ones."""
+    scores: dict[str, float] = {}
+    for text in unusable:
+        found, mode = parse_scores(text, thoughts)
+        # Such a reply may have been cut off in the middle of a number; what was put right could be half of one.
+        if mode != "repaired":
+            scores |= found
+    return scores
+
+
+def scores_of(group: Sequence[Node], answer: Reply | Failed) -> Iterator[tuple[Node, float]]:
+    """Yield the scores of one answer; from replies that could not be read whole, those that could be read."""
+    if isinstance(answer, Reply):
+        yield from zip(group, answer.value, strict=True)
+        return
+    scores = _scores_in([child.content for child in group], answer.replies)
+    yield from ((child, scores[f"t{n}"]) for n, child in enumerate(group, start=1) if f"t{n}" in scores)
+
+
+# -- the answer
+
+
+def ask_for_answer(s: State, path: Sequence[str]) -> Ask:
+    """Ask for the answer that a path arrives at."""
+    return Ask(
+        prompt=f"{_so_far(s.problem, path)}\n\nWrite the answer.",
+        system=f"{s.options.formulation_prompt or FORMULATION_PROMPT}\n\n{_ANSWER}",
+        facts={"kind": "answer", "problem": s.problem, "path": list(path)},
+        retries=s.options.max_parse_retries,
+    )
+
+
+def _so_far(problem: str, path: Sequence[str]) -> str:
+    steps = "\n".join(f"{number}. {_indent(text)}" for number, text in enumerate(path, start=1))
+    return f"Problem:\n{problem}\n\n" + (
+        f"Steps so far:\n{steps}" if steps else "No step has been taken yet."
+    )
+
+
+def _indent(text: str) -> str:
+    return text.replace("\n", "\n   ")
+
+
+def _steps(left: int) -> str:
+    return "No step is" if left <= 0 else "1 step is" if left == 1 else f"{left} steps are"

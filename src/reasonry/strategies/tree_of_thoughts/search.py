@@ -1,0 +1,162 @@
+"""The rules of a search: when it ends, which node comes next, and what becomes of a path that has no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from .frontier import Frontier, Open, has_converged, push, take, trim
+from .state import ROOT, State
+from .tree import Node, children, is_dead_end, rank, refute
+
+
+def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
+    """Return why the search ends after this round, and the node that ended it; nothing if it goes on.
+
+    A round in which everything was refuted has valued nothing, so that only the caps can end the search after it.
+
+    Args:
+        alive: What was proposed in this round and is not refuted.
+    """
+    options = state.options
+    if cap := _cap(state):
+        return cap, None
+    if winners := rank(child for child in alive if _is_success(state, child)):
+        return "threshold", winners[0].id
+    if alive and has_converged(state.best_scores, options.convergence_window, options.min_score_improvement):
+        return "converged", None
+    complete = rank(child for child in alive if child.depth >= options.max_depth)
+    if options.traversal_strategy == "best_first" and complete and _is_worth_asking(state, complete[0]):
+        return "max_depth", None
+    return "", None
+
+
+def _is_worth_asking(state: State, leaf: Node) -> bool:
+    """Whether to ask for the answer of a complete path rather than go on.
+
+    It is, but for one that was valued as hopeless, and once an answer was given up for one that is less promising than
+    what is open.
+    """
+    if state.options.compare_depths and not state.rejected:
+        return True
+    frontier = _with_fresh(state)[0]
+    return _is_better(leaf, frontier) if state.rejected else leaf.score != 0 or not frontier
+
+
+def _cap(state: State) -> str:
+    """Return the limit that the search has reached, if it has."""
+    limit_ms = state.options.max_duration_ms
+    if len(state.nodes) >= state.options.max_nodes:
+        return "max_nodes"
+    return "max_duration" if limit_ms is not None and state.at_ms >= limit_ms else ""
+
+
+def _is_success(state: State, node: Node) -> bool:
+    options = state.options
+    return (node.score or 0) >= options.early_success_threshold and node.depth >= options.min_depth
+
+
+def _is_better(leaf: Node, frontier: Frontier) -> bool:
+    """Whether a leaf is at least as promising as all that could be expanded instead."""
+    return not frontier or (leaf.score or 0) >= max(open_node.score for open_node in frontier)
+
+
+def has_rival(state: State, child: Node) -> bool:
+    """Whether anything competes with the only child of a round: a node to expand, or a leaf as deep."""
+    return bool(state.frontier) or any(leaf.depth >= child.depth for leaf in state.candidates)
+
+
+# -- which comes next
+
+
+def choose_next(state: State) -> State:
+    """Return the state with the nodes to expand next, or with why there are none."""
+    frontier, state = _with_fresh(state)
+    following, rest = take(
+        trim(frontier, state.options.beam_width, list(state.nodes)), state.options.expand_width
+    )
+    if not following:
+        deep = any(leaf.depth >= state.options.max_depth for leaf in state.candidates)
+        return replace(state, frontier=(), expanding=(), reason="max_depth" if deep else "exhausted")
+    here = state.expanding
+    jumps = any(state.nodes[name].parent not in here and name not in here for name in following)
+    return replace(state, expanding=following, frontier=rest, new_branch=jumps)
+
+
+def _with_fresh(state: State) -> tuple[Frontier, State]:
+    """Return what may be expanded once the children of this round are there, and dead ends are dealt with."""
+    born = [child for parent in state.expanding for child in children(state.nodes, parent)]
+    known = {open_node.id for open_node in state.frontier}
+    fresh = [
+        Open(child.id, child.score or 0.0)
+        for child in born
+        if not child.refuted
+        and not child.asked
+        and child.depth < state.options.max_depth
+        and child.id not in known
+    ]
+    still_open = tuple(each for each in state.frontier if not state.nodes[each.id].refuted)
+    frontier = push(still_open, fresh, state.options.traversal_strategy)
+    state, reopened = _close_dead_ends(state, {open_node.id for open_node in frontier})
+    return push(frontier, reopened, state.options.traversal_strategy), state
+
+
+def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Open]]:
+    """Have nodes without a child that stands asked again, as long as they may be; refute the others."""
+    nodes, reopened = state.nodes, list[Open]()
+    for name in sorted(nodes, key=lambda name: -nodes[name].depth):
+        if name in waiting or not is_dead_end(nodes, name):
+            continue
+        here = nodes[name]
+        if here.asked <= state.options.max_reasks:
+            reopened.append(Open(name, 1.0 if here.score is None else here.score))
+        elif name != ROOT:
+            nodes = refute(nodes, name, "every step that was tried after it is refuted")
+    return replace(state, nodes=nodes), reopened
+
+
+# -- a path without an answer
+
+
+def prune_best(state: State, why: str) -> State:
+    """Return the state after the best path was found to have no answer: with what to follow, or what to try next.
+
+    A state with a `reason` has come to an end again, with the leaf whose answer is to be asked for, if one is left.
+    """
+    chosen = state.chosen
+    assert chosen is not None
+    state = replace(state, nodes=refute(state.nodes, chosen.id, why), reason="", winner=None, best_scores=())
+    if cap := _cap(state):
+        return _end_with(state, cap)
+    frontier, closed = _with_fresh(state)
+    successes = rank(leaf for leaf in closed.candidates if _is_success(closed, leaf))
+    if successes:
+        return replace(closed, frontier=frontier, expanding=(), reason="threshold", winner=successes[0].id)
+    complete = [
+        leaf for leaf in closed.candidates if leaf.depth >= closed.options.max_depth and leaf.score != 0
+    ]
+    if complete and _is_better(rank(complete)[0], frontier):
+        return replace(
+            closed, frontier=frontier, expanding=(), reason="max_depth", winner=rank(complete)[0].id
+        )
+    if not frontier and not any(leaf.score != 0 for leaf in closed.candidates):
+        state = _refute_hopeless(state)
+        frontier, closed = _with_fresh(state)
+    return choose_next(state) if frontier else _end_with(closed, "exhausted")
+
+
+def _refute_hopeless(state: State) -> State:
+    """Refute what was valued 0 and is all that is left, so that the nodes above it may be asked for other steps."""
+    nodes = state.nodes
+    for leaf in state.candidates:
+        nodes = refute(nodes, leaf.id, "it was valued 0: no solution can be reached from it")
+    return replace(state, nodes=nodes)
+
+
+def _end_with(state: State, reason: str) -> State:
+    """End with the best leaf that was not valued as hopeless; with none, if there is none."""
+    promising = [leaf for leaf in state.candidates if leaf.score != 0]
+    if promising:
+        return replace(state, reason=reason, winner=promising[0].id)
+    return replace(state, reason=reason)

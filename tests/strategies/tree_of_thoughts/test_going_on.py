@@ -1,0 +1,398 @@
+"""Tree of thoughts: a search goes on while there is something to ask, and asks nothing that decides nothing."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasonry.core.effects import Ask, Verify
+from reasonry.core.events import Failed, Verified
+from reasonry.core.options import read_options
+from reasonry.strategies.tree_of_thoughts import (
+    EVALUATION_PROMPT,
+    FORMULATION_PROMPT,
+    GENERATION_PROMPT,
+    Options,
+    State,
+)
+
+from ..searching import TREE_OF_THOUGHTS, World, best, expanded, search, search_as_seed
+from ..walking import Walked
+
+WRONG = Verified("wrong", "it breaks a rule")
+TRAVERSALS = ("best_first", "bfs", "dfs")
+
+
+def asked(walked: Walked, kind: str) -> list[Ask]:
+    return [ask for ask in walked.asks if ask.facts["kind"] == kind]
+
+
+def formulated(walked: Walked) -> list[str]:
+    """The last steps of the paths whose answer was asked for."""
+    return [ask.facts["path"][-1] for ask in asked(walked, "answer")]
+
+
+def state_of(walked: Walked) -> State:
+    assert isinstance(walked.snapshot.state, State)
+    return walked.snapshot.state
+
+
+def answers_at(*solved: str) -> Any:
+    """Answer where a path ends in one of these; else there is no answer."""
+
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        if kind != "answer":
+            return None
+        path = facts["path"]
+        if path[-1] in solved:
+            return {"reasoning": "It fits.", "answer": f"by {path[-1]}"}
+        return {"reasoning": f"{path[-1]} breaks a rule.", "answer": None}
+
+    return say
+
+
+# -- a path without an answer
+
+
+def test_one_false_1_does_not_end_the_search() -> None:
+    world = World({"a": 0.9, "b": 0.5, "ab": 1.0}, otherwise=0.4, say=answers_at("bbb"))
+    walked = search(world, max_nodes=1_000)
+    assert formulated(walked)[0] == "ab", "what reached the threshold is tried first"
+    assert walked.outcome.answer == "by bbb"
+    assert walked.snapshot.status == "done"
+    assert best(walked) == "bbb"
+    assert not any(text.startswith("ab") for text in expanded(walked)), "and is pruned with all below it"
+
+
+def test_what_was_given_up_is_recorded_with_its_reason_and_never_shown_as_best() -> None:
+    walked = search(World({"a": 0.9}, say=answers_at("b")), max_depth=1)
+    refuted = [node for node in state_of(walked).nodes.values() if node.refuted]
+    assert [(node.content, node.why) for node in refuted] == [("a", "a breaks a rule.")]
+    assert ("continuation_decision", "Pruned: 1 (0.90): a") in [
+        (one.stage, one.text) for one in walked.thoughts
+    ]
+    assert walked.outcome.document["diagnostics"]["pruned"] == ["node_2"]
+    assert best(walked) == "b"
+
+
+def test_an_answer_that_the_verifier_refutes_prunes_its_path_too() -> None:
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        return {"answer": f"from {facts['path'][-1]}"} if kind == "answer" else None
+
+    world = World({"a": 0.9, "b": 0.8}, say=say, verdicts={"from a": WRONG})
+    walked = search(world, verify=True, max_depth=1)
+    assert walked.outcome.answer == "from b"
+
+
+def test_the_answer_of_a_path_that_is_proved_is_its_last_step_where_none_can_be_written() -> None:
+    world = World(verdicts={"b": Verified("right")}, say=answers_at())
+    walked = search(world, verify=True)
+    assert (walked.outcome.answer, walked.outcome.reason) == ("b", "verified")
+
+
+@pytest.mark.parametrize("cap", [{"max_nodes": 4}, {"max_duration_ms": 15}])
+def test_where_a_cap_is_reached_the_other_leaves_are_tried_and_nothing_is_expanded(
+    cap: dict[str, Any],
+) -> None:
+    world = World({"a": 0.9, "b": 0.8, "c": 0.7}, say=answers_at("c"))
+    walked = search(world, **cap)
+    assert formulated(walked) == ["a", "b", "c"]
+    assert walked.outcome.answer == "by c"
+    assert expanded(walked) == [""]
+
+
+def test_what_was_valued_0_is_not_tried_while_there_is_anything_else() -> None:
+    world = World({"a": 0.9, "b": 0.0, "c": 0.2}, say=answers_at("c"))
+    assert formulated(search(world, max_depth=1)) == ["a", "c"]
+    alone = World({"a": 0.0, "b": 0.0, "c": 0.0}, say=answers_at("a"))
+    assert search(alone, max_depth=1).outcome.answer == "by a", (
+        "where that is all there is, the first is tried"
+    )
+
+
+def test_a_stop_after_a_path_was_given_up_has_the_best_of_the_others() -> None:
+    world = World({"a": 0.9, "b": 0.8}, say=answers_at())
+    walked = search(world, max_depth=1)
+    assert walked.outcome.answer is None
+    assert (walked.outcome.reason, walked.snapshot.status) == ("exhausted", "failed")
+    assert "no path that was found solves the problem" in walked.outcome.detail
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(TRAVERSALS),
+    st.integers(1, 3),
+    st.text("abc", min_size=3, max_size=3),
+    st.sampled_from(
+        [{}, {"preset": "seed", "convergence_window": 1, "compare_depths": False}, {"max_reasks": 0}]
+    ),
+)
+def test_a_solution_that_is_proposed_is_found(
+    seed: int, traversal: str, width: int, solution: str, more: dict[str, Any]
+) -> None:
+    """No cap, no beam: however the steps are valued, the one path that has an answer is come to."""
+
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        if kind != "value":
+            return answers_at(solution)(kind, facts)
+        chance = [random.Random(f"{seed} {text}").uniform(0.05, 0.95) for text in facts["thoughts"]]
+        return {"scores": {str(number): score for number, score in enumerate(chance, start=1)}}
+
+    walked = search(
+        World(say=say), traversal_strategy=traversal, expand_width=width, max_nodes=10_000, **more
+    )
+    assert walked.outcome.answer == f"by {solution}"
+    assert walked.outcome.document["best"]["content"] == solution
+    assert len(formulated(walked)) == len(set(formulated(walked)))
+
+
+# -- a node all of whose steps are refuted
+
+
+@dataclass
+class Again:
+    """Proposes `a`, `b`, `c` first, and other letters when it is asked again."""
+
+    letters: str = "xyz"
+
+    def __call__(self, kind: str, facts: dict[str, Any]) -> Any:
+        if kind != "propose" or "refuted" not in facts:
+            return None
+        above = facts["path"][-1] if facts["path"] else ""
+        return {"thoughts": [above + letter for letter in self.letters]}
+
+
+def test_the_parent_is_asked_again_with_what_was_refuted_and_why() -> None:
+    world = World(verdicts=dict.fromkeys("abc", WRONG), say=Again())
+    walked = search(world, verify=True, max_depth=1)
+    first, again = asked(walked, "propose")
+    assert "Refuted" not in first.prompt
+    for step in "abc":
+        assert f"- {step}\n  Refuted: it breaks a rule" in again.prompt
+    assert again.facts["refuted"] == ["a", "b", "c"]
+    assert walked.outcome.answer == "an answer"
+    assert [one.branch for one in walked.thoughts if "node_id" in one.data] == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_a_step_that_was_refuted_is_not_taken_again() -> None:
+    world = World(verdicts=dict.fromkeys("abc", WRONG), say=Again("aXb"))
+    walked = search(world, verify=True, max_depth=1)
+    assert [one.content for one in state_of(walked).nodes.values()] == ["P", "a", "b", "c", "X"]
+    assert best(walked) == "X"
+
+
+@pytest.mark.parametrize("reasks", [0, 1, 3])
+def test_how_often_a_node_is_asked_again_is_bounded(reasks: int) -> None:
+    count = iter(range(1_000))
+    world = World(
+        say=lambda kind, facts: {"thoughts": [f"s{next(count)}"]} if kind == "propose" else None,
+        verdicts={f"s{number}": WRONG for number in range(1_000)},
+    )
+    walked = search(world, verify=True, max_reasks=reasks)
+    assert len(asked(walked, "propose")) == 1 + reasks
+    assert walked.outcome.reason == "exhausted"
+
+
+def test_a_node_that_has_no_more_steps_is_refuted_and_its_own_parent_asked() -> None:
+    dead = {f"a{letter}": WRONG for letter in "abc"}
+    world = World({"a": 0.9}, verdicts=dead | {"b": WRONG, "c": WRONG}, say=Again("abc"))
+    walked = search(world, verify=True, max_depth=2)
+    assert [ask.facts["path"] for ask in asked(walked, "propose")] == [[], ["a"], ["a"], []]
+    assert "- a\n  Refuted: every step that was tried after it is refuted" in walked.asks[-1].prompt
+
+
+def test_a_false_equation_refutes_a_step_without_a_call() -> None:
+    steps = ["4736 × 8 = 37788", "4736 × 8 = 37888"]
+    world = World(say=lambda kind, facts: {"thoughts": steps} if kind == "propose" else None)
+    walked = search(world, max_depth=1)
+    assert asked(walked, "value") == [], "one step is left, which is followed as it is"
+    wrong = state_of(walked).nodes["node_2"]
+    assert (wrong.refuted, wrong.why) == (True, "4736 × 8 is 37888, not 37788")
+    assert best(walked) == steps[1]
+
+
+def test_where_all_equations_are_false_it_is_said_which() -> None:
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        if kind != "propose":
+            return None
+        return {"thoughts": ["4736 × 8 = 37888" if "refuted" in facts else "4736 × 8 = 37788"]}
+
+    walked = search(World(say=say), max_depth=1)
+    assert "Refuted: 4736 × 8 is 37888, not 37788" in asked(walked, "propose")[1].prompt
+    assert best(walked) == "4736 × 8 = 37888"
+
+
+# -- a single candidate
+
+
+def test_a_step_that_is_the_only_one_open_is_not_valued() -> None:
+    walked = search(World(letters="a"), max_depth=3)
+    assert [ask.facts["kind"] for ask in walked.asks] == ["propose"] * 3 + ["answer"]
+    assert walked.asks[-1].facts["path"] == ["a", "aa", "aaa"]
+    assert walked.outcome.document["best"]["score"] is None
+    assert walked.outcome.document["diagnostics"]["unscored"] == []
+    assert walked.outcome.answer == "an answer"
+    assert asked(search_as_seed(World(letters="a"), min_score_improvement=0), "value"), "seed 004 values it"
+
+
+def test_a_single_step_is_valued_where_something_competes_with_it() -> None:
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        return {"thoughts": ["aa"]} if kind == "propose" and facts["path"] == ["a"] else None
+
+    walked = search(World({"a": 0.9}, say=say), expand_width=1)
+    assert ["aa"] in [ask.facts["thoughts"] for ask in asked(walked, "value")]
+
+
+# -- steps that cannot be read
+
+
+def test_a_node_whose_steps_cannot_be_read_stays_a_leaf() -> None:
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        return "no idea" if kind == "propose" and facts["path"] else None
+
+    walked = search(World({"b": 0.9}, say=say), expand_width=2)
+    assert walked.outcome.answer == "an answer"
+    assert walked.asks[-1].facts["path"] == ["b"]
+    assert "thoughts_parse_failed" in walked.outcome.document["diagnostics"]["parser_errors"]
+
+
+# -- laws over worlds
+
+
+@dataclass
+class Chance(World):
+    """Scores, verdicts, answers, false steps and replies that cannot be read, by chance."""
+
+    seed: int = 0
+
+    def __call__(self, one: Any) -> Any:
+        chance = random.Random(f"{self.seed} {one.id}")
+        if isinstance(one.effect, Verify):
+            verdict = chance.choices(["wrong", "right", "unknown"], [5, 1 if one.effect.final else 0, 4])[0]
+            return Verified(verdict, "by chance" if verdict == "wrong" else "")
+        facts = one.effect.facts
+        if chance.random() < 0.05:
+            return Failed("output_invalid", "unreadable")
+        match facts["kind"]:
+            case "propose":
+                above = facts["path"][-1] if facts["path"] else ""
+                letters = chance.sample("abcdef", facts["count"])
+                self.say = lambda kind, facts: {"thoughts": [above + letter for letter in letters]}
+            case "value":
+                scores = {
+                    str(n): chance.choice([0, 0.3, 0.6, 1]) for n in range(1, len(facts["thoughts"]) + 1)
+                }
+                self.say = lambda kind, facts: {"checks": {}, "scores": scores}
+            case _:
+                answer = "yes" if chance.random() < 0.1 else None
+                self.say = lambda kind, facts: {"reasoning": "so", "answer": answer}
+        return super().__call__(one)
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    st.integers(0, 10**6),
+    st.fixed_dictionaries(
+        {
+            "traversal_strategy": st.sampled_from(TRAVERSALS),
+            "expand_width": st.integers(1, 3),
+            "branching_factor": st.integers(1, 3),
+            "max_depth": st.integers(1, 3),
+            "max_reasks": st.integers(0, 2),
+            "max_nodes": st.sampled_from([5, 30, 60]),
+            "verify": st.booleans(),
+            "beam_width": st.sampled_from([None, None, 2]),
+            "convergence_window": st.sampled_from([1, 2]),
+            "compare_depths": st.booleans(),
+        }
+    ),
+)
+def test_every_search_ends_and_without_an_answer_only_where_nothing_is_left_to_ask(
+    seed: int, options: dict[str, Any]
+) -> None:
+    walked = search(Chance(seed=seed), **options)
+    state = state_of(walked)
+    nodes = state.nodes
+    assert walked.snapshot.error in (None, "output_invalid")
+    for node in nodes.values():
+        assert node.asked <= 1 + options["max_reasks"]
+        assert not node.refuted or node.why
+    paths = [tuple(ask.facts["path"]) for ask in asked(walked, "answer")]
+    assert len(paths) == len(set(paths)), "no path is asked for its answer twice"
+    if walked.outcome.answer is None and walked.snapshot.error is None:
+        assert not [leaf for leaf in state.candidates if leaf.score != 0]
+        capped = len(nodes) >= options["max_nodes"]
+        dead = [
+            node
+            for node in nodes.values()
+            if node.children and all(nodes[one].refuted for one in node.children)
+        ]
+        assert capped or not state.frontier
+        assert capped or all(node.asked == 1 + options["max_reasks"] for node in dead)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from(TRAVERSALS))
+def test_a_deeper_leaf_is_never_passed_over_for_a_score(seed: int, width: int, traversal: str) -> None:
+    walked = search(Chance(seed=seed), expand_width=width, traversal_strategy=traversal, max_nodes=12)
+    promising = [leaf for leaf in state_of(walked).candidates if leaf.score != 0]
+    depths = [leaf.depth for leaf in promising]
+    assert depths == sorted(depths, reverse=True)
+
+
+# -- prompts and presets
+
+
+def test_every_form_has_its_reasons_before_its_verdict() -> None:
+    forms = {stage.name: list(stage.form["properties"]) for stage in TREE_OF_THOUGHTS.stages if stage.form}
+    assert forms["branch_evaluation"] == ["checks", "scores"]
+    assert forms["continuation_decision"] == ["reasoning", "answer"]
+    shown = {ask.facts["kind"]: ask.system for ask in search().asks}
+    assert shown["value"].index('"checks"') < shown["value"].index('"scores"')
+    assert shown["answer"].index('"reasoning"') < shown["answer"].index('"answer"')
+
+
+def test_the_prompts_ask_for_what_is_left_and_contradict_nothing() -> None:
+    assert "10 - 4 = 6 (left: 6 9 13)" in GENERATION_PROMPT
+    assert "First check each candidate in words" in EVALUATION_PROMPT
+    assert "equal scores" not in EVALUATION_PROMPT
+    assert "First go over the steps" in FORMULATION_PROMPT
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"checks": {"1": "It is 0.9 likely.", "2": "No."}, "scores": {"1": 0.2, "2": 0.7}},
+        {"1": {"check": "Slow.", "score": 0.2}, "2": {"check": "Good.", "score": 0.7}},
+        "Candidate 1: it leads nowhere soon. Score: 0.2\nCandidate 2: within reach. Score: 0.7",
+    ],
+)
+def test_checks_beside_scores_are_read_in_every_way_they_come(said: Any) -> None:
+    world = World(letters="ab", say=lambda kind, facts: said if kind == "value" else None)
+    walked = search(world, max_depth=1)
+    assert {one["content"]: one["score"] for one in walked.outcome.document["candidates"]} == {
+        "a": 0.2,
+        "b": 0.7,
+    }
+
+
+def test_convergence_is_off_and_two_nodes_are_expanded_by_default() -> None:
+    assert (Options().convergence_window, Options().expand_width) == (1, 2)
+    assert search().outcome.reason == "max_depth"
+
+
+def test_a_preset_stands_for_what_is_not_given() -> None:
+    seed = read_options(TREE_OF_THOUGHTS, {"preset": "seed"})
+    assert (seed.convergence_window, seed.expand_width, seed.max_reasks) == (2, 1, 0)  # type: ignore[attr-defined]
+    given_too = read_options(TREE_OF_THOUGHTS, {"preset": "seed", "expand-width": "2"})
+    assert (given_too.expand_width, given_too.convergence_window) == (2, 2)  # type: ignore[attr-defined]
+    again = read_options(
+        TREE_OF_THOUGHTS, {name: getattr(given_too, name) for name in Options.__struct_fields__}
+    )
+    assert again == given_too
