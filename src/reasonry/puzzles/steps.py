@@ -244,8 +244,8 @@ def _compare_left(position: Position, text: str, end: int) -> Position:
         return position
     if all(term.stands_for(value) for term, value in zip(stated, position.numbers, strict=True)):
         return position
-    left, said = (", ".join(map(format_number, values)) for values in (position.numbers, _values(stated)))
-    return replace(position, fault=f"the numbers left are {left}, not {said}")
+    left, others = (", ".join(map(format_number, values)) for values in (position.numbers, _values(stated)))
+    return replace(position, fault=f"the numbers left are {left}, not {others}")
 
 
 def _left_number(text: str, position: Position) -> Term | None:

@@ -84,13 +84,13 @@ def _sentence(text: str) -> str:
 
 
 def _equation(sign: str) -> Callable[[re.Match[str]], str]:
-    def written(move: re.Match[str]) -> str:
+    def write_equation(move: re.Match[str]) -> str:
         a, b, c = (_operand(move[name]) for name in "abc")
         if sign == "from" or (sign == "between" and _value(move["a"]) < _value(move["b"])):
             a, b = b, a
         return f" ; {a} {'-' if sign in ('from', 'between') else sign} {b} = {c} ; "
 
-    return written
+    return write_equation
 
 
 def _operand(number: str) -> str:

@@ -50,8 +50,8 @@ def answers_at(*solved: str) -> Any:
             return None
         path = facts["path"]
         if path[-1] in solved:
-            return {"reasoning": "It fits.", "answer": f"by {path[-1]}"}
-        return {"reasoning": f"{path[-1]} breaks a rule.", "answer": None}
+            return {"reason": "It fits.", "answer": f"by {path[-1]}"}
+        return {"reason": f"{path[-1]} breaks a rule.", "answer": None}
 
     return say
 
@@ -291,7 +291,7 @@ class Chance(World):
                 self.say = lambda kind, facts: {"checks": {}, "scores": scores}
             case _:
                 answer = "yes" if chance.random() < 0.1 else None
-                self.say = lambda kind, facts: {"reasoning": "so", "answer": answer}
+                self.say = lambda kind, facts: {"reason": "so", "answer": answer}
         return super().__call__(one)
 
 
@@ -352,10 +352,10 @@ def test_a_deeper_leaf_is_never_passed_over_for_a_score(seed: int, width: int, t
 def test_every_form_has_its_reasons_before_its_verdict() -> None:
     forms = {stage.name: list(stage.form["properties"]) for stage in TREE_OF_THOUGHTS.stages if stage.form}
     assert forms["branch_evaluation"] == ["checks", "scores"]
-    assert forms["continuation_decision"] == ["reasoning", "answer"]
+    assert forms["continuation_decision"] == ["reason", "answer"]
     shown = {ask.facts["kind"]: ask.system for ask in search().asks}
     assert shown["value"].index('"checks"') < shown["value"].index('"scores"')
-    assert shown["answer"].index('"reasoning"') < shown["answer"].index('"answer"')
+    assert shown["answer"].index('"reason"') < shown["answer"].index('"answer"')
 
 
 def test_the_prompts_ask_for_what_is_left_and_contradict_nothing() -> None:

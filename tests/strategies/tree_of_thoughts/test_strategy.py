@@ -350,11 +350,14 @@ def test_answers_are_read_from_json_and_from_a_line_that_says_so(said: Any, answ
 @pytest.mark.parametrize(
     "said", ["First I would add, then see.\n\nThat is all?", "Answer:", "{24", "I cannot tell."]
 )
-def test_prose_never_passes_for_an_answer(said: Any) -> None:
-    walked = search(World(say=lambda kind, facts: said if kind == "answer" else None))
-    assert walked.outcome.answer is None
-    assert walked.snapshot.error == "output_invalid"
-    assert best(walked) is not None, "the best so far is kept"
+def test_prose_never_passes_for_an_answer_and_the_best_step_stands_in_unchecked(said: Any) -> None:
+    walked = search(
+        World({"a": 0.9}, say=lambda kind, facts: said if kind == "answer" else None), max_depth=1
+    )
+    assert walked.snapshot.status == "done"
+    assert walked.outcome.answer == best(walked) == "a"
+    assert "no reply to the last question could be read" in walked.outcome.document["unchecked"]
+    assert walked.outcome.reason == "max_depth"
 
 
 # -- failures, limits

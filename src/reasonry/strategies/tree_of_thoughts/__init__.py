@@ -31,12 +31,13 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from ...core.answering import UNREADABLE
 from ...core.effects import Verify
 from ...core.events import Failed, Verified
 from ...core.proposal import distinct, normal
 from ...core.strategy import Body, Field, Move, Stage, Strategy, Thought, fail, go, request, stay
 from ...puzzles.equations import false_equations
-from .questions import (
+from .asks import (
     EVALUATION_PROMPT,
     FORMULATION_PROMPT,
     GENERATION_PROMPT,
@@ -51,8 +52,8 @@ from .questions import (
     scores_of,
 )
 from .result import outcome, progress
-from .search import choose_next, has_rival, prune_best, why_stop
 from .state import ROOT, Options, State, note_replies
+from .traversal import choose_next, has_rival, prune_best, why_stop
 from .tree import Node, children, grow, path_to, rank
 
 __all__ = [
@@ -89,10 +90,10 @@ def expand(to: str) -> Callable[[State], Body]:
         )
         s = note_replies(s, "generation", replies)
         lost = [reply for reply in replies if isinstance(reply, Failed)]
-        unread = tuple("thoughts_parse_failed" for reply in lost if reply.code == "output_invalid")
+        unread = tuple("thoughts_parse_failed" for reply in lost if reply.code == UNREADABLE)
         s = replace(s, errors=(*s.errors, *unread))
         # A node whose steps could not be read stays a leaf, as long as there is another to go on with.
-        fatal = next((reply for reply in lost if reply.code != "output_invalid"), None)
+        fatal = next((reply for reply in lost if reply.code != UNREADABLE), None)
         if fatal is None and len(lost) == len(replies) and s.chosen is None:
             fatal = lost[0]
         if fatal is not None:
@@ -149,7 +150,7 @@ def evaluate(s: State) -> Body:
         for child, score in scores_of(group, reply):
             scores.setdefault(child.id, []).append(score)
     failed = [reply for reply in replies if isinstance(reply, Failed)]
-    fatal = next((lost for lost in failed if lost.code != "output_invalid"), None)
+    fatal = next((lost for lost in failed if lost.code != UNREADABLE), None)
     fresh = [_value(child, scores.get(child.id), guess=fatal is None) for child in s.fresh]
     if fatal is not None:
         return fail(_plant(s, fresh), "error", fatal.message, fatal.code)
@@ -266,13 +267,20 @@ def decide(s: State) -> Body:
     proved, why = s.reason == "verified", ""
     answer: str | None = best.content
     if s.options.formulate_answer:
-        replies = yield request(s, ask_for_answer(s, path))
-        written: Formulated = replies[0].value
-        s, answer, why = note_replies(s, "formulation", replies), written.text, written.reasoning
+        replies = yield request(s, ask_for_answer(s, path), give_failures=True)
+        s, reply = note_replies(s, "formulation", replies), replies[0]
+        if isinstance(reply, Failed):
+            if reply.code != UNREADABLE:
+                return fail(s, "error", reply.message, reply.code)
+            s = replace(s, unchecked=f"no reply to the last question could be read: {reply.message}")
+        else:
+            written: Formulated = reply.value
+            answer, why = written.text, written.reason
         if answer is None and not proved:
             return _give_up(s, "unsolved", why)
     if s.options.verify and answer is not None and (s.options.formulate_answer or not proved):
         (verdict,) = yield request(s, Verify(s.problem, (*path, answer), final=True))
+        s = replace(s, unchecked="") if verdict.verdict == "right" else s
         if verdict.verdict == "wrong" and not proved:
             return _give_up(s, "refuted", f"the answer {answer!r} is wrong: {verdict.detail}")
         answer = None if verdict.verdict == "wrong" else answer
@@ -294,7 +302,7 @@ def _give_up(s: State, kind: Literal["unsolved", "refuted"], why: str) -> Move:
     assert s.chosen is not None
     text = f"Pruned: {_label(s, s.chosen)}"
     s = prune_best(s, why or "it does not lead to a correct answer")
-    s = replace(s, rejected=kind)
+    s = replace(s, rejected=kind, unchecked="")
     if not s.reason:
         move = _follow(s)
         return replace(move, thoughts=(Thought(text), *move.thoughts))
@@ -443,7 +451,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             "conclude when a branch solves the problem or nothing promising is left.",
             body=decide,
             reply=Formulated,
-            example={"reasoning": "10 - 4 is 6, 13 - 9 is 4, 6 * 4 is 24.", "answer": "(10 - 4) * (13 - 9)"},
+            example={"reason": "10 - 4 is 6, 13 - 9 is 4, 6 * 4 is 24.", "answer": "(10 - 4) * (13 - 9)"},
         ),
         Stage(
             "solution_formulation",

@@ -81,7 +81,7 @@ def _document(state: State) -> dict[str, Any]:
             "branching_factor": options.branching_factor,
         },
         "diagnostics": _diagnostics(state, chosen),
-    }
+    } | ({"unchecked": state.unchecked} if state.unchecked else {})
 
 
 def _diagnostics(state: State, chosen: Node | None) -> dict[str, Any]:

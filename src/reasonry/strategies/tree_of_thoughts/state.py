@@ -143,6 +143,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     winner: str | None = None
     """The node that ended it, if one did."""
     answer: str | None = None
+    unchecked: str = ""
+    """Why nobody has written the answer, so that it is the text of the best path's last step."""
     rejected: Literal["", "unsolved", "refuted"] = ""
     """What became of the last answer that was given up, if one was: there was none, or it was refuted."""
     no_answer: Literal["", "unsolved", "refuted"] = ""

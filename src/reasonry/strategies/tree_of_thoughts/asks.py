@@ -55,7 +55,7 @@ _SCORES = (
     '{"checks": {"1": "what was found", "2": "what was found"}, "scores": {"1": 0.7, "2": 0.2}}'
 )
 _ANSWER = (
-    'Reply with one JSON object: {"reasoning": "how the steps arrive at the answer, or why they do not", '
+    'Reply with one JSON object: {"reason": "how the steps arrive at the answer, or why they do not", '
     '"answer": "the answer"}; without an answer, "answer" is null.'
 )
 
@@ -79,7 +79,7 @@ class Scores(Struct, frozen=True, kw_only=True):
 class Formulated(Struct, frozen=True, kw_only=True):
     """What is replied to formulation; None: the path does not solve the problem."""
 
-    reasoning: str = ""
+    reason: str = ""
     answer: Answer | None
 
     @property
@@ -122,7 +122,13 @@ def read_thoughts(state: State, _: Ask, texts: Sequence[str]) -> tuple[list[str]
     thoughts, mode = parse_thoughts(texts[-1])
     if not thoughts:
         return Unreadable("no thoughts could be read from it")
-    return distinct(thoughts)[: state.options.branching_factor], mode
+    return distinct(map(_strip_quotes, thoughts))[: state.options.branching_factor], mode
+
+
+def _strip_quotes(text: str) -> str:
+    """Return a thought without the quotes around all of it."""
+    quoted = len(text) > 2 and text[0] in "'\"" and text.count(text[0]) == 2 and text.endswith(text[0])
+    return text[1:-1] if quoted else text
 
 
 # -- V(p, S)
