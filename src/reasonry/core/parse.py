@@ -238,14 +238,14 @@ def _yaml_values(text: str, form: type[Struct]) -> list[Any]:
         return []
     # A key without a value says nothing, not even null.
     mapping = value if isinstance(value, dict) else {}
-    said = {
+    values = {
         str(key): item
         if plain_name(str(key)).endswith(("answer", "value", "result"))
         else _number_or_text(item)
         for key, item in mapping.items()
         if item != ""
     }
-    return [_clean(said)] if said else []
+    return [_clean(values)] if values else []
 
 
 def _numbers_inside(value: Any) -> Any:
@@ -506,8 +506,8 @@ def ask_again(ask: Ask, reply: Answered, reason: str) -> Ask:
         wish += ", much more briefly"
     if ask.form is not None:
         wish += "; reply with one JSON object of the form asked for and nothing else"
-    said = _excerpt(without_surrogates(reply.text).strip()) or "(nothing)"
-    prompt = f"{ask.prompt}{LAST_REPLY}{said}\n>>>\nIt cannot be used: {reason}.\n{wish}."
+    excerpt = _excerpt(without_surrogates(reply.text).strip()) or "(nothing)"
+    prompt = f"{ask.prompt}{LAST_REPLY}{excerpt}\n>>>\nIt cannot be used: {reason}.\n{wish}."
     room = ask.max_output_tokens
     if room is not None and reply.truncated:
         room *= 2

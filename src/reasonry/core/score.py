@@ -154,16 +154,16 @@ def _from_one(key: str, shift: int) -> str:
     return str(int(key) + shift) if shift and key.isdigit() else key
 
 
-def _by_id(given: Mapping[str, Any], named: Sequence[tuple[str, str]]) -> dict[str, float]:
-    by_text = {normal(key): value for key, value in given.items()}
+def _by_id(written: Mapping[str, Any], named: Sequence[tuple[str, str]]) -> dict[str, float]:
+    by_text = {normal(key): value for key, value in written.items()}
     by_position: dict[int, Any] = {}
-    for key, value in given.items():
+    for key, value in written.items():
         if match := _POSITION.fullmatch(key.strip()):
             by_position[int(match["position"])] = value
     scores: dict[str, float] = {}
     for position, (name, content) in enumerate(named, start=1):
-        found = (given.get(name), by_position.get(position), by_text.get(normal(content)))
-        score = read_score(next((value for value in found if value is not None), None))
+        candidates = (written.get(name), by_position.get(position), by_text.get(normal(content)))
+        score = read_score(next((value for value in candidates if value is not None), None))
         if score is not None:
             scores[name] = score
     return scores
@@ -172,32 +172,32 @@ def _by_id(given: Mapping[str, Any], named: Sequence[tuple[str, str]]) -> dict[s
 def _from_lines(lines: Sequence[str], named: Sequence[tuple[str, str]]) -> dict[str, Any]:
     if table := _from_table(lines):
         return table
-    given: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     block = 0
     for line in lines:
         heading = _BLOCK.match(line)
         if match := _LINE.match(line):
             position = int(match["position"])
             content = named[position - 1][1] if 1 <= position <= len(named) else ""
-            given[str(position)] = _in_line(match["rest"], content)
-            block = position if given[str(position)] is None else 0
+            found[str(position)] = _in_line(match["rest"], content)
+            block = position if found[str(position)] is None else 0
         elif heading:
             block = int(heading["position"])
-        elif block and (match := _OWN_LINE.match(line)) and given.get(str(block)) is None:
-            given[str(block)] = read_score(match["rest"].rstrip(")] *"))
-    if not given:
-        given = {name: score for name, content in named if (score := _by_content(lines, content)) is not None}
+        elif block and (match := _OWN_LINE.match(line)) and found.get(str(block)) is None:
+            found[str(block)] = read_score(match["rest"].rstrip(")] *"))
+    if not found:
+        found = {name: score for name, content in named if (score := _by_content(lines, content)) is not None}
     sentences = [*_IN_A_SENTENCE.finditer("\n".join(lines))]
-    if not given and len({match["position"] for match in sentences}) == len(sentences):
-        given = {str(int(match["position"])): read_score(match["score"]) for match in sentences}
+    if not found and len({match["position"] for match in sentences}) == len(sentences):
+        found = {str(int(match["position"])): read_score(match["score"]) for match in sentences}
     own = [read_score(match["rest"].rstrip(")] *")) for line in lines if (match := _OWN_LINE.match(line))]
-    if not given and len(named) == len(own) == 1:
-        given = {"1": own[0]}
+    if not found and len(named) == len(own) == 1:
+        found = {"1": own[0]}
     texts = [_BULLET.sub("", line, count=1) for line in lines if line.strip()]
     bare = [read_score(text) for text in (texts[0].split(",") if len(texts) == 1 else texts)]
-    if not given and len(bare) == len(named) and None not in bare:
-        given = {str(position): score for position, score in enumerate(bare, start=1)}
-    return given
+    if not found and len(bare) == len(named) and None not in bare:
+        found = {str(position): score for position, score in enumerate(bare, start=1)}
+    return found
 
 
 def _by_content(lines: Sequence[str], content: str) -> float | None:
