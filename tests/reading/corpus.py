@@ -49,6 +49,9 @@ STAGES: Mapping[str, str] = {
 }
 """Stages of the corpus that go by another name now, or whose form went into another stage: `strategy.stage`."""
 
+OPTIONS: Mapping[str, Any] = {"decompose": True, "check": True}
+"""Options of every strategy that has them, where a line says nothing else, so that each stage asks."""
+
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "answer": ("answer", "text"),
     "next": ("next", "then"),
@@ -200,7 +203,8 @@ def ask(line: Line) -> tuple[Strategy[Any, Any], Snapshot, Pending] | None:
 def _played(
     line: Line, strategy: Strategy[Any, Any], stage: str, seed: int | None
 ) -> tuple[Strategy[Any, Any], Snapshot, Pending] | None:
-    given = {k: v for k, v in line.setting.options.items() if k in strategy.options.__struct_fields__}
+    wanted = {**OPTIONS, **line.setting.options}
+    given = {name: value for name, value in wanted.items() if name in strategy.options.__struct_fields__}
     if "tools" in given:
         given["tools"] = [msgspec.to_builtins(TOOLS[name]) for name in given["tools"]]
     step = begin(strategy, line.problem, msgspec.convert(given, strategy.options), strategies=STRATEGIES)

@@ -4,7 +4,7 @@ import pytest
 
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Verified
-from reasonry.strategies.chain_of_thought import CHAIN_OF_THOUGHT
+from reasonry.strategies.chain_of_thought import CHAIN_OF_THOUGHT, CHECK, GO_ON, REASON, REPAIR
 
 from .walking import in_order, walk
 
@@ -18,13 +18,16 @@ STEPS = ["2 cans of 3 tennis balls each is 6 tennis balls.", "5 + 6 = 11."]
 HOLDS = {"correct": True, "reason": "11 - 6 = 5, what he started with."}
 
 
+ALL = {"decompose": True, "check": True}
+
+
 def wrong(answer: str | None = None) -> dict:
     return {"correct": False, "reason": "Put back in, it does not fit.", "answer": answer}
 
 
 def test_the_papers_example_walks_every_edge_of_the_table() -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, HOLDS)
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
     assert walked.snapshot.status == "done"
     assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
     assert walked.outcome.document == {"steps": STEPS, "verification": "reviewed", "objections": []}
@@ -39,7 +42,7 @@ def test_the_papers_example_walks_every_edge_of_the_table() -> None:
 
 def test_reasoning_stays_in_its_stage_as_long_as_needed_and_staying_is_no_transition() -> None:
     steps = [{"steps": [one], "done": one == "c"} for one in "abc"]
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, *steps, {"answer": "11"}, HOLDS))
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, *steps, {"answer": "11"}, HOLDS), ALL)
     stages = [one.stage for one in walked.performed]
     assert stages.count("sequential_reasoning") == 3
     assert tuple(walked.edges) == CHAIN_OF_THOUGHT.edges
@@ -48,7 +51,7 @@ def test_reasoning_stays_in_its_stage_as_long_as_needed_and_staying_is_no_transi
 
 def test_an_answer_that_comes_with_the_last_steps_is_not_asked_for_again() -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True, "answer": 11}, HOLDS)
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
     assert walked.outcome.answer == "11"
     assert len(walked.asks) == 3
     assert ("solution_formulation", "11") in [(one.stage, one.text) for one in walked.thoughts]
@@ -56,7 +59,7 @@ def test_an_answer_that_comes_with_the_last_steps_is_not_asked_for_again() -> No
 
 def test_the_papers_prose_form_is_read_too() -> None:
     prose = "Roger started with 5 balls.\n2 cans of 3 tennis balls each is 6. 5 + 6 = 11.\nThe answer is 11."
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, prose, HOLDS))
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, prose, HOLDS), ALL)
     assert walked.outcome.answer == "11"
     assert len(walked.outcome.document["steps"]) == 3
 
@@ -64,7 +67,7 @@ def test_the_papers_prose_form_is_read_too() -> None:
 def test_prose_that_only_mentions_the_answer_is_no_answer() -> None:
     prose = "First I note that the answer is not yet known, and the answer is what step 2 must find."
     replies = in_order(PLAN, prose, {"steps": STEPS, "done": True, "answer": "11"}, HOLDS)
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
     assert "no JSON object was found" in walked.asks[2].prompt
     assert walked.outcome.answer == "11"
 
@@ -72,7 +75,7 @@ def test_prose_that_only_mentions_the_answer_is_no_answer() -> None:
 @pytest.mark.parametrize("again", ["11", 11, "11.0", "The answer is 11 balls"])
 def test_a_check_that_holds_may_repeat_the_answer(again: object) -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, HOLDS | {"answer": again})
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
     assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("11", "reviewed")
 
 
@@ -82,6 +85,7 @@ def test_a_check_that_holds_and_gives_another_answer_is_asked_for_again() -> Non
         CHAIN_OF_THOUGHT,
         TENNIS,
         in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "41"}, torn, wrong("42"), HOLDS),
+        ALL,
     )
     assert "`correct` is true, but `answer` is not the answer that was checked, '41'" in walked.asks[4].prompt
     assert walked.outcome.answer == "42"
@@ -97,7 +101,7 @@ def test_a_model_that_never_gets_done_is_cut_at_max_steps() -> None:
         }
         return in_order(replies[one.stage])(one)
 
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, answer, {"max_steps": 4})
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, answer, ALL | {"max_steps": 4})
     assert [one.stage for one in walked.performed].count("sequential_reasoning") == 4
     assert walked.snapshot.status == "done"
     assert (walked.outcome.answer, walked.outcome.reason) == ("as far as I got", "max_steps")
@@ -105,7 +109,7 @@ def test_a_model_that_never_gets_done_is_cut_at_max_steps() -> None:
 
 def test_a_failed_check_is_recorded_and_the_correction_is_checked_again() -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, wrong("11"), HOLDS)
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
     assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
     (objection,) = walked.outcome.document["objections"]
     assert objection == "The answer '12' did not pass the check: Put back in, it does not fit."
@@ -117,7 +121,7 @@ def test_a_failed_check_is_recorded_and_the_correction_is_checked_again() -> Non
 def test_a_failed_check_without_a_correction_is_reasoned_about_again() -> None:
     repaired = {"correct": True, "reason": "The sum was off.", "answer": "11"}
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, wrong(), repaired, HOLDS)
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
     assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
     assert walked.asks[-2].facts["kind"] == "repair"
     assert "does not fit" in walked.asks[-2].prompt
@@ -128,7 +132,7 @@ def test_a_correction_without_an_answer_is_asked_for_again() -> None:
     replies = in_order(
         PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, wrong(), HOLDS, repaired, HOLDS
     )
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies)
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
     assert walked.outcome.answer == "11"
     assert "give the corrected answer in `answer`" in walked.asks[-2].prompt
 
@@ -141,7 +145,7 @@ def test_with_no_repair_left_the_last_correction_is_given_and_never_what_was_jus
     answers = [wrong(str(number)) for number in range(repairs)]
     last = wrong("99" if has_correction else None)
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, *answers, last)
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"max_repairs": repairs})
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL | {"max_repairs": repairs})
     assert walked.snapshot.status == "done"
     if has_correction:
         assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("99", "unchecked")
@@ -155,7 +159,7 @@ def test_with_no_repair_left_the_last_correction_is_given_and_never_what_was_jus
 def test_an_answer_proved_right_needs_no_review_and_is_closed() -> None:
     closed = Verified("right", answer="11 balls")
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, closed)
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"verify": True})
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL | {"verify": True})
     assert walked.performed[-1].effect == Verify(TENNIS, (*STEPS, "11"), final=True)
     assert walked.outcome.answer == "11 balls"
     assert walked.outcome.document["verification"] == "proved"
@@ -170,7 +174,7 @@ def test_an_answer_proved_wrong_is_never_given() -> None:
         {"correct": True, "reason": "Added wrongly.", "answer": "13"},
         Verified("wrong", "13 is not 11."),
     )
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"verify": True})
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL | {"verify": True})
     assert walked.snapshot.status == "failed"
     assert (walked.outcome.answer, walked.outcome.reason) == (None, "verification_failed")
     assert walked.outcome.document["objections"] == [
@@ -181,18 +185,77 @@ def test_an_answer_proved_wrong_is_never_given() -> None:
 
 def test_an_answer_that_cannot_be_proved_is_reviewed() -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, Verified("unknown"), HOLDS)
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"verify": True})
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL | {"verify": True})
     assert walked.outcome.document["verification"] == "reviewed"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"steps": STEPS, "answer": "11"},
+        {"steps": STEPS, "done": True, "answer": 11},
+        "Roger started with 5 balls.\n2 cans of 3 tennis balls each is 6. 5 + 6 = 11.\nThe answer is 11.",
+        "1. 2 cans of 3 balls are 6 balls.\n2. 5 + 6 = 11.\n\nThe answer is 11.",
+    ],
+)
+def test_as_in_the_paper_one_reply_brings_the_steps_and_the_answer(said: object) -> None:
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(said))
+    assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
+    assert len(walked.asks) == 1
+    assert REASON in walked.asks[0].prompt
+    assert tuple(walked.edges) == CHAIN_OF_THOUGHT.edges
+    assert walked.outcome.document["verification"] == "open"
+
+
+def test_a_chain_that_is_not_at_its_end_is_gone_on_with() -> None:
+    walked = walk(
+        CHAIN_OF_THOUGHT, TENNIS, in_order({"steps": STEPS[:1]}, {"steps": STEPS[1:], "answer": 11})
+    )
+    assert GO_ON in walked.asks[1].prompt
+    assert walked.outcome.document["steps"] == STEPS
+
+
+def test_steps_are_numbered_once_in_the_transcript() -> None:
+    first = {"steps": ["Step 1: 2 cans are 6 balls.", "**Step 2:** 6 is even.", "3. 3.5 is not."]}
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(first, {"steps": ["5 + 6 = 11"], "answer": "11"}))
+    assert "Step 1: 2 cans are 6 balls.\n\nStep 2: 6 is even.\n\nStep 3: 3.5 is not." in walked.asks[1].prompt
+
+
+def test_a_false_equation_is_asked_for_again_once_with_what_is_true() -> None:
+    slip = {"steps": ["2 * 3 = 6.", "5 + 6 = 12."], "answer": "12"}
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(slip, {"steps": STEPS, "answer": "11"}))
+    assert "It cannot be used: 5 + 6 is 11, not 12." in walked.asks[1].prompt
+    assert walked.outcome.answer == "11"
+    stubborn = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(slip, slip))
+    assert (stubborn.outcome.answer, len(stubborn.asks)) == ("12", 2)
+    late = walk(CHAIN_OF_THOUGHT, TENNIS, in_order("Hm?", "Hm?", slip))
+    assert late.outcome.answer == "12", "the last reply that is allowed is better than none"
+
+
+def test_a_check_that_cannot_be_read_leaves_the_answer_unchecked() -> None:
+    replies = in_order({"steps": STEPS, "answer": "11"}, "Hm.", "Hm.", "Hm.")
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"check": True})
+    assert (walked.snapshot.status, walked.outcome.answer) == ("done", "11")
+    assert walked.outcome.document["verification"] == "unchecked"
+    assert "could be read" in walked.outcome.document["unchecked"]
+
+
+def test_the_reason_stands_before_the_verdict_in_every_prompt_and_form() -> None:
+    for prompt in (CHECK, REPAIR):
+        assert prompt.index('"reason"') < prompt.index('"correct"')
+    properties = list(CHAIN_OF_THOUGHT.stage("answer_verification").form["properties"])
+    assert properties == ["reason", "correct", "answer"]
+    assert list(CHAIN_OF_THOUGHT.stage("sequential_reasoning").form["properties"])[:2] == ["steps", "answer"]
+
+
 def test_a_model_that_fails_ends_the_run_with_its_code() -> None:
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, Failed("provider_error", "down")))
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, Failed("provider_error", "down")), ALL)
     assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "provider_error")
 
 
 def test_every_prompt_shares_what_was_worked_out_before_with_the_next() -> None:
     steps = [{"steps": [one], "done": one == "c"} for one in "abc"]
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, *steps, {"answer": "11"}, HOLDS))
+    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, *steps, {"answer": "11"}, HOLDS), ALL)
     assert len({one.system for one in walked.asks}) == 1
     for before, after in zip(walked.asks, walked.asks[1:], strict=False):
         stable = before.prompt.rpartition("\n\n")[0]
@@ -201,7 +264,7 @@ def test_every_prompt_shares_what_was_worked_out_before_with_the_next() -> None:
 
 def test_a_question_carries_its_facts_as_data() -> None:
     walked = walk(
-        CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, {"steps": STEPS, "done": True, "answer": "11"}, HOLDS)
+        CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, {"steps": STEPS, "done": True, "answer": "11"}, HOLDS), ALL
     )
     assert all(isinstance(one, Ask) and one.facts["problem"] == TENNIS for one in walked.asks)
     assert [one.facts["kind"] for one in walked.asks] == ["decompose", "reason", "check"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from reasonry.core.effects import Verify
 from reasonry.core.events import Verified
-from reasonry.strategies.scratchpad import SCRATCHPAD
+from reasonry.strategies.scratchpad import CALCULATE, INITIALIZE, SCRATCHPAD
 
 from .walking import in_order, reply, stopped_after, walk
 
@@ -101,3 +101,45 @@ def test_a_limit_gives_the_variables_as_they_stand_and_nothing_where_there_are_n
     assert stopped_after(SCRATCHPAD, ADDITION, START, LINES[0]).answer == 'rest = "2 + 5", sum = "6", C = 1'
     empty = {**LINES[0], "stateVariables": {}}
     assert stopped_after(SCRATCHPAD, ADDITION, {**START, "stateVariables": {}}, empty).answer is None
+
+
+def test_a_reply_may_hold_many_lines_and_the_result() -> None:
+    whole = {
+        "calculation": ["9 + 7 = 16: 6, C 1", "2 + 5 + 1 = 8: 8", "that is 86"],
+        "stateVariables": {"rest": "", "sum": "86", "C": 0},
+        "finished": True,
+        "answer": 86,
+    }
+    walked = walk(SCRATCHPAD, ADDITION, in_order(START, whole))
+    assert (walked.outcome.answer, walked.outcome.document["steps"]) == ("86", 3)
+    assert [ask.facts["kind"] for ask in walked.asks] == ["initialize", "calculate"]
+    assert INITIALIZE in walked.asks[0].prompt
+    assert CALCULATE in walked.asks[1].prompt
+
+
+def test_the_only_value_of_the_state_is_the_result() -> None:
+    line = {"calculation": "29 + 57 = 86", "stateVariables": {"sum": 86}, "finished": True}
+    walked = walk(SCRATCHPAD, ADDITION, in_order({**START, "stateVariables": {"sum": 0}}, line))
+    assert walked.outcome.answer == "86"
+    assert len(walked.asks) == 2
+
+
+def test_a_result_that_is_said_too_early_is_none() -> None:
+    early = LINES[0] | {"answer": "8"}
+    walked = walk(SCRATCHPAD, ADDITION, in_order(START, early, LINES[1], RESULT))
+    assert walked.outcome.answer == "86"
+
+
+def test_a_false_line_is_asked_for_again_with_what_is_true() -> None:
+    slip = {"calculation": "4736 * 8 = 37788", "stateVariables": {"part": 37788}, "finished": False}
+    right = {"calculation": "4736 * 8 = 37888", "stateVariables": {"part": 37888}, "finished": True}
+    start = {"stateVariables": {"part": 0}}
+    walked = walk(SCRATCHPAD, "4736 * 8", in_order(start, slip, right))
+    assert "It cannot be used: 4736 × 8 is 37888, not 37788." in walked.asks[2].prompt
+    assert walked.outcome.answer == "37888"
+
+
+def test_where_the_result_cannot_be_read_the_variables_are_given_unchecked() -> None:
+    walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, {}, {}, {}))
+    assert (walked.snapshot.status, walked.outcome.answer) == ("done", 'rest = "", sum = "86", C = 0')
+    assert walked.outcome.document["verification"] == "unchecked"

@@ -333,6 +333,30 @@ def _proposed(
     return replace(state, final=state.final.propose(reply.text)), (thought,)
 
 
+def without_number(step: str) -> str:
+    """Return a step without the number that its writer gave it, as in `Step 1: …`; it is numbered where it is shown."""
+    return _NUMBERED.sub("", step.strip()) or step
+
+
+def refuse_once(
+    ask: Ask, texts: Sequence[str], find_faults: Callable[[str], Sequence[str]]
+) -> Unreadable | None:
+    """Refuse a reply for its faults; None if it has none, or if the question was asked again for faults before.
+
+    The last reply allowed is not refused either: an answer with faults is better than none.
+
+    Args:
+        texts: The replies to the question so far, oldest first.
+        find_faults: From a reply to what is wrong with it, in sentences for whoever is asked again.
+    """
+    if len(texts) > ask.retries or not (faults := find_faults(texts[-1])):
+        return None
+    return None if any(map(find_faults, texts[:-1])) else Unreadable("; ".join(faults[:5]))
+
+
+_NUMBERED: Final = re.compile(
+    r"\A(?:[*_#>-]+\s*)?(?:step\s*#?\d{1,3}\s*[:.)–-]|\d{1,3}[.)](?=\s))[*_]*\s*", re.IGNORECASE
+)
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _FILLERS: Final = frozenset(

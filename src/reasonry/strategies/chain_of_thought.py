@@ -1,18 +1,19 @@
-"""Chain of thought: break the problem into steps, reason through them in order, derive the answer, check it.
+"""Chain of thought: reason in steps before answering.
 
 Wei et al. 2022, "Chain-of-Thought Prompting Elicits Reasoning in Large Language Models", arXiv:2201.11903.
 
 Algorithm, for a question x, with a chain of intermediate steps z_1, …, z_n:
 
-    what has to be worked out for x                       asked first                    step_decomposition
-    z_i ~ p(z | x, z_1, …, z_{i-1})                       until the reasoning is done    sequential_reasoning
+    what has to be worked out for x                       only with `decompose`          step_decomposition
+    z_1, …, z_n, y ~ p(z, y | x)                          as a rule one reply            sequential_reasoning
     y ~ p(y | x, z_1, …, z_n)                             unless a reply brought it      solution_formulation
-    does y hold? if not, y' ~ p(y | x, z_1, …, z_n, why)  looked at again                answer_verification
+    does y hold? if not, y' ~ p(y | x, z_1, …, z_n, why)  only with `check`              answer_verification
 
-*Differs from the paper*: instructions replace the worked examples; the problem is decomposed before it is
-reasoned about; a reply holds as many steps as it likes, so a short chain is still one call (the paper's text form
-ending in "The answer is …" is read too); the answer is checked by its author and, where there is one, by a verifier.
-The table has no way back from the check, so reasoning about a failed one happens there.
+*Differs from the paper*: an instruction replaces the worked examples; steps and answer may come as JSON as well as in
+the paper's text form, "… The answer is …"; a reply that does not get to the answer is gone on with; a reply with a
+false equation of numbers is asked for again, once. Two options go beyond the paper: the problem is decomposed before it
+is reasoned about, and the answer is checked by its author; the table has no way back from the check, so reasoning about
+a failed one happens there.
 """
 
 from __future__ import annotations
@@ -25,40 +26,65 @@ from msgspec.structs import replace
 
 from ..core import parse
 from ..core.answering import (
+    UNREADABLE,
     Answer,
     AnswerOptions,
     AnswerReply,
     CheckReply,
     FinalAnswer,
+    answer_outcome,
     read_check,
+    refuse_once,
     settle_answer,
+    without_number,
 )
 from ..core.effects import Ask
 from ..core.fit import Unreadable
 from ..core.stated import stated_answer
-from ..core.strategy import Body, Field, Outcome, Stage, Strategy, Thought, go, request, stay
+from ..core.strategy import Body, EffectFailed, Field, Outcome, Stage, Strategy, Thought, go, request, stay
+from ..puzzles import false_equations
 
-SYSTEM = """You solve a problem by reasoning in steps. What was worked out so far is shown to you; build on it \
-and do not repeat it. Each step is one inference or one calculation, written out so that it can be checked. You \
-are told at the end what to do now. Reply with one JSON object of the form given there, and nothing else."""
+SYSTEM = """You solve a problem by reasoning in steps before you answer. Each step is one inference or one \
+calculation, written out so that it can be checked. What was worked out so far is shown to you; build on it. You are \
+told at the end what to do now."""
+"""The instruction in place of the worked examples of arXiv:2201.11903, figure 1."""
 
 DECOMPOSE = """Now list what has to be worked out, in order, without solving any of it.
 {"steps": ["first thing to work out", "second", …]}"""
-REASON = """Now reason on: the next steps, in order, as many as you can be sure of. When nothing is left to work \
-out, set done to true and give the answer alone, in the form the problem asks for.
-{"steps": ["step with its result", …], "done": true or false, "answer": "only if done"}"""
+"""Ours; the paper has no such question."""
+
+REASON = """Think step by step: write the steps out first, each with its result, and then give the answer alone, in \
+the form the problem asks for. Reply with one JSON object
+{"steps": ["step with its result", …], "answer": "…"}
+or in plain text that ends in "The answer is …"."""
+"""The form of the paper's worked examples: the chain, then "The answer is …" (arXiv:2201.11903, appendix G)."""
+
+GO_ON = """Now reason on from the last step, without repeating any. When nothing is left to work out, give the answer \
+alone, in the form the problem asks for.
+{"steps": ["step with its result", …], "answer": "…" or null}"""
+"""Ours: for a chain that a reply did not bring to its end."""
+
 FORMULATE = """Now derive the answer from the steps. Give it alone, in the form the problem asks for.
 {"answer": "…"}"""
+"""Ours: for a chain that ended without its answer."""
+
 CHECK = """Now check the answer {answer!r} against the problem: put it back in, or work it out another way.
-{{"correct": true or false, "reason": "how you checked, or what is wrong", "answer": "corrected" or null if correct}}"""
+{{"reason": "how you checked, and what came of it", "correct": true or false, "answer": "the corrected one" or null}}"""
+"""Ours; the paper has no check."""
+
 REPAIR = """Now go through the steps again with this objection in mind, and correct the answer.
-{"correct": true, "reason": "where the error was and what follows instead", "answer": "the corrected answer alone"}"""
+{"reason": "where the error was and what follows instead", "correct": true, "answer": "the corrected answer alone"}"""
+"""Ours; see `CHECK`."""
 
 
 class Options(AnswerOptions, frozen=True):
     """Options of chain of thought."""
 
     max_steps: Annotated[int, Meta(ge=1, le=1000, description="Steps before the answer is derived.")] = 20
+    decompose: Annotated[bool, Meta(description="List first what has to be worked out: one call more.")] = (
+        False
+    )
+    check: Annotated[bool, Meta(description="Have the answer checked by its author: one call more.")] = False
 
 
 class Decomposition(Struct, frozen=True):
@@ -67,12 +93,14 @@ class Decomposition(Struct, frozen=True):
     steps: Annotated[tuple[str, ...], Meta(min_length=1, description="What to work out, in order.")]
 
 
-class Reasoning(Struct, frozen=True):
-    """The next steps of the chain."""
+class Reasoning(Struct, frozen=True, kw_only=True):
+    """The next steps of the chain, and the answer where it is reached."""
 
-    steps: Annotated[tuple[str, ...], Meta(min_length=1, description="The next steps, with their results.")]
+    steps: Annotated[tuple[str, ...], Meta(min_length=1, description="The steps, with their results.")]
+    answer: Annotated[
+        Answer | None, Meta(description="The answer alone; null if steps are still missing.")
+    ] = None
     done: Annotated[bool, Meta(description="Whether nothing is left to work out.")] = False
-    answer: Annotated[Answer | None, Meta(description="With done: the answer alone.")] = None
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -93,38 +121,71 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 def decompose(s: State) -> Body:
     """What has to be worked out for x; a guide, not a commitment."""
+    if not s.options.decompose:
+        return go(s, "sequential_reasoning")
     (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE))
-    plan: tuple[str, ...] = reply.value.steps
+    plan = tuple(without_number(step) for step in reply.value.steps)
     thought = Thought(_number_lines(plan), data={"steps": list(plan)})
     return go(replace(s, plan=plan), "sequential_reasoning", thought)
 
 
-def read_steps(_: State, __: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
-    """Read steps: structured, or prose that ends with the answer, as in the paper."""
-    reading = parse.read_form(texts[-1], Reasoning)
-    if isinstance(reading, Unreadable) and isinstance(answer := stated_answer(texts[-1]), str):
-        lines = [line.strip() for line in texts[-1].splitlines() if line.strip()]
-        return Reasoning(tuple(lines), done=True, answer=answer), "lines"
-    return reading
+def read_steps(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
+    """Read steps and answer, structured or in the paper's text form; refuse a false equation, once."""
+    reading = _read_reasoning(ask, texts[-1])
+    if isinstance(reading, Unreadable):
+        return reading
+
+    def find_faults(text: str) -> list[str]:
+        earlier = _read_reasoning(ask, text)
+        return (
+            [] if isinstance(earlier, Unreadable) else false_equations(_as_text(earlier[0]), about=s.problem)
+        )
+
+    return refuse_once(ask, texts, find_faults) or reading
+
+
+def _read_reasoning(ask: Ask, text: str) -> tuple[Reasoning, str] | Unreadable:
+    reading = parse.read_form(text, Reasoning, shown=ask.prompt)
+    reply = None if isinstance(reading, Unreadable) else reading[0]
+    if text.lstrip().startswith(("{", "[", "```")) or (reply is not None and reply.answer is not None):
+        return reading
+    answer = stated_answer(text)
+    if not isinstance(answer, str):
+        return reading
+    lines = tuple(line.strip() for line in text.splitlines() if line.strip())
+    steps = lines if reply is None else reply.steps
+    return Reasoning(steps=steps, answer=answer, done=True), "lines"
+
+
+def _as_text(reply: Reasoning) -> str:
+    return "\n".join([*reply.steps, str(reply.answer or "")])
 
 
 def reason(s: State) -> Body:
-    """z_i ~ p(z | x, z_1, …, z_{i-1}); stay until the chain is complete."""
+    """z_1, …, z_n, y ~ p(z, y | x); stay until the chain is complete."""
     if s.is_reasoned:
         return go(s, "solution_formulation")
-    (answer,) = yield request(s, _question(s, "reason", REASON))
+    (answer,) = yield request(s, _question(s, "reason", GO_ON if s.steps else REASON))
     reply: Reasoning = answer.value
     text = "" if reply.answer is None else str(reply.answer).strip()
     final = s.final.propose(text) if text else s.final
-    s = replace(s, steps=(*s.steps, *reply.steps), done=reply.done or bool(text), final=final)
-    return stay(s, "\n".join(reply.steps))
+    steps = tuple(without_number(step) for step in reply.steps)
+    s = replace(s, steps=(*s.steps, *steps), done=reply.done or bool(text), final=final)
+    return stay(s, "\n".join(steps))
 
 
 def formulate(s: State) -> Body:
-    """Y ~ p(y | x, z_1, …, z_n), unless a reply brought it."""
+    """Y ~ p(y | x, z_1, …, z_n), unless a reply brought it; where it cannot be read, the last step is all there is."""
     if s.final.text is None:
-        (reply,) = yield request(s, _question(s, "answer", FORMULATE))
-        s = replace(s, final=s.final.propose(reply.value.text))
+        try:
+            (reply,) = yield request(s, _question(s, "answer", FORMULATE))
+            final = s.final.propose(reply.value.text)
+        except EffectFailed as lost:
+            best = s.steps[-1] if s.steps and lost.failure.code == UNREADABLE else None
+            final = s.final.fall_back(best, f"the answer could not be read: {lost.failure.message}")
+            if final is None:
+                raise
+        s = replace(s, final=final)
     answer = s.final.text or ""
     return go(s, "answer_verification", Thought(answer, data={"answer": answer}))
 
@@ -138,7 +199,7 @@ def check(s: State) -> Body:
     def review(s: State) -> Ask:
         return _question(s, "check", CHECK.format(answer=s.final.text))
 
-    return (yield from settle_answer(s, repair, s.steps, review=review))
+    return (yield from settle_answer(s, repair, s.steps, review=review if s.options.check else None))
 
 
 def outcome(state: State) -> Outcome:
@@ -147,12 +208,10 @@ def outcome(state: State) -> Outcome:
     document = {"steps": list(state.steps), **final.document}
     if final.text is None and not final.objections:
         return Outcome(state.steps[-1] if state.steps else None, document=document)
-    if final.standing == "doubted":
-        return Outcome(final.text, "max_repairs", final.objections[-1], document)
-    if not state.done and final.standing != "proved":
+    if not state.done and final.standing not in ("doubted", "proved"):
         detail = f"the reasoning was cut after {len(state.steps)} steps"
         return Outcome(final.text, "max_steps", detail, document)
-    return Outcome(final.text, document=document)
+    return answer_outcome(final, document)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
@@ -179,7 +238,8 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     name="chain_of_thought",
     title="Chain of Thought",
     source="arXiv:2201.11903",
-    summary="Reasons through a problem in steps and checks the answer: for arithmetic and logic.",
+    summary="Reasons through a problem in steps before it answers: for arithmetic and logic.",
+    version=2,
     aliases=("cot",),
     options=Options,
     state=State,
@@ -212,7 +272,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             "go on when nothing is left to work out.",
             body=reason,
             reply=Reasoning,
-            example={"steps": ["2 cans of 3 balls are 6 balls.", "5 + 6 = 11."], "done": True},
+            example={"steps": ["2 cans of 3 balls are 6 balls.", "5 + 6 = 11."], "answer": "11"},
             read=read_steps,
         ),
         Stage(
@@ -233,7 +293,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             fields=(Field("correct", _CORRECT, required=False),),
             body=check,
             reply=CheckReply,
-            example={"correct": True, "reason": "11 less 2 cans of 3 are the 5 he began with."},
+            example={"reason": "11 less 2 cans of 3 are the 5 he began with.", "correct": True},
             read=read_check,
         ),
         Stage(

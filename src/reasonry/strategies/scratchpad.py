@@ -6,42 +6,64 @@ arXiv:2112.00114.
 Algorithm, for an input x, with a computation whose state after i steps is s_i:
 
     s_0 ← the variables of x and their first values      asked                      scratchpad_initialization
-    line_i ~ p(line | x, s_0, line_1, s_1, …)            one small operation        iterative_calculation
-    s_i ← s_{i-1} with what line_i changed               written down, all of it    state_tracking
+    line_i, … ~ p(lines | x, s_0, line_1, s_1, …)        small operations           iterative_calculation
+    s_i ← s_{i-1} with what the lines changed            written down, all of it    state_tracking
     is the result in s_i? or i = limit?                                             continuation_decision
-    y ← read off s_n                                     asked                      result_extraction
+    y ← read off s_n                                     asked where it is not      result_extraction
+                                                         said with the last line
 
-*Differs from the paper*: the model is instructed instead of trained on traces; a line and the state after it come
-in one structured reply, one reply a line, and the state is kept by the engine, so a variable that a reply leaves
-out keeps its value; an answer that a verifier proves wrong is read off again, up to `max_repairs` times.
+*Differs from the paper*: the model is instructed instead of trained on traces; lines and the state after the last of
+them come in one reply, as many lines as it likes, and the state is kept by the engine, so a variable that a reply
+leaves out keeps its value; lines with a false equation of numbers are asked for again, once; an answer that a verifier
+proves wrong is read off again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import AnswerOptions, AnswerReply, FinalAnswer, settle_answer
+from ..core import parse
+from ..core.answering import (
+    Answer,
+    AnswerOptions,
+    AnswerReply,
+    FinalAnswer,
+    answer_outcome,
+    refuse_once,
+    settle_answer,
+)
 from ..core.effects import Ask
+from ..core.fit import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
+from ..puzzles import false_equations
 
-SYSTEM = """You compute with a scratchpad: one small operation at a time, and after each the value of every \
-variable. Keep each operation so small that it can be checked at a glance; take values from the scratchpad alone, \
-never from memory. You are told at the end what to do now. Reply with one JSON object of the form given there, and \
-nothing else."""
+SYSTEM = """You compute with a scratchpad: small operations, one a line, and after them the value of every variable. \
+Keep each operation so small that it can be checked at a glance; take values from the scratchpad alone, never from \
+memory. You are told at the end what to do now."""
+"""The instruction in place of the traces of arXiv:2112.00114, figure 2."""
 
 INITIALIZE = """Now set the scratchpad up: every variable the computation needs with its value at the start, and the \
 rule by which they change.
 {"stateVariables": {"name": value, …}, "rule": "…"}"""
-CALCULATE = """Now do the next operation, and write down all variables after it. Set finished to true when the \
-variables hold the result.
-{"calculation": "the operation, written out", "stateVariables": {"name": value, …}, "finished": true or false}"""
+"""The head of a trace (arXiv:2112.00114, figure 2: "Input: 2 9 + 5 7")."""
+
+CALCULATE = """Now do the next operations, one a line, as many as you can be sure of; then write down all variables \
+as they are after the last one. When the variables hold the result, set finished to true and give the result alone, in \
+the form the problem asks for.
+{"calculation": "one operation a line, each written out", "stateVariables": {"name": value, …}, "finished": true or \
+false, "answer": "…" or null}"""
+"""The lines of a trace, each with its state (arXiv:2112.00114, figure 2)."""
+
 EXTRACT = """Now read the result off the scratchpad, computing nothing new. Give it alone, in the form the problem \
 asks for.
 {"answer": "…"}"""
+"""The target of a trace; asked only where it was not said with the last line."""
+
 STARTED = "Scratchpad: {state}\nRule: {rule}"
 LINE = "{calculation}\nScratchpad: {state}"
 
@@ -63,12 +85,13 @@ class Start(Struct, frozen=True, rename="camel"):
     rule: Annotated[str, Meta(description="How the variables change from step to step.")] = ""
 
 
-class Operation(Struct, frozen=True, rename="camel"):
-    """One operation and the state after it."""
+class Operations(Struct, frozen=True, rename="camel"):
+    """Some operations and the state after the last of them."""
 
-    calculation: Annotated[str, Meta(min_length=1, description="The operation, written out.")]
+    calculation: Annotated[str, Meta(min_length=1, description="The operations, one a line, written out.")]
     state_variables: Variables
     finished: Annotated[bool, Meta(description="Whether the variables hold the result.")]
+    answer: Annotated[Answer | None, Meta(description="With finished: the result alone.")] = None
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -95,14 +118,33 @@ def initialize(s: State) -> Body:
     return go(s, "iterative_calculation", thought)
 
 
+def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
+    """Read lines of operations; refuse a false equation, once."""
+    reading = parse.read_form(texts[-1], Operations, shown=ask.prompt)
+    if isinstance(reading, Unreadable):
+        return reading
+
+    def find_faults(text: str) -> list[str]:
+        earlier = parse.read_form(text, Operations, shown=ask.prompt)
+        return (
+            []
+            if isinstance(earlier, Unreadable)
+            else false_equations(earlier[0].calculation, about=s.problem)
+        )
+
+    return refuse_once(ask, texts, find_faults) or reading
+
+
 def calculate(s: State) -> Body:
-    """line_i ~ p(line | x, s_0, line_1, s_1, …); what it changed goes into the state."""
+    """line_i, … ~ p(lines | x, s_0, line_1, s_1, …); what they changed goes into the state."""
     (answer,) = yield request(s, _question(s, "calculate", CALCULATE))
-    reply: Operation = answer.value
+    reply: Operations = answer.value
     variables = {**s.variables, **reply.state_variables}
-    line = LINE.format(calculation=reply.calculation, state=_format_variables(variables))
-    lines = (*s.lines, line)
-    s = replace(s, lines=lines, variables=variables, steps=s.steps + 1, finished=reply.finished)
+    lines = (*s.lines, LINE.format(calculation=reply.calculation, state=_format_variables(variables)))
+    steps = s.steps + len([line for line in reply.calculation.splitlines() if line.strip()])
+    result = None if reply.answer is None else str(reply.answer).strip()
+    final = s.final.propose(result) if reply.finished and result else s.final
+    s = replace(s, lines=lines, variables=variables, steps=steps, finished=reply.finished, final=final)
     return go(s, "state_tracking", reply.calculation)
 
 
@@ -119,8 +161,19 @@ def decide(s: State) -> Move:
 
 
 def extract(s: State) -> Body:
-    """Y ← read off s_n."""
-    return (yield from settle_answer(s, lambda s: _question(s, "extract", EXTRACT), s.lines))
+    """Y ← read off s_n, unless it was said with the last line, or is all there is in s_n."""
+    values = list(s.variables.values())
+    only = values[0] if len(values) == 1 and isinstance(values[0], str | int | float) else None
+    if (
+        s.final.text is None
+        and s.finished
+        and only is not None
+        and not s.final.objections
+        and str(only).strip()
+    ):
+        s = replace(s, final=s.final.propose(str(only).strip()))
+    best = _format_variables(s.variables) if s.variables else None
+    return (yield from settle_answer(s, lambda s: _question(s, "extract", EXTRACT), s.lines, best=best))
 
 
 def outcome(state: State) -> Outcome:
@@ -132,7 +185,7 @@ def outcome(state: State) -> Outcome:
         answer = _format_variables(state.variables)
     if state.steps >= state.options.max_steps and not (state.finished or final.standing == "proved"):
         return Outcome(answer, "max_steps", f"the computation was cut after {state.steps} steps", document)
-    return Outcome(answer, document=document)
+    return answer_outcome(replace(final, text=answer), document)
 
 
 def progress(state: State) -> dict[str, Any]:
@@ -157,6 +210,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     name="scratchpad",
     title="Scratchpad",
     source="arXiv:2112.00114",
+    version=2,
     summary="Computes in small steps with the state written down: for algorithms and long calculations.",
     options=Options,
     state=State,
@@ -187,14 +241,16 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
         Stage(
             "iterative_calculation",
             ("state_tracking",),
-            description="Do one small step of the computation.",
+            description="Do small steps of the computation.",
             guidance="One operation that can be checked at a glance, on the values as they stand.",
             body=calculate,
-            reply=Operation,
+            reply=Operations,
+            read=read_operations,
             example={
                 "calculation": "9 + 7 = 16",
                 "stateVariables": {"carry": 1, "digits": [6]},
                 "finished": True,
+                "answer": "16",
             },
         ),
         Stage(

@@ -6,72 +6,94 @@ arXiv:2310.06117.
 Algorithm, for a question x:
 
     q' ← the more general question behind x            abstraction           abstraction
-    P ← the answer to q': principles, facts            without x's details   principle_identification
-    which of P, why it applies, x set up with it       asked in one reply    approach_selection
-    …                                                  written down          specific_application
+    P ← the answer to q': principles, facts            in the same reply     principle_identification
+    which of P, why it applies, x set up with it       part of the solution  approach_selection, specific_application
     y ~ p(y | x, q', P)                                reasoning             step_by_step_solution
-    does y agree with P and answer x?                  looked at             solution_verification
+    does y agree with P and answer x?                  only with `check`     solution_verification
 
-*Differs from the paper*: instructions replace the worked examples; between principle and reasoning the problem is
-set up in terms of the principle; the solution is checked by its author and, where there is one, by a verifier. The
-table has no way back from the check, so a failed solution is corrected there, up to `max_repairs` times.
+*Differs from the paper*: instructions replace the worked examples; the principle is asked for by itself only where the
+first reply leaves it out; a solution with a false equation of numbers is asked for again, once. With the option `check`
+the solution is checked by its author; the table has no way back from the check, so a failed solution is corrected
+there, up to `max_repairs` times.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import Answer, AnswerOptions, CheckReply, FinalAnswer, read_check, settle_answer
+from ..core import parse
+from ..core.answering import (
+    Answer,
+    AnswerOptions,
+    CheckReply,
+    FinalAnswer,
+    answer_outcome,
+    read_check,
+    refuse_once,
+    settle_answer,
+    without_number,
+)
 from ..core.effects import Ask
-from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
+from ..core.fit import Unreadable
+from ..core.strategy import Body, Field, Outcome, Stage, Strategy, Thought, go, request
+from ..puzzles import false_equations
 
 SYSTEM = """You solve a problem by stepping back from its details first: you find the general question behind it, \
 answer that one, and reason from the answer. What was worked out so far is shown to you. You are told at the end what \
-to do now. Reply with one JSON object of the form given there, and nothing else."""
+to do now."""
+"""The instruction in place of the worked examples of arXiv:2310.06117, appendix D."""
 
-ABSTRACT = """Now step back: ask the more general question whose answer would settle this one: about the law, the \
-definition, or the larger fact it is a case of.
-{"stepBackQuestion": "…"}"""
+ABSTRACT = """Now step back: ask the more general question whose answer would settle this one, about the law, the \
+definition, or the larger fact it is a case of; and answer that question in general: each principle or fact with the \
+conditions under which it holds. Leave the details of the problem aside.
+{"stepBackQuestion": "…", "generalPrinciple": "…"}"""
+"""Abstraction, arXiv:2310.06117, table 9: "What are the principles behind this question?"."""
+
 PRINCIPLE = """Now answer the step-back question in general: each principle or fact with the conditions under which it \
 holds. Leave the details of the problem aside.
 {"generalPrinciple": "…"}"""
-APPLY = """Now choose what of this applies to the problem and why its conditions are met; then set the problem up with \
-it: what each notion of the principle is here.
-{"approach": "…", "application": "…"}"""
-SOLVE = """Now solve the problem from this set-up, step by step. Give the answer alone, in the form the problem asks \
-for.
+"""The second half of `ABSTRACT`, for a reply that leaves it out."""
+
+SOLVE = """Now solve the problem from the principle, step by step: what of it applies and why its conditions are met, \
+the problem set up with it, then the working. Give the answer last, alone, in the form the problem asks for.
 {"steps": ["step with its result", …], "answer": "…"}"""
+"""Reasoning grounded on the principle, arXiv:2310.06117, table 10: "Using the principles … solve step by step"."""
+
 CHECK = """Now check the answer {answer!r}: against the principle and its conditions, for units and magnitude, and \
 against what was asked.
-{{"correct": true or false, "reason": "how you checked, or what is wrong", "answer": "corrected" or null if correct}}"""
+{{"reason": "how you checked, and what came of it", "correct": true or false, "answer": "the corrected one" or null}}"""
+"""Ours; the paper has no check."""
+
 REPAIR = """Now solve it again from the principle with this objection in mind.
-{"correct": true, "reason": "where the error was and what follows instead", "answer": "the corrected answer alone"}"""
+{"reason": "where the error was and what follows instead", "correct": true, "answer": "the corrected answer alone"}"""
+"""Ours; see `CHECK`."""
 
 
 class Options(AnswerOptions, frozen=True):
     """Options of step-back."""
+
+    check: Annotated[bool, Meta(description="Have the solution checked by its author: one call more.")] = (
+        False
+    )
 
 
 class Abstraction(Struct, frozen=True, rename="camel"):
     """The question behind the question."""
 
     step_back_question: Annotated[str, Meta(min_length=1, description="The more general question.")]
+    general_principle: Annotated[
+        str, Meta(description="Its answer in general: principles, each with its conditions.")
+    ] = ""
 
 
 class Principle(Struct, frozen=True, rename="camel"):
     """What the more general question is answered with."""
 
     general_principle: Annotated[str, Meta(min_length=1, description="Principles, each with its conditions.")]
-
-
-class Application(Struct, frozen=True):
-    """How the principle is used."""
-
-    approach: Annotated[str, Meta(min_length=1, description="What applies, and why.")]
-    application: Annotated[str, Meta(min_length=1, description="The problem set up with it.")]
 
 
 class Solution(Struct, frozen=True):
@@ -91,40 +113,43 @@ class State(Struct, frozen=True, omit_defaults=True):
     problem: str
     options: Options
     lines: tuple[str, ...] = ()
-    application: str = ""
     principle: str = ""
     steps: tuple[str, ...] = ()
     final: FinalAnswer = FinalAnswer()
 
 
 def abstract(s: State) -> Body:
-    """Q' ~ p(q' | x)."""
+    """Q', P ~ p(q', P | x)."""
     (reply,) = yield request(s, _question(s, "abstraction", ABSTRACT))
     question: str = reply.value.step_back_question
-    s = replace(s, lines=(f"Step-back question: {question}",))
+    s = replace(
+        s, lines=(f"Step-back question: {question}",), principle=reply.value.general_principle.strip()
+    )
     return go(s, "principle_identification", Thought(question, data={"stepBackQuestion": question}))
 
 
 def identify(s: State) -> Body:
-    """P ~ p(P | x, q')."""
-    (reply,) = yield request(s, _question(s, "principle", PRINCIPLE))
-    principle: str = reply.value.general_principle
-    s = replace(s, lines=(*s.lines, f"Principle: {principle}"), principle=principle)
-    return go(s, "approach_selection", Thought(principle, data={"generalPrinciple": principle}))
+    """P ~ p(P | x, q'), unless it came with q'."""
+    if not s.principle:
+        (reply,) = yield request(s, _question(s, "principle", PRINCIPLE))
+        s = replace(s, principle=reply.value.general_principle)
+    s = replace(s, lines=(*s.lines, f"Principle: {s.principle}"))
+    return go(s, "approach_selection", Thought(s.principle, data={"generalPrinciple": s.principle}))
 
 
-def select(s: State) -> Body:
-    """How P is used on x, and what comes of it."""
-    (answer,) = yield request(s, _question(s, "application", APPLY))
-    reply: Application = answer.value
-    lines = (*s.lines, f"Approach: {reply.approach}", f"Set-up: {reply.application}")
-    s = replace(s, lines=lines, application=reply.application)
-    return go(s, "specific_application", reply.approach)
+def read_solution(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Solution, str] | Unreadable:
+    """Read a solution; refuse a false equation, once."""
+    reading = parse.read_form(texts[-1], Solution, shown=ask.prompt)
+    if isinstance(reading, Unreadable):
+        return reading
 
+    def find_faults(text: str) -> list[str]:
+        earlier = parse.read_form(text, Solution, shown=ask.prompt)
+        if isinstance(earlier, Unreadable):
+            return []
+        return false_equations("\n".join([*earlier[0].steps, str(earlier[0].answer)]), about=s.problem)
 
-def apply(s: State) -> Move:
-    """Write down how x stands in terms of P."""
-    return go(s, "step_by_step_solution", s.application)
+    return refuse_once(ask, texts, find_faults) or reading
 
 
 def solve(s: State) -> Body:
@@ -132,9 +157,10 @@ def solve(s: State) -> Body:
     (answered,) = yield request(s, _question(s, "solution", SOLVE))
     reply: Solution = answered.value
     answer = str(reply.answer).strip()
-    lines = (*s.lines, "\n".join(f"Step {number}: {step}" for number, step in enumerate(reply.steps, 1)))
-    s = replace(s, lines=lines, steps=reply.steps, final=s.final.propose(answer))
-    return go(s, "solution_verification", Thought("\n".join(reply.steps), data={"answer": answer}))
+    steps = tuple(without_number(step) for step in reply.steps)
+    lines = (*s.lines, "\n".join(f"Step {number}: {step}" for number, step in enumerate(steps, 1)))
+    s = replace(s, lines=lines, steps=steps, final=s.final.propose(answer))
+    return go(s, "solution_verification", Thought("\n".join(steps), data={"answer": answer}))
 
 
 def check(s: State) -> Body:
@@ -146,16 +172,15 @@ def check(s: State) -> Body:
     def review(s: State) -> Ask:
         return _question(s, "check", CHECK.format(answer=s.final.text))
 
-    return (yield from settle_answer(s, repair, (s.principle, *s.steps), review=review))
+    path = (s.principle, *s.steps)
+    return (yield from settle_answer(s, repair, path, review=review if s.options.check else None))
 
 
 def outcome(state: State) -> Outcome:
     """Return the answer, the principle it stands on and how it was checked."""
     final = state.final
     document = {"principle": state.principle or None, "steps": list(state.steps), **final.document}
-    if final.standing == "doubted":
-        return Outcome(final.text, "max_repairs", final.objections[-1], document)
-    return Outcome(final.text, document=document)
+    return answer_outcome(final, document)
 
 
 def progress(state: State) -> dict[str, Any]:
@@ -186,6 +211,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     name="step_back",
     title="Step-Back",
     source="arXiv:2310.06117",
+    version=2,
     summary="Finds the principle first and reasons from it: for science, and questions dense with detail.",
     options=Options,
     state=State,
@@ -207,7 +233,10 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             fields=(Field("stepBackQuestion", _QUESTION, required=False),),
             body=abstract,
             reply=Abstraction,
-            example={"stepBackQuestion": "How do pressure, volume and temperature of a gas hang together?"},
+            example={
+                "stepBackQuestion": "How do pressure, volume and temperature of a gas hang together?",
+                "generalPrinciple": "Ideal gas law: PV = nRT, for a dilute gas.",
+            },
         ),
         Stage(
             "principle_identification",
@@ -225,19 +254,12 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             ("specific_application",),
             description="Choose how to use the principles.",
             guidance="Choose the principle that fits what is given, and say why its conditions are met.",
-            body=select,
-            reply=Application,
-            example={
-                "approach": "n is constant, so P ~ T / V.",
-                "application": "T doubles, V grows eightfold.",
-            },
         ),
         Stage(
             "specific_application",
             ("step_by_step_solution",),
             description="Apply the principle to this problem.",
             guidance="Say what each notion of the principle is in this case, and set the problem up with it.",
-            body=apply,
         ),
         Stage(
             "step_by_step_solution",
@@ -247,6 +269,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             "go on with an answer.",
             body=solve,
             reply=Solution,
+            read=read_solution,
             example={"steps": ["P changes by 2 / 8 = 1 / 4."], "answer": "It falls to a quarter."},
         ),
         Stage(
@@ -258,7 +281,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             fields=(Field("correct", _CORRECT, required=False),),
             body=check,
             reply=CheckReply,
-            example={"correct": True, "reason": "PV grows by 8 / 4 = 2, as T does."},
+            example={"reason": "PV grows by 8 / 4 = 2, as T does.", "correct": True},
             read=read_check,
         ),
         Stage(
