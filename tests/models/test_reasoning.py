@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from reasonry.core.budget import Usage
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered
+from reasonry.engine.engine import Engine, Order
+from reasonry.engine.policy import Performers
+from reasonry.engine.ports import OnText, Question
 from reasonry.models.choose import open_model
 from reasonry.models.reasoning import SETTING, reasons_by_itself
+from reasonry.stores import open_store
+from reasonry.strategies import STRATEGIES
 
 
 @pytest.mark.parametrize(
@@ -54,3 +64,37 @@ def test_the_setting_takes_the_name_alone() -> None:
     model = open_model("openai-compatible:http://127.0.0.1:1/v1#mine", {SETTING: "Mine"})
     assert getattr(model, "reasons", None) is True
     assert getattr(open_model("openai-compatible:http://127.0.0.1:1/v1#mine", {}), "reasons", None) is False
+
+
+class Listening:
+    """Stands where a paid model would; keeps what it is asked."""
+
+    name = "listening"
+
+    def __init__(self, *, reasons: bool) -> None:
+        self.reasons = reasons
+        self.asked: list[Ask] = []
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        self.asked.append(question.ask)
+        return Answered("3 + 4 = 7. The answer is 7.", usage=Usage())
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("reasons", [False, True])
+async def test_only_a_model_that_does_not_reason_is_asked_to_reason_step_by_step(reasons: bool) -> None:
+    strategy: Any = STRATEGIES["self_consistency"]
+    store, model = open_store("memory"), Listening(reasons=reasons)
+    try:
+        engine = Engine(store, STRATEGIES)
+        order = Order(strategy=strategy, problem="What is 3 + 4?", options=strategy.options(samples=1))
+        result = await engine.drive(await engine.accept(order), Performers(model))
+    finally:
+        await store.close()
+    assert result.answer == "7"
+    (asked,) = model.asked
+    assert ("step by step" in asked.prompt.lower()) is not reasons
+    assert not asked.step_by_step
