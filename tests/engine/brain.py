@@ -29,6 +29,11 @@ def play(request: ChatRequest) -> Any:
     example = EXAMPLES.get(frozenset(form.get("properties", {})))
     if example is None or rng.random() < 0.5:
         example = fill(form, rng)
+    # A run that is killed at every commit is to have several: nobody answers at once.
+    if "actions" in form.get("properties", {}) and "Turn 1" not in request.prompt:
+        example = EXAMPLES[frozenset(form["properties"])]
+    if "subQuestion" in form.get("properties", {}) and "Follow up:" not in request.prompt:
+        example = {"thought": "It rests on their sizes.", "subQuestion": "How large is each?", "answer": None}
     if "planning" in example:
         example = EXAMPLES[frozenset(form["properties"])]
         if "Thought 2" not in request.prompt:

@@ -46,7 +46,7 @@ def asked_at(server: ServerProcess, serves_n: bool) -> Prompts:
 
 
 def prompts(pending: tuple[Pending, ...]) -> Prompts:
-    asks = [one.effect for one in pending if isinstance(one.effect, Ask)]
+    asks = [one.effect.spelled_out() for one in pending if isinstance(one.effect, Ask)]
     return Counter(f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt for ask in asks)
 
 

@@ -530,6 +530,7 @@ class Run:
 
 
 def _prompt_of(ask: Ask) -> str:
+    ask = ask.spelled_out()
     return f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
 
 
