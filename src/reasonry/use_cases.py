@@ -24,6 +24,7 @@ from .errors import UsageError
 from .participants import Participants, PerformerPool
 from .strategies import resolve
 from .strategies.choice import AUTO, choose_strategy
+from .tools.verifiers import idle_verifier_warning
 
 
 class UseCases:
@@ -85,8 +86,17 @@ class UseCases:
         )
         check_priced(dollar_limit(budget, nested), performers.models, performers.prices)
         model = self.pool.record_answers(performers.model, participants.record)
+        idle = (
+            idle_verifier_warning(performers.verifier, problem) if getattr(checked, "verify", False) else ""
+        )
         order = Order(
-            strategy=chosen, problem=problem, options=checked, budget=budget, participants=names, why=why
+            strategy=chosen,
+            problem=problem,
+            options=checked,
+            budget=budget,
+            participants=names,
+            why=why,
+            warnings=(idle,) if idle else (),
         )
         return order, structs.replace(performers, model=model)
 

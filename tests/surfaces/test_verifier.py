@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasonry import Result, UsageError, coach, solve
+from reasonry import Budget, Result, UsageError, coach, solve
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces import cli
@@ -134,3 +134,21 @@ async def searched(verifier: Any, answer: str = "In May.") -> Result:
         options=options,
         store="memory",
     )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("problem", "warned"),
+    [("Plan a picnic for six people.", True), ("Use 4, 9, 10 and 13 to make 24", False)],
+)
+async def test_a_run_says_from_the_start_that_its_verifier_has_nothing_to_check(
+    problem: str, warned: bool, tmp_path: Path
+) -> None:
+    model = ScriptedModel.of({"stage": "approach_exploration", "reply": {"thoughts": ["x"]}})
+    shown: dict[str, Any] = {"store": str(tmp_path / "s.db"), "strategy": "tree_of_thoughts"}
+    result = await solve(problem, model=model, verifier="arithmetic:24", budget=Budget(calls=1), **shown)
+    message = (
+        "the verifier arithmetic:24 has nothing to check: no numbers of a puzzle can be read in the problem"
+    )
+    assert (message in result.warnings) is warned
+    assert result.warnings.count(message) <= 1

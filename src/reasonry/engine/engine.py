@@ -54,6 +54,7 @@ class Order(Struct, frozen=True, kw_only=True):
     Args:
         participants: Who works on it, as a user would write it; what resume goes by.
         why: Why this strategy, where it was not the user who named it.
+        warnings: What is known from the start to matter to what comes of the run.
         session_id: The session the run writes, which then does not expire; empty: a new one.
     """
 
@@ -63,6 +64,7 @@ class Order(Struct, frozen=True, kw_only=True):
     budget: Budget = Budget()
     participants: ParticipantNames = ParticipantNames()
     why: str = ""
+    warnings: tuple[str, ...] = ()
     session_id: str = ""
 
 
@@ -104,6 +106,7 @@ class Engine:
             *(forked or (None, None)),
             why=order.why,
             version=order.strategy.version,
+            warnings=order.warnings,
         )
         run = Run(begun, self.strategies)
         entries = _begun_with(run, copied)

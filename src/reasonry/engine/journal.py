@@ -73,6 +73,8 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     """Why this strategy, where it was not the user who named it."""
     version: int = 0
     """The strategy's; 0 where 0.1.0 wrote it."""
+    warnings: tuple[str, ...] = ()
+    """What was known from the start to matter to what comes of it."""
 
 
 class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):

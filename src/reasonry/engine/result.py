@@ -102,6 +102,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
 
 
 def _warnings(run: Run, outcome: Outcome) -> Iterator[str]:
+    yield from run.begun.warnings
     if why := outcome.document.get("unchecked"):
         yield f"the answer is unchecked: {why}"
     verdicts = [settled.event for settled in run.events if isinstance(settled.event, Verified)]

@@ -87,6 +87,7 @@ class _Facts(Struct, frozen=True):
     count: Annotated[int, Meta(ge=1)] = 1
     steps_left: int = 1
     thoughts: tuple[str, ...] = ()
+    refuted: tuple[str, ...] = ()
 
 
 def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
         raise _refusal(f"the offline model cannot read this question: {error}") from None
     match facts.kind:
         case "propose":
-            return {"thoughts": propose(puzzle, facts.path, facts.count, facts.steps_left)}
+            return {"thoughts": propose(puzzle, facts.path, facts.count, facts.steps_left, facts.refuted)}
         case "value":
             return {"scores": value(puzzle, facts.path, facts.thoughts)}
         case "answer":
@@ -118,10 +119,12 @@ def _solution(puzzle: Puzzle) -> str:
     return f"{term} = {format_number(puzzle.target)}"
 
 
-def propose(puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int) -> list[str]:
+def propose(
+    puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int, refuted: Sequence[str] = ()
+) -> list[str]:
     """Return up to `count` next thoughts: the one that leads to the target, if there is one, then others.
 
-    A thought is as many moves as it takes to be through within `steps_left` thoughts.
+    A thought is as many moves as it takes to be through within `steps_left` thoughts. None is one of the refuted ones.
     """
     position = follow(puzzle, path)
     moves = len(position.left) - 1
@@ -129,7 +132,7 @@ def propose(puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int) ->
     thoughts: list[str] = []
     for line in _lines(puzzle, position.numbers, size):
         text = _format_line(position, line)
-        if text not in thoughts:
+        if text not in thoughts and text not in refuted:
             thoughts.append(text)
         if len(thoughts) == count:
             break

@@ -38,6 +38,9 @@ FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE")
 MAX_FILE_BYTES = 16_000_000
 
 
+NO_NUMBERS = "no numbers of a puzzle can be read in the problem"
+
+
 class ArithmeticVerifier:
     """Follows the moves of a number puzzle exactly.
 
@@ -53,7 +56,7 @@ class ArithmeticVerifier:
         """Look at a candidate; what it cannot read is `unknown`."""
         numbers = read_numbers(claim.problem)
         if numbers is None:
-            return Verified("unknown", "no numbers of a puzzle can be read in the problem")
+            return Verified("unknown", NO_NUMBERS)
         return judge(Puzzle(numbers, self.target), claim)
 
 
@@ -307,6 +310,13 @@ def _how(named: Iterable[str], required: Sequence[str]) -> _Final:
     if "final" in named and "final" not in required[:2]:
         return "by name"
     return "by place" if len(required) > 2 else None
+
+
+def idle_verifier_warning(verifier: Verifier | None, problem: str) -> str:
+    """Return a warning if a verifier has nothing to check in a problem; empty if it may have."""
+    if isinstance(verifier, ArithmeticVerifier) and read_numbers(problem) is None:
+        return f"the verifier {verifier.name} has nothing to check: {NO_NUMBERS}"
+    return ""
 
 
 def reopen_verifier(name: str | None) -> Verifier | None:

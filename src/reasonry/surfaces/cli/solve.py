@@ -51,6 +51,8 @@ def solve(
             text, strategy, pairs(option), limits.budget() or Budget(), participants
         )
         with watching(common.json, order.participants.model, app.pool.model_why, limits.budget()) as watch:
+            if not common.json:
+                print_warnings({"warnings": order.warnings})
             run_id = await app.engine.accept(order)
             return await driven(app, run_id, app.engine.drive(run_id, performers, watch))
 
