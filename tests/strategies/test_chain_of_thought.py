@@ -4,7 +4,7 @@ import pytest
 
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Verified
-from reasonry.strategies.chain_of_thought import CHAIN_OF_THOUGHT, CHECK, GO_ON, REASON, REPAIR
+from reasonry.strategies.chain_of_thought import CHAIN_OF_THOUGHT, CHECK, GO_ON, REASON, REPAIR, STEP_BY_STEP
 
 from .walking import in_order, walk
 
@@ -203,6 +203,8 @@ def test_as_in_the_paper_one_reply_brings_the_steps_and_the_answer(said: object)
     assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
     assert len(walked.asks) == 1
     assert REASON in walked.asks[0].prompt
+    assert STEP_BY_STEP in walked.asks[0].spelled_out().prompt
+    assert STEP_BY_STEP not in walked.asks[0].spelled_out(reasons=True).prompt
     assert tuple(walked.edges) == CHAIN_OF_THOUGHT.edges
     assert walked.outcome.document["verification"] == "open"
 

@@ -157,6 +157,30 @@ def test_stats_tell_how_replies_were_read(shell: Shell) -> None:
     assert shell.run("runs", "stats", "--limit", "0").returncode == 2
 
 
+def test_an_answer_whose_check_cannot_be_read_is_given_with_a_warning(shell: Shell) -> None:
+    said = [{"stage": "sequential_reasoning", "reply": {"steps": ["17 + 25 = 42"], "answer": "42"}}]
+    model = shell.script(*said, *[{"stage": "answer_verification", "reply": "Hm, odd."}] * 3)
+    arguments = ("--strategy", "chain_of_thought", "--option", "check=true", "--model", model)
+    solved = shell.json("solve", "17 + 25", *arguments)
+    assert (solved["status"], solved["answer"], solved["verification"]) == ("done", "42", "unchecked")
+    assert any(warning.startswith("the answer is unchecked: ") for warning in solved["warnings"])
+    shown = shell.run("runs", "show", solved["run_id"]).stdout
+    assert shown.count("unreadable: ") == 3
+    assert shown.count("← Hm, odd.") == 3
+    assert "e1 sequential_reasoning" in shown
+    assert "warning: the answer is unchecked" in shown
+
+
+def test_a_failed_run_shows_its_best_answer_every_question_and_every_refused_reply(shell: Shell) -> None:
+    said = [{"stage": "sequential_reasoning", "reply": {"steps": ["17 + 25 = 42"]}}]
+    model = shell.script(*said, *[{"stage": "sequential_reasoning", "reply": {"nonsense": 1}}] * 3)
+    failed = shell.json("solve", "17 + 25", "--strategy", "chain_of_thought", "--model", model)
+    assert (failed["status"], failed["answer"], failed["best_answer"]) == ("failed", None, "17 + 25 = 42")
+    shown = shell.run("runs", "show", failed["run_id"]).stdout
+    assert "best answer, not given as one: 17 + 25 = 42" in shown
+    assert shown.count("unreadable: ") == 3
+
+
 def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -> None:
     lines = [{"stage": "approach_exploration", "reply": {"thoughts": ["a", "b", "c"]}, "delay_ms": 0}]
     lines += [

@@ -53,8 +53,11 @@ DECOMPOSE = """Now list what has to be worked out, in order, without solving any
 {"steps": ["first thing to work out", "second", …]}"""
 """Ours; the paper has no such question."""
 
-REASON = """Think step by step: write the steps out first, each with its result, and then give the answer alone, in \
-the form the problem asks for. Reply with one JSON object
+STEP_BY_STEP = "Think step by step: write every step out with its result before you give the answer."
+"""Said to models that do not reason by themselves, in place of the paper's examples, which reason first."""
+
+REASON = """Now solve the problem: first the steps that lead to the answer, then the answer alone, in the form the \
+problem asks for. Reply with one JSON object
 {"steps": ["step with its result", …], "answer": "…"}
 or in plain text that ends in "The answer is …"."""
 """The form of the paper's worked examples: the chain, then "The answer is …" (arXiv:2201.11903, appendix G)."""
@@ -165,7 +168,8 @@ def reason(s: State) -> Body:
     """z_1, …, z_n, y ~ p(z, y | x); stay until the chain is complete."""
     if s.is_reasoned:
         return go(s, "solution_formulation")
-    (answer,) = yield request(s, _question(s, "reason", GO_ON if s.steps else REASON))
+    question = replace(_question(s, "reason", GO_ON if s.steps else REASON), step_by_step=STEP_BY_STEP)
+    (answer,) = yield request(s, question)
     reply: Reasoning = answer.value
     text = "" if reply.answer is None else str(reply.answer).strip()
     final = s.final.propose(text) if text else s.final
