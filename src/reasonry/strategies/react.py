@@ -286,6 +286,7 @@ REACT: Strategy[State, Options] = Strategy(
     state=State,
     outcome=outcome,
     progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},
+    resources=("py_executor", "check_claim", "search_documents"),
     suits=("lookups",),
     stages=(
         Stage(

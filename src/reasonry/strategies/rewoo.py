@@ -297,6 +297,7 @@ REWOO: Strategy[State, Options] = Strategy(
         "evidence": len(state.evidence),
         "failed": len(state.failed),
     },
+    resources=("py_executor", "check_claim", "search_documents"),
     suits=("planned_lookups",),
     stages=(
         Stage(

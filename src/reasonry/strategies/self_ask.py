@@ -291,6 +291,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     state=State,
     outcome=outcome,
     progress=progress,
+    resources=("search_documents",),
     suits=("multi_hop",),
     stages=(
         Stage(

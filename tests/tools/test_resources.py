@@ -1,0 +1,54 @@
+"""Built-in tools of the strategies that act: programs, and the documents of the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reasonry import solve
+from reasonry.models.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> str:
+    path = tmp_path / "birds.md"
+    path.write_text("# Birds\n\nThe emperor penguin grows to 122 cm.\n", "utf-8")
+    return str(path)
+
+
+async def test_react_runs_programs_and_searches_documents(document: str) -> None:
+    actions = [
+        {"tool": "py_executor", "input": "6 * 7"},
+        {"tool": "search_documents", "input": "emperor penguin"},
+    ]
+    model = ScriptedModel.of(
+        {"stage": "initial_reasoning", "reply": {"thought": "Both.", "actions": actions}},
+        {"stage": "reasoning_update", "reply": {"thought": "Known.", "answer": "122 cm"}},
+    )
+    result = await solve("How tall?", strategy="react", model=model, context=[document], store="memory")
+    assert (result.answer, result.details["tool_calls"]) == ("122 cm", 2)
+
+
+async def test_rewoo_plans_with_programs_and_documents(document: str) -> None:
+    plan = "#E1 = search_documents[emperor penguin]\n#E2 = py_executor[6 * 7]"
+    model = ScriptedModel.of(
+        {"stage": "planning_phase", "reply": plan},
+        {"stage": "solving_phase", "reply": {"reasoning": "#E1 says it.", "answer": "122 cm"}},
+    )
+    result = await solve("How tall?", strategy="rewoo", model=model, context=[document], store="memory")
+    assert result.answer == "122 cm"
+    assert "122 cm" in str(result.details["evidence"]["#E1"])
+    assert "42" in str(result.details["evidence"]["#E2"])
+
+
+async def test_self_ask_looks_its_questions_up_in_the_documents(document: str) -> None:
+    model = ScriptedModel.of(
+        {"stage": "problem_decomposition", "reply": {"thought": "t", "subQuestion": "emperor penguin size"}},
+        {"stage": "answer_integration", "reply": {"thought": "t", "subQuestion": None, "answer": "122 cm"}},
+    )
+    result = await solve("How tall?", strategy="self_ask", model=model, context=[document], store="memory")
+    assert result.answer == "122 cm"
+    assert "122 cm" in result.details["sub_questions"][0]["answer"]
