@@ -34,7 +34,8 @@ CASES = [
     (GAS, False, "step_back"),
     (WORD_PROBLEM, False, "self_consistency"),
     ("Which is a noun?\nA) run\nB) house\nC) blue", False, "self_consistency"),
-    (HOPS, False, "self_ask"),
+    (HOPS, True, "self_ask"),
+    (HOPS, False, "chain_of_thought"),
     ("Is the sky blue?", False, "chain_of_thought"),
 ]
 

@@ -24,11 +24,15 @@ AUTO = "auto"
 
 LONG_WORDS = 250
 MANY_PARTS = 3
+MANY_NUMBERS = 3
+"""A quantity from so many numbers takes several steps."""
 LONG_DIGITS = 4
 """Numbers of so many digits are not multiplied or added in one breath."""
+MANY_OPERATORS = 4
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?[$€£]?\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
+_YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
 _PART = re.compile(r"^\s*(?:[-*•]|\(?(?:\d{1,2}|[a-z])[.)])\s+\S", re.MULTILINE | re.IGNORECASE)
 _CHOICE = re.compile(r"(?:^|\s)\(?([A-E])[.):]\s", re.MULTILINE)
 _ASKED = re.compile(r"\?(?=\s|$|[\"'”’)])")
@@ -36,12 +40,45 @@ _CODE = re.compile(
     r"^```|^\s*(?:def \w+\(.*\)|(?:for|while|if) .+|class \w+.*):\s*$|^\s*print\(|^\s*\w+ = \w+\(.*\)\s*$",
     re.MULTILINE,
 )
-_LONG_SUM = re.compile(
-    rf"\d{{{LONG_DIGITS},}}\s*[-+*/×÷−]\s*\d{{2,}}|\d{{2,}}\s*[-+*/×÷−]\s*\d{{{LONG_DIGITS},}}"
+_OPERAND = r"\(*-?\d[\d,]*(?:\.\d+)?\)*"
+_SUM = re.compile(rf"{_OPERAND}(?:(?:\s*[*×·÷+−^]\s*|\s+[-/x]\s+){_OPERAND})+")
+_OPERATOR = re.compile(r"(?<=[\d)\s])[-*×·÷+−^/x](?=[\d(\s])")
+_WORDED_SUM = re.compile(
+    r"\b(?:multipl(?:y|ied)|divided?|add(?:ed)?|subtract(?:ed)?|times|product of|quotient of|sum of)\b[^.?!]{0,60}",
+    re.IGNORECASE,
 )
-_RELATION = re.compile(
-    r"\b(?:(?<=\s)(?:who|whom|whose|which|that|where|when)|(?:of|in|to|by|from|after|before|during) the"
-    r"|[^\W\d_]+['’]s)\b",
+_HOP = re.compile(
+    r"\b(?:whose|of the \w+ (?:who|that|which|where|in which|of)|(?:the|a) [^\W\d_]+ (?:of|in|from) (?:the )?[^\W\d_]+ "
+    r"(?:who|that|which|where)|[^\W\d_]+['’]s [^\W\d_]+['’]s|the [^\W\d_]+ (?:who|that|which) [^\W\d_]+)\b"
+    r"|\b(?:the|his|her|its|their) [^\W\d_]+ (?:of|to) (?:the |a )?[^\W\d_]+ (?:of|to|who|that|in which)\b"
+    r"|\b[^\W\d_]+['’]s [^\W\d_]+ (?:of|who|born|when|in)\b|\bwhen [^\W\d_]+ (?:was|were|became|died)\b",
+    re.IGNORECASE,
+)
+_FACT = re.compile(
+    r"\b(?:who|whom|whose|what|which|where|when|how (?:old|tall|far|long|many|high|large))\b", re.IGNORECASE
+)
+_PUZZLE = re.compile(
+    r"\b(?:crosswords?|sudokus?|kakuro|nonograms?|cryptarithms?|(?:magic|latin|word) squares?"
+    r"|(?:\w+ )?queens (?:puzzle|problem)|knight['’]s tour|river[- ]crossing|peg solitaire|rush hour puzzle)\b",
+    re.IGNORECASE,
+)
+_SOLVING = re.compile(r"\b(?:solve|fill|complete|finish|work out|find a way)\b", re.IGNORECASE)
+_PLACING = re.compile(
+    r"\b(?:arrange|seat(?:ed|ing)?|place|assign|schedule|colou?r|fill|order|pack|partition|timetable|line up)\b",
+    re.IGNORECASE,
+)
+_CONSTRAINED = re.compile(
+    r"\b(?:(?:so|such) that (?:no|each|every|all|none|any|adjacent|neighbou?ring)\b|no two\b"
+    r"|not? (?:more than one|both)\b)",
+    re.IGNORECASE,
+)
+_MAKING = re.compile(
+    r"(?:^|[.!?:]\s+|\bplease\s+|\bhelp me\s+(?:to\s+)?)"
+    r"(?P<verb>plan|design|draft|develop|prepare|organi[sz]e|outline|propose)\s+(?:me\s+|us\s+)?(?P<what>[^.?!\n]*)",
+    re.IGNORECASE,
+)
+_SMALL = re.compile(
+    r"\b(?:haikus?|limericks?|jokes?|slogans?|tweets?|titles?|headlines?|sentences?|riddles?|names?|greetings?|captions?)\b",
     re.IGNORECASE,
 )
 
@@ -50,23 +87,29 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-COMPARING = _words("compare compared both each respectively versus vs than older younger earlier later first")
-SEARCHING = _words(
-    "crossword sudoku riddle maze anagram arrange arrangement seated seating schedule timetable assign "
-    "assignment queens tiling permutation cryptarithm"
-)
-PLANNING = _words(
-    "plan design draft develop prepare organise organize outline propose roadmap itinerary essay"
+COMPARING = _words(
+    "compare compared both each respectively versus vs than older younger earlier later first taller larger bigger "
+    "smaller higher longer heavier richer"
 )
 SCIENCE = _words(
-    "acceleration acid atom atoms base cell charge chemical chromosome circuit compound current density diffusion "
-    "electron electrons energy enzyme equilibrium force forces friction gas gene gravity heat ion ions kinetic law "
-    "magnetic mass molar molecule molecules momentum oxidation pressure principle protein reaction resistance "
-    "solution temperature theorem velocity voltage volume wave wavelength"
+    "acceleration acid atom atoms chemical chromosome diffusion electron electrons enzyme equilibrium friction gene "
+    "genes gravity ion ions kinetic magnetic molar molecule molecules momentum oxidation photon pressure protein "
+    "resistor temperature thermodynamics velocity voltage wavelength"
 )
+"""Words that hardly anything but science uses."""
+ALSO_SCIENCE = _words(
+    "alkali atmospheric base cell charge circuit compound current degrees density energy field force forces gas heat "
+    "law lens mass principle reaction resistance solution speed volume water wave weight work"
+)
+"""Words of science that others use too; they count beside one of its own."""
+CASES = _words(
+    "doubled halved tripled happens change changes increase increases decrease decreases rise rises fall falls faster "
+    "slower calculate compute find predict why"
+)
+"""Words of a case to which a principle is applied."""
 AMOUNTS = _words(
-    "amount average calculate compute cost costs difference distance earn many mean miles minutes much number "
-    "percent percentage probability product profit rate remainder sum total"
+    "amount average calculate compute cost costs difference distance earn far hours long many mean miles minutes much "
+    "number old percent percentage probability product profit rate remainder spend sum total"
 )
 
 
@@ -78,13 +121,16 @@ class Features(Struct, frozen=True):
         puzzle: Whether it is a number puzzle and nothing else.
         words: How many there are.
         vocabulary: The words, in lower case.
-        numbers: How many are written in digits.
+        numbers: How many are written in digits, years left out.
         questions: Sentences that end in a question mark.
         parts: Lines that begin as items of a list do.
         choices: Different answers offered as A, B, C, ….
         code: Whether lines of a program stand in it.
-        long_sum: Whether long numbers are to be reckoned with.
-        relations: Words that hang one thing on another: `of the`, `whose`, `X's`, a relative pronoun.
+        long_sum: Whether long numbers, or many, are to be reckoned with.
+        search: What has to be tried and undone; empty if nothing has.
+        made: What is to be made, where that is more than a few lines; empty if nothing is.
+        hops: Turns of phrase that hang one fact on another: `whose`, `the man who …`, `X's wife's …`.
+        fact: Whether it asks who, what, which, where or when.
     """
 
     tools: bool
@@ -97,26 +143,61 @@ class Features(Struct, frozen=True):
     choices: int
     code: bool
     long_sum: bool
-    relations: int
+    search: str
+    made: str
+    hops: int
+    fact: bool
 
 
 def features(problem: str, *, has_tools: bool = False) -> Features:
     """Return what is looked at in a problem."""
     words = _WORD.findall(problem)
     choices = set(_CHOICE.findall(problem))
+    numbers = [text for text in _NUMBER.findall(problem) if not _YEAR.fullmatch(text)]
     return Features(
         tools=has_tools,
         puzzle=read_puzzle(problem) is not None,
         words=len(words),
         vocabulary=frozenset(word.casefold() for word in words),
-        numbers=len(_NUMBER.findall(problem)),
+        numbers=len(numbers),
         questions=len(_ASKED.findall(problem)),
         parts=0 if len(choices) > 1 else len(_PART.findall(problem)),
         choices=len(choices) if len(choices) > 1 else 0,
         code=_CODE.search(problem) is not None,
-        long_sum=_LONG_SUM.search(problem) is not None,
-        relations=len(_RELATION.findall(problem)),
+        long_sum=_is_long_sum(problem),
+        search=_searched(problem),
+        made=_made(problem),
+        hops=len(_HOP.findall(problem)),
+        fact=_FACT.search(problem) is not None,
     )
+
+
+def _is_long_sum(problem: str) -> bool:
+    """Whether numbers of many digits, or many numbers, are to be reckoned with."""
+    for match in _SUM.finditer(problem):
+        numbers = [digits.replace(",", "") for digits in re.findall(r"\d[\d,]*", match[0])]
+        is_years = len(numbers) == 2 and all(map(_YEAR.fullmatch, numbers))
+        long = any(len(digits) >= LONG_DIGITS for digits in numbers) and not is_years
+        if long or len(_OPERATOR.findall(match[0])) >= MANY_OPERATORS:
+            return True
+    worded = (re.findall(r"\d[\d,]*", match[0]) for match in _WORDED_SUM.finditer(problem))
+    return any(
+        len(numbers) > 1 and any(len(digits.replace(",", "")) >= LONG_DIGITS for digits in numbers)
+        for numbers in worded
+    )
+
+
+def _searched(problem: str) -> str:
+    named = _PUZZLE.search(problem)
+    if named and _SOLVING.search(problem):
+        return named[0].casefold()
+    placed, bound = _PLACING.search(problem), _CONSTRAINED.search(problem)
+    return f"{placed[0]} … {bound[0]}".casefold() if placed and bound else ""
+
+
+def _made(problem: str) -> str:
+    found = _MAKING.search(problem)
+    return "" if found is None or _SMALL.search(found["what"]) else found["verb"].casefold()
 
 
 class Kind(Struct, frozen=True):
@@ -163,8 +244,7 @@ def _computation(seen: Features) -> str:
 
 
 def _search(seen: Features) -> str:
-    cues = seen.vocabulary & SEARCHING
-    return f"a problem of trying and undoing ({_list_cues(cues)})" if cues else ""
+    return f"a problem of trying and undoing ({seen.search})" if seen.search else ""
 
 
 def _composite(seen: Features) -> str:
@@ -172,38 +252,45 @@ def _composite(seen: Features) -> str:
         return f"a task of {seen.parts} listed parts"
     if seen.questions >= MANY_PARTS:
         return f"{seen.questions} questions in one"
-    if seen.words > LONG_WORDS:
+    if seen.words > LONG_WORDS and seen.questions != 1:
         return f"a long task ({seen.words} words)"
-    cues = seen.vocabulary & PLANNING
-    return f"a thing to be made ({_list_cues(cues)}), not a question" if cues and not seen.questions else ""
+    return f"a thing to be made ({seen.made}), not a question" if seen.made and not seen.questions else ""
 
 
 def _science(seen: Features) -> str:
-    cues = seen.vocabulary & SCIENCE
-    return f"science ({_list_cues(cues)}): the principle first, then the case" if len(cues) > 1 else ""
+    own = seen.vocabulary & SCIENCE
+    cues = own | (seen.vocabulary & ALSO_SCIENCE)
+    is_case = seen.numbers > 0 or bool(seen.vocabulary & CASES)
+    is_science = own and len(cues) > 1 and is_case
+    return f"science ({_list_cues(cues)}): the principle first, then the case" if is_science else ""
 
 
 def _short_answer(seen: Features) -> str:
     if seen.choices:
         return f"{seen.choices} answers to choose from: several solutions can vote"
     cues = seen.vocabulary & AMOUNTS
-    if seen.numbers > 1 and cues:
+    if seen.numbers >= MANY_NUMBERS and cues and seen.questions:
         return f"a quantity from {seen.numbers} numbers ({_list_cues(cues)}): several solutions can vote"
     return ""
 
 
 def _multi_hop(seen: Features) -> str:
-    if seen.questions and seen.relations > 1:
-        return f"a question that hangs on others ({seen.relations} relations): those are answered first"
+    if seen.tools and seen.questions == 1 and seen.fact and seen.hops:
+        return "tools, and a question that hangs on others: those are looked up first"
     return ""
 
 
 def _anything(_: Features) -> str:
-    return "no special feature: reasoning in steps, with a check"
+    return "no special feature: reasoning in steps"
 
 
 KINDS: tuple[Kind, ...] = (
     Kind("number_puzzle", "is a number puzzle and nothing else", _number_puzzle),
+    Kind(
+        "multi_hop",
+        "comes with tools and asks for a fact that hangs on others (`the capital of the country whose …`)",
+        _multi_hop,
+    ),
     Kind(
         "planned_lookups",
         "comes with tools, and asks several questions or compares things (`which … first`, `both`, `versus`)",
@@ -212,28 +299,27 @@ KINDS: tuple[Kind, ...] = (
     Kind("lookups", "comes with tools", _lookups),
     Kind(
         "computation",
-        "shows lines of a program, or reckons with numbers of four digits or more",
+        "shows lines of a program, or reckons with numbers of four digits or more, or with five or more numbers",
         _computation,
     ),
-    Kind("search", "is one of trying and undoing: a crossword, a seating, a timetable", _search),
+    Kind(
+        "search",
+        "is one of trying and undoing: a crossword, a Sudoku, things to be placed so that no two …",
+        _search,
+    ),
     Kind(
         "composite",
-        "has three or more listed parts or questions, or over 250 words, or asks for a thing to be made "
-        "(`design`, `plan`)",
+        "has three or more listed parts or questions, or over 250 words, or tells to make something large "
+        "(`Design …`, `Plan …`)",
         _composite,
     ),
-    Kind("science", "speaks of science with two or more of its words", _science),
+    Kind("science", "applies science to a case, with two or more of its words", _science),
     Kind(
         "short_answer",
-        "offers answers A, B, C, …, or asks for a quantity and gives two or more numbers",
+        "offers answers A, B, C, …, or asks for a quantity and gives three or more numbers",
         _short_answer,
     ),
-    Kind(
-        "multi_hop",
-        "is a question that hangs on others (`the capital of the country whose …`)",
-        _multi_hop,
-    ),
-    Kind("anything", "anything else", _anything),
+    Kind("anything", "anything else: when in doubt, the way that takes one call", _anything),
 )
 """Tried from the top."""
 
