@@ -43,7 +43,6 @@ def played(name: str) -> ScriptedModel:
     ]
     lines: list[tuple[str, dict[str, Any]]] = [
         ("plan_generation", {"tasks": tasks}),
-        ("query_conversion", {"tool_input": {"query": "What do the rules ask for, and what is there?"}}),
         ("task_execution", {"answer": found[name], "confidence": 0.9}),
         ("quality_evaluation", {"quality": "ACCEPTED", "reason": "It stands in the application."}),
         ("task_execution", {"code": sums[name]}),

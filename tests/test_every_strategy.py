@@ -73,7 +73,12 @@ def _analysis(rng: random.Random) -> dict[str, Any]:
         "focused_answer_type": rng.choice(["none", "yes/no", "number", "choice: Python | JavaScript"]),
         "execution_retry_limit": rng.randint(0, 1),
         "image": rng.random() < 0.3,
-        "tools": (*CARDS, ToolCard("py_executor")),
+        "tools": (
+            *CARDS,
+            ToolCard("fetch", "Fetches."),
+            ToolCard("count", "Counts."),
+            ToolCard("py_executor"),
+        ),
     }
 
 
@@ -137,7 +142,7 @@ def test_every_asking_stage_has_a_legal_example(strategy: Strategy[Any, Any]) ->
 def test_every_edge_is_walked_and_no_other(strategy: Strategy[Any, Any]) -> None:
     walked: set[tuple[str, str]] = set()
     for seed in range(400):
-        for hostility in (0.0, 0.1):
+        for hostility in (0.0, 0.1, 0.3):
             walked |= set(
                 play(strategy, world(strategy, seed, hostility), STRATEGIES, options(strategy, seed)).edges
             )

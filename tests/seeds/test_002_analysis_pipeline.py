@@ -167,9 +167,13 @@ def test_the_evaluation_criteria() -> None:
 
 
 def test_execute_tasks_sequentially_with_immediate_quality_evaluation() -> None:
-    stages = [one.stage for one in seed_example().performed]
-    start = stages.index("query_conversion")
-    assert stages[start : start + 9] == ["query_conversion", "task_execution", "quality_evaluation"] * 3
+    walked = seed_example()
+    stages = [one.stage for one in walked.performed]
+    start = stages.index("task_execution")
+    assert stages[start : start + 6] == ["task_execution", "quality_evaluation"] * 3
+    passed = [to for _, to in walked.edges]
+    start = passed.index("query_conversion")
+    assert passed[start : start + 9] == ["query_conversion", "task_execution", "quality_evaluation"] * 3
 
 
 def test_sequential_execution_sends_requests_one_at_a_time_with_a_prefix_to_be_cached() -> None:

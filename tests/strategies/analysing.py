@@ -65,7 +65,7 @@ class Desk:
 
     Args:
         script: Replies in order; a list holds several, None stands for the usual one.
-        tools: What each tool returns, in order.
+        tools: What each tool returns, in order; `overview` is what there is to say of the documents.
         usd: What each call costs.
     """
 
@@ -80,10 +80,14 @@ class Desk:
             name: list(given) if isinstance(given, list) else [given] for name, given in script.items()
         }
         self.tools = {name: list(given) for name, given in (tools or {}).items()}
+        waiting = self.tools.pop("overview", None)
+        self.overview = ToolReturned(waiting[0]) if waiting else Failed("tool_error", "there is none")
         self.usd, self.prices, self.spent = usd, dict(prices or {}), 0.0
 
     def answer(self, one: Pending) -> Event:
         if isinstance(one.effect, CallTool):
+            if one.effect.arguments.get("overview"):
+                return self.overview
             waiting = self.tools.get(one.effect.tool)
             value = (
                 waiting.pop(0) if waiting else Failed("tool_error", f"there is no tool {one.effect.tool!r}")

@@ -55,7 +55,7 @@ def play(request: ChatRequest) -> Any:
     """Answer a question of an analysis."""
     properties = (request.form or {}).get("properties", {})
     kind = next(kind for key, kind in _KEYS.items() if key in properties)
-    return globals()[f"_{kind}"](request.prompt, "- climate" in request.system)
+    return globals()[f"_{kind}"](request.prompt, "climate" in request.prompt)
 
 
 def _complexity(prompt: str, _: bool) -> Any:
@@ -98,7 +98,7 @@ def _know(prompt: str, _: bool) -> Any:
 
 
 def _code(prompt: str, _: bool) -> Any:
-    found = re.findall(r'"rain_days": ?(\d+)', prompt)
+    found = re.findall(r'rain_days"?: ?(\d+)', prompt)
     return {"code": f"days = {found[-1] if found else 20}\nround(days / 31, 4)"}
 
 
@@ -119,7 +119,7 @@ def _decide(prompt: str, has_climate: bool) -> Any:
 
 
 def _synthesize(prompt: str, _: bool) -> Any:
-    share = re.findall(r'"value": ?([\d.]+)', prompt)[-1]
+    share = re.findall(r'value"?: ?([\d.]+)', prompt)[-1]
     return {
         "answer": f"It rains on {share} of the days.",
         "final_answer": f"Share: {share}.",

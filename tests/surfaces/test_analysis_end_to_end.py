@@ -81,7 +81,7 @@ def test_each_tool_has_really_run_and_its_result_went_on(shell: Shell, server: M
     assert (done.returncode, done.stderr) == (0, "")
     assert document["answer"] == "Umbrella"
     assert document["focused_answer"] == {"type": analyst.FOCUS, "value": "Umbrella"}
-    assert document["usage"]["calls"] == server.stats()["requests"] == 24
+    assert document["usage"]["calls"] == server.stats()["requests"] == 22
     assert [(one["resource_name"], one["status"]) for one in document["tasks"]] == [
         ("knowledge", "ACCEPTED"),
         ("climate", "ACCEPTED"),
@@ -95,7 +95,7 @@ def test_each_tool_has_really_run_and_its_result_went_on(shell: Shell, server: M
     assert program["output"]["value"] == round(22 / 31, 4)
     assert program["output"]["sandbox"] == "monty"
     assert [one["selected_plan"] for one in document["iterations"]] == [2, 2]
-    assert '"rain_days":22' in prompts(server)[-1]
+    assert "rain_days: 22" in prompts(server)[-2]
 
 
 def test_a_recording_of_it_plays_without_the_model(shell: Shell, server: ModelServer) -> None:
@@ -103,7 +103,7 @@ def test_a_recording_of_it_plays_without_the_model(shell: Shell, server: ModelSe
     again = words(server)
     again[again.index(server.model)] = "recorded:played.jsonl"
     second = shell.json(*again)
-    assert server.stats()["requests"] == 24
+    assert server.stats()["requests"] == 22
     assert (second["status"], second["answer"]) == ("done", "Umbrella")
     assert second["tasks"] == first["tasks"]
 
@@ -227,7 +227,7 @@ def test_a_coached_analysis_runs_to_its_end_over_mcp(tmp_path: Path) -> None:
             stages |= {one["stage"] for one in shown["questions"]}
             shown = raw.call("coach", action="answer", runId=shown["runId"], answers=answered(shown))
     assert (shown["status"], shown["result"]["answer"]) == ("done", "Umbrella")
-    assert stages == analyst.STAGES
+    assert stages == analyst.STAGES - {"query_conversion"}, "the built-in resources take the query as it is"
     assert shown["result"]["tasks"][1]["result"]["output"]["status"] == "ok"
 
 

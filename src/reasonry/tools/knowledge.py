@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +16,11 @@ from ..errors import ToolError, UsageError
 from .documents import Piece, read_documents
 
 MAX_PASSAGES = 50
+SMALL_CHARS = 3_000
+"""Of all documents together: these are shown instead of searched."""
+BEGINNING_CHARS = 200
+MAX_LISTED = 20
+"""Documents in an overview."""
 _MAX_TERMS = 64
 _WORD = re.compile(r"\w+")
 _COMMON = frozenset(
@@ -102,6 +108,23 @@ class Library:
             )
             return [self._passage(number, -score) for number, score in rows]
 
+    def overview(self) -> dict[str, Any]:
+        """Return what documents there are and how each begins; all of their passages, where they are small."""
+        lengths = Counter[str]()
+        begins: dict[str, str] = {}
+        for piece in self.pieces:
+            lengths[piece.source] += len(piece.text)
+            begins.setdefault(piece.source, piece.text[:BEGINNING_CHARS])
+        listed = [
+            {"source": source, "characters": lengths[source], "begins": begins[source]}
+            for source in self.sources[:MAX_LISTED]
+        ]
+        if sum(lengths.values()) > SMALL_CHARS:
+            return {"documents": listed}
+        found = (Passage(piece.source, piece.text, 0.0, piece.line, piece.page) for piece in self.pieces)
+        shown = [{k: v for k, v in one.document().items() if k != "score"} for one in found]
+        return {"documents": listed, "passages": shown}
+
     def close(self) -> None:
         """Forget everything."""
         self._database.close()
@@ -151,11 +174,13 @@ class DocumentSearch:
         self.library.close()
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Search.
+        """Search; with `overview`, say instead what documents there are.
 
         Raises:
             ToolError: The arguments are not those of the form.
         """
+        if arguments.get("overview") is True:
+            return self.library.overview()
         query, k = arguments.get("query"), arguments.get("k", 5)
         if not isinstance(query, str) or not query.strip():
             raise ToolError(f"{self.name} takes what to look for as the text `query`")

@@ -8,14 +8,16 @@ Algorithm, for a query q, with the analysis history H:
     P_1 … P_k ← Plan(q, H), side by side                               plan_generation
     P ← argmax_i score(P_i), the first of equals                       plan_evaluation
     for each task t of P, in order:
-        x ← t as the input of its resource                             query_conversion, not for `py_executor`
+        x ← t as the input of its resource                             query_conversion, asked of tools alone
         r ← resource(x), again with the error up to the limit          task_execution
         H ← H + r if r is ACCEPTED; else nothing of r is kept          quality_evaluation
     go on from the first line, or not                                  iteration_decision
     findings, answer ← Synthesis(q, H)                                 synthesis
     one allowed value ← Focus(answer)                                  focused_answer
 
-*Differs from the seed*, or settles what it leaves open. Continuing goes back to the first stage, not to planning. A
+*Differs from the seed*, or settles what it leaves open. A task of `knowledge` or `logic_kernel` is its input already
+and passes the conversion unasked; small documents are shown instead of searched, and planners see how documents begin;
+questions show results as text. Continuing goes back to the first stage, not to planning. A
 focused answer may also be a `choice: A | B | …`, as the seed's own example needs. Tasks run one after another, as it
 asks; `concurrent_tasks` runs those side by side that wait for no other. Then a task to be converted anew waits until
 what was written for the others has run. Without a usable plan the run fails, or is closed with what earlier iterations
@@ -69,6 +71,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     title="Analysis pipeline",
     source="seed 002",
     summary="Plans, carries out and judges tasks, then answers, in one word if wanted: for decisions in programs.",
+    version=2,
     aliases=("pipeline",),
     resources=("py_executor", CHECKER, RETRIEVER),
     options=Options,
@@ -127,7 +130,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             fields=(Field("overall_score", _SCORE, required=False),),
             body=planning.choose_plan,
             reply=ScoreReply,
-            example={"overall_score": 85, "reason": "Covers both sides before it compares them."},
+            example={"reason": "Covers both sides before it compares them.", "overall_score": 85},
         ),
         Stage(
             "query_conversion",
@@ -171,7 +174,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             fields=(Field("quality", _QUALITY),),
             body=tasks.judge,
             reply=QualityReply,
-            example={"quality": "ACCEPTED", "reason": "Complete, and what is uncertain is marked."},
+            example={"reason": "Complete, and what is uncertain is marked.", "quality": "ACCEPTED"},
         ),
         Stage(
             "iteration_decision",
@@ -215,7 +218,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             fields=(Field("value", _VALUE),),
             body=finishing.focus,
             reply=FocusReply,
-            example={"value": "Python"},
+            example={"reason": "The answer recommends Python.", "value": "Python"},
             read=finishing.read_focus,
             value=str | int | float,
         ),

@@ -150,7 +150,7 @@ def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[Synthe
 def _stand_in(state: State) -> SynthesisReply | None:
     limited = state.ended is not None and state.ended[0] == "cost_limit"
     results = accepted_text(state) if limited else None
-    return None if results is None else SynthesisReply(results, results)
+    return None if results is None else SynthesisReply(answer=results, final_answer=results)
 
 
 # -- stage 7: the focused answer
@@ -178,10 +178,13 @@ def focus(s: State) -> Body:
 def _focus(state: State) -> Ask:
     assert state.focus is not None, "asked only where one is wanted"
     assert state.synthesis is not None, "the stage before brings it"
-    task = FOCUS.format(answer=state.synthesis.final_answer, rule=state.focus.rule)
+    made = state.synthesis
+    whole = "" if str(made.answer) == str(made.final_answer) else f"{made.answer}\n\n"
+    task = FOCUS.format(answer=f"{whole}{made.final_answer}", rule=state.focus.rule)
     task = _after_objections(state, task)
     facts = {"type": state.focus.kind, "words": list(state.focus.words)}
-    return question(state, "focus", task, kept=2, form=state.focus.form, facts=facts)
+    form = state.focus.form
+    return question(state, "focus", task, with_history=False, kept=2, form=form, facts=facts)
 
 
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:

@@ -26,6 +26,8 @@ WORDS: dict[str, tuple[str, ...]] = {
 TYPES = ("none", "number", *WORDS, "choice: A | B | …")
 """What `focused_answer_type` may be."""
 
+_TRUTHS = {True: ("yes", "true"), False: ("no", "false")}
+
 MAX_CHOICES = 100
 MAX_CHOICE_CHARS = 200
 
@@ -54,14 +56,20 @@ class Focus(Struct, frozen=True):
     def form(self) -> dict[str, Any]:
         """JSON schema of the reply."""
         value: dict[str, Any] = {"enum": list(self.words)} if self.words else {"type": "number"}
-        return {"type": "object", "properties": {"value": value}, "required": ["value"]}
+        reason = {"type": "string", "description": "Which value the answer comes to, and why."}
+        properties = {"reason": reason, "value": value}
+        return {"type": "object", "properties": properties, "required": list(properties)}
 
     def value(self, raw: object) -> str | int | float | None:
         """Return the value that was given in its own spelling; None if it is not allowed."""
         if not self.words:
             return _number(raw)
         text = str(raw).strip().casefold()
-        return next((word for word in self.words if word.casefold() == text), None)
+        told = [word for word in self.words if word.casefold() in (text, text.strip(" .!*_`\"'"))]
+        if isinstance(raw, bool):
+            # A truth value is the word for it: the first of a pair such as yes/no.
+            told = [word for word in self.words if word.casefold() in _TRUTHS[raw]]
+        return told[0] if len(told) == 1 else None
 
 
 def focus_of(written: str) -> Focus | None:

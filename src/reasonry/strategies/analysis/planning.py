@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core import parse
-from ...core.effects import Ask
-from ...core.events import Failed, Reply
-from ...core.fit import Unreadable
+from ...core.effects import Ask, CallTool
+from ...core.events import Failed, Reply, ToolReturned
+from ...core.fit import Unreadable, plain_name
 from ...core.strategy import Body, Move, Thought, fail, go, inlined_schema, request
-from ...core.toolcard import card_named, no_such_tool
+from ...core.toolcard import ToolCard, card_named, no_such_tool
 from ...core.vote import is_settled, tally
 from .questions import (
     ANGLES,
@@ -31,24 +33,59 @@ from .questions import (
 )
 from .state import (
     COST_LIMIT,
+    RETRIEVER,
     Plan,
     State,
     Task,
     affordable,
     book_costs,
+    cards_shown,
+    documents_shown,
     end_work,
     is_unmeasured,
     question,
     resources,
+    resources_shown,
     room,
     with_iteration,
 )
 from .tasks import move_on, setbacks
 
 
-def receive(s: State) -> Move:
-    """Size the query up first, unless that is switched off."""
+def receive(s: State) -> Body:
+    """Look at the user's documents; then size the query up first, unless that is switched off."""
+    if RETRIEVER in s.tool_names:
+        call = CallTool(RETRIEVER, {"query": s.problem, "overview": True})
+        (found,) = yield request(s, call, give_failures=True)
+        s = _with_documents(s, found)
     return go(s, "complexity_analysis" if s.options.complexity_analysis else "plan_generation")
+
+
+def _with_documents(state: State, found: ToolReturned | Failed) -> State:
+    """Return the state with what the retriever says of its documents; one that cannot is only searched."""
+    value = found.value if isinstance(found, ToolReturned) else None
+    try:
+        overview = msgspec.convert(value, Overview)
+    except msgspec.ValidationError:
+        return state
+    passages = None if overview.passages is None else tuple(overview.passages)
+    documents = tuple(msgspec.to_builtins(one) for one in overview.documents)
+    return replace(state, documents=documents, passages=passages)
+
+
+class Document(Struct, frozen=True):
+    """A document, and how it begins."""
+
+    source: str
+    characters: int
+    begins: str
+
+
+class Overview(Struct, frozen=True):
+    """What documents there are; all of their passages, where they are small."""
+
+    documents: tuple[Document, ...]
+    passages: tuple[dict[str, Any], ...] | None = None
 
 
 # -- stage 1: complexity
@@ -74,7 +111,8 @@ def size_up(s: State) -> Body:
 
 
 def _complexity_question(state: State, fault: str = "") -> Ask:
-    return question(state, "complexity", COMPLEXITY.format(setbacks=_before(state, fault)))
+    task = COMPLEXITY.format(documents=documents_shown(state), setbacks=_before(state, fault))
+    return question(state, "complexity", task)
 
 
 def _unusable(answer: Reply | Failed) -> str:
@@ -167,7 +205,7 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
         return reading
     cards, tasks = resources(state.options), list[PlannedTask]()
     for number, task in enumerate(reading[0].tasks, 1):
-        card = card_named(cards, task.resource_name)
+        card = card_named(cards, task.resource_name) or _card_spelled(cards, task.resource_name)
         if card is None:
             return Unreadable(f"task {number}: {no_such_tool(cards, task.resource_name)}")
         if not task.task_query.strip():
@@ -180,11 +218,19 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
     return PlanReply(tuple(tasks)), reading[1]
 
 
+def _card_spelled(cards: Sequence[ToolCard], written: str) -> ToolCard | None:
+    """Return the only card of a name that is spelled otherwise: `Logic Kernel` for `logic_kernel`."""
+    alike = [card for card in cards if plain_name(card.name) == plain_name(written)]
+    return alike[0] if len(alike) == 1 else None
+
+
 def _plan_task(state: State, number: int, fault: str) -> str:
     level = state.now.complexity.complexity_level if state.now.complexity else None
     fewest_tasks, most_tasks = TASKS[level] if level else (2, 6)
     concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
     return PLAN.format(
+        cards=cards_shown(state),
+        documents=documents_shown(state),
         least=fewest_tasks,
         most=most_tasks,
         depends=DEPENDS if concurrent else "",
@@ -246,7 +292,7 @@ def _rounds_due(state: State, ballots: Sequence[str], drawn: int) -> int:
 
 
 def _score_question(state: State, number: int, sample: int, together: int) -> Ask:
-    task = EVALUATE.format(plan=state.now.plans[number - 1].text)
+    task = EVALUATE.format(resources=resources_shown(state), plan=state.now.plans[number - 1].text)
     facts = {"candidate": number}
     return question(state, "score", task, sample=sample, together=together, by="judge", facts=facts)
 

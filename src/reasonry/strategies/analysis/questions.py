@@ -13,14 +13,12 @@ from msgspec import Meta, Struct
 from ...core.answering import Answer
 from ...core.toolcard import ToolCard
 
-SYSTEM = """You work inside an analysis pipeline. A query is sized up; plans are drafted and scored; the tasks of the \
-best plan are carried out; each result passes a quality gate; what was accepted is brought together in an answer. \
-You are shown the query, then what has been accepted so far, and at the end what to do now. Do that and nothing \
-else. Build on what was accepted; never invent results, sources or figures. Reply with one JSON object of the form \
-given at the end, and nothing else.
+SYSTEM = """You work inside an analysis pipeline: a query is sized up, plans are drafted and scored, tasks are carried \
+out and judged, and what was accepted is brought together. You are shown the query, what was accepted so far, and at \
+the end what to do now. Do that alone; never invent results, sources or figures. Reply with one JSON object of the \
+form given at the end, and nothing else."""
+"""Seed 002's overview of the pipeline in one paragraph; every prompt below names the stage of the seed it is for."""
 
-Resources that tasks can use:
-{cards}"""
 
 QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 KNOWLEDGE = ToolCard(
@@ -37,22 +35,27 @@ PY_EXECUTOR = ToolCard(
     QUERY,
 )
 
-COMPLEXITY = """Now size up the query, without answering it. The levels, and how many tasks a plan then has:
+# Stage 1, complexity analysis.
+COMPLEXITY = """{documents}Now size up the query, without answering it. The levels, and how many tasks a plan then has:
 straightforward (2-3): a direct question with a clear answer
 moderate (3-4): several steps, some of which need others
 complex (4-5): has to be looked at from several sides
 highly_complex (5-6): many factors that act on one another
 {setbacks}
-{{"complexity_level": "…", "dimensions": ["aspect to address", …], "key_challenges": ["what makes it difficult", …], \
-"sequential_dependencies": ["what must come before what", …], "iteration_strategy": "how many passes, and for what"}}"""
+{{"dimensions": ["aspect to address"], "key_challenges": ["what makes it difficult"], "sequential_dependencies": \
+["what must come before what"], "iteration_strategy": "how many passes, and for what", "complexity_level": "…"}}"""
 
-PLAN = """Now draft one plan: {least} to {most} tasks, in the order to carry them out, each for one resource of the \
+# Stage 2, plan generation.
+PLAN = """Resources that tasks can use:
+{cards}
+
+{documents}Now draft one plan: {least} to {most} tasks, in the order to carry them out, each for one resource of the \
 list. A task says by itself what its resource is to accomplish. Later tasks see the accepted results of earlier ones, \
 so do not ask for the same thing twice. {depends}{lean}
 {setbacks}
-{{"tasks": [{{"resource_name": "…", "task_query": "…"{field}}}, …]}}"""
+{{"tasks": [{{"resource_name": "…", "task_query": "…"{field}}}]}}"""
 DEPENDS = "Tasks that need no other's result run side by side: name in depends_on the tasks whose results one needs. "
-DEPENDS_FIELD = ', "depends_on": [numbers of earlier tasks]'
+DEPENDS_FIELD = ', "depends_on": []'
 LEAN = "You draft plan {number} of {count}, the others are drafted apart; {angle}."
 ANGLES = (
     "take the most direct way",
@@ -62,13 +65,17 @@ ANGLES = (
     "look for what speaks against the obvious answer",
 )
 
-EVALUATE = """A plan was drafted:
+# Stage 3, plan evaluation, with the seed's criteria.
+EVALUATE = """Resources that tasks can use: {resources}.
+
+A plan was drafted:
 {plan}
 
 Now score it from 0 to 100. Does each task use the right resource? Is the order right? Are all aspects of the query \
 covered? Can it be carried out with the resources there are?
-{{"overall_score": 0 to 100, "reason": "…"}}"""
+{{"reason": "strengths and weaknesses in a sentence or two", "overall_score": 70}}"""
 
+# Stage 4, task execution: the query as input, the resource, the quality gate.
 CONVERT = """The next task is for `{resource}`:
 {query}
 {errors}
@@ -82,12 +89,12 @@ PERFORM = {
 {passages}{errors}
 Now say what is known about it, from the context and the passages where they have it, else from general knowledge. \
 Cite passages as [n]. Say how sure you are.
-{{"answer": "…", "confidence": 0 to 1}}""",
+{{"answer": "…", "confidence": 0.8}}""",
     "logic_kernel": """The next task is for `logic_kernel`:
 {input}
 {errors}
 Now deduce it, step by step, from what was accepted above; each step is one inference.{formal}
-{{"steps": ["…", …], "conclusion": "…"{field}}}""",
+{{"steps": ["…"], "conclusion": "…"{field}}}""",
     "py_executor": """The next task is for `py_executor`:
 {input}
 {errors}
@@ -96,7 +103,8 @@ line is an expression: the result.
 {{"code": "…"}}""",
 }
 FORMAL = " If the conclusion can be stated formally, do so in formal_claim too; it is then checked. Its form: {how}"
-FORMAL_FIELD = ', "formal_claim": optional'
+FORMAL_FIELD = ', "formal_claim": null'
+DOCUMENTS = "The user's documents, which `knowledge` {how}:\n{documents}\n\n"
 PASSAGES = "\nPassages:\n{passages}\n"
 SANDBOX = "plain Python"
 
@@ -120,29 +128,32 @@ Its result:
 Now decide whether later work may build on this result. Accept it if it does what the task asks, is sound, agrees \
 with what was accepted before and is honest about what is uncertain. Reject it if it is wrong, refuted, off the \
 point, empty or made up.
-{{"quality": "ACCEPTED or REJECTED", "reason": "…"}}"""
+{{"reason": "what was checked, and what is wrong if anything is", "quality": "ACCEPTED"}}"""
 
+# Stage 5, iteration decision.
 DECIDE = """Iteration {number} of at most {most} is over{wanted}.
 {setbacks}
 Now decide whether another iteration is worth it: are aspects of the query still open, did results raise new \
 questions, is there an error to correct?
-{{"continue_iterations": true or false, "quality_summary": "how good the work is so far", "decision_rationale": \
-"why", "recommendations_for_next_iteration": "what to focus on, if going on"}}"""
+{{"quality_summary": "how good the work is so far", "decision_rationale": "why to go on, or to stop", \
+"continue_iterations": false, "recommendations_for_next_iteration": "what to focus on, if going on"}}"""
 
 SETBACKS = "What did not work so far:\n{lines}"
 
+# Stage 6, synthesis.
 SYNTHESIZE = """Now bring all accepted results together and answer the query. Give the whole answer with its \
 reasoning, the key findings, and the final answer for the user: polished, direct, complete in itself.{none}
-{{"answer": "the whole answer with its reasoning", "key_findings": ["…", …], "final_answer": "…", "title": "…", \
+{{"answer": "the whole answer with its reasoning", "key_findings": ["…"], "final_answer": "…", "title": "…", \
 "headline": "the upshot in one line"{field}}}"""
 NOTHING_ACCEPTED = " Nothing was accepted, so say plainly how far the answer can be relied upon."
 CAPTION_FIELD = ', "image_caption": "caption of an image that shows the upshot"'
 
+# Stage 7, focused answer.
 FOCUS = """The analysis came to this answer:
 {answer}
 
 Now put it into one value that a program can branch on: {rule}. Nothing else will be accepted.
-{{"value": …}}"""
+{{"reason": "which value the answer comes to, and why", "value": "…"}}"""
 
 
 # -- the forms of replies
@@ -163,14 +174,14 @@ MAX_TASKS = 24
 Texts = tuple[str, ...] | str
 
 
-class Complexity(Struct, frozen=True, omit_defaults=True):
+class Complexity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How demanding the query is, and why."""
 
-    complexity_level: Annotated[Level, Meta(description="How demanding the query is.")]
     dimensions: Annotated[Texts, Meta(description="The aspects that need to be addressed.")] = ()
     key_challenges: Annotated[Texts, Meta(description="What makes it difficult.")] = ()
     sequential_dependencies: Annotated[Texts, Meta(description="What must happen in order.")] = ()
     iteration_strategy: Annotated[str, Meta(description="How many passes are needed, and for what.")] = ""
+    complexity_level: Annotated[Level, Meta(description="How demanding the query is.")]
 
 
 class PlannedTask(Struct, frozen=True, omit_defaults=True):
@@ -192,11 +203,11 @@ class PlanReply(Struct, frozen=True):
     ]
 
 
-class ScoreReply(Struct, frozen=True):
+class ScoreReply(Struct, frozen=True, kw_only=True):
     """What a plan is worth."""
 
-    overall_score: Annotated[float, Meta(ge=0, le=100, description="0 is useless, 100 cannot be bettered.")]
     reason: Annotated[str, Meta(description="Strengths and weaknesses in a sentence or two.")] = ""
+    overall_score: Annotated[float, Meta(ge=0, le=100, description="0 is useless, 100 cannot be bettered.")]
 
 
 class ConversionReply(Struct, frozen=True):
@@ -252,30 +263,30 @@ class ExecutionReply(Struct, frozen=True, omit_defaults=True):
     )
 
 
-class QualityReply(Struct, frozen=True):
+class QualityReply(Struct, frozen=True, kw_only=True):
     """Whether a result may be built upon."""
 
+    reason: Annotated[str, Meta(description="What was checked, and what is wrong if anything is.")] = ""
     quality: Literal["ACCEPTED", "REJECTED"]
-    reason: Annotated[str, Meta(description="Why.")] = ""
 
 
-class DecisionReply(Struct, frozen=True, omit_defaults=True):
+class DecisionReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether another iteration is worth it."""
 
-    continue_iterations: Annotated[bool, Meta(description="Whether more work is needed.")]
     quality_summary: Annotated[str, Meta(description="How good the work is so far.")] = ""
     decision_rationale: Annotated[str, Meta(description="Why to go on, or to stop.")] = ""
+    continue_iterations: Annotated[bool, Meta(description="Whether more work is needed.")]
     recommendations_for_next_iteration: Annotated[
         Texts, Meta(description="What to focus on, if going on.")
     ] = ""
 
 
-class SynthesisReply(Struct, frozen=True, omit_defaults=True):
+class SynthesisReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that was found, in one piece."""
 
     answer: Annotated[Answer, Meta(description="The whole answer with its reasoning.")]
-    final_answer: Annotated[Answer, Meta(description="The answer for the user: polished and direct.")]
     key_findings: Annotated[Texts, Meta(description="What was found, one finding each.")] = ()
+    final_answer: Annotated[Answer, Meta(description="The answer for the user: polished and direct.")]
     title: Annotated[str, Meta(description="A title for the analysis.")] = ""
     headline: Annotated[str, Meta(description="The upshot in one line.")] = ""
     image_caption: Annotated[str | None, Meta(description="Caption of an image, if one is asked for.")] = None
@@ -285,9 +296,10 @@ class SynthesisReply(Struct, frozen=True, omit_defaults=True):
             raise ValueError("answer and final_answer must not be empty")
 
 
-class FocusReply(Struct, frozen=True):
+class FocusReply(Struct, frozen=True, kw_only=True):
     """The answer a program can branch on."""
 
+    reason: Annotated[str, Meta(description="Which value the answer comes to, and why.")] = ""
     value: Annotated[str | int | float | bool, Meta(description="One of the allowed words, or a number.")]
 
 

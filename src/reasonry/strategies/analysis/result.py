@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.evidence import evidence_text
 from ...core.strategy import Outcome
-from .questions import texts
+from .plain_text import result_text
+from .questions import DecisionReply, texts
 from .state import Iteration, Plan, State, at_work
 
 
 def accepted_text(state: State) -> str | None:
     """Return the accepted results as they are: the best there is before a synthesis."""
-    return "\n\n".join(f"{task.task_query}\n{evidence_text(task.result)}" for task in state.accepted) or None
+    results = (
+        f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
+    )
+    return "\n\n".join(results) or None
 
 
 def outcome(state: State) -> Outcome:
@@ -61,8 +64,14 @@ def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
         "complexity": _data(iteration.complexity),
         "plans": [_plan(n, plan) for n, plan in enumerate(iteration.plans, 1)],
         "selected_plan": None if iteration.selected is None else iteration.selected + 1,
-        "decision": _data(iteration.decision),
+        "decision": _decision(iteration.decision),
     }
+
+
+def _decision(reply: DecisionReply | None) -> dict[str, Any] | None:
+    if reply is None:
+        return None
+    return {"continue_iterations": reply.continue_iterations, **(_data(reply) or {})}
 
 
 def _plan(number: int, plan: Plan) -> dict[str, Any]:

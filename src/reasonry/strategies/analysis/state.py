@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -11,10 +12,11 @@ from msgspec.structs import replace
 from ...core.answering import AnswerOptions, FinalAnswer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
-from ...core.evidence import evidence_text
 from ...core.toolcard import ToolCard, cards_text
 from .focus import Focus, focus_of
+from .plain_text import data_text
 from .questions import (
+    DOCUMENTS,
     KNOWLEDGE,
     LOGIC_KERNEL,
     PY_EXECUTOR,
@@ -27,7 +29,9 @@ from .questions import (
 
 BUILT_IN = ("knowledge", "logic_kernel", "py_executor")
 PASSED_THROUGH = ("py_executor",)
-"""Resources whose tasks are not converted."""
+"""Resources that the query goes to by an edge of its own, past the conversion."""
+TAKES_THE_QUERY = frozenset({*BUILT_IN})
+"""Resources whose only argument is one text, which the query of a task is already: nobody is asked to convert it."""
 RETRIEVER, CHECKER = "search_documents", "check_claim"
 
 RE_ASKS = 2
@@ -153,7 +157,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
         query = self.tool_input.get("query")
         if isinstance(query, str):
             return query
-        return evidence_text(self.tool_input) if self.tool_input else self.task_query
+        return data_text(self.tool_input) if self.tool_input else self.task_query
 
     @property
     def document(self) -> dict[str, Any]:
@@ -211,6 +215,10 @@ class State(Struct, frozen=True, omit_defaults=True):
 
     problem: str
     options: Options
+    documents: tuple[dict[str, Any], ...] = ()
+    """What documents the user gave, and how each begins, where the retriever says so."""
+    passages: tuple[dict[str, Any], ...] | None = None
+    """All of them, where they are small enough to be shown instead of searched."""
     iterations: tuple[Iteration, ...] = (Iteration(),)
     tasks: tuple[Task, ...] = ()
     """Of all iterations, in the order of their plans."""
@@ -285,6 +293,26 @@ def resources(options: Options) -> tuple[ToolCard, ...]:
 # -- questions
 
 
+def cards_shown(state: State) -> str:
+    """Return what tasks can use, as planners are shown it."""
+    return cards_text(resources(state.options))
+
+
+def resources_shown(state: State) -> str:
+    """Return what tasks can use, each in a few words, as who judges a plan is shown it."""
+    brief = (
+        (card.name, re.split("[.:]", card.description)[0].strip()[:100]) for card in resources(state.options)
+    )
+    return "; ".join(f"{name} ({words})" if words else name for name, words in brief)
+
+
+def documents_shown(state: State) -> str:
+    """Return what documents the user gave and how each begins, as planners are shown it."""
+    how = "searches" if state.passages is None else "reads whole"
+    lines = (f"{one['source']} ({one['characters']} characters): {one['begins']}" for one in state.documents)
+    return DOCUMENTS.format(how=how, documents="\n".join(lines)) if state.documents else ""
+
+
 def question(
     state: State,
     kind: str,
@@ -292,6 +320,7 @@ def question(
     *,
     sample: int = 0,
     together: int = 1,
+    with_history: bool = True,
     by: Literal["writer", "judge"] = "writer",
     form: dict[str, Any] | None = None,
     kept: int = 0,
@@ -301,14 +330,15 @@ def question(
 
     Args:
         together: How many questions go out at the same time; what can be spent is shared among them.
+        with_history: Whether the analysis history is shown.
         kept: How many of the calls kept back for the end are this one's to use.
     """
     head = f"Query: {state.problem}"
     if state.options.context:
         head += f"\n\nContext:\n{state.options.context}"
     return Ask(
-        "\n\n".join([head, *state.history, task]),
-        SYSTEM.format(cards=cards_text(resources(state.options))),
+        "\n\n".join([head, *(state.history if with_history else ()), task]),
+        SYSTEM,
         {"kind": kind, "problem": state.problem, "iteration": state.number, **(facts or {})},
         by=by,
         sample=sample,

@@ -1,7 +1,7 @@
 """Stage 4: tasks are opened, converted to the input of their resource, carried out, and judged.
 
-    knowledge      converted, looked up in the user's documents where there are any, answered
-    logic_kernel   converted, deduced; a formal claim is checked where there is a checker
+    knowledge      looked up in the user's documents where there are any that cannot be shown whole, answered
+    logic_kernel   deduced; a formal claim is checked where there is a checker
     py_executor    the program is written and run
     any tool       converted, called
 
@@ -22,13 +22,13 @@ from msgspec.structs import replace
 from ...core import parse
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply, ToolReturned
-from ...core.evidence import evidence_text
 from ...core.fields import faults
 from ...core.fit import Unreadable
 from ...core.strategy import Body, Move, Thought, go, inlined_schema, request, stay
 from ...core.text import cut
-from ...core.toolcard import arguments_for, card_named, typed
+from ...core.toolcard import ToolCard, arguments_for, card_named, typed
 from ...core.vote import is_settled, tally
+from .plain_text import passages_text, result_text
 from .questions import (
     CODE_ERRORS,
     CONVERT,
@@ -51,6 +51,7 @@ from .state import (
     COST_LIMIT,
     PASSED_THROUGH,
     RETRIEVER,
+    TAKES_THE_QUERY,
     State,
     Task,
     affordable,
@@ -97,7 +98,8 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
         to = "task_execution"
     else:
         return go(state, "iteration_decision", *thoughts)
-    costs = to != "task_execution" or all(_asks_first(state, task) for task in _standing_at(state, to))
+    asks = {"task_execution": _asks_first, "query_conversion": _is_converted}.get(to)
+    costs = asks is None or all(asks(state, task) for task in _standing_at(state, to))
     if costs and not affordable(state, 1):
         return go(end_work(state, "cost_limit", COST_LIMIT), "iteration_decision", *thoughts)
     return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
@@ -126,7 +128,7 @@ def _open_next(state: State) -> State:
 
 def _calls_of(resource: str, votes: int) -> int:
     """Return how many questions a task takes at least."""
-    converts = resource not in PASSED_THROUGH
+    converts = resource not in TAKES_THE_QUERY
     return converts + (resource in REPLIES) + votes // 2 + 1
 
 
@@ -161,8 +163,12 @@ def _errors(task: Task) -> str:
 
 def convert(s: State) -> Body:
     """X ← t as the input of its resource; what cannot be read is asked for again within the limit."""
+    ready = [task for task in _standing_at(s, "query_conversion") if not _is_converted(s, task)]
+    s = with_tasks(s, *(replace(task, at="task_execution") for task in ready))
     tasks = _standing_at(s, "query_conversion")
     tasks = tasks[: affordable(s, len(tasks))]
+    if not tasks:
+        return move_on(s, "query_conversion")
     questions = [_conversion(s, task, len(tasks)) for task in tasks]
     answers = yield request(s, *questions, give_failures=True)
     changed = [
@@ -174,6 +180,11 @@ def convert(s: State) -> Body:
     return move_on(with_tasks(book_costs(s, answers), *changed), "query_conversion", *_failures(changed))
 
 
+def _is_converted(_: State, task: Task) -> bool:
+    """Whether somebody is asked to write a task as the input of its resource."""
+    return task.resource_name not in TAKES_THE_QUERY
+
+
 def _conversion(state: State, task: Task, together: int) -> Ask:
     card = card_named(resources(state.options), task.resource_name)
     assert card is not None, "checked when the plan was read"
@@ -183,7 +194,7 @@ def _conversion(state: State, task: Task, together: int) -> Ask:
         query=task.task_query,
         errors=_errors(task),
         parameters=msgspec.json.encode(card.parameters).decode(),
-        example="{" + ", ".join(f'"{name}": …' for name in properties) + "}",
+        example="{" + ", ".join(f'"{name}": "…"' for name in properties) + "}",
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
     return question(state, "convert", text, together=together, facts=facts)
@@ -191,17 +202,31 @@ def _conversion(state: State, task: Task, together: int) -> Ask:
 
 def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
     """Read an input; it has to fit what its resource takes."""
-    reading = parse.read_form(replies[-1], ConversionReply)
-    if isinstance(reading, Unreadable):
-        return reading
     card = card_named(resources(state.options), ask.facts["resource"])
     assert card is not None, "checked when the plan was read"
+    reading = parse.read_form(replies[-1], ConversionReply)
+    if isinstance(reading, Unreadable):
+        reading = _bare_arguments(card, replies[-1]) or reading
+    if isinstance(reading, Unreadable):
+        return reading
     tool_input = reading[0].tool_input
     arguments = arguments_for(card, tool_input) if isinstance(tool_input, str) else typed(card, tool_input)
     if isinstance(arguments, Unreadable):
         return arguments
     fault = next(faults(arguments, card.parameters, "tool_input"), None)
     return (arguments, reading[1]) if fault is None else Unreadable(fault)
+
+
+def _bare_arguments(card: ToolCard, reply: str) -> tuple[ConversionReply, str] | None:
+    """Read arguments that came by themselves instead of in `tool_input`."""
+    names = card.parameters.get("properties") or {}
+    try:
+        found = next(parse.json_values(reply), None)
+    except RecursionError:
+        return None
+    if found is None or not isinstance(found[0], dict) or not found[0].keys() <= names.keys():
+        return None
+    return ConversionReply(found[0]), found[1]
 
 
 # -- execution
@@ -254,8 +279,9 @@ def _turn(
 
 
 def _looks_up(state: State, task: Task) -> bool:
-    """Whether the user's documents come first."""
-    return task.resource_name == "knowledge" and task.passages is None and RETRIEVER in state.tool_names
+    """Whether the user's documents are searched first; those that can be shown whole are not."""
+    is_due = task.resource_name == "knowledge" and task.passages is None
+    return is_due and state.passages is None and RETRIEVER in state.tool_names
 
 
 def _asks_first(state: State, task: Task) -> bool:
@@ -284,8 +310,16 @@ def _answer(state: State, task: Task) -> Attempt:
     written = yield None
     if isinstance(written, Failed):
         return _book_failure(state, task, written)
-    with_passages = {} if task.passages is None else {"passages": task.passages}
+    passages = _passages(state, task)
+    with_passages = {} if passages is None else {"passages": passages}
     return _hand_over(task, {**written.value, **with_passages})
+
+
+def _passages(state: State, task: Task) -> Any:
+    """Return what `knowledge` is shown of the documents: all of them, or what was found; None: there are none."""
+    if task.passages is None and state.passages is not None:
+        return list(state.passages)
+    return task.passages
 
 
 def _deduce(state: State, task: Task) -> Attempt:
@@ -339,7 +373,10 @@ def _hand_over(task: Task, result: Any) -> Task:
 
 def _results(tasks: Sequence[Task]) -> list[Thought]:
     return [
-        Thought(evidence_text(task.result), data={"resource_name": task.resource_name, "task": task.number})
+        Thought(
+            result_text(task.resource_name, task.result),
+            data={"resource_name": task.resource_name, "task": task.number},
+        )
         for task in tasks
         if task.at == "quality_evaluation"
     ]
@@ -352,7 +389,8 @@ def _performance(state: State, task: Task, together: int) -> Ask:
     if checker is not None:
         how = f"{checker.description} {msgspec.json.encode(checker.parameters).decode()}"
         formal = FORMAL.format(how=how)
-    passages = "" if task.passages is None else PASSAGES.format(passages=_number_passages(task.passages))
+    found = _passages(state, task) if task.resource_name == "knowledge" else None
+    passages = "" if found is None else PASSAGES.format(passages=passages_text(found))
     text = PERFORM[task.resource_name].format(
         input=task.text,
         errors=_errors(task),
@@ -363,16 +401,6 @@ def _performance(state: State, task: Task, together: int) -> Ask:
     )
     facts = {"resource": task.resource_name, "task": task.text}
     return question(state, "perform", text, together=together, form=FORMS[task.resource_name], facts=facts)
-
-
-def _number_passages(passages: Any) -> str:
-    """Return passages with the numbers to cite them by; what is no list of passages as it is."""
-    if not isinstance(passages, list):
-        return evidence_text(passages)
-    return (
-        "\n".join(f"[{number}] {evidence_text(passage)}" for number, passage in enumerate(passages, 1))
-        or "(none fit)"
-    )
 
 
 def read_work(_: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
@@ -425,7 +453,9 @@ def _votes_due(task: Task, votes: int) -> int:
 
 def _judgement(state: State, task: Task, sample: int, together: int) -> Ask:
     text = QUALITY.format(
-        resource=task.resource_name, query=task.task_query, result=_result_text(state, task)
+        resource=task.resource_name,
+        query=task.task_query,
+        result=_result_text(state, task, with_passages=True),
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
     return question(state, "quality", text, sample=sample, together=together, by="judge", facts=facts)
@@ -456,8 +486,9 @@ def _entry(state: State, task: Task) -> str:
     return f"{head}\n{_result_text(state, task)}"
 
 
-def _result_text(state: State, task: Task) -> str:
-    return cut(evidence_text(task.result), state.options.max_result_chars)
+def _result_text(state: State, task: Task, *, with_passages: bool = False) -> str:
+    shown = result_text(task.resource_name, task.result, with_passages=with_passages)
+    return cut(shown, state.options.max_result_chars)
 
 
 # -- what did not work

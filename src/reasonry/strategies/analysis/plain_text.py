@@ -1,0 +1,98 @@
+"""Results and passages as text: what questions show of them.
+
+Rule: what is data stays in the result document; a question shows its meaning, without JSON and without scores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...core.evidence import evidence_text
+from .questions import texts
+
+_CITED = re.compile(r"\[(\d{1,3})\]")
+
+HIDDEN = frozenset({"score"})
+"""Fields of a passage that say nothing to who reads it."""
+
+
+def passages_text(passages: Any) -> str:
+    """Return passages with the numbers to cite them by, and where each stands."""
+    if not isinstance(passages, list):
+        return evidence_text(passages)
+    shown = (f"[{number}] {_passage(passage)}" for number, passage in enumerate(passages, 1))
+    return "\n".join(shown) or "(none fit)"
+
+
+def _passage(passage: Any) -> str:
+    if not isinstance(passage, Mapping) or not isinstance(passage.get("text"), str):
+        return data_text(passage)
+    where = _place(passage)
+    return f"({where}) {passage['text'].strip()}" if where else passage["text"].strip()
+
+
+def _place(passage: Any) -> str:
+    if not isinstance(passage, Mapping):
+        return ""
+    return ", ".join(
+        f"{name} {value}" if name != "source" else str(value)
+        for name, value in passage.items()
+        if name not in (*HIDDEN, "text") and value is not None
+    )
+
+
+def result_text(resource: str, result: Any, *, with_passages: bool = False) -> str:
+    """Return the result of a task as questions show it.
+
+    Args:
+        with_passages: Show the passages that were found, too; who judges the result needs them.
+    """
+    if not isinstance(result, Mapping):
+        return data_text(result)
+    writers = {"knowledge": _knowledge, "logic_kernel": _logic, "py_executor": _program}
+    lines = list(writers[resource](result)) if resource in writers else [data_text(result)]
+    if with_passages and result.get("passages"):
+        lines = ["Passages it was given:", passages_text(result["passages"]), "What it says:", *lines]
+    return "\n".join(lines)
+
+
+def _knowledge(result: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{result.get('answer', '')}"
+    if result.get("confidence") is not None:
+        yield f"Confidence: {result['confidence']}"
+    passages = result.get("passages")
+    cited = {int(digits) for digits in _CITED.findall(str(result.get("answer")))}
+    if isinstance(passages, list) and cited:
+        shown = (f"[{n}] {_place(one)}" for n, one in enumerate(passages, 1) if n in cited)
+        yield "Sources: " + "; ".join(shown)
+
+
+def _logic(result: Mapping[str, Any]) -> Iterator[str]:
+    yield from texts(tuple(result["steps"]) if isinstance(result.get("steps"), list) else result.get("steps"))
+    yield f"Conclusion: {result.get('conclusion', '')}"
+    if result.get("formal_claim"):
+        yield f"Formal claim: {data_text(result['formal_claim'])}"
+    if result.get("check") is not None:
+        yield f"Check of the claim: {data_text(result['check'])}"
+
+
+def _program(result: Mapping[str, Any]) -> Iterator[str]:
+    yield f"Program:\n{result.get('code', '')}"
+    yield f"Output: {data_text(result.get('output'))}"
+
+
+def data_text(value: Any, indent: str = "") -> str:
+    """Return JSON data as lines: `name: value`, and `- item` for the items of a list."""
+    if isinstance(value, Mapping) and value:
+        return "\n".join(f"{indent}{name}: {_nested(item, indent)}" for name, item in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str) and value:
+        return "\n".join(f"{indent}- {_nested(item, indent).lstrip()}" for item in value)
+    return evidence_text(value)
+
+
+def _nested(value: Any, indent: str) -> str:
+    if isinstance(value, Mapping | list) and value:
+        return "\n" + data_text(value, f"{indent}  ")
+    return evidence_text(value)
