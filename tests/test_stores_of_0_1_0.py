@@ -104,7 +104,8 @@ class Recorded:
 
     name = "world"
 
-    def __init__(self, continued: Document) -> None:
+    def __init__(self, continued: Document, strategy: str) -> None:
+        self.strategy = STRATEGIES[strategy]
         self.answers, self.tools, self.verdicts = (
             continued["answers"],
             continued["tools"],
@@ -115,12 +116,15 @@ class Recorded:
     def performers(self) -> Performers:
         return Performers(self, verifier=self, tools=self)
 
-    def say(self, effect_id: str) -> Answered | Failed:
+    def say(self, effect_id: str, stage: str) -> Answered | Failed:
+        """Return what was said; to a question that 0.1.0 did not ask, the example of its stage."""
         self.asked[effect_id] += 1
+        if effect_id not in self.answers:
+            return Answered(json.dumps(self.strategy.stage(stage).example))
         return msgspec.convert(self.answers[effect_id], Answered | Failed)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        said = self.say(question.id)
+        said = self.say(question.id, question.stage)
         if isinstance(said, Failed):
             raise ModelError(said.message, code=said.code)
         return said
@@ -149,7 +153,7 @@ async def coach_to_the_end(engine: Engine, run_id: str, caller: Recorded) -> Non
     while shown["status"] == "active":
         answers = []
         for one in shown["questions"]:
-            said = caller.say(one["id"])
+            said = caller.say(one["id"], one["stage"])
             assert isinstance(said, Answered)
             answers.append({"id": one["id"], "answer": said.text})
         shown = await Coach(engine).answer(run_id, answers, by(who))
@@ -192,7 +196,7 @@ def test_an_unfinished_run_goes_on_or_says_how(going_on: Any, wanted: Document) 
     async def work() -> None:
         engine, run_id = Engine(going_on, STRATEGIES), wanted["run_id"]
         before = await going_on.lines(run_id)
-        world = Recorded(wanted["continued"])
+        world = Recorded(wanted["continued"], wanted["strategy"])
         if await _is_refused(_go_on(engine, going_on, world, wanted)):
             assert await going_on.lines(run_id) == before
             return

@@ -172,7 +172,8 @@ class Engine:
     async def record(self, run_id: str) -> Record:
         """Return all there is to see of a run: as it was recorded when it ended, or as it stands.
 
-        A run of 0.1.0 that has ended and does not fit its strategy any more shows what its row and its events say.
+        A run that does not fit its strategy any more, and has no record of its own, shows what its row and its events
+        say.
         """
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
         return await _aside(lines, lambda: self._record(row, lines))
@@ -188,7 +189,7 @@ class Engine:
                 raise ConflictError(message, code="strategy_changed", run_id=row.run_id)
             return record_as_it_stands(row, run)
         except ConflictError as error:
-            if row.status == "active" or error.code != "strategy_changed":
+            if error.code != "strategy_changed":
                 raise
             return record_of_row(row, journal.read(row.run_id, lines)[0], error)
 
