@@ -120,7 +120,8 @@ class Recorded:
         """Return what was said; to a question that 0.1.0 did not ask, the example of its stage."""
         self.asked[effect_id] += 1
         if effect_id not in self.answers:
-            return Answered(json.dumps(self.strategy.stage(stage).example))
+            rows = (one.by_name.get(stage) for one in (self.strategy, *STRATEGIES.values()))
+            return Answered(json.dumps(next(row.example for row in rows if row is not None and row.example)))
         return msgspec.convert(self.answers[effect_id], Answered | Failed)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:

@@ -196,7 +196,7 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
     result = Result(
         answer=row.answer,
         status=row.status,
-        termination=Termination(row.reason or ""),
+        termination=Termination(row.reason or ("active" if row.status == "active" else "")),
         strategy=row.strategy,
         model=row.model,
         usage=usage,
