@@ -168,6 +168,8 @@ TAKES_ANYTHING = {
     ("react.reasoning_update", "a field missing"),
     # One form for all kinds of task; what has to be there depends on the kind.
     ("analysis.task_execution", "a field missing"),
+    # The value is what a program branches on; the reason before it is room to think.
+    ("analysis.focused_answer", "a field missing"),
     # What a step of a plan finds out may be that it cannot be found out.
     ("rewoo.working_phase", "a polite refusal"),
     ("self_ask.sub_question_answering", "a polite refusal"),
