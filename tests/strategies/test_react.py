@@ -12,6 +12,7 @@ from reasonry.core.events import Answered, Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, begin
 from reasonry.core.toolcard import ToolCard
 from reasonry.strategies.react import REACT, Options
+from reasonry.surfaces.present import thought_lines
 
 from .walking import Walked, in_order, reply, walk
 
@@ -97,6 +98,21 @@ def test_independent_actions_go_out_together_and_are_observed_in_order() -> None
     assert [one.round for one in calls] == [2, 2]
     assert observations(walked) == ["a\nb"]
     assert step.effects[0].effect.facts["tools"] == ["search"]
+
+
+def test_each_action_is_shown_and_which_observation_belongs_to_which() -> None:
+    both = act("Two lookups.", ("search", {"entity": "A"}), ("search", {"entity": "B"}))
+    walked = walk(REACT, "p", in_order(both, ToolReturned("a"), ToolReturned("b"), finish("c")), TOOLS)
+    thought, observed, _ = walked.thoughts
+    assert thought_lines(thought.text, thought.data, 80) == [
+        "Two lookups.",
+        '  → search {"entity":"A"}',
+        '  → search {"entity":"B"}',
+    ]
+    assert thought_lines(observed.text, observed.data, 80)[1:] == [
+        '  ← search {"entity":"A"}: a',
+        '  ← search {"entity":"B"}: b',
+    ]
 
 
 def test_a_tool_error_is_an_observation() -> None:

@@ -21,7 +21,7 @@ wrong is an observation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -182,8 +182,13 @@ def act(s: State) -> Body:
 
 def record_observations(s: State) -> Move:
     """Write down what came back."""
-    text = "\n".join(s.turns[-1].observations)
-    return go(s, "reasoning_update", *([Thought(text, data={"observation": text})] if text else []))
+    turn = s.turns[-1]
+    text = "\n".join(turn.observations)
+    data: dict[str, Any] = {"observation": text}
+    if len(turn.actions) > 1:
+        pairs = zip(turn.actions, turn.observations, strict=False)
+        data["observations"] = [{"action": action.text, "observation": brought} for action, brought in pairs]
+    return go(s, "reasoning_update", *([Thought(text, data=data)] if text else []))
 
 
 def decide(s: State) -> Body:

@@ -115,7 +115,7 @@ def clip(text: str, width: int) -> str:
 
 
 def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
-    """Return a thought on one line, and its plan, if it has one, as an indented list under it, a line a step.
+    """Return a thought on one line, and under it, indented, its plan or its actions, if it has any, a line each.
 
     All lines are inert and at most `width` characters long.
     """
@@ -128,6 +128,16 @@ def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
         indent = "  " * min(number.count(".") + 1, width // 4)
         line = format_plan([msgspec.structs.replace(step, sub_steps=None)])
         lines.append(indent + clip(line, width - len(indent)))
+    return [*lines, *("  "[:width] + clip(line, max(width - 2, 0)) for line in _action_lines(data))]
+
+
+def _action_lines(data: Mapping[str, Any]) -> list[str]:
+    """Return the actions that a thought takes, a line each, and what each of several brought."""
+    taken, brought = data.get("actions"), data.get("observations")
+    lines = [f"→ {action}" for action in taken if isinstance(action, str)] if isinstance(taken, list) else []
+    for pair in brought if isinstance(brought, list) else ():
+        if isinstance(pair, dict):
+            lines.append(f"← {pair.get('action')}: {pair.get('observation')}")
     return lines
 
 

@@ -113,7 +113,10 @@ def _thoughts(run: Run, width: int) -> RenderableType:
         room = max(width - len(line) - 1, 10)
         first, *steps = present.thought_lines(thought.text, thought.data, room)
         lines.append(line.append(first, style="default"))
-        plan = steps or plan
+        if "planning" in thought.data:
+            plan = steps or plan
+        else:
+            lines += [Text(f"  {step}") for step in steps]
     # The plan as it stands is enough here; `runs show` has the one of each thought.
     lines += [Text(f"  {step}") for step in plan[: MAX_ROWS // 2]]
     return Group(*lines)
