@@ -111,11 +111,7 @@ def stated_answer(text: str) -> str | Unreadable | None:
     found = sorted(_statements(text), key=lambda statement: statement[0])
     if not found:
         bold, last = _BOLD_END.search(text), _LAST_LINE.search(text)
-        if (
-            bold is None
-            and last is not None
-            and (last["bold"] or normalise(last["answer"]).number is not None)
-        ):
+        if bold is None and last is not None and (last["bold"] or _is_number(last["answer"])):
             return _tidied(last["answer"])
         return _tidied(bold["answer"]) if bold else None
     place, _, answer = found[-1]
@@ -219,6 +215,11 @@ def _tidied(answer: str) -> str:
         if text.endswith(".") and not text.endswith(("..", " a.m.", " p.m.")) and "\n" not in text:
             text = text[:-1].rstrip()
     return text
+
+
+def _is_number(line: str) -> bool:
+    """Whether a line is a number and perhaps its unit; one that begins with a word is a sentence."""
+    return re.match(r"[\W\d]", line) is not None and normalise(line).number is not None
 
 
 def _is_same(answer: str, other: str) -> bool:
