@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.core.actions import Action, Written, action_lines, read_actions, resolved
+from reasonry.core.actions import Action, Written, action_lines, read_actions, resolve_action
 from reasonry.core.fit import Unreadable
 from reasonry.core.toolcard import ToolCard
 
@@ -44,7 +44,7 @@ def calls(text: str) -> list[tuple[str, dict[str, Any]]]:
     """Return the calls that come of a reply."""
     reading = read_actions(CARDS, text)
     assert not isinstance(reading, Unreadable), reading.reason
-    found = [resolved(CARDS, action) for action in reading[0].actions]
+    found = [resolve_action(CARDS, action) for action in reading[0].actions]
     assert all(isinstance(call, Action) for call in found), found
     return [(call.tool, call.arguments) for call in found if isinstance(call, Action)]
 
@@ -195,20 +195,20 @@ def test_what_follows_an_observation_of_the_writers_own_making_does_not_count() 
     ],
 )
 def test_no_argument_gets_lost(given_: tuple[str, dict[str, Any]], said: str) -> None:
-    found = resolved(CARDS, Written(*given_))
+    found = resolve_action(CARDS, Written(*given_))
     assert isinstance(found, Unreadable)
     assert said in found.reason
 
 
 @given(st.text("abcdefgh_", min_size=1, max_size=9), st.text(max_size=9))
 def test_the_only_argument_of_a_tool_goes_by_any_name(name: str, value: str) -> None:
-    assert resolved(CARDS, Written("python", {name: value})) == Action("python", {"code": value})
+    assert resolve_action(CARDS, Written("python", {name: value})) == Action("python", {"code": value})
 
 
 def test_a_tool_whose_arguments_nobody_knows_is_given_all() -> None:
     cards = (ToolCard("any"), ToolCard("more", "", {"properties": {"a": {}}, "additionalProperties": True}))
-    assert resolved(cards, Written("any", {"x": 1})) == Action("any", {"x": 1})
-    assert resolved(cards, Written("more", {"a": 1, "x": 1})) == Action("more", {"a": 1, "x": 1})
+    assert resolve_action(cards, Written("any", {"x": 1})) == Action("any", {"x": 1})
+    assert resolve_action(cards, Written("more", {"a": 1, "x": 1})) == Action("more", {"a": 1, "x": 1})
 
 
 def test_every_action_line_is_an_action_or_the_answer() -> None:

@@ -120,7 +120,7 @@ class _AnyTurn(Struct, frozen=True):
     answer: Answer | None = None
 
 
-def resolved(cards: Sequence[ToolCard], action: Written) -> Action | Unreadable:
+def resolve_action(cards: Sequence[ToolCard], action: Written) -> Action | Unreadable:
     """Return the call an action comes down to: the tool's own name, the arguments as it wants them."""
     if action.fault:
         return Unreadable(action.fault)
@@ -165,13 +165,15 @@ def action_lines(cards: Sequence[ToolCard], text: str) -> tuple[tuple[Written, .
     places = [(head.start(), head.end()) for head in _ACTION.finditer(text)]
     ends = [*(start for start, _ in places[1:]), len(text)]
     bodies = [text[start:end].strip() for (_, start), end in zip(places, ends, strict=False)]
-    return _sorted([_written(cards, body) for body in bodies])
+    return _split_answer([_read_written(cards, body) for body in bodies])
 
 
 def call_data(cards: Sequence[ToolCard], value: Any) -> Written | str | None:
     """Read one call that is written as data; a text is the answer, None: there is no call in it."""
     if isinstance(value, str):
-        return None if NONE_WORDS.fullmatch(value) or not value.strip() else _written(cards, value.strip())
+        return (
+            None if NONE_WORDS.fullmatch(value) or not value.strip() else _read_written(cards, value.strip())
+        )
     if not isinstance(value, Mapping):
         return None if value is None else Written(_line(value), fault="that is no action")
     plain = {plain_name(str(key)): (str(key), item) for key, item in value.items()}
@@ -179,7 +181,7 @@ def call_data(cards: Sequence[ToolCard], value: Any) -> Written | str | None:
     if tool_key is None:
         inner = next((item for _, item in plain.values() if isinstance(item, Mapping)), None)
         if len(value) == 1 and inner is not None and card_named(cards, next(iter(value))):
-            return _made(cards, next(iter(value)), inner)
+            return _make_call(cards, next(iter(value)), inner)
         wrapped = [plain[key][1] for key in (*_TOOL_KEYS, "toolcall") if key in plain]
         return call_data(cards, wrapped[0]) if wrapped and wrapped[0] is not value else None
     name: str = plain[tool_key][1]
@@ -189,11 +191,11 @@ def call_data(cards: Sequence[ToolCard], value: Any) -> Written | str | None:
     for key in _ARGUMENT_KEYS:
         # A tool may have an argument called `input`; it then stands among the others.
         if key in plain and not (key in own and len(rest) > 1):
-            return _made(cards, name, plain[key][1])
-    return _made(cards, name, rest or None)
+            return _make_call(cards, name, plain[key][1])
+    return _make_call(cards, name, rest or None)
 
 
-def balanced(text: str, opener: str = "[") -> int | None:
+def closing_bracket(text: str, opener: str = "[") -> int | None:
     """Return where the bracket is closed that was opened just before the text."""
     closer, depth = _BRACKETS[opener], 1
     for index, char in enumerate(text):
@@ -235,11 +237,11 @@ def _calls(cards: Sequence[ToolCard], value: Any) -> Iterator[Any]:
 
 def _turn(cards: Sequence[ToolCard], thought: str, values: Sequence[Any], answer: str | None) -> TurnRead:
     calls = [call for value in values if (call := call_data(cards, value)) is not None]
-    actions, handed_in = _sorted(calls)
+    actions, handed_in = _split_answer(calls)
     return TurnRead(thought.strip(), actions, answer or handed_in)
 
 
-def _sorted(calls: Sequence[Written | str]) -> tuple[tuple[Written, ...], str | None]:
+def _split_answer(calls: Sequence[Written | str]) -> tuple[tuple[Written, ...], str | None]:
     """Return the actions, and the answer that was handed in like one."""
     actions: list[Written] = []
     answer: str | None = None
@@ -253,8 +255,8 @@ def _sorted(calls: Sequence[Written | str]) -> tuple[tuple[Written, ...], str | 
     return tuple(actions), answer
 
 
-def _made(cards: Sequence[ToolCard], name: str, arguments: Any) -> Written | str:
-    """Return a call of a tool with what it is given: an object, or the text of its one argument."""
+def _make_call(cards: Sequence[ToolCard], name: str, arguments: Any) -> Written | str:
+    """Return a call of a tool with its input: an object, or the text of its one argument."""
     card = card_named(cards, name)
     if card is None and plain_name(name) in _ANSWERS:
         values = list(arguments.values()) if isinstance(arguments, Mapping) else [arguments]
@@ -316,7 +318,7 @@ def _after_label(text: str, label: re.Match[str]) -> str | None:
     return answer.strip(" \t*`") or None
 
 
-def _written(cards: Sequence[ToolCard], body: str) -> Written | str:
+def _read_written(cards: Sequence[ToolCard], body: str) -> Written | str:
     """Read what follows `Action:`; a text is the answer."""
     line = _line(body)
     if body.startswith(("{", "[", "```")):
@@ -326,15 +328,15 @@ def _written(cards: Sequence[ToolCard], body: str) -> Written | str:
     call = _CALL.match(body)
     end = None if call is None else _input_end(body, call.end(), call[2])
     if call is None or end is None:
-        return _named(cards, body) or Written(line, fault=_FORM)
-    given = body[call.end() : end]
+        return _read_named(cards, body) or Written(line, fault=_FORM)
+    inside = body[call.end() : end]
     card = card_named(cards, call[1])
     if card is None and plain_name(call[1]) in _ANSWERS:
-        return given.strip()
-    arguments = None if card is None else _listed_arguments(card, given, call[2])
+        return inside.strip()
+    arguments = None if card is None else _listed_arguments(card, inside, call[2])
     if arguments is not None:
         return Written(call[1], arguments)
-    arguments = arguments_for(card, given) if card else {"input": given}
+    arguments = arguments_for(card, inside) if card else {"input": inside}
     return (
         Written(line, fault=arguments.reason)
         if isinstance(arguments, Unreadable)
@@ -342,30 +344,32 @@ def _written(cards: Sequence[ToolCard], body: str) -> Written | str:
     )
 
 
-def _named(cards: Sequence[ToolCard], body: str) -> Written | str | None:
+def _read_named(cards: Sequence[ToolCard], body: str) -> Written | str | None:
     """Read a call whose input stands beside its name without brackets, or on a line that says `Action Input:`."""
-    given = _INPUT.search(body)
-    name = (body[: given.start()] if given else body).strip(_AROUND + "\n\"'")
-    if given is not None and re.fullmatch(r"[\w.\-]+|final answer", name, re.IGNORECASE):
-        text = _input_text(_until_mark(body[given.end() :]))
-        return _made(cards, name, text)
+    inside = _INPUT.search(body)
+    name = (body[: inside.start()] if inside else body).strip(_AROUND + "\n\"'")
+    if inside is not None and re.fullmatch(r"[\w.\-]+|final answer", name, re.IGNORECASE):
+        text = _input_text(_until_mark(body[inside.end() :]))
+        return _make_call(cards, name, text)
     match = _NAMED.fullmatch(_until_mark(body))
     card = card_named(cards, match["tool"]) if match else None
     if match is None or card is None:
         return None
     text = _input_text(match["input"])
-    return _made(cards, match["tool"], text or None) if text or not properties_of(card) else None
+    return _make_call(cards, match["tool"], text or None) if text or not properties_of(card) else None
 
 
 def _input_end(text: str, start: int, opener: str) -> int | None:
     """Where the bracket is that closes an input, of which nothing may follow on its line; None: nowhere."""
-    close = balanced(text[start:], opener)
+    close = closing_bracket(text[start:], opener)
     first = start if close is None else start + close + 1
     rest = text[first:].partition("\n")[0].rstrip(_AROUND)
     if close is not None and not rest.strip(_AROUND):
         return first - 1
     # A bracket too many, or one inside quotes: the line then ends with the bracket that is meant.
-    odd = rest.endswith(_BRACKETS[opener]) and (close is None or balanced(rest, opener) == len(rest) - 1)
+    odd = rest.endswith(_BRACKETS[opener]) and (
+        close is None or closing_bracket(rest, opener) == len(rest) - 1
+    )
     return first + len(rest) - 1 if odd else None
 
 
@@ -389,13 +393,13 @@ def _input_text(text: str) -> str:
     return value if isinstance(value, str) else text
 
 
-def _listed_arguments(card: ToolCard, given: str, opener: str) -> dict[str, Any] | None:
+def _listed_arguments(card: ToolCard, inside: str, opener: str) -> dict[str, Any] | None:
     """Read arguments written as Python writes them: `city="Lisbon", days_ahead=2`; None: they are not."""
-    if len(given) > parse.MAX_REPAIRED:
+    if len(inside) > parse.MAX_REPAIRED:
         return None
     names = list(properties_of(card))
     try:
-        call = cast(ast.Call, ast.parse(f"f({given.strip()})", mode="eval").body)
+        call = cast(ast.Call, ast.parse(f"f({inside.strip()})", mode="eval").body)
         by_name = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
         in_order = [ast.literal_eval(value) for value in call.args]
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, AttributeError):

@@ -373,9 +373,9 @@ def says_the_same(text: str, answer: str) -> bool:
     It does if both mean the same value, if they have the same numbers in the same order, or if one has all the words of
     the other in their order, negations included.
     """
-    one, other = normalise(text), normalise(answer)
-    if agree(one, other) or (one.number is not None and other.number is not None):
-        return agree(one, other)
+    mine, other = normalise(text), normalise(answer)
+    if agree(mine, other) or (mine.number is not None and other.number is not None):
+        return agree(mine, other)
     numbers, expected = (_NUMBER.findall(each.replace(",", "")) for each in (text, answer))
     if numbers or expected:
         return numbers == expected

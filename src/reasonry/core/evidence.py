@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .actions import Written, balanced, call_data
+from .actions import Written, closing_bracket, call_data
 from .fit import Unreadable, plain_name
 from .lists import list_items
 from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
@@ -114,12 +114,12 @@ def numbered_plan(text: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ..
     calls: list[PlannedCall] = []
     for number, item in enumerate(list_items(text), 1):
         heads = [match for match in _TOOL_CALL.finditer(item) if card_named(cards, match["tool"])]
-        end = balanced(item[heads[0].end() :]) if heads else None
+        end = closing_bracket(item[heads[0].end() :]) if heads else None
         if end is None:
             return None
-        given = item[heads[0].end() : heads[0].end() + end].strip()
+        inside = item[heads[0].end() : heads[0].end() + end].strip()
         why = item[: heads[0].start()].strip(" \n\t-*`_>:")
-        calls.append(PlannedCall(f"#E{number}", heads[0]["tool"], given, why))
+        calls.append(PlannedCall(f"#E{number}", heads[0]["tool"], inside, why))
     return tuple(calls) or None
 
 
@@ -152,9 +152,9 @@ def references(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         found = [f"#E{int(match[1])}" for match in _REFERENCE.finditer(value)]
     elif isinstance(value, Mapping):
-        found = [one for item in value.values() for one in references(item)]
+        found = [reference for item in value.values() for reference in references(item)]
     elif isinstance(value, list | tuple):
-        found = [one for item in value for one in references(item)]
+        found = [reference for item in value for reference in references(item)]
     else:
         found = []
     return tuple(dict.fromkeys(found))
@@ -199,9 +199,9 @@ def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str |
     if len(needs) < len(calls):
         return "every call needs an id of its own"
     for name, wanted in needs.items():
-        for one in wanted:
-            if one not in needs:
-                return f"{name} refers to {one}, which is not in the plan ({', '.join(needs)})"
+        for reference in wanted:
+            if reference not in needs:
+                return f"{name} refers to {reference}, which is not in the plan ({', '.join(needs)})"
     settled: set[str] = set()
     while len(settled) < len(needs):
         free = [name for name, wanted in needs.items() if name not in settled and settled.issuperset(wanted)]
@@ -237,7 +237,7 @@ def _call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
 def _is_deep(value: Any) -> bool:
     level, depth = [value], 0
     while level and depth <= MAX_DEPTH:
-        inner = [list(one.values()) if isinstance(one, Mapping) else one for one in level]
+        inner = [list(part.values()) if isinstance(part, Mapping) else part for part in level]
         level = [item for part in inner if isinstance(part, list) for item in part]
         depth += 1
     return depth > MAX_DEPTH
@@ -265,8 +265,10 @@ def _input_end(text: str, start: int, end: int) -> int | None:
 
 def _matching(block: str) -> int | None:
     """Return the bracket that closes the block, if all brackets after it match up too."""
-    end = balanced(block)
-    return end if end is not None and balanced(f"{block[end + 1 :]}]") == len(block) - end - 1 else None
+    end = closing_bracket(block)
+    return (
+        end if end is not None and closing_bracket(f"{block[end + 1 :]}]") == len(block) - end - 1 else None
+    )
 
 
 def _only_one_at_a_line_end(block: str) -> int | None:

@@ -77,13 +77,13 @@ def normalise(answer: str) -> Key:
     return Key(text, str(found.number), found.unit, measure)
 
 
-def agree(one: Key, other: Key) -> bool:
+def agree(first: Key, other: Key) -> bool:
     """Whether two answers say the same."""
-    if one.number is None or other.number is None:
-        return one.text == other.text
-    if one.measure and other.measure:
-        return one.measure == other.measure
-    return one.number == other.number and (not one.unit or not other.unit or one.unit == other.unit)
+    if first.number is None or other.number is None:
+        return first.text == other.text
+    if first.measure and other.measure:
+        return first.measure == other.measure
+    return first.number == other.number and (not first.unit or not other.unit or first.unit == other.unit)
 
 
 def tally(answers: Sequence[str]) -> tuple[Vote, ...]:

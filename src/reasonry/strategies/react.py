@@ -27,7 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.actions import Action, TurnRead, Written, read_actions, resolved
+from ..core.actions import Action, TurnRead, Written, read_actions, resolve_action
 from ..core.answering import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, ToolReturned, Verified
@@ -237,7 +237,7 @@ def _with_early(reply: TurnRead) -> tuple[Written, ...]:
 
 
 def _resolve(state: State, action: Written) -> Action | Unreadable:
-    return resolved(state.options.tools, action)
+    return resolve_action(state.options.tools, action)
 
 
 def _key(state: State, action: Written) -> str:

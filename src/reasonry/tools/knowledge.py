@@ -122,7 +122,7 @@ class Library:
         if sum(lengths.values()) > SMALL_CHARS:
             return {"documents": listed}
         found = (Passage(piece.source, piece.text, 0.0, piece.line, piece.page) for piece in self.pieces)
-        shown = [{k: v for k, v in one.document().items() if k != "score"} for one in found]
+        shown = [{k: v for k, v in passage.document().items() if k != "score"} for passage in found]
         return {"documents": listed, "passages": shown}
 
     def close(self) -> None:
