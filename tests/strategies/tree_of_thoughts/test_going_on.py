@@ -202,7 +202,7 @@ def test_how_often_a_node_is_asked_again_is_bounded(reasks: int) -> None:
 def test_a_node_that_has_no_more_steps_is_refuted_and_its_own_parent_asked() -> None:
     dead = {f"a{letter}": WRONG for letter in "abc"}
     world = World({"a": 0.9}, verdicts=dead | {"b": WRONG, "c": WRONG}, say=Again("abc"))
-    walked = search(world, verify=True, max_depth=2)
+    walked = search(world, verify=True, max_depth=2, max_reasks=1)
     assert [ask.facts["path"] for ask in asked(walked, "propose")] == [[], ["a"], ["a"], []]
     assert "- a\n  Refuted: every step that was tried after it is refuted" in walked.asks[-1].prompt
 

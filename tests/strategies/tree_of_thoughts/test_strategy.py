@@ -323,7 +323,7 @@ def test_when_all_is_refuted_there_is_no_answer_and_nobody_is_asked_for_one() ->
     assert (walked.outcome.answer, walked.outcome.reason) == (None, "exhausted")
     assert best(walked) is None
     assert walked.snapshot.status == "failed"
-    assert [ask.facts["kind"] for ask in walked.asks] == ["propose"] * 2
+    assert [ask.facts["kind"] for ask in walked.asks] == ["propose"] * 4
 
 
 # -- the answer

@@ -84,7 +84,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             le=10,
             description="How often a node all of whose steps are refuted is asked for others, told why they are.",
         ),
-    ] = 1
+    ] = 3
     compare_depths: Annotated[
         bool,
         Meta(
