@@ -17,6 +17,7 @@ ROOMS: tuple[str, ...] = (
     "allow_list.py",
     "app.py",
     "compare",
+    "core",
     "engine",
     "errors.py",
     "guided",

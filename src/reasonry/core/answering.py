@@ -269,7 +269,7 @@ def _ask_for_answer(state: Any, question: Ask, best: str | None) -> Generator[Re
         if final is None:
             raise
         return replace(state, final=final), (Thought(final.unchecked, data={"answer": final.text}),)
-    return _proposed(state, reply.value)
+    return _propose(state, reply.value)
 
 
 def _review_answer(
@@ -322,9 +322,7 @@ def repair_or_fail(state: Any, *, can_ask: bool = True) -> Move:
     return replace(fail(state, "verification_failed", objection), thoughts=(thought,))
 
 
-def _proposed(
-    state: Any, reply: AnswerReply | ReasonedAnswer | CheckReply
-) -> tuple[Any, tuple[Thought, ...]]:
+def _propose(state: Any, reply: AnswerReply | ReasonedAnswer | CheckReply) -> tuple[Any, tuple[Thought, ...]]:
     why = ""
     if isinstance(reply, CheckReply | ReasonedAnswer):
         why = reply.reason if isinstance(reply, CheckReply) else reply.reasoning

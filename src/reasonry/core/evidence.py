@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .actions import Written, closing_bracket, call_data
+from .actions import Written, call_data, closing_bracket
 from .fit import Unreadable, plain_name
 from .lists import list_items
 from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
@@ -102,7 +102,7 @@ def planned_calls(value: Any, cards: Sequence[ToolCard]) -> tuple[PlannedCall, .
         return None
     calls: list[PlannedCall] = []
     for position, item in enumerate(value, 1):
-        found = _planned(item, f"#E{position}", cards)
+        found = _read_item(item, f"#E{position}", cards)
         if not found:
             return None
         calls.extend(found)
@@ -123,7 +123,7 @@ def numbered_plan(text: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ..
     return tuple(calls) or None
 
 
-def _planned(item: Any, name: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...]:
+def _read_item(item: Any, name: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...]:
     """Return the calls of one item of a plan."""
     if isinstance(item, Mapping):
         plain = {plain_name(str(key)): value for key, value in item.items()}

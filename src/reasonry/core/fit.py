@@ -215,7 +215,7 @@ def _takes_text(kind: inspect.Type) -> bool:
 
 
 def _to_struct(value: Any, shape: inspect.StructType) -> dict[str, Any]:
-    value = _unwrapped(_as_object(value, shape), shape)
+    value = _unwrap_form(_as_object(value, shape), shape)
     found = _by_field(value, shape)
     if shape.fields and not found:
         names = ", ".join(field.encode_name for field in shape.fields)
@@ -241,7 +241,7 @@ def _to_struct(value: Any, shape: inspect.StructType) -> dict[str, Any]:
     return fitted
 
 
-def _unwrapped(value: dict[str, Any], shape: inspect.StructType) -> dict[str, Any]:
+def _unwrap_form(value: dict[str, Any], shape: inspect.StructType) -> dict[str, Any]:
     """Return the object inside one that only wraps it: `{"response": {…}}`, or the schema with its values filled in."""
     own = {plain_name(field.encode_name) for field in shape.fields}
     inner = value.get("properties") if value.get("type") == "object" else None
@@ -258,7 +258,7 @@ def _as_object(value: Any, shape: inspect.StructType) -> dict[str, Any]:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, str):
-        value = _decoded(value, value)
+        value = _decode(value, value)
     if isinstance(value, dict):
         return value
     required = [field for field in shape.fields if field.required]
@@ -435,7 +435,7 @@ def _to_list(value: Any, item: inspect.Type) -> list[Any]:
     if value is None:
         return []
     if isinstance(value, str):
-        value = _decoded(value, value)
+        value = _decode(value, value)
     members = _members(item)
     shape = next((member for member in members if isinstance(member, inspect.StructType)), None)
     if isinstance(value, dict):
@@ -491,14 +491,14 @@ def _to_dict(value: Any, item: inspect.Type) -> dict[str, Any]:
     if value is None:
         return {}
     if isinstance(value, str):
-        value = _decoded(value, value)
+        value = _decode(value, value)
     if isinstance(value, str):
         parts = [part for part in re.split(r"[,;\n]", value) if part.strip()]
         pairs = [_ASSIGNED.fullmatch(part) for part in parts]
         if not pairs or None in pairs:
             raise Misfit(f"{_short(value)} is no object")
         value = {
-            pair["name"]: _decoded(pair["value"].strip(), pair["value"].strip()) for pair in pairs if pair
+            pair["name"]: _decode(pair["value"].strip(), pair["value"].strip()) for pair in pairs if pair
         }
     if isinstance(value, list):
         value = dict(_pairs(value))
@@ -520,7 +520,7 @@ def _pairs(entries: Sequence[Any]) -> Iterator[tuple[str, Any]]:
             raise Misfit(f"{_short(entry)} is no name with its value")
 
 
-def _decoded(text: str, default: Any) -> Any:
+def _decode(text: str, default: Any) -> Any:
     """Return the JSON value a text is, if it is one."""
     stripped = text.strip()
     if not stripped.startswith(("{", "[", '"')) and not re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", stripped):

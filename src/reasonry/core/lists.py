@@ -56,10 +56,10 @@ def _items(lines: Sequence[str], start: re.Pattern[str]) -> list[str]:
             if line[:1].isspace() and len(after_gap) == 1:
                 items[-1].append(line)
                 after_gap = None
-    texts = [_unpaired("\n".join(part.strip() for part in item).strip()) for item in items]
+    texts = [_drop_unpaired("\n".join(part.strip() for part in item).strip()) for item in items]
     return [text for text in texts if text.strip("*_ ")]
 
 
-def _unpaired(text: str) -> str:
+def _drop_unpaired(text: str) -> str:
     """Drop the bold mark whose twin stood before the number."""
     return text.replace("**", "", 1) if text.count("**") % 2 else text

@@ -374,11 +374,11 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
     is_broken = not strict and text.lstrip().startswith("{")
     if is_broken:
         # What stands inside an object that is broken is a part of it, and not the reply.
-        yield from ((value, "repaired") for value in _repaired(tail))
+        yield from ((value, "repaired") for value in _repair(tail))
     for value, start in reversed(deque(_objects(tail), maxlen=_MAX_OBJECTS)):
         yield _clean(value), "fenced" if _FENCE_BEFORE.search(tail, max(0, start - 40), start) else "embedded"
     if not strict and not is_broken:
-        yield from ((value, "repaired") for value in _repaired(tail))
+        yield from ((value, "repaired") for value in _repair(tail))
 
 
 def without_thinking(text: str) -> str:
@@ -418,7 +418,7 @@ def _objects(text: str) -> Iterator[tuple[Any, int]]:
             false_starts, position = false_starts + 1, start + 1
 
 
-def _repaired(text: str) -> Iterator[Any]:
+def _repair(text: str) -> Iterator[Any]:
     import json_repair
 
     for piece in _repairable(text):
