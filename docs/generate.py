@@ -238,6 +238,27 @@ def kind_rows() -> str:
     return "\n".join(["| # | the problem | kind | strategy |", "|---|---|---|---|", *rows])
 
 
+def call_rows() -> str:
+    """Return what each strategy takes where all goes well, as `bench/calls.py` measures it, beside 0.1.0."""
+    sys.path.append(str(Path(__file__).parents[1] / "bench"))
+    from calls import BEFORE, cost
+
+    from reasonry.strategies import STRATEGIES
+
+    rows: list[str] = []
+    for name, strategy in STRATEGIES.items():
+        if strategy.is_driven:
+            now, before = cost(strategy)[0], BEFORE[name]
+            rows.append(
+                f"| `{name}` | {now.calls} | {now.rounds} | {now.tokens:,} | {before.calls} | {before.tokens:,} |"
+            )
+    heads = [
+        "| strategy | calls | rounds | tokens | calls in 0.1.0 | tokens in 0.1.0 |",
+        "|---|---|---|---|---|---|",
+    ]
+    return "\n".join([*heads, *rows])
+
+
 # -- the picture
 
 
@@ -284,7 +305,7 @@ PARTS = {
     "command-line.md": {"help": help_sections},
     "runs.md": {"codes": code_table, "limits": limit_reasons},
     "README.md": {"strategies": strategy_rows},
-    "choosing.md": {"kinds": kind_rows},
+    "choosing.md": {"kinds": kind_rows, "calls": call_rows},
 }
 """Pages with markers, and what stands between them."""
 
