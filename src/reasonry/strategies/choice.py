@@ -165,8 +165,8 @@ def features(problem: str, *, has_tools: bool = False) -> Features:
         choices=len(choices) if len(choices) > 1 else 0,
         code=_CODE.search(problem) is not None,
         long_sum=_is_long_sum(problem),
-        search=_searched(problem),
-        made=_made(problem),
+        search=_search_cue(problem),
+        made=_making_cue(problem),
         hops=len(_HOP.findall(problem)),
         fact=_FACT.search(problem) is not None,
     )
@@ -187,7 +187,7 @@ def _is_long_sum(problem: str) -> bool:
     )
 
 
-def _searched(problem: str) -> str:
+def _search_cue(problem: str) -> str:
     named = _PUZZLE.search(problem)
     if named and _SOLVING.search(problem):
         return named[0].casefold()
@@ -195,7 +195,7 @@ def _searched(problem: str) -> str:
     return f"{placed[0]} … {bound[0]}".casefold() if placed and bound else ""
 
 
-def _made(problem: str) -> str:
+def _making_cue(problem: str) -> str:
     found = _MAKING.search(problem)
     return "" if found is None or _SMALL.search(found["what"]) else found["verb"].casefold()
 

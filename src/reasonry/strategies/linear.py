@@ -216,13 +216,13 @@ def read_evaluation(state: State, _: Ask, texts: Sequence[str]) -> tuple[Evaluat
         nested = parse.read_form(texts[-1], NestedEvaluation)
         if isinstance(nested, Unreadable):
             return reading
-        reading = _flattened(nested[0]), nested[1]
+        reading = _flatten(nested[0]), nested[1]
     reply: Evaluation = reading[0]
     fault = _thought_fault(state, reply.revises_thought) if _count(reply.revises_thought) else None
     return fault or (_branch_fault(state, reply) if reply.sound else None) or reading
 
 
-def _flattened(nested: NestedEvaluation) -> Evaluation:
+def _flatten(nested: NestedEvaluation) -> Evaluation:
     evaluation = Evaluation(reason=nested.reason, sound=nested.sound, revises_thought=nested.revises_thought)
     if nested.then is None:
         return evaluation

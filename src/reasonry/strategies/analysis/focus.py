@@ -65,11 +65,11 @@ class Focus(Struct, frozen=True):
         if not self.words:
             return _number(raw)
         text = str(raw).strip().casefold()
-        told = [word for word in self.words if word.casefold() in (text, text.strip(" .!*_`\"'"))]
+        allowed = [word for word in self.words if word.casefold() in (text, text.strip(" .!*_`\"'"))]
         if isinstance(raw, bool):
             # A truth value is the word for it: the first of a pair such as yes/no.
-            told = [word for word in self.words if word.casefold() in _TRUTHS[raw]]
-        return told[0] if len(told) == 1 else None
+            allowed = [word for word in self.words if word.casefold() in _TRUTHS[raw]]
+        return allowed[0] if len(allowed) == 1 else None
 
 
 def focus_of(written: str) -> Focus | None:

@@ -65,7 +65,7 @@ def _knowledge(result: Mapping[str, Any]) -> Iterator[str]:
     passages = result.get("passages")
     cited = {int(digits) for digits in _CITED.findall(str(result.get("answer")))}
     if isinstance(passages, list) and cited:
-        shown = (f"[{n}] {_place(one)}" for n, one in enumerate(passages, 1) if n in cited)
+        shown = (f"[{n}] {_place(passage)}" for n, passage in enumerate(passages, 1) if n in cited)
         yield "Sources: " + "; ".join(shown)
 
 
@@ -86,13 +86,13 @@ def _program(result: Mapping[str, Any]) -> Iterator[str]:
 def data_text(value: Any, indent: str = "") -> str:
     """Return JSON data as lines: `name: value`, and `- item` for the items of a list."""
     if isinstance(value, Mapping) and value:
-        return "\n".join(f"{indent}{name}: {_nested(item, indent)}" for name, item in value.items())
+        return "\n".join(f"{indent}{name}: {_nested_text(item, indent)}" for name, item in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str) and value:
-        return "\n".join(f"{indent}- {_nested(item, indent).lstrip()}" for item in value)
+        return "\n".join(f"{indent}- {_nested_text(item, indent).lstrip()}" for item in value)
     return evidence_text(value)
 
 
-def _nested(value: Any, indent: str) -> str:
+def _nested_text(value: Any, indent: str) -> str:
     if isinstance(value, Mapping | list) and value:
         return "\n" + data_text(value, f"{indent}  ")
     return evidence_text(value)

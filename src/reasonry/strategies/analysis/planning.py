@@ -69,7 +69,7 @@ def _with_documents(state: State, found: ToolReturned | Failed) -> State:
     except msgspec.ValidationError:
         return state
     passages = None if overview.passages is None else tuple(overview.passages)
-    documents = tuple(msgspec.to_builtins(one) for one in overview.documents)
+    documents = tuple(msgspec.to_builtins(document) for document in overview.documents)
     return replace(state, documents=documents, passages=passages)
 
 

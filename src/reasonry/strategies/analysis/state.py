@@ -309,7 +309,10 @@ def resources_shown(state: State) -> str:
 def documents_shown(state: State) -> str:
     """Return what documents the user gave and how each begins, as planners are shown it."""
     how = "searches" if state.passages is None else "reads whole"
-    lines = (f"{one['source']} ({one['characters']} characters): {one['begins']}" for one in state.documents)
+    lines = (
+        f"{document['source']} ({document['characters']} characters): {document['begins']}"
+        for document in state.documents
+    )
     return DOCUMENTS.format(how=how, documents="\n".join(lines)) if state.documents else ""
 
 
