@@ -75,7 +75,7 @@ async def test_the_answer_is_closed_only_where_the_path_arrives() -> None:
 
 
 @pytest.mark.parametrize(
-    "facts", [{}, {"kind": "sample"}, {"kind": "propose", "problem": "What is love?", "path": []}]
+    "facts", [{}, {"kind": "summary"}, {"kind": "propose", "problem": "What is love?", "path": []}]
 )
 async def test_anything_else_is_refused_with_a_sentence(facts: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="only solves number puzzles") as error:
