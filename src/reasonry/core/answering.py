@@ -55,14 +55,8 @@ class ReasonedAnswer(Struct, frozen=True, kw_only=True):
     reasoning: Annotated[str, Meta(description="What the answer follows from, step by step.")] = ""
     answer: Answer
 
-    def __post_init__(self) -> None:
-        if not self.text:
-            raise ValueError("the answer is empty")
-
-    @property
-    def text(self) -> str:
-        """The answer as text."""
-        return str(self.answer).strip()
+    __post_init__ = AnswerReply.__post_init__
+    text = AnswerReply.text
 
 
 class CheckReply(Struct, frozen=True, kw_only=True):

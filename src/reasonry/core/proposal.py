@@ -9,21 +9,10 @@ from typing import Any, Final
 from .fit import plain_name, read_texts, unwrap
 from .lists import list_items
 from .parse import json_values, without_surrogates
+from .synonyms import SYNONYMS
 
 _FENCED_LIST: Final = re.compile(r"```\w*\s*(?P<list>\[.*\])\s*```", re.DOTALL)
-_LISTS: Final = frozenset(
-    {
-        "thoughts",
-        "candidates",
-        "nextsteps",
-        "steps",
-        "proposals",
-        "options",
-        "ideas",
-        "alternatives",
-        "nextthoughts",
-    }
-)
+_LISTS: Final = frozenset({"thoughts", *SYNONYMS["thoughts"]})
 
 
 def parse_thoughts(text: str) -> tuple[list[str], str]:
