@@ -730,10 +730,29 @@ def test_a_caption_is_asked_for_only_with_an_image() -> None:
     assert walked.outcome.document["image_caption"] == "A spider"
 
 
-def test_an_unreadable_synthesis_is_never_passed_on() -> None:
+def test_an_unreadable_synthesis_is_never_passed_on_the_accepted_results_stand_in_unchecked() -> None:
     walked = analyse({"synthesis": ["Python, I would say."] * 3})
-    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "error")
-    assert walked.outcome.answer is None
+    assert walked.snapshot.status == "done"
+    assert "What can Python do?\nIt can do much." in walked.outcome.answer
+    assert "I would say" not in walked.outcome.answer
+    assert walked.outcome.document["verification"] == "unchecked"
+    assert "could not be read" in walked.outcome.document["unchecked"]
+    down = analyse({"synthesis": [Failed("provider_error", "down")]})
+    assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
+
+
+def test_an_unreadable_decision_ends_the_work_unchecked() -> None:
+    walked = analyse({"iteration_decision": ["Hm."] * 3})
+    assert (walked.snapshot.status, walked.outcome.reason, walked.outcome.answer) == (
+        "done",
+        "success",
+        "Python.",
+    )
+    assert "whether to go on" in walked.outcome.document["unchecked"]
+    nothing = analyse({"iteration_decision": ["Hm."] * 3, "quality_evaluation": [REJECTED] * 9})
+    assert (nothing.snapshot.status, nothing.snapshot.error) == ("failed", "output_invalid")
+    down = analyse({"iteration_decision": [Failed("provider_error", "down")]})
+    assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
 
 
 # -- stage 7
@@ -755,16 +774,52 @@ def test_a_focused_answer_is_one_of_the_allowed_words_in_its_own_spelling(kind: 
 
 @pytest.mark.parametrize("kind", [*WORDS, "choice: Python | JavaScript", "number"])
 def test_anything_else_is_asked_for_again_and_then_a_typed_failure(kind: str) -> None:
-    wrong = {"value": "it depends, but perhaps yes"}
+    wrong, usual = {"value": "it depends, but perhaps yes"}, USUAL["synthesis"]
+    open_end = {**usual, "final_answer": "It depends."}
     good = {"value": 7 if kind == "number" else focus_of(kind).words[0]}  # type: ignore[union-attr]
     walked = analyse({"focused_answer": [wrong, good]}, focused_answer_type=kind)
     assert walked.snapshot.status == "done"
     assert "value must be" in asked(walked, "focused_answer")[1].prompt
-    walked = analyse({"focused_answer": [wrong] * 9}, focused_answer_type=kind)
+    walked = analyse({"focused_answer": [wrong] * 9, "synthesis": open_end}, focused_answer_type=kind)
     assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "focused_answer_failed")
     assert walked.outcome.answer is None
     assert walked.outcome.document["focused_answer"] is None
-    assert walked.outcome.document["final_answer"] == "Python.", "kept, for people"
+    assert walked.outcome.document["final_answer"] == "It depends.", "kept, for people"
+
+
+@pytest.mark.parametrize(
+    ("kind", "final", "value"),
+    [
+        ("accepted/rejected", "Accepted: both signatures are there.", "Accepted"),
+        ("high/medium/low", "Much speaks for it. The answer is high.", "High"),
+        ("yes/no", "**No**", "No"),
+        ("number", "The kit costs $1,250.50 in all.", 1250.5),
+        ("number", "Share: 0.7097.", 0.7097),
+        ("accepted/rejected", "It cannot be accepted.", None),
+        ("accepted/rejected", "Accepted, unless it was rejected.", None),
+        ("yes/no", "There is no objection.", None),
+        ("good/bad", "Good intentions, and yet.", None),
+        ("number", "42 %", None),
+        ("number", "It is not 42.", None),
+        ("number", "2 to 3", None),
+        ("number", "19,90", None),
+        ("number", "It takes 3 million.", None),
+        ("number", "GPT4 could not say.", None),
+    ],
+)
+def test_an_unreadable_value_is_taken_from_a_final_answer_that_plainly_gives_one(
+    kind: str, final: str, value: Any
+) -> None:
+    script = {"focused_answer": ["Hm."] * 3, "synthesis": {**USUAL["synthesis"], "final_answer": final}}
+    walked = analyse(script, focused_answer_type=kind)
+    if value is None:
+        assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "focused_answer_failed")
+        return
+    assert (walked.snapshot.status, walked.outcome.answer) == ("done", str(value))
+    assert walked.outcome.document["focused_answer"] == {"type": kind, "value": value}
+    assert walked.outcome.document["verification"] == "unchecked"
+    twice = analyse({**script, "iteration_decision": ["Hm."] * 3}, focused_answer_type=kind)
+    assert twice.outcome.reason == "focused_answer_failed", "not from an answer that is itself unchecked"
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,32 @@ def test_a_hypothesis_proved_wrong_is_not_tested_by_a_model() -> None:
     assert "The answer '4 + 6' was checked and is wrong. 10." in walked.asks[-1].prompt
 
 
+def test_what_cannot_be_read_at_the_end_leaves_the_hypothesis_as_the_answer_unchecked() -> None:
+    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS})
+    alone = {**HYPOTHESIS, "finalAnswer": "4 * 6 * 1 * 1"}
+    untested = walk(LINEAR, PROBLEM, in_order(*start, alone, *["Hm."] * 3))
+    unsaid = walk(LINEAR, PROBLEM, in_order(*start, HYPOTHESIS, HOLDS, *["{{{["] * 3))
+    for walked, answer in ((untested, alone["finalAnswer"]), (unsaid, HYPOTHESIS["hypothesis"])):
+        assert (walked.snapshot.status, walked.outcome.reason) == ("done", "success")
+        assert (walked.outcome.answer, walked.outcome.document["verification"]) == (answer, "unchecked")
+        assert "could be read" in walked.outcome.document["unchecked"]
+    assert untested.outcome.document["holds"] is None
+    down = walk(LINEAR, PROBLEM, in_order(*start, alone, Failed("provider_error", "down")))
+    assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
+
+
+def test_an_answer_proved_wrong_does_not_come_back_as_the_hypothesis_it_was_taken_from() -> None:
+    start = (
+        PLAN,
+        think("a"),
+        {**SOUND, **ON_TO_HYPOTHESIS},
+        {"hypothesis": "It is 4 + 6.", "finalAnswer": "4 + 6"},
+    )
+    verdicts = (Verified("unknown"), HOLDS, Verified("wrong", "It makes 10."))
+    walked = walk(LINEAR, PROBLEM, in_order(*start, *verdicts, *["{{{["] * 3), {"verify": True})
+    assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "output_invalid")
+
+
 def test_a_model_that_fails_ends_the_run() -> None:
     walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("a"), Failed("provider_error", "down")))
     assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "provider_error")

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from reasonry.core.effects import Verify
-from reasonry.core.events import Stopped, Verified
+from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import advance, begin
 from reasonry.core.plan import PlanStep, thought_faults
 from reasonry.strategies.planned_thinking import PLANNED_THINKING, SYSTEM
@@ -213,11 +213,23 @@ def test_a_run_in_another_language_keeps_the_rules_with_the_field() -> None:
     assert "Thought 2\nEvaluation: Bewertung von Gedanke 1: richtig.\n84." in walked.asks[2].prompt
 
 
-def test_a_model_that_keeps_breaking_a_rule_fails_the_run_and_says_which() -> None:
+def test_a_model_that_keeps_breaking_a_rule_leaves_the_latest_thought_unchecked_and_says_which() -> None:
     bad = BROKEN["the run ends with steps left open"][0]
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, bad, bad, bad))
-    assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "output_invalid")
-    assert "still open: 2, 3" in walked.outcome.detail
+    assert (walked.snapshot.status, walked.outcome.answer) == ("done", FIRST["current_thinking"])
+    assert walked.outcome.document["verification"] == "unchecked"
+    assert "still open: 2, 3" in walked.outcome.document["unchecked"]
+
+
+def test_without_a_result_to_give_an_unreadable_thought_fails_the_run() -> None:
+    unread = ["Hm."] * 3
+    idle = thought("Set up.", plan("Pending", "Pending", "Pending"))
+    refuted = (FIRST, SECOND, THIRD, Verified("wrong", "Doubled twice."))
+    for before, options in (((), {}), ((idle,), {}), (refuted, {"verify": True})):
+        walked = walk(PLANNED_THINKING, PROBLEM, in_order(*before, *unread), options)
+        assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "output_invalid")
+    down = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, Failed("provider_error", "down")))
+    assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
 
 
 def test_a_complex_step_is_broken_up_and_an_error_found_later_reopens_it() -> None:

@@ -19,7 +19,7 @@ Algorithm, for a problem x, with thoughts t_1, t_2, … numbered as the session 
 
 *Differs from the seed*: it names the stages and leaves the thinking to a caller; here a model is asked at each that
 decides something, 3 + 2n calls for n thoughts. With the thoughts used up the run goes on to a hypothesis, and with the
-hypotheses used up to a solution.
+hypotheses used up to a solution. A hypothesis whose test cannot be read is the answer, unchecked.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answering import AnswerOptions, AnswerReply, FinalAnswer, rule, settle_answer
+from ..core.answering import UNREADABLE, AnswerOptions, AnswerReply, FinalAnswer, rule, settle_answer
 from ..core.effects import Ask, Verify
 from ..core.fit import Unreadable
-from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
+from ..core.strategy import Body, EffectFailed, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 
 # The roles of a thought are those that the sequential-thinking tool names, on which seed 000's Base Sequential rests.
 SYSTEM = """You think a problem through in numbered thoughts, one at a time. A thought is one step: an analysis, a \
@@ -187,7 +187,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     answer: str | None = None
     """The answer alone that the hypothesis came with."""
     hypotheses: int = 0
-    holds: bool = False
+    holds: bool | None = False
+    """Whether the hypothesis stood its test; None: no reply to the test could be read."""
     final: FinalAnswer = FinalAnswer()
 
 
@@ -325,7 +326,14 @@ def test(s: State) -> Body:
         if ruling.answer is None:
             refuted = HypothesisTest(holds=False, reason=ruling.objection)
             return _record_test(replace(s, hypothesis=None, answer=None), refuted)
-    (reply,) = yield request(s, _question(s, "test", _with_counts(s, TEST)))
+    try:
+        (reply,) = yield request(s, _question(s, "test", _with_counts(s, TEST)))
+    except EffectFailed as lost:
+        if lost.failure.code != UNREADABLE:
+            raise
+        why = f"no reply to the test of the hypothesis could be read: {lost.failure.message}"
+        final = s.final.fall_back(s.answer or s.hypothesis, why)
+        return _record(replace(s, final=final, holds=None), "solution_finalization", f"Unchecked: {why}")
     return _record_test(s, reply.value)
 
 
@@ -343,7 +351,9 @@ def _record_test(s: State, found: HypothesisTest) -> Move:
 def finalize(s: State) -> Body:
     """Y ~ p(y | x, t_1, …, t_n, h); asked only where the hypothesis came without it, or it was proved wrong."""
     path = [thought.text for thought in s.log]
-    return (yield from settle_answer(s, lambda s: _question(s, "finalize", FINALIZE), path))
+    # After an answer proved wrong the hypothesis may say the same in other words.
+    best = None if s.final.refuted else s.hypothesis or _latest_thought(s)
+    return (yield from settle_answer(s, lambda s: _question(s, "finalize", FINALIZE), path, best=best))
 
 
 def outcome(state: State) -> Outcome:
@@ -352,12 +362,15 @@ def outcome(state: State) -> Outcome:
     counts = {"thought_count": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **final.document}
     if final.text is None and not final.objections:
-        thought = state.log[state.latest - 1].text if state.latest else None
-        return Outcome(state.answer or state.hypothesis or thought, document=document)
-    if not state.holds and final.standing != "proved":
+        return Outcome(state.answer or state.hypothesis or _latest_thought(state), document=document)
+    if state.holds is False and final.standing != "proved":
         detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
         return Outcome(final.text, "max_hypotheses", detail, document)
     return Outcome(final.text, document=document)
+
+
+def _latest_thought(state: State) -> str | None:
+    return state.log[state.latest - 1].text if state.latest else None
 
 
 def progress(state: State) -> dict[str, Any]:

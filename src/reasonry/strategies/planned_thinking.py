@@ -11,21 +11,22 @@ Algorithm, for a problem x, with thoughts t_i and the plan p_i as it stands afte
     y                                             looked at; proved wrong: concluded anew   conclude
 
 *Differs from the seed*: the rules are checked instead of hoped for (`core/plan.py`), and a thought that breaks one is
-asked for again with the reason; what a plan leaves out stands as it stood, and only the plan as it stands is shown with
-the thoughts; the concluding thought need not evaluate the one before; there is a limit, and the last thought before it
-is told so; a solution that a verifier proves wrong is concluded again, up to `max_repairs` times.
+asked for again with the reason; what a plan leaves out stands as it stood, and only the plan as it stands is shown
+with the thoughts; the concluding thought need not evaluate the one before; there is a limit, and the last thought
+before it is told so; where no reply can be read, the latest thought is the solution, unchecked; a solution that a
+verifier proves wrong is concluded again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import parse
-from ..core.answering import AnswerOptions, FinalAnswer, claim
+from ..core.answering import UNREADABLE, AnswerOptions, FinalAnswer, claim
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.fit import Unreadable
@@ -36,13 +37,27 @@ from ..core.plan import (
     PlanStep,
     conclusion,
     format_plan,
+    numbered,
     only_conclusion_left,
     plan_data,
     thought_faults,
     updated_plan,
     with_plain_statuses,
 )
-from ..core.strategy import Body, Field, Outcome, Stage, Strategy, Thought, fail, go, request, stay
+from ..core.strategy import (
+    Body,
+    EffectFailed,
+    Field,
+    Outcome,
+    Request,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    request,
+    stay,
+)
 
 # The three duties of a thought, the statuses and the conclusion are those of seed 001's instructions.
 SYSTEM = f"""You solve a problem in thoughts, along a plan that you keep. In each thought you do three things.
@@ -146,8 +161,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
 def think(s: State) -> Body:
     """(t_i, p_i) ~ p(t, p | x, t_1, p_1, …); stay as long as another thought is needed."""
     task = CONCLUDE if only_conclusion_left(s.plan) else THINK
-    (reply,) = yield request(s, _question(s, "think", task if s.thoughts else BEGIN))
-    s, thought = _append(s, reply)
+    s, thought = yield from _ask_for_thought(s, _question(s, "think", task if s.thoughts else BEGIN))
     return go(s, "conclude", thought) if s.is_over else stay(s, thought)
 
 
@@ -155,8 +169,7 @@ def conclude(s: State) -> Body:
     """y, looked at; one proved wrong is thought about again, up to the limit."""
     thoughts: tuple[Thought, ...] = ()
     if not s.is_over:
-        (reply,) = yield request(s, _question(s, "conclude", REPAIR))
-        s, thought = _append(s, reply)
+        s, thought = yield from _ask_for_thought(s, _question(s, "conclude", REPAIR))
         thoughts = (thought,)
         if not s.is_over:
             return stay(s, *thoughts)
@@ -199,7 +212,7 @@ def outcome(state: State) -> Outcome:
         return Outcome(final.text, document=document, short=short or None)
     latest = state.thoughts[-1].current_thinking if state.thoughts and not final.objections else None
     if state.room > 0:
-        return Outcome(latest, document=document)
+        return Outcome(final.text or latest, document=document)
     detail = f"the plan was not worked off within {len(state.thoughts)} thoughts"
     return Outcome(final.text or latest, "max_thoughts", detail, document)
 
@@ -211,6 +224,21 @@ def progress(state: State) -> dict[str, Any]:
         "max_thoughts": state.options.max_thoughts,
         "plan": format_plan(state.plan),
     }
+
+
+def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
+    """Ask for a thought; where none can be read, the latest is the solution if its plan has a result."""
+    try:
+        (reply,) = yield request(state, question)
+    except EffectFailed as lost:
+        final = None
+        if lost.failure.code == UNREADABLE and any(step.result for _, step in numbered(state.plan)):
+            why = f"the plan was not worked off; no reply to the next thought could be read: {lost.failure.message}"
+            final = state.final.fall_back(state.thoughts[-1].current_thinking, why)
+        if final is None:
+            raise
+        return replace(state, final=final), Thought(f"Unchecked: {final.unchecked}")
+    return _append(state, reply)
 
 
 def _append(state: State, reply: Reply) -> tuple[State, Thought]:

@@ -24,7 +24,8 @@ what was written for the others has run. Without a usable plan the run fails, or
 brought; with nothing accepted it fails; a task whose resource fails is left after its retries. At the cost limit, what
 was accepted is brought together with what was kept back for that. Every way to the end leads through the decision,
 which is not asked when it is settled already. A verifier looks at the answer, which is the focused value where one is
-wanted; one that it proves wrong is asked for again, with the reason.
+wanted; one that it proves wrong is asked for again, with the reason. Where no reply can be read, the decision is to
+stop, the accepted results stand in for the synthesis, and the value is the only one the final answer names: unchecked.
 """
 
 from __future__ import annotations

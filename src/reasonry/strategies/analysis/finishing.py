@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ...core import parse
-from ...core.answering import repair_or_fail, verify_answer
+from ...core.answering import UNREADABLE, repair_or_fail, verify_answer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.fit import Unreadable
-from ...core.strategy import Body, Move, Thought, fail, go, request
+from ...core.strategy import Body, EffectFailed, Move, Thought, fail, go, request
 from .planning import plans_due
 from .questions import (
     CAPTION_FIELD,
@@ -40,6 +40,7 @@ from .state import (
 from .tasks import setbacks
 
 NOTHING = "no result was accepted, so there is nothing to answer from"
+UNDECIDED = "no reply to whether to go on could be read"
 
 
 # -- stage 5: iteration
@@ -49,7 +50,13 @@ def decide(s: State) -> Body:
     """Go on from the first line, or not; not asked where that is settled or cannot be paid."""
     if s.ended is not None or not affordable(s, 1):
         return _close(s if s.ended else end_work(s, "cost_limit", COST_LIMIT))
-    answers = yield request(s, _decision(s))
+    try:
+        answers = yield request(s, _decision(s))
+    except EffectFailed as lost:
+        if lost.failure.code != UNREADABLE or not s.accepted:
+            raise
+        s = replace(book_costs(s, lost.answers), unchecked=f"{UNDECIDED}: {lost.failure.message}")
+        return _close(end_work(s, "success", UNDECIDED), Thought(f"Unchecked: {s.unchecked}"))
     reply: DecisionReply = answers[0].value
     text = decision_text(reply, s.number)
     s = book_costs(with_iteration(replace(s, history=(*s.history, text)), decision=reply), answers)
@@ -111,13 +118,17 @@ def decision_text(reply: DecisionReply, number: int) -> str:
 def synthesize(s: State) -> Body:
     """Findings, answer ← Synthesis(q, H); the answer is verified here unless it is still to be put into one value.
 
-    At the cost limit the accepted results stand in for a synthesis that could not be made.
+    The accepted results stand in for a synthesis that could not be paid, or not be read.
     """
     answer: Reply | Failed = Failed("cost_limit", COST_LIMIT)
     if not is_broke(s):
         (answer,) = yield request(s, _synthesis(s), give_failures=True)
         s = book_costs(s, (answer,))
-    made = _stand_in(s) if isinstance(answer, Failed) else answer.value
+    made = _stand_in(s, answer) if isinstance(answer, Failed) else answer.value
+    before = s.unchecked
+    if isinstance(answer, Failed) and answer.code == UNREADABLE:
+        lost = f"the accepted results stand in for a synthesis that could not be read: {answer.message}"
+        s = replace(s, unchecked="; ".join(filter(None, (before, lost))))
     if made is None:
         assert isinstance(answer, Failed), "a reply is a synthesis"
         return fail(s, "error", answer.message, answer.code)
@@ -126,10 +137,10 @@ def synthesize(s: State) -> Body:
     s = replace(s, synthesis=made)
     if s.focus:
         return go(s, "focused_answer", thought)
-    s = replace(s, final=s.final.propose(final))
+    s = _propose(s, final)
     s, thoughts = yield from verify_answer(s, (str(made.answer),), thought, give_failures=True)
     if s.final.text is None:
-        return repair_or_fail(replace(s, synthesis=None), can_ask=room(s) + 1 >= 1)
+        return repair_or_fail(replace(s, synthesis=None, unchecked=before), can_ask=room(s) + 1 >= 1)
     return go(s, "final_response", *thoughts)
 
 
@@ -147,9 +158,17 @@ def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[Synthe
     return Unreadable("image_caption is missing")
 
 
-def _stand_in(state: State) -> SynthesisReply | None:
+def _propose(state: State, text: str) -> State:
+    """Return the state with an answer, unchecked where a reply before it could not be read."""
+    final = state.final.propose(text)
+    return replace(state, final=final.leave_unchecked(state.unchecked) if state.unchecked else final)
+
+
+def _stand_in(state: State, failure: Failed) -> SynthesisReply | None:
     limited = state.ended is not None and state.ended[0] == "cost_limit"
-    results = accepted_text(state) if limited else None
+    # After an answer proved wrong the results may say the same.
+    unreadable = failure.code == UNREADABLE and not state.final.refuted
+    results = accepted_text(state) if limited or unreadable else None
     return None if results is None else SynthesisReply(answer=results, final_answer=results)
 
 
@@ -163,16 +182,29 @@ def focus(s: State) -> Body:
     (answer,) = yield request(s, _focus(s), give_failures=True)
     s = book_costs(s, (answer,))
     if isinstance(answer, Failed):
-        detail = f"no focused answer was to be had: {answer.message}"
-        return fail(s, "focused_answer_failed", detail, answer.code)
-    value: str | int | float = answer.value
-    s = replace(s, focused=value, final=s.final.propose(str(value)))
+        value = _named_value(s) if answer.code == UNREADABLE else None
+        why = f"the value is the only one the final answer names; no reply could be read: {answer.message}"
+        final = None if value is None else s.final.fall_back(str(value), why)
+        if final is None:
+            detail = f"no focused answer was to be had: {answer.message}"
+            return fail(s, "focused_answer_failed", detail, answer.code)
+        s = replace(s, focused=value, final=final)
+    else:
+        value = answer.value
+        s = _propose(replace(s, focused=value), str(value))
     thought = Thought(str(value), data={"value": value})
     reasoning = str(s.synthesis.answer) if s.synthesis else ""
     s, thoughts = yield from verify_answer(s, (reasoning,), thought, give_failures=True)
     if s.final.text is None:
         return repair_or_fail(replace(s, focused=None), can_ask=room(s) + 2 >= 1)
     return go(s, "final_response", *thoughts)
+
+
+def _named_value(state: State) -> str | int | float | None:
+    """Return the value the final answer names; None where it names none clearly, or is itself unchecked."""
+    if state.focus is None or state.synthesis is None or state.unchecked:
+        return None
+    return state.focus.value_named_in(str(state.synthesis.final_answer))
 
 
 def _focus(state: State) -> Ask:

@@ -229,6 +229,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     synthesis: SynthesisReply | None = None
     focused: str | int | float | None = None
     final: FinalAnswer = FinalAnswer()
+    unchecked: str = ""
+    """Which question before the answer brought no reply that could be read, and what stands in its place."""
     spent_usd: float = 0.0
     dearest_usd: float = 0.0
     """What the dearest call so far has cost."""
