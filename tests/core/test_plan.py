@@ -16,7 +16,7 @@ from reasonry.core.plan import (
     PlanStep,
     conclusion,
     format_plan,
-    numbered,
+    number_steps,
     only_conclusion_left,
     plan_data,
     plan_faults,
@@ -204,7 +204,7 @@ ADD, CHECK = step("Add", DONE, "42"), step("Check the sum", VERIFICATION_NEEDED,
 
 
 def names(plan) -> list[str]:
-    return [f"{number} {one.description}" for number, one in numbered(plan)]
+    return [f"{number} {one.description}" for number, one in number_steps(plan)]
 
 
 @pytest.mark.parametrize(
@@ -317,8 +317,8 @@ def test_no_plan_makes_the_checks_stumble(plan, thinking: str, needed: bool, fir
 @given(st.lists(STEPS, max_size=4).map(tuple), st.lists(STEPS, max_size=4).map(tuple))
 def test_a_plan_brought_up_to_date_loses_nothing_that_was_said(before, after) -> None:
     plan = updated_plan(before, after)
-    said = [one.description for _, one in numbered(after)]
-    there = [one.description for _, one in numbered(plan)]
+    said = [one.description for _, one in number_steps(after)]
+    there = [one.description for _, one in number_steps(plan)]
     assert all(there.count(name) >= said.count(name) for name in said)
     end = conclusion(after) or conclusion(before)
     assert end is None or conclusion(plan) is not None
@@ -336,5 +336,5 @@ def test_a_plan_of_which_steps_were_left_out_is_the_plan_as_it_stood(plan, data)
 @given(st.lists(STEPS, min_size=1, max_size=4).map(tuple))
 def test_a_plan_without_faults_has_no_parent_done_before_its_children(plan) -> None:
     if not list(plan_faults(plan)):
-        for _, one in numbered(plan):
-            assert not one.is_done or all(part.is_done for _, part in numbered(one.sub_steps or ()))
+        for _, one in number_steps(plan):
+            assert not one.is_done or all(part.is_done for _, part in number_steps(one.sub_steps or ()))

@@ -8,8 +8,8 @@ from reasonry.core.toolcard import (
     arguments_for,
     card_named,
     cards_text,
+    convert_types,
     one_text_fault,
-    typed,
 )
 
 SEARCH = ToolCard(
@@ -64,10 +64,10 @@ def test_a_tool_takes_one_text_or_it_is_said_why_not() -> None:
 
 
 def test_texts_become_the_numbers_a_tool_wants() -> None:
-    assert typed(SEARCH, {"words": "7", "limit": "7", "sort": "date", "more": "x"}) == {
+    assert convert_types(SEARCH, {"words": "7", "limit": "7", "sort": "date", "more": "x"}) == {
         "words": "7",
         "limit": 7,
         "sort": "date",
         "more": "x",
     }
-    assert typed(SEARCH, {"limit": "many"}) == {"limit": "many"}
+    assert convert_types(SEARCH, {"limit": "many"}) == {"limit": "many"}

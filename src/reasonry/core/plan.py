@@ -74,12 +74,12 @@ class PlanStep(Struct, frozen=True, omit_defaults=True):
 Plan = tuple[PlanStep, ...]
 
 
-def numbered(plan: Sequence[PlanStep], prefix: str = "") -> Iterator[tuple[str, PlanStep]]:
+def number_steps(plan: Sequence[PlanStep], prefix: str = "") -> Iterator[tuple[str, PlanStep]]:
     """Yield every step with its number (`2`, `2.1`), each before its sub-steps."""
     for place, step in enumerate(plan, 1):
         number = f"{prefix}{place}"
         yield number, step
-        yield from numbered(step.sub_steps or (), f"{number}.")
+        yield from number_steps(step.sub_steps or (), f"{number}.")
 
 
 def conclusion(plan: Sequence[PlanStep]) -> PlanStep | None:
@@ -102,7 +102,7 @@ def plan_faults(plan: Sequence[PlanStep], *, may_leave_open: bool = False) -> It
     if not plan:
         yield "the plan is empty; it needs at least a conclusion step"
         return
-    steps = list(numbered(plan))
+    steps = list(number_steps(plan))
     if len(steps) > MAX_STEPS:
         yield f"the plan has {len(steps)} steps; keep it under {MAX_STEPS}"
         return
@@ -112,7 +112,7 @@ def plan_faults(plan: Sequence[PlanStep], *, may_leave_open: bool = False) -> It
     for number, step in steps:
         yield from _step_faults(number, step, is_conclusion=step is last)
     if last is not None and last.is_done and not may_leave_open:
-        left = [f'{n} ("{step.description[:60]}")' for n, step in numbered(plan[:-1]) if not step.is_done]
+        left = [f'{n} ("{step.description[:60]}")' for n, step in number_steps(plan[:-1]) if not step.is_done]
         if left:
             more = f" and {len(left) - 10} more" if len(left) > 10 else ""
             yield f"""the conclusion is Done, but these steps are not: {", ".join(left[:10])}{more}; execute each \
@@ -133,7 +133,7 @@ def _step_faults(number: str, step: PlanStep, *, is_conclusion: bool) -> Iterato
     if step.is_done and not says_itself and not (step.result or "").strip():
         yield f"{name} is Done, but has no result"
     if step.is_done:
-        left = [place for place, part in numbered(step.sub_steps or (), f"{number}.") if not part.is_done]
+        left = [place for place, part in number_steps(step.sub_steps or (), f"{number}.") if not part.is_done]
         if left:
             yield f"{name} is Done, but its sub-steps {', '.join(left)} are not"
 
@@ -174,14 +174,14 @@ class _Update:
     """What a plan is brought up to date from."""
 
     def __init__(self, before: Sequence[PlanStep], after: Sequence[PlanStep]) -> None:
-        self.by_name = {_name(step): step for _, step in reversed(list(numbered(before)))}
-        steps, ends = dict(numbered(after)), (conclusion(before), conclusion(after))
+        self.by_name = {_name(step): step for _, step in reversed(list(number_steps(before)))}
+        steps, ends = dict(number_steps(after)), (conclusion(before), conclusion(after))
         there = Counter(_name(step) for step in steps.values())
         self.missing: set[int] = set()
         """Steps of the plan before, by identity, whose name is not there any more."""
         self.in_place: set[int] = set()
         """Those of them in whose place a new step stands."""
-        for number, step in numbered(before):
+        for number, step in number_steps(before):
             there[_name(step)] -= 1
             if there[_name(step)] < 0 and not (step is ends[0] and ends[1]):
                 self.missing.add(id(step))
@@ -282,7 +282,7 @@ def thought_faults(
     if faults or end is None:
         return
     if not next_needed and not end.is_done and not last:
-        left = ", ".join(number for number, step in numbered(plan) if not step.is_done)
+        left = ", ".join(number for number, step in number_steps(plan) if not step.is_done)
         yield f"next_thought_needed may be false only when the conclusion is executed and Done; still open: {left}"
     if next_needed and end.is_done and not last:
         yield "the conclusion is Done, so next_thought_needed must be false; leave it Pending to think on"

@@ -28,7 +28,7 @@ def parse_thoughts(text: str) -> tuple[list[str], str]:
     """
     try:
         for value, mode in (*json_values(text), *_fenced_list(text)):
-            if thoughts := _listed(value):
+            if thoughts := _texts_in(value):
                 return thoughts, mode
     except RecursionError:
         return [], "none"
@@ -56,7 +56,7 @@ def _fenced_list(text: str) -> list[tuple[Any, str]]:
     return [(value, "fenced") for value, _ in json_values(match["list"], whole=True)] if match else []
 
 
-def _listed(value: Any) -> list[str]:
+def _texts_in(value: Any) -> list[str]:
     value = unwrap(value, _LISTS)
     if isinstance(value, dict):
         value = next((item for key, item in value.items() if plain_name(str(key)) in _LISTS), None)

@@ -150,7 +150,7 @@ def read_quantity(text: str) -> Quantity | None:
     match = _ALONE.fullmatch(bare or text) if len(text) <= _LONGEST else None
     if match is not None:
         return _quantity(match, match["unit"] or "")
-    return _compound(bare or text) or _stated(bare or text)
+    return _compound(bare or text) or _one_number(bare or text)
 
 
 def without_latex(text: str) -> str:
@@ -177,7 +177,7 @@ def _compound(text: str) -> Quantity | None:
     return _sum([part for _, _, part in parts], text, [(start, end) for start, end, _ in parts])
 
 
-def _stated(text: str) -> Quantity | None:
+def _one_number(text: str) -> Quantity | None:
     """Read a sentence that states one quantity: `She takes in $60 a day`."""
     parts = list(_parts(text))
     if not parts or _UNSURE.search(text):

@@ -112,8 +112,8 @@ def stated_answer(text: str) -> str | Unreadable | None:
     if not found:
         bold, last = _BOLD_END.search(text), _LAST_LINE.search(text)
         if bold is None and last is not None and (last["bold"] or _is_number(last["answer"])):
-            return _tidied(last["answer"])
-        return _tidied(bold["answer"]) if bold else None
+            return _tidy(last["answer"])
+        return _tidy(bold["answer"]) if bold else None
     place, _, answer = found[-1]
     for start, end, other in found[:-1]:
         if _BESIDE.fullmatch(text[end:place]) and not _is_same(other, answer) and start < place:
@@ -130,7 +130,7 @@ def only_answer(text: str) -> str | None:
     is_short = len(text) <= _MAX_BARE and "\n\n" not in text
     if not text or text.endswith((":", "?", "…", "...")) or not (is_short or _STRUCTURED.search(text)):
         return None
-    return _tidied(text) if is_short else text
+    return _tidy(text) if is_short else text
 
 
 def declines(text: str) -> bool:
@@ -156,18 +156,18 @@ def _statements(text: str) -> Iterator[tuple[int, int, str]]:
     for match in _BOXED.finditer(text):
         end = _closing_brace(text, match.end())
         if end is not None:
-            yield match.start(), end + 1, _tidied(text[match.end() : end])
+            yield match.start(), end + 1, _tidy(text[match.end() : end])
     for pattern in (_LABEL, _SENTENCE, _HASHES, _CALL, _TAGGED):
         for match in pattern.finditer(text):
             written = match["answer"].strip(" \t*_")
             if not written and pattern is _LABEL:
                 written = _paragraph(text, match.end())
-            answer = _unboxed(_tidied(written))
+            answer = _unbox(_tidy(written))
             is_final = pattern is not _SENTENCE or _EXPLAINS.match(text, match.end())
             if answer and is_final and not _LEFT_OPEN.match(answer):
                 yield match.start(), match.end(), answer
     for match in (*_HEADING.finditer(text), *_LEAD.finditer(text)):
-        if answer := _unboxed(_tidied(_paragraph(text, match.end()))):
+        if answer := _unbox(_tidy(_paragraph(text, match.end()))):
             yield match.start(), match.end(), answer
 
 
@@ -187,13 +187,13 @@ def _closing_brace(text: str, start: int) -> int | None:
     return None
 
 
-def _unboxed(answer: str) -> str:
+def _unbox(answer: str) -> str:
     match = _BOXED.search(answer)
     end = _closing_brace(answer, match.end()) if match else None
-    return answer if match is None or end is None else _tidied(answer[match.end() : end])
+    return answer if match is None or end is None else _tidy(answer[match.end() : end])
 
 
-def _tidied(answer: str) -> str:
+def _tidy(answer: str) -> str:
     """Return an answer without the markup around it and the period after it."""
     text, before = answer.strip(), None
     while text != before:

@@ -95,7 +95,7 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
     """
     properties = properties_of(card)
     if "properties" not in card.parameters or card.parameters.get("additionalProperties"):
-        return typed(card, arguments)
+        return convert_types(card, arguments)
     names = {plain_name(name): name for name in properties}
     found: dict[str, Any] = {}
     unknown: dict[str, Any] = {}
@@ -118,16 +118,16 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
         return Unreadable(f"{card.name} has no argument {', '.join(unknown)}; it is called {signature(card)}")
     if missing:
         return Unreadable(f"{card.name} needs {', '.join(missing)}; it is called {signature(card)}")
-    return typed(card, found)
+    return convert_types(card, found)
 
 
-def typed(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def convert_types(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Turn texts into the numbers and booleans that the card's schema wants, where they are such."""
     properties = properties_of(card)
-    return {name: _typed(properties.get(name, {}), value) for name, value in arguments.items()}
+    return {name: _convert_type(properties.get(name, {}), value) for name, value in arguments.items()}
 
 
-def _typed(schema: Any, value: Any) -> Any:
+def _convert_type(schema: Any, value: Any) -> Any:
     kind = cast(dict[str, Any], schema).get("type") if isinstance(schema, dict) else None
     types: dict[Any, Any] = {"integer": int, "number": float, "boolean": bool}
     if not isinstance(value, str) or not isinstance(kind, str) or kind not in types:

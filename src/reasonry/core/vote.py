@@ -60,7 +60,7 @@ def tidy(answer: str) -> str:
     """Return an answer without lead-in ("The answer is"), markup and trailing period."""
     text, before = answer, None
     while text != before:
-        before, text = text, _unwrapped(text.strip())
+        before, text = text, _unwrap(text.strip())
     return text
 
 
@@ -140,7 +140,7 @@ def confidence(votes: Sequence[Vote]) -> float:
     return lead_confidence(votes[0].count, votes[1].count if len(votes) > 1 else 0)
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap(text: str) -> str:
     text = _FRACTION.sub(r"\1/\2", text)
     text = _UNKNOWN.sub("", _LEAD_IN.sub("", text))
     if boxed := _BOXED.match(text):

@@ -37,7 +37,7 @@ from ..core.plan import (
     PlanStep,
     conclusion,
     format_plan,
-    numbered,
+    number_steps,
     only_conclusion_left,
     plan_data,
     thought_faults,
@@ -232,7 +232,7 @@ def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tup
         (reply,) = yield request(state, question)
     except EffectFailed as lost:
         final = None
-        if lost.failure.code == UNREADABLE and any(step.result for _, step in numbered(state.plan)):
+        if lost.failure.code == UNREADABLE and any(step.result for _, step in number_steps(state.plan)):
             why = f"the plan was not worked off; no reply to the next thought could be read: {lost.failure.message}"
             final = state.final.fall_back(state.thoughts[-1].current_thinking, why)
         if final is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.plan import PlanStep, format_plan, numbered
+from ..core.plan import PlanStep, format_plan, number_steps
 from ..core.text import inert
 from ..errors import ReasonryError
 from ..masking import SECRETS
@@ -124,7 +124,7 @@ def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
     except (msgspec.ValidationError, RecursionError):
         plan = ()
     lines = [clip(text.removesuffix(f"\n\nPlan:\n{format_plan(plan)}"), width)]
-    for number, step in numbered(plan):
+    for number, step in number_steps(plan):
         indent = "  " * min(number.count(".") + 1, width // 4)
         line = format_plan([msgspec.structs.replace(step, sub_steps=None)])
         lines.append(indent + clip(line, width - len(indent)))

@@ -26,7 +26,7 @@ from ...core.fields import faults
 from ...core.fit import Unreadable
 from ...core.strategy import Body, Move, Thought, go, inlined_schema, request, stay
 from ...core.text import cut
-from ...core.toolcard import ToolCard, arguments_for, card_named, typed
+from ...core.toolcard import ToolCard, arguments_for, card_named, convert_types
 from ...core.vote import is_settled, tally
 from .plain_text import passages_text, result_text
 from .questions import (
@@ -210,7 +210,9 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
     if isinstance(reading, Unreadable):
         return reading
     tool_input = reading[0].tool_input
-    arguments = arguments_for(card, tool_input) if isinstance(tool_input, str) else typed(card, tool_input)
+    arguments = (
+        arguments_for(card, tool_input) if isinstance(tool_input, str) else convert_types(card, tool_input)
+    )
     if isinstance(arguments, Unreadable):
         return arguments
     fault = next(faults(arguments, card.parameters, "tool_input"), None)
