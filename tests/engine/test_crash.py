@@ -216,6 +216,12 @@ def test_a_request_for_several_samples_is_on_disk_before_it_goes_out(nursery: Nu
 ELSEWHERE = {"analysis"}
 """Killed at every commit with its real tools in tests/surfaces/test_analysis_crash.py."""
 
+LONGER: dict[str, dict[str, Any]] = {
+    "react": {"max_steps": 3},
+    "chain_of_thought": {"decompose": True, "check": True},
+}
+"""Options with which a strategy takes more than one call, and no more than it takes to show the law."""
+
 EVERY = [one for one in DRIVEN if one.name not in ELSEWHERE]
 
 
@@ -234,11 +240,12 @@ def test_every_strategy_survives_a_kill_at_every_commit(
         path="",
         model=anyone.model,
         strategy=strategy.name,
-        options={"max_steps": 3} if strategy.name == "react" else {},
+        options=LONGER.get(strategy.name, {}),
         problem="Which is larger?",
         tools=(f"{brain.__file__}:search",) if cards else (),
     )
     whole, kills = everywhere(nursery, anyone, job, folder)
     assert whole["status"] == "done"
     assert whole["usage"]["calls"] > 1
-    assert len(kills) >= 2 * (1 + whole["usage"]["calls"])
+    # What is answered side by side may share a commit.
+    assert len(kills) >= 2 * (1 + whole["rounds"])

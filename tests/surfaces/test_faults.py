@@ -19,7 +19,7 @@ from tests.servers import Fault, ModelServer, Player
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 ANSWER = "(9 - (13 - 10)) * 4 = 24"
-CALLS = 7
+CALLS = 11
 """Calls it takes to solve the problem undisturbed."""
 
 TRANSPORT: list[tuple[Fault, str]] = [
