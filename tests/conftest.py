@@ -10,6 +10,11 @@ from tempfile import TemporaryDirectory
 import pytest
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than there are processors: a third of the time tests wait for processes and disks."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

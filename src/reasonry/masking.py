@@ -40,8 +40,14 @@ _ESCAPE = re.compile(
 _LINE_ENDS = re.compile(r"\\+[nrt]?")
 _SPACE = "(?:0[9a-dA-D]|1[c-fC-F]|20|85|[aA]0)"
 _SPACE_IN_HTML = rf"&#(?:[xX]0*{_SPACE}|0*(?:09|1[0-3]|2[89]|3[0-2]|133|160));"
-_BREAKS = rf"(?:(?:\\|[uU]005[cC]|%5[cC]|&#(?:[xX]0*5[cC]|0*92);)++[nrt]?|\s|(?:[uU]00|%){_SPACE}|{_SPACE_IN_HTML})*+"
-"""What may stand between two characters of a key. Nothing here is tried twice, so hostile text costs no more."""
+_BREAKS = (
+    rf"(?:(?:\\|[uU]005[cC]|%5[cC]|&#(?:[xX]0*5[cC]|0*92);)[nrt]?|\s|(?:[uU]00|%){_SPACE}|{_SPACE_IN_HTML})*"
+)
+"""What may stand between two characters of a key.
+
+No text can be divided among these in two ways, so hostile text costs no more. Possessive quantifiers would say the
+same, but Python before 3.11.5 matches them wrongly.
+"""
 
 
 class Secrets:
