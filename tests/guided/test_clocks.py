@@ -190,6 +190,21 @@ def test_nothing_is_deleted_unless_it_is_old_or_seems_so_on_two_days() -> None:
     )
 
 
+@pytest.mark.parametrize("memory", [False, True])
+def test_what_a_clock_that_was_ahead_archived_ends_in_its_time_all_the_same(memory: bool) -> None:
+    world = World()
+    world.begin_world(memory=memory, lapses=True)
+    world.begin()
+    world.jump(back=False, by=5 * HOUR)
+    world.look()
+    world.jump(back=True, by=23 * HOUR)
+    world.look()
+    world.jump(back=False, by=18 * HOUR)
+    world.pass_time(2 * DAY)
+    world.look()
+    world.teardown()
+
+
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     store = SqliteStore(tmp_path / "store.db")

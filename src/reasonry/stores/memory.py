@@ -70,6 +70,9 @@ class _Session:
         """Archive it if it was not used for long; return whether it is to be deleted."""
         idle_ms, by_clock_ms = steady_ms - self.used_steady_ms, sweep.now_ms - self.row.used_at_ms
         if self.due is not None and by_clock_ms <= self.due[1]:
+            # The clock was ahead when it was looked at; where it would have been deleted for that, it has not ended.
+            if sweep.delete and self.due[1] == sweep.ttl_ms:
+                self.row = replace(self.row, status="active")
             self.due = None
         if self.row.status == "active" and max(idle_ms, by_clock_ms) > sweep.ttl_ms:
             if sweep.delete and idle_ms > sweep.ttl_ms:

@@ -320,6 +320,9 @@ def _look(tx: Tx, stored: StoredSession, sweep: Sweep, steady: int) -> None:
     row, since, limit = stored.row, stored.due_steady_ms, stored.due_after_ms
     idle_ms, by_clock_ms = _idle_ms(stored, steady), sweep.now_ms - row.used_at_ms
     if limit is not None and by_clock_ms <= limit:
+        # The clock was ahead when it was looked at; where it would have been deleted for that, it has not ended.
+        if sweep.delete and limit == sweep.ttl_ms:
+            row = replace(row, status="active")
         since, limit = None, None
     if row.status == "active" and max(idle_ms, by_clock_ms) > sweep.ttl_ms:
         if sweep.delete and idle_ms > sweep.ttl_ms:
