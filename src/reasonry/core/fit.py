@@ -46,6 +46,9 @@ NONE_WORDS: Final = re.compile(
     re.IGNORECASE,
 )
 
+MAX_NONE_CHARS: Final = 80
+"""A longer text is no word for null."""
+
 _TRUE: Final = frozenset(
     [
         "true",
@@ -111,6 +114,9 @@ def fit(value: Any, form: type[Struct]) -> Any | Unreadable:
     Returns:
         An instance of the form, or why it is none.
     """
+    as_asked = _fit_as_asked(value, form)
+    if as_asked is not None:
+        return as_asked
     try:
         data = _to_struct(value, _shape(form))
         fitted = msgspec.convert(data, form, strict=False)
@@ -121,6 +127,24 @@ def fit(value: Any, form: type[Struct]) -> Any | Unreadable:
     if not _is_finite(msgspec.to_builtins(fitted)):
         return Unreadable("a number in it is not finite")
     return fitted
+
+
+def _fit_as_asked(value: Any, form: type[Struct]) -> Struct | None:
+    """Return what a reply says that is just as it was asked for: its own keys, plain values of the right types."""
+    if not isinstance(value, dict) or not value or not value.keys() <= set(form.__struct_encode_fields__):
+        return None
+    for item in value.values():
+        is_plain = isinstance(item, list) and item and all(isinstance(entry, str) and entry for entry in item)
+        if isinstance(item, list | dict) and not is_plain:
+            return None
+        if isinstance(item, str) and (
+            not item or (len(item) < MAX_NONE_CHARS and NONE_WORDS.fullmatch(item))
+        ):
+            return None
+    try:
+        return msgspec.convert(value, form)
+    except (msgspec.MsgspecError, ValueError, OverflowError):
+        return None
 
 
 def names_of(form: type[Struct]) -> dict[str, str]:
