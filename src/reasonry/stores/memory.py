@@ -34,11 +34,12 @@ from ..records import (
     Use,
 )
 from .checks import check_change, check_limit, check_row, check_seqs, check_texts, check_thoughts
+from .expiry import Due, look_at
 from .locks import RunLock, already_driven_error
 from .runs import line_exists_error, no_run_error, run_exists_error
 from .session_rows import Decide, no_session_error, session_exists_error, thought_exists_error
 from .sql import MAX_SEQ, place
-from .steady import SECOND_LOOK_MS, Uptime, uptime
+from .steady import Uptime, uptime
 
 
 @dataclass(slots=True)
@@ -54,8 +55,7 @@ class _Session:
     key: int
     row: SessionRow
     used_steady_ms: int
-    due: tuple[int, int] | None = None
-    """When a look first found it due for deletion, and after how long unused."""
+    due: Due | None = None
     thoughts: dict[int, ThoughtRow] = field(default_factory=dict[int, ThoughtRow])
     numbers: set[int] = field(default_factory=set[int])
 
@@ -68,23 +68,10 @@ class _Session:
 
     def look(self, sweep: Sweep, steady_ms: int) -> bool:
         """Archive it if it was not used for long; return whether it is to be deleted."""
-        idle_ms, by_clock_ms = steady_ms - self.used_steady_ms, sweep.now_ms - self.row.used_at_ms
-        if self.due is not None and by_clock_ms <= self.due[1]:
-            # The clock was ahead when it was looked at; where it would have been deleted for that, it has not ended.
-            if sweep.delete and self.due[1] == sweep.ttl_ms:
-                self.row = replace(self.row, status="active")
-            self.due = None
-        if self.row.status == "active" and max(idle_ms, by_clock_ms) > sweep.ttl_ms:
-            if sweep.delete and idle_ms > sweep.ttl_ms:
-                return True
-            self.row = replace(self.row, status="archived")
-            self.due = (steady_ms, sweep.ttl_ms) if sweep.delete else None
-        if self.row.status == "active":
-            return False
-        if self.due is None and by_clock_ms > sweep.retention_ms:
-            self.due = (steady_ms, sweep.retention_ms)
-        since_ms, limit_ms = self.due or (steady_ms, sweep.retention_ms)
-        return idle_ms > min(limit_ms, sweep.retention_ms) or steady_ms - since_ms >= SECOND_LOOK_MS
+        self.row, self.due, is_over = look_at(
+            self.row, self.due, steady_ms - self.used_steady_ms, sweep, steady_ms
+        )
+        return is_over
 
     def search(self, needle: str) -> Iterator[Found]:
         for thought in self.in_order():

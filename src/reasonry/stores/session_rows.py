@@ -28,6 +28,7 @@ from . import sql
 from .checks import MAX_INT, check_change
 from .checksums import check_index, check_keys, first_digest, next_digest, row_checksum, session_damage_error
 from .damage import is_damage
+from .expiry import Due, look_at
 from .first_checksums import chain_thoughts
 from .sql import MAX_SEQ, Tx, place
 from .steady import SECOND_LOOK_MS, Uptime, steady_ms
@@ -317,25 +318,13 @@ def sweep(tx: Tx, sweep: Sweep, up: Uptime) -> None:
 
 def _look(tx: Tx, stored: StoredSession, sweep: Sweep, steady: int) -> None:
     """Archive a session if it was not used for long, or delete it."""
-    row, since, limit = stored.row, stored.due_steady_ms, stored.due_after_ms
-    idle_ms, by_clock_ms = _idle_ms(stored, steady), sweep.now_ms - row.used_at_ms
-    if limit is not None and by_clock_ms <= limit:
-        # The clock was ahead when it was looked at; where it would have been deleted for that, it has not ended.
-        if sweep.delete and limit == sweep.ttl_ms:
-            row = replace(row, status="active")
-        since, limit = None, None
-    if row.status == "active" and max(idle_ms, by_clock_ms) > sweep.ttl_ms:
-        if sweep.delete and idle_ms > sweep.ttl_ms:
-            return _drop(tx, stored.key)
-        row = replace(row, status="archived")
-        since, limit = (steady, sweep.ttl_ms) if sweep.delete else (None, None)
-    if row.status == "archived":
-        if since is None and by_clock_ms > sweep.retention_ms:
-            since, limit = steady, sweep.retention_ms
-        looked_twice = since is not None and steady - since >= SECOND_LOOK_MS
-        if looked_twice or idle_ms > min(sweep.retention_ms, sweep.retention_ms if limit is None else limit):
-            return _drop(tx, stored.key)
-    return _set(tx, stored._replace(row=row, due_steady_ms=since, due_after_ms=limit))
+    since_ms, after_ms = stored.due_steady_ms, stored.due_after_ms
+    due = None if since_ms is None or after_ms is None else Due(since_ms, after_ms)
+    look = look_at(stored.row, due, _idle_ms(stored, steady), sweep, steady)
+    if look.is_over:
+        return _drop(tx, stored.key)
+    since_ms, after_ms = look.due or (None, None)
+    return _set(tx, stored._replace(row=look.row, due_steady_ms=since_ms, due_after_ms=after_ms))
 
 
 def delete_session(tx: Tx, session_id: str) -> None:
