@@ -15,7 +15,7 @@ from msgspec import Struct
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.fit import Unreadable
-from reasonry.core.parse import MAX_EXCERPT, ask_again, is_whole, read_form
+from reasonry.core.parse import MAX_EXCERPT, ask_again, is_whole, question_text, read_form
 
 
 class Steps(Struct, frozen=True):
@@ -173,6 +173,22 @@ def test_a_form_in_prose_is_found(before: dict[str, Any], thoughts: list[str]) -
     assert reading == (
         Steps([one.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for one in thoughts]),
         "embedded",
+    )
+
+
+def test_what_was_replied_before_is_no_example_of_the_question() -> None:
+    two = '```json\n{"answer": "5"}\n```\n```json\n{"answer": "6"}\n```'
+    ask = Ask('How many? Reply with {"answer": "the number"}.')
+    first = read_form(two, Closed, shown=question_text(ask))
+    assert isinstance(first, Unreadable)
+    again = ask_again(ask, Answered(two), first.reason)
+    assert question_text(again) == question_text(ask)
+    assert read_form('I mean {"answer": "6"}.', Closed, shown=question_text(again)) == (
+        Closed("6"),
+        "embedded",
+    )
+    assert isinstance(
+        read_form('So: {"answer": "the number"}.', Closed, shown=question_text(again)), Unreadable
     )
 
 

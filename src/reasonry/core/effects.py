@@ -35,6 +35,11 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
     step_by_step: str = ""
     """How to reason in the reply, put after the prompt; not put to models that reason by themselves."""
 
+    @property
+    def text(self) -> str:
+        """The question as one text."""
+        return f"{self.system}\n\n{self.prompt}" if self.system else self.prompt
+
     def spelled_out(self, *, reasons: bool = False) -> Ask:
         """Return the question as it is put to someone.
 

@@ -572,7 +572,7 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
     if latest.truncated and not parse.is_whole(latest.text):
         return Reading(refusal="the reply was cut off before its end; answer more briefly")
     texts = [parse.without_thinking(reply.text) for reply in replies]
-    shown = f"{effect.system}\n{effect.prompt}"
+    shown = parse.question_text(effect)
     if reason := parse.no_reply(texts[-1], shown):
         return Reading(refusal=reason)
     if stage.read is not None:

@@ -102,7 +102,7 @@ def read_form(
         text: What was replied.
         form: The wanted form.
         whole: The reply may have been cut off: take it only if all of it is strict JSON.
-        shown: The question; an object that stands in it is an example, not a reply.
+        shown: The question, as `question_text` gives it; an object that stands in it is an example, not a reply.
         prose: Read text that is neither JSON nor YAML too.
 
     Returns:
@@ -119,13 +119,16 @@ def _read_form(
     text: str, form: type[Struct], whole: bool, shown: str, prose: bool
 ) -> tuple[Any, str] | Unreadable:
     reason: Unreadable | None = None
+    examples: list[Any] | None = None
     for value, rung in json_values(text, whole=whole):
-        if rung in ("fenced", "embedded") and _is_shown(value, shown):
+        if rung in ("fenced", "embedded", "repaired") and examples is None:
+            examples = [example for example, _ in _objects(_latex(shown))]
+        if rung in ("fenced", "embedded", "repaired") and value in (examples or ()):
             reason = reason or Unreadable("it repeats the example of the question; answer the question")
             continue
         fitted = fit(value, form)
         if not isinstance(fitted, Unreadable):
-            rivals = _last_two(text, _NOTHING) if rung in ("fenced", "embedded") else None
+            rivals = _last_two(text, _NOTHING) if rung in ("fenced", "embedded", "repaired") else None
             if rivals and not any(isinstance(fit(rival, form), Unreadable) for rival in rivals):
                 return Unreadable(_differ(*rivals))
             return fitted, rung
@@ -160,12 +163,13 @@ def _no_object(form: type[Struct]) -> str:
 def _from_text(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
     """Read a reply that has no JSON in it."""
     reason: Unreadable | None = None
-    for values, rung in (
-        (_yaml_values(text, form), "yaml"),
-        (_labelled_values(text, form), "lines"),
-        (_stated_values(text, form), "stated"),
-        (_plain_value(text, form), "plain"),
+    for read, rung in (
+        (_yaml_values, "yaml"),
+        (_labelled_values, "lines"),
+        (_stated_values, "stated"),
+        (_plain_value, "plain"),
     ):
+        values = read(text, form)
         if isinstance(values, Unreadable):
             return values
         for value in values:
@@ -176,11 +180,9 @@ def _from_text(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
     return reason or Unreadable(_no_object(form))
 
 
-def _is_shown(value: Any, shown: str) -> bool:
-    """Whether an object stands word for word in the question."""
-    if "{" not in shown:
-        return False
-    return any(value == example for example, _ in _objects(_latex(shown)))
+def question_text(ask: Ask) -> str:
+    """Return a question as it was first put: what was replied to it before is no part of it."""
+    return ask.text.partition(LAST_REPLY)[0]
 
 
 def no_reply(text: str, question: str) -> str | None:
@@ -190,8 +192,7 @@ def no_reply(text: str, question: str) -> str | None:
         return "the reply was empty, or nothing but thinking; give the answer"
     fenced = _WHOLE_FENCE.fullmatch(text)
     quoted = fenced["inside"].strip() if fenced else text
-    asked = question.partition(LAST_REPLY)[0]
-    if '{"' in quoted and quoted in asked and re.search(r":\s*[\[{]*\s*\"|…|\bor\b", quoted):
+    if '{"' in quoted and quoted in question and re.search(r":\s*[\[{]*\s*\"|…|\bor\b", quoted):
         return "it repeats the form of the question; answer the question"
     rivals = _last_two(text, _BESIDE)
     return None if rivals is None or rivals[0].keys() != rivals[1].keys() else _differ(*rivals)

@@ -145,7 +145,7 @@ def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
 def _question(pending: Pending) -> dict[str, Any]:
     assert isinstance(pending.effect, Ask)
     ask = pending.effect.spelled_out()
-    prompt = f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
+    prompt = ask.text
     if pending.tries:
         prompt += f"\n(This is try {pending.tries + 1} of {ask.retries + 1}.)"
     return {

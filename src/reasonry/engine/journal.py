@@ -389,7 +389,7 @@ class Run:
             cut=self.cut,
             out=dict(self.out),
             asked=tuple(
-                Asked(pending.id, pending.stage, _prompt_of(pending.effect))
+                Asked(pending.id, pending.stage, pending.effect.spelled_out().text)
                 for pending in self.open_effects
                 if isinstance(pending.effect, Ask)
             ),
@@ -484,7 +484,7 @@ class Run:
         self.thoughts += step.thoughts
         for pending in step.effects:
             if isinstance(pending.effect, Ask) and pending.id not in self.asked:
-                shared, rest = self._prompts.shorten(pending.id, _prompt_of(pending.effect))
+                shared, rest = self._prompts.shorten(pending.id, pending.effect.spelled_out().text)
                 self.asked_by[pending.id] = pending.effect.by
                 self.asked[pending.id] = Asked(pending.id, pending.stage, rest, shared=shared)
         return step.snapshot
@@ -529,11 +529,6 @@ class Run:
         tokens = max(0, dearest.tokens * unknown - cut.tokens)
         guess = Usage(calls=lost, input_tokens=tokens, usd=usd)
         return Ledger(self.budget, self.spent + guess, largest=dearest)
-
-
-def _prompt_of(ask: Ask) -> str:
-    ask = ask.spelled_out()
-    return f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt
 
 
 def fold(entries: Iterable[Entry], strategies: Registry) -> Run:

@@ -141,7 +141,7 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
     """Read a thought, with what its plan leaves out as it stood, and hold it to the rules of the plan."""
-    reading = parse.read_form(texts[-1], PlannedThought, shown=f"{ask.system}\n{ask.prompt}")
+    reading = parse.read_form(texts[-1], PlannedThought, shown=parse.question_text(ask))
     if isinstance(reading, Unreadable):
         return reading
     thought: PlannedThought = reading[0]

@@ -117,7 +117,7 @@ def context(state: State) -> str:
 
 def read_turn(state: State, ask: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
     """Read a turn: data, a transcript (`Action: search[x]`), or the answer, in any of the forms of `core.actions`."""
-    reading = read_actions(state.options.tools, texts[-1], shown=f"{ask.system}\n{ask.prompt}")
+    reading = read_actions(state.options.tools, texts[-1], shown=parse.question_text(ask))
     if isinstance(reading, Unreadable):
         return reading
     turn = reading[0]
@@ -128,7 +128,7 @@ def read_turn(state: State, ask: Ask, texts: Sequence[str]) -> tuple[TurnRead, s
 
 def read_answer(state: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerReply, str] | Unreadable:
     """Read the answer: as a turn has it, or as any answer is stated; an action is none."""
-    shown = f"{ask.system}\n{ask.prompt}"
+    shown = parse.question_text(ask)
     reading = read_actions(state.options.tools, texts[-1], shown=shown)
     if not isinstance(reading, Unreadable):
         if reading[0].answer:

@@ -146,7 +146,7 @@ def read_plan(
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
     """Read a plan, as data or as lines, and see whether it can be carried out."""
     cards, reason = _cards(state), None
-    for calls, rung in _plans(texts[-1], cards, f"{ask.system}\n{ask.prompt}"):
+    for calls, rung in _plans(texts[-1], cards, parse.question_text(ask)):
         fault = calls.reason if isinstance(calls, Unreadable) else plan_fault(calls, cards)
         if isinstance(calls, Unreadable) or fault is not None:
             reason = reason or fault

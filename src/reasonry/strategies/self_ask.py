@@ -173,7 +173,7 @@ def read_follow_up(_: State, ask: Ask, texts: Sequence[str]) -> tuple[FollowUp, 
 
 
 def _read_data(text: str, ask: Ask) -> tuple[FollowUp, str] | Unreadable:
-    reading = parse.read_form(text, FollowUp, shown=f"{ask.system}\n{ask.prompt}")
+    reading = parse.read_form(text, FollowUp, shown=parse.question_text(ask))
     if isinstance(reading, Unreadable) or reading[0].sub_question is None:
         return reading
     return (

@@ -191,7 +191,7 @@ def read_sample(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Sample, str] 
     text = texts[-1]
     if text.strip() in ask.system:
         return Unreadable("it repeats the form of the question; answer the question")
-    reading = parse.read_form(text, Sample, shown=f"{ask.system}\n{ask.prompt}")
+    reading = parse.read_form(text, Sample, shown=parse.question_text(ask))
     if isinstance(reading, Unreadable) and isinstance(answer := stated_answer(text), str):
         return Sample(reasoning=text.strip(), answer=answer), "stated"
     return reading
