@@ -142,6 +142,45 @@ def test_a_stage_demands_its_fields_only_when_it_is_named() -> None:
         session.think(stage="work", data={"action": 3})
 
 
+def test_while_no_stage_was_named_any_stage_of_the_table_may_be_the_first() -> None:
+    session = Session()
+    session.head = open_session()
+    assert session.think(1).record.stage == ""
+    assert not session.head.has_stage
+    assert session.think(2, branch_id="a", branch_from_thought=1).record.stage == ""
+    with pytest.raises(IllegalTransitionError, match="has no stage 'nowhere'"):
+        session.think(3, stage="nowhere")
+    first = session.think(3, stage="check").record
+    assert (first.stage, first.came_from) == ("check", None)
+    assert session.head.has_stage
+    assert session.head.branches["a"].stage == ""
+
+
+def test_naming_a_strategy_alone_puts_a_line_without_a_stage_at_the_first_one() -> None:
+    session = Session()
+    session.head = open_session()
+    assert session.think(1, strategy="loop").record.stage == "start"
+    session.think(2, stage="work", data={"action": "dig"})
+    assert session.think(3, strategy="loop").record.stage == "work"
+
+
+def test_a_line_keeps_the_latest_score_given_on_it() -> None:
+    session = Session()
+    session.think(1, branch_id="a", data={"score": 1})
+    session.think(2, branch_id="a", data={"other": 0.1})
+    assert session.head.branches["a"].score == 1.0
+    session.think(3, branch_id="b", branch_from_thought=1, data={"score": True})
+    assert (session.head.branches["b"].score, session.head.main.score) == (None, None)
+    session.think(4, branch_id="a", data={"score": 0.25})
+    assert session.head.branches["a"].score == 0.25
+
+
+def test_a_head_stored_before_lines_had_scores_is_read() -> None:
+    old = b'{"main":["start",3,5,3,null,null],"branches":{"a":["work",2,5,1,1,null]},"thoughts":4}'
+    head = msgspec.json.decode(old, type=Head)
+    assert (head.main.score, head.branches["a"].merged, head.branches["a"].left) == (None, False, 1)
+
+
 # -- branches
 
 
@@ -214,6 +253,9 @@ def test_merging_takes_a_known_branch_back_in() -> None:
     session.think(1)
     session.think(2, branch_id="a")
     assert session.think(3, merge_branch="a").record.merges == "a"
+    assert session.head.branches["a"].merged
+    session.think(3, branch_id="a")
+    assert not session.head.branches["a"].merged, "gone on with, it is open again"
     with pytest.raises(UsageError, match="no branch 'b'") as caught:
         session.think(4, merge_branch="b")
     assert caught.value.details["choices"] == ["a"]
@@ -267,7 +309,7 @@ def test_the_head_stays_small_with_a_hundred_branches() -> None:
     for count in range(100):
         session.think(2, branch_id=f"approach-{count}", branch_from_thought=1)
     encoded = msgspec.json.encode(session.head)
-    assert len(encoded) < 6_000
+    assert len(encoded) < 7_000
     assert msgspec.json.decode(encoded, type=Head) == session.head
 
 

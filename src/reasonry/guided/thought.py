@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.fields import check_fields
 from ..core.strategy import Strategy
@@ -27,6 +28,7 @@ class ThoughtLine(Struct, frozen=True, array_like=True):
     """Where one line of a session stands."""
 
     stage: str
+    """Empty: neither a strategy nor a stage was named on it, so its first stage may be any."""
     number: int = 0
     """Of its latest thought; 0: none yet."""
     total: int = 0
@@ -36,6 +38,10 @@ class ThoughtLine(Struct, frozen=True, array_like=True):
     """Number of the thought a branch left."""
     parent: str | None = None
     """The branch it left; None: the main line."""
+    score: float | None = None
+    """The latest one given on this line, as `data.score`."""
+    merged: bool = False
+    """Whether its latest thought was taken back in by another line."""
 
 
 class Head(Struct, frozen=True, omit_defaults=True):
@@ -53,6 +59,11 @@ class Head(Struct, frozen=True, omit_defaults=True):
     def line(self, branch: str | None) -> ThoughtLine:
         """Return the line of that name; None: the main line."""
         return self.main if branch is None else self.branches[branch]
+
+    @property
+    def has_stage(self) -> bool:
+        """Whether a strategy or a stage was named, on any line."""
+        return any(line.stage for line in (self.main, *self.branches.values()))
 
 
 class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
@@ -98,9 +109,9 @@ class Past(Protocol):
         ...
 
 
-def open_session(strategy: Strategy[Any, Any]) -> Head:
-    """Return where a session without thoughts stands."""
-    return Head(ThoughtLine(strategy.first))
+def open_session(strategy: Strategy[Any, Any] | None = None) -> Head:
+    """Return where a session without thoughts stands: in no stage, or in the first of a strategy."""
+    return Head(ThoughtLine("" if strategy is None else strategy.first))
 
 
 def submit(
@@ -134,7 +145,7 @@ def submit(
         total=total,
         next_needed=call.next_thought_needed,
         at_ms=at_ms,
-        came_from=None if stage == line.stage else line.stage,
+        came_from=None if stage == line.stage else line.stage or None,
         is_revision=call.is_revision or call.revises_thought is not None,
         revises=call.revises_thought,
         branch_from=left,
@@ -142,14 +153,39 @@ def submit(
         merges=call.merge_branch or None,
         data=call.data,
     )
-    stands = ThoughtLine(stage, call.thought_number, total, line.thoughts + 1, line.left, line.parent)
-    return Placed(_head_after(head, branch, stands, not call.next_thought_needed), branch, record)
+    stands = replace(
+        line,
+        stage=stage,
+        number=call.thought_number,
+        total=total,
+        thoughts=line.thoughts + 1,
+        score=_score_of(call, line.score),
+        merged=False,
+    )
+    return Placed(_head_after(head, branch, stands, call), branch, record)
 
 
-def _head_after(head: Head, branch: str | None, line: ThoughtLine, ended: bool) -> Head:
-    if branch is None:
-        return Head(line, head.branches, None, head.thoughts + 1, ended)
-    return Head(head.main, {**head.branches, branch: line}, branch, head.thoughts + 1, ended)
+def _score_of(call: ThinkingCall, before: float | None) -> float | None:
+    score = (call.data or {}).get("score")
+    return float(score) if isinstance(score, int | float) and not isinstance(score, bool) else before
+
+
+def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: ThinkingCall) -> Head:
+    branches = head.branches
+    if call.merge_branch:
+        merged = replace(branches[call.merge_branch], merged=True)
+        branches = {**branches, call.merge_branch: merged}
+    if branch is not None:
+        branches = {**branches, branch: line}
+    main = line if branch is None else head.main
+    return replace(
+        head,
+        main=main,
+        branches=branches,
+        latest=branch,
+        thoughts=head.thoughts + 1,
+        ended=not call.next_thought_needed,
+    )
 
 
 def _line_of(head: Head, call: ThinkingCall, past: Past) -> tuple[str | None, ThoughtLine, int | None]:
@@ -200,11 +236,12 @@ def _stage_of(
     strategy: Strategy[Any, Any], line: ThoughtLine, call: ThinkingCall, demand_fields: bool
 ) -> str:
     if call.stage is None:
-        return line.stage
-    if call.stage != line.stage:
+        return line.stage if line.stage or call.strategy is None else strategy.first
+    if line.stage and call.stage != line.stage:
         strategy.check_move(line.stage, call.stage)
+    stage = strategy.stage(call.stage)
     if demand_fields:
-        check_fields(strategy.stage(call.stage), call.data or {})
+        check_fields(stage, call.data or {})
     return call.stage
 
 
