@@ -44,24 +44,26 @@ def test_what_is_no_model_is_refused_with_the_legal_forms(spec: str) -> None:
         ("openai:gpt-5-mini", "OPENAI_API_KEY"),
         ("anthropic:claude-haiku-5-5", "ANTHROPIC_API_KEY"),
         ("google:gemini-3.5-flash-lite", "GOOGLE_API_KEY"),
+        ("zai:glm-4.7", "ZAI_API_KEY"),
         ("groq:some-model", "pip install"),
         ("openai-compatible:http://127.0.0.1:1/v1", "#NAME"),
         ("openai-compatible:nowhere#x", "http://"),
     ],
 )
 def test_what_is_missing_is_said(spec: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "ZAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(UsageError, match=says):
         open_model(spec, {})
 
 
 @pytest.mark.anyio
-async def test_openai_ollama_and_compatible_urls_open_the_own_transport() -> None:
+async def test_openai_zai_ollama_and_compatible_urls_open_the_own_transport() -> None:
     with ModelServer(api_key=KEY) as server:
         root = server.url.removesuffix("/v1")
         specs = {
             "openai:gpt-5-mini": {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY},
+            "zai:glm-4.7": {"ZAI_BASE_URL": server.url, "ZAI_API_KEY": KEY},
             "ollama:llama": {"OLLAMA_HOST": root, "OLLAMA_API_KEY": KEY},
             f"openai-compatible:{server.url}#m": {"REASONRY_API_KEY": KEY},
             f"openai-compatible:{server.url}#n": {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY},
@@ -90,6 +92,8 @@ async def test_the_key_of_openai_is_not_sent_to_other_hosts() -> None:
         ({"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, "openai:gpt-6-luna"),
         ({"ANTHROPIC_API_KEY": "k"}, "anthropic:claude-haiku-5-5"),
         ({"GEMINI_API_KEY": "k"}, "google:gemini-3.5-flash-lite"),
+        ({"ZAI_API_KEY": "k"}, "zai:glm-4.7"),
+        ({"GEMINI_API_KEY": "k", "ZAI_API_KEY": "k"}, "google:gemini-3.5-flash-lite"),
     ],
 )
 def test_the_default_is_what_the_environment_offers_first(environ: dict[str, str], spec: str) -> None:

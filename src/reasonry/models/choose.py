@@ -21,6 +21,7 @@ FORMS = (
     "openai:NAME",
     "anthropic:NAME",
     "google:NAME",
+    "zai:NAME",
     "ollama:NAME",
     "PROVIDER:NAME (any that pydantic-ai knows)",
     "openai-compatible:URL#NAME",
@@ -31,6 +32,7 @@ FORMS = (
 """What may stand after `--model`."""
 
 OPENAI_URL = "https://api.openai.com/v1"
+ZAI_URL = "https://api.z.ai/api/paas/v4"
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -39,7 +41,7 @@ class Offer(Struct, frozen=True):
 
     Args:
         keys: Environment variables, any of which is enough.
-        model: Taken by default: the maker's small, quick one.
+        model: Taken by default: a quick one of the maker's whose price is known.
         package: What must be installed to reach it.
         extra: The extra of this package that brings it; empty: it is there.
     """
@@ -61,6 +63,7 @@ OFFERS = (
         "google.genai",
         "google",
     ),
+    Offer("zai", ("ZAI_API_KEY",), "zai:glm-4.7", "msgspec"),
 )
 """In the order in which they are taken."""
 
@@ -137,6 +140,23 @@ def _openai(rest: str, environ: Mapping[str, str]) -> Model:
     return OpenAICompatibleModel(url or OPENAI_URL, rest, api_key=key, name=f"openai:{rest}")
 
 
+def _zai(rest: str, environ: Mapping[str, str]) -> Model:
+    from .openai_compatible import OpenAICompatibleModel
+
+    key = environ.get("ZAI_API_KEY")
+    if not key:
+        raise UsageError("zai: needs a key; set ZAI_API_KEY", option="model")
+    return OpenAICompatibleModel(
+        environ.get("ZAI_BASE_URL") or ZAI_URL,
+        rest,
+        api_key=key,
+        name=f"zai:{rest}",
+        seller="zai",
+        takes_n=False,
+        takes_schema=False,
+    )
+
+
 def _ollama(rest: str, environ: Mapping[str, str]) -> Model:
     from .openai_compatible import OpenAICompatibleModel
 
@@ -208,6 +228,7 @@ def _offline(rest: str, environ: Mapping[str, str]) -> Model:
 
 _OPENERS: dict[str, Callable[[str, Mapping[str, str]], Model]] = {
     "openai": _openai,
+    "zai": _zai,
     "ollama": _ollama,
     "openai-compatible": _compatible,
     "scripted": _open_scripted,
@@ -246,7 +267,7 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
         return "offline", "no key is set and no Ollama runs, and this problem needs no language model"
     raise UsageError(
         "no model is set, and this problem needs one: give --model, or set REASONRY_MODEL or "
-        "OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY, or start Ollama",
+        "OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY, ZAI_API_KEY, or start Ollama",
         option="model",
         choices=list(FORMS),
     )

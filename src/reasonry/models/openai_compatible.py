@@ -51,7 +51,9 @@ class OpenAICompatibleModel:
         model: What the server calls it.
         api_key: Sent as bearer token; None sends none.
         name: As a user would write it after `--model`.
+        seller: Who sells it, as the price list calls them, where the URL does not say so.
         takes_n: Whether to try several samples in one request.
+        takes_schema: Whether to have replies held to a JSON schema; otherwise they are held to JSON.
 
     Raises:
         UsageError: The URL or the key cannot be used.
@@ -64,7 +66,9 @@ class OpenAICompatibleModel:
         *,
         api_key: str | None = None,
         name: str | None = None,
+        seller: str | None = None,
         takes_n: bool = True,
+        takes_schema: bool = True,
     ) -> None:
         self.url = checked_url(url)
         self.model = model
@@ -77,8 +81,9 @@ class OpenAICompatibleModel:
         self._dialect = Dialect(
             limit_name="max_completion_tokens" if _is_of(host, OPENAI) else "max_tokens",
             samples=takes_n,
+            format="json_schema" if takes_schema else "json_object",
         )
-        self.price = price_list(self.url, model)
+        self.price = price_list(self.url, model, seller)
         self._http = HttpSession(self.url)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:

@@ -30,6 +30,14 @@ MOST_SAMPLES = 128
 Format = Literal["json_schema", "json_object", "none"]
 
 
+_REFUSED = ("content_filter", "sensitive")
+_CUT_OFF = ("length", "model_context_window_exceeded")
+_BROKEN = ("network_error",)
+"""Why a reply ended, in OpenAI's words and in those that Z.AI adds."""
+
+_USED_UP = ("insufficient_quota", "billing_hard_limit_reached", "1113")
+"""Codes that say that no money is left: OpenAI's, and Z.AI's."""
+
 _ABOUT_SAMPLES = re.compile(
     r"(?<![\\\w])n(?![\w])|(multiple|only one|single) (\w+ )?(choice|completion|candidate|sample)"
 )
@@ -262,14 +270,16 @@ class Gathered:
         text, refusal = "".join(self.pieces), "".join(self.refusals)
         if not self.pieces or (self.finish is None and not text and not refusal):
             raise ModelError(f"{name} sent a reply without a choice in it", retryable=True)
-        refused = bool(refusal) or self.finish == "content_filter"
+        if self.finish in _BROKEN:
+            raise ModelError(f"{name} broke off in the middle of its reply", retryable=True)
+        refused = bool(refusal) or self.finish in _REFUSED
         held = sent.get("response_format", {}).get("type") == "json_schema"
         return Answered(
             text or refusal,
             usage=self.usage(prompt, price),
             model=name,
             native=held and not refused and _is_json(text),
-            truncated=self.finish == "length",
+            truncated=self.finish in _CUT_OFF,
             refused=refused,
         )
 
@@ -359,7 +369,7 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
         text = f"{shown} refused the API key ({status}){detail}; check the key in the environment"
         return ModelError(text, code="provider_auth", status=status)
     if status == 429:
-        quota = code in ("insufficient_quota", "billing_hard_limit_reached")
+        quota = code in _USED_UP
         text = f"{shown}: {'the quota is used up' if quota else 'too many requests'} (429){detail}"
         wait = None if quota else wait
         return ModelError(text, code="rate_limited", retryable=not quota, retry_after_s=wait, status=status)

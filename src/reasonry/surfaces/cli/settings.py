@@ -158,8 +158,8 @@ class Workers(Equipment):
     """Who and what works on a run.
 
     Args:
-        model: openai:…, anthropic:…, google:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE, recorded:FILE or
-            offline.
+        model: openai:…, anthropic:…, google:…, zai:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE,
+            recorded:FILE or offline.
         judge_model: Another model that values thoughts.
         draft_model: Another model that proposes thoughts.
         record: A file that keeps the model's answers; play it again with --model recorded:FILE.
