@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.core.fields import check_fields, faults
+from reasonry.core.fields import check_fields, describe_schema, faults
 from reasonry.core.strategy import Field, Stage
 from reasonry.errors import UsageError
 
@@ -75,3 +75,45 @@ def test_only_required_fields_must_be_there_and_others_are_no_fault() -> None:
     with pytest.raises(UsageError, match=r"Stage s: data\.may must be of type integer") as caught:
         check_fields(stage, {"must": 1, "may": "1"})
     assert caught.value.details["schema"] == {"type": "integer"}
+
+
+def test_all_that_is_missing_or_wrong_is_in_one_error() -> None:
+    stage: Stage[Any] = Stage(
+        "s",
+        fields=(
+            Field("what", {"type": "string", "description": "What to do."}),
+            Field("score", {"type": "number", "minimum": 0, "maximum": 1}),
+            Field("sure", {"type": "boolean"}, required=False),
+        ),
+    )
+    with pytest.raises(UsageError) as caught:
+        check_fields(stage, {"sure": "perhaps"})
+    assert caught.value.message == (
+        "Stage s needs data.what (text): What to do; Stage s needs data.score (number, 0 to 1); "
+        "Stage s: data.sure must be of type boolean"
+    )
+    assert caught.value.details["fields"] == ["data.what", "data.score", "data.sure"]
+    assert caught.value.details["field"] == "data.what"
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({}, "any value"),
+        ({"type": "string", "minLength": 1}, "text"),
+        ({"type": ["string", "null"]}, "text or null"),
+        ({"type": "number", "minimum": 0, "maximum": 1}, "number, 0 to 1"),
+        ({"type": "integer", "exclusiveMinimum": 0}, "whole number, over 0"),
+        ({"type": "boolean"}, "true or false"),
+        ({"enum": ["ACCEPTED", "REJECTED"]}, "ACCEPTED or REJECTED"),
+        ({"const": 1}, "1"),
+        ({"type": "array", "items": {"type": "string"}}, "list of text"),
+        ({"type": "array", "items": {}}, "list"),
+        (
+            {"type": "array", "items": {"type": "object", "required": ["description", "status"]}},
+            "list of object with description, status",
+        ),
+    ],
+)
+def test_a_schema_is_told_in_a_few_words(schema: dict[str, Any], words: str) -> None:
+    assert describe_schema(schema) == words

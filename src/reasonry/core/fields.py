@@ -8,8 +8,8 @@ is long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..errors import UsageError
 from .strategy import Stage
@@ -21,6 +21,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
+
+_WORDS = {"string": "text", "boolean": "true or false", "array": "list", "integer": "whole number"}
+"""The types of JSON schemas in plain words, where these differ."""
 
 _BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "minimum": ("at least", lambda value, bound: value >= bound),
@@ -41,25 +44,65 @@ def check_fields(stage: Stage[Any], data: Mapping[str, Any]) -> None:
     """Check the data of a thought of this stage; names the stage does not know are no fault.
 
     Raises:
-        UsageError: A required field is missing or a value is not what its schema says; `field` names it.
+        UsageError: Required fields are missing or values are not what their schemas say; `fields` names them all.
     """
+    check_all_fields([(stage, data, "data")])
+
+
+def check_all_fields(parts: Iterable[tuple[Stage[Any], Mapping[str, Any], str]]) -> None:
+    """Check the data of several stages, each with the path that errors show for it; raises as `check_fields`."""
+    found = [fault for part in parts for fault in _field_faults(*part)]
+    if found:
+        first = found[0]
+        raise UsageError(
+            "; ".join(fault.message for fault in found),
+            field=first.path,
+            stage=first.stage,
+            schema=dict(first.schema),
+            fields=[fault.path for fault in found],
+        )
+
+
+class _FieldFault(NamedTuple):
+    path: str
+    stage: str
+    schema: Mapping[str, Any]
+    message: str
+
+
+def _field_faults(stage: Stage[Any], data: Mapping[str, Any], under: str) -> Iterator[_FieldFault]:
     for field in stage.fields:
-        path = f"data.{field.name}"
-        if field.name not in data:
-            if field.required:
-                description = field.schema.get("description", "")
-                raise UsageError(
-                    f"Stage {stage.name} needs {path}{': ' + description if description else ''}",
-                    field=path,
-                    stage=stage.name,
-                    schema=dict(field.schema),
-                )
-            continue
-        fault = next(faults(data[field.name], field.schema, path), None)
-        if fault is not None:
-            raise UsageError(
-                f"Stage {stage.name}: {fault}", field=path, stage=stage.name, schema=dict(field.schema)
-            )
+        path, schema = f"{under}.{field.name}", field.schema
+        if field.name in data:
+            fault = next(faults(data[field.name], schema, path), None)
+            message = None if fault is None else f"Stage {stage.name}: {fault}"
+        elif field.required:
+            description = schema.get("description", "")
+            message = f"Stage {stage.name} needs {path} ({describe_schema(schema)})"
+            message += f": {description.removesuffix('.')}" if description else ""
+        else:
+            message = None
+        if message is not None:
+            yield _FieldFault(path, stage.name, schema, message)
+
+
+def describe_schema(schema: Mapping[str, Any]) -> str:
+    """Return in a few words which values a field takes: `number, 0 to 1`."""
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if choices is not None:
+        return " or ".join(str(choice) for choice in choices)
+    kinds = _as_list(schema.get("type", ())) or ("any value",)
+    words = " or ".join(_WORDS.get(kind, kind) for kind in kinds)
+    if "items" in schema:
+        items = describe_schema(schema["items"])
+        words += "" if items == "any value" else f" of {items}"
+    if schema.get("required"):
+        words += f" with {', '.join(schema['required'])}"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"{words}, {low} to {high}"
+    bounds = [f"{said} {schema[keyword]}" for keyword, (said, _) in _BOUNDS.items() if keyword in schema]
+    return ", ".join([words, *bounds])
 
 
 def faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
