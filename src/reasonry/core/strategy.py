@@ -23,6 +23,7 @@ from ..errors import IllegalTransitionError, InvalidStrategyError
 from .effects import Ask, Effect
 from .events import Delivered, Failed
 from .fit import Unreadable
+from .names import did_you_mean, find_name, find_named
 
 S = TypeVar("S")
 O = TypeVar("O", bound=Struct)
@@ -340,8 +341,13 @@ class Strategy(Generic[S, O]):
             return self.by_name[name]
         except KeyError:
             raise IllegalTransitionError(
-                f"{self.name} has no stage {name!r}", choices=list(self.by_name)
+                f"{self.name} has no stage {name!r}.{did_you_mean(name, self.by_name)}",
+                choices=list(self.by_name),
             ) from None
+
+    def find_stage(self, name: str) -> str:
+        """Return the stage that a name spells, whatever its case, spaces and dashes; the name itself if it is none."""
+        return name if name in self.by_name else find_name(name, self.by_name) or name
 
     def check_move(self, stage: str, to: str) -> None:
         """Check that the table has an edge.
@@ -360,10 +366,26 @@ class Strategy(Generic[S, O]):
 
 
 def find_strategy(name: str, strategies: Mapping[str, Strategy[Any, Any]]) -> Strategy[Any, Any] | None:
-    """Return the strategy that goes by a name or alias; dashes are underscores, case does not matter."""
-    written = name.strip().lower().replace("-", "_")
-    known = (strategy for strategy in strategies.values() if written in (strategy.name, *strategy.aliases))
-    return strategies.get(name) or next(known, None)
+    """Return the strategy that goes by a name, alias or title, whatever its case, spaces, dashes and underscores.
+
+    Args:
+        strategies: Where to look, by canonical name.
+    """
+    return strategies.get(name) or find_named(name.strip(), {**_titles(strategies), **_names(strategies)})
+
+
+def suggest_strategy(name: str, strategies: Mapping[str, Strategy[Any, Any]]) -> str:
+    """Return what to put behind an error about a strategy's name: ` Did you mean …?`, or nothing if none is near."""
+    return did_you_mean(name, _names(strategies))
+
+
+def _names(strategies: Mapping[str, Strategy[Any, Any]]) -> dict[str, Strategy[Any, Any]]:
+    aliases = {alias: strategy for strategy in strategies.values() for alias in strategy.aliases}
+    return {**aliases, **strategies}
+
+
+def _titles(strategies: Mapping[str, Strategy[Any, Any]]) -> dict[str, Strategy[Any, Any]]:
+    return {strategy.title: strategy for strategy in strategies.values()}
 
 
 def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:

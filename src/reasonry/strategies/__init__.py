@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.strategy import Strategy, find_strategy
+from ..core.strategy import Strategy, find_strategy, suggest_strategy
 from ..errors import UsageError
 from .analysis import ANALYSIS
 from .chain_of_thought import CHAIN_OF_THOUGHT
@@ -48,7 +48,7 @@ SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
 
 
 def resolve(name: str, strategies: Mapping[str, Strategy[Any, Any]] = STRATEGIES) -> Strategy[Any, Any]:
-    """Return the strategy that goes by a name or alias; dashes are underscores, case does not matter.
+    """Return the strategy that goes by a name, alias or title, whatever its case, spaces, dashes and underscores.
 
     Args:
         strategies: Where to look, by canonical name.
@@ -60,7 +60,8 @@ def resolve(name: str, strategies: Mapping[str, Strategy[Any, Any]] = STRATEGIES
     if strategy is not None:
         return strategy
     raise UsageError(
-        f"There is no strategy {name[:60]!r}. The strategies: {', '.join(strategies)}.",
+        f"There is no strategy {name[:60]!r}.{suggest_strategy(name, strategies)} The strategies: "
+        f"{', '.join(strategies)}.",
         option="strategy",
         choices=list(strategies),
     )
