@@ -111,6 +111,10 @@ class RunStore(Protocol):
         """
         ...
 
+    async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
+        """Return ids of runs that begin with `prefix`, in the order of their characters."""
+        ...
+
     async def delete_run(self, run_id: str) -> None:
         """Delete a run and its journal, and erase their bytes."""
         ...
@@ -204,6 +208,10 @@ class SessionView(Protocol):
         """Return the latest thoughts, oldest first."""
         ...
 
+    def other(self, session_id: str) -> SessionView:
+        """Return another session as it stands inside the same transaction."""
+        ...
+
 
 class SessionChange(Struct, frozen=True):
     """What one transaction writes; by default nothing."""
@@ -216,6 +224,10 @@ class SessionChange(Struct, frozen=True):
     """Returned to the caller once everything is durable."""
     used: bool = True
     """Whether writing `row` is use of the session."""
+    archive_as: str | None = None
+    """Archive the session that stood there, under this id, its own or another, before writing `row`."""
+    instead: str | None = None
+    """The existing session that `row` and `thought` are written to; None: the one that stood there, or a new one."""
 
 
 class Sweep(Struct, frozen=True):
@@ -238,7 +250,7 @@ class SessionStore(Protocol):
         """Call `decide` in a write transaction, write the change it returns, commit, and return its `value`.
 
         `decide` is pure and quick. An exception from it reaches the caller, and nothing is written.
-        `row.session_id` may differ from `session_id`: then `row` is a new session.
+        `row.session_id` may differ from `session_id`: then `row` is a new session, or the one named by `instead`.
         """
         ...
 
@@ -257,6 +269,10 @@ class SessionStore(Protocol):
 
         Damaged ones are in every list, whatever `status` is asked for.
         """
+        ...
+
+    async def session_ids(self, prefix: str, limit: int = 10) -> list[str]:
+        """Return ids of sessions that begin with `prefix`, in the order of their characters."""
         ...
 
     async def thoughts(

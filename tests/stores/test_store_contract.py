@@ -290,6 +290,51 @@ class TestSessions:
         await store.change("new", lambda view: SessionChange(delete=True))
         assert await store.sessions() == []
 
+    @pytest.mark.parametrize("kept_as", ["old", "old, kept"])
+    async def test_a_change_may_archive_and_begin_anew(self, store: Store, kept_as: str) -> None:
+        for text in ("one", "two", "three"):
+            await think(store, "old", text)
+        used = (await store.session("old")).used_at_ms
+        begun = "new" if kept_as == "old" else "old"
+        row, thought = session_row(begun), ThoughtRow(1, 1, "four")
+        await store.change("old", lambda view: SessionChange(row=row, thought=thought, archive_as=kept_as))
+        kept = await store.session(kept_as)
+        assert (kept.status, kept.thoughts, kept.used_at_ms) == ("archived", 3, used)
+        assert await texts(store, kept_as) == ["one", "two", "three"]
+        assert await texts(store, begun) == ["four"]
+        await think(store, kept_as, "five")
+        assert (await store.session(kept_as)).status == "active"
+        assert await texts(store, kept_as) == ["one", "two", "three", "five"]
+        assert all([finding.state == "whole" async for finding in store.verify()])
+
+    async def test_a_change_may_be_of_another_session_that_it_looked_at(self, store: Store) -> None:
+        await think(store, "a", "one")
+        await think(store, "b", "two", number=7)
+
+        def decide(view: SessionView) -> SessionChange:
+            other, none = view.other("b"), view.other("c")
+            assert (other.row is None, none.row is None) == (False, True)
+            assert (other.has_number(7), view.has_number(7), none.has_number(7)) == (True, False, False)
+            assert [thought.text for thought in other.latest(9)] == ["two"]
+            return SessionChange(session_row("b", thoughts=2), ThoughtRow(2, 8, "three"), instead="b")
+
+        await store.change("a", decide)
+        assert [await texts(store, name) for name in "ab"] == [["one"], ["two", "three"]]
+        assert [(await store.session(name)).thoughts for name in "ab"] == [1, 2]
+        gone = SessionChange(session_row("c"), instead="c")
+        with pytest.raises(NotFoundError):
+            await store.change("a", lambda view: gone)
+
+    async def test_ids_are_found_by_how_they_begin(self, store: Store) -> None:
+        for name in ("ab", "abc", "abd", "ac", "b", "ab\U0001f600", "a%b"):
+            await store.import_session(session_row(name), [])
+            await store.create_run(run_row(name), [])
+        for ids in (store.session_ids, store.run_ids):
+            assert await ids("ab") == ["ab", "abc", "abd", "ab\U0001f600"]
+            assert await ids("ab", 2) == ["ab", "abc"]
+            assert await ids("abc") == ["abc"]
+            assert await ids("%") == []
+
     async def test_a_change_that_collides_changes_nothing(self, store: Store) -> None:
         await think(store, "a", "one")
         await think(store, "b", "two")
@@ -301,6 +346,8 @@ class TestSessions:
             ("a", id_taken, ConflictError),
             ("none", homeless, UsageError),
             ("a", SessionChange(delete=True, thought=ThoughtRow(2, 2, "where")), UsageError),
+            ("a", SessionChange(archive_as="b", row=session_row("a", purpose="new")), ConflictError),
+            ("a", SessionChange(row=session_row("b", purpose="new"), instead="c"), NotFoundError),
         ):
             with pytest.raises(error):
                 await store.change(session_id, lambda view, change=change: change)

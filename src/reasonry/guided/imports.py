@@ -175,7 +175,7 @@ def _foreign_strategy(name: Any, find: Find) -> tuple[Strategy[Any, Any], Sequen
         message = (
             f"Strategy {read.show_value(name)} is not known here; the session was imported as {default.name}."
         )
-        return default, (Notice("strategy", "", message),)
+        return default, (Notice("strategy", message),)
 
 
 def _with_branches(document: Mapping[str, Any]) -> list[Any]:

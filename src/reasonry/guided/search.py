@@ -61,7 +61,7 @@ async def search(
                 except ReasonryError as error:
                     if session_id is not None:
                         raise
-                    page.notices.append(Notice("unreadable", owner, error.message))
+                    page.notices.append(Notice("unreadable", error.message, owner))
             if len(page.matches) > limit:
                 del page.matches[limit:]
                 page.next = page.matches[-1][0]

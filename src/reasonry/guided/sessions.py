@@ -146,7 +146,7 @@ class Sessions:
             raise await self._with_way_back(error, turn) from None
         if exact_id is not None and call.session_id not in (None, exact_id):
             message = "This tool thinks in one session of its own, whatever sessionId says."
-            taken.notices.append(Notice("bound", call.session_id or "", message))
+            taken.notices.append(Notice("bound", message, call.session_id))
         document = reply_document(taken, call.history)
         # The thought is kept; a sweep that fails now is made up for by the next one.
         with contextlib.suppress(StoreError):
@@ -323,7 +323,7 @@ class Sessions:
             await self._import(brought, session_id)
         except ConflictError:
             message = "There is a session of this id already; the import is a copy under a new id."
-            notices.append(Notice("exists", session_id, message))
+            notices.append(Notice("exists", message, session_id))
             session_id = self._new_id()
             await self._import(brought, session_id)
         row = await self.store.session(session_id)
@@ -359,7 +359,7 @@ class Sessions:
         # Deleting the run may have taken the session along.
         with contextlib.suppress(NotFoundError):
             messages = await _delete(self.store.delete_session(session_id))
-        notices = [Notice("bytes_remain", session_id, message) for message in messages]
+        notices = [Notice("bytes_remain", message, session_id) for message in messages]
         shown = [msgspec.to_builtins(notice) for notice in notices]
         return {"sessionId": session_id, "deleted": True, "notices": shown}
 

@@ -62,12 +62,13 @@ class ShownThought(Struct, frozen=True, rename="camel", omit_defaults=True):
     merge_branch: str | None = None
 
 
-class Notice(Struct, frozen=True, rename="camel"):
+class Notice(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Something the caller did not ask for and must know."""
 
     reason: str
-    requested_session_id: str
     message: str
+    requested_session_id: str | None = None
+    """The session id that the notice is about."""
 
 
 class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -55,6 +55,8 @@ class Head(Struct, frozen=True, omit_defaults=True):
     thoughts: int = 0
     ended: bool = False
     """Whether the latest thought said that no other is needed."""
+    directory: str = ""
+    """The working directory in which the session was begun; never exported."""
 
     def line(self, branch: str | None) -> ThoughtLine:
         """Return the line of that name; None: the main line."""

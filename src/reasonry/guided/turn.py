@@ -164,7 +164,7 @@ class ThinkingTurn:
         if self.call.clear_session:
             return None, []
         if self.lapses and is_lapsed(view, self.settings):
-            return None, [Notice("expired", row.session_id, "This session has expired; a new one was begun.")]
+            return None, [Notice("expired", "This session has expired; a new one was begun.", row.session_id)]
         return row, []
 
     def _unknown(self) -> Notice:
@@ -175,7 +175,7 @@ class ThinkingTurn:
                 field="sessionId",
             )
         message = "No session goes by this id (it may have expired or been deleted); a new one was begun."
-        return Notice("unknown", self.asked, message)
+        return Notice("unknown", message, self.asked)
 
     def _replaces(self, row: SessionRow) -> bool:
         return self.exact or self.call.clear_session or row.status == "active"

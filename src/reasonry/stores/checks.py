@@ -69,6 +69,7 @@ def check_limit(limit: int) -> int:
 
 def check_change(change: SessionChange, exists: bool) -> None:
     """Check the change that a decision asks for."""
+    check_texts(change.archive_as, change.instead)
     if change.row is not None:
         check_row(change.row)
     if change.thought is not None:

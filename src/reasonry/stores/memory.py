@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from ..records import (
     RunRow,
     SessionChange,
     SessionRow,
+    SessionView,
     Sweep,
     ThoughtRow,
     Use,
@@ -83,10 +84,13 @@ class _Session:
 
 
 class _View:
-    def __init__(self, session: _Session | None, steady_ms: int) -> None:
+    def __init__(self, sessions: Mapping[str, _Session], session_id: str, steady_ms: int) -> None:
+        session = sessions.get(session_id)
         self.row = session.row if session else None
         self.idle_ms = steady_ms - session.used_steady_ms if session else 0
         self._session = session
+        self._sessions = sessions
+        self._steady_ms = steady_ms
 
     def has_number(self, number: int) -> bool:
         return self._session is not None and number in self._session.numbers
@@ -95,6 +99,9 @@ class _View:
         if self._session is None or count < 1:
             return []
         return self._session.in_order()[-count:]
+
+    def other(self, session_id: str) -> SessionView:
+        return _View(self._sessions, session_id, self._steady_ms)
 
 
 class MemoryStore:
@@ -192,6 +199,13 @@ class MemoryStore:
             ]
             return [run.row for run in sorted(found, key=lambda run: -run.key)[:size]]
 
+    async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
+        """See `Store`."""
+        check_texts(prefix)
+        size = check_limit(limit)
+        with self._open():
+            return sorted(run_id for run_id in self._runs if run_id.startswith(prefix))[:size]
+
     async def delete_run(self, run_id: str) -> None:
         """See `Store`. Raises NotFoundError if there is no such run."""
         with self._open():
@@ -208,10 +222,12 @@ class MemoryStore:
         check_texts(session_id)
         with self._open():
             session = self._sessions.get(session_id)
-            wanted = decide(_View(session, self.uptime().ms))
+            wanted = decide(_View(self._sessions, session_id, self.uptime().ms))
             check_change(wanted, session is not None)
             self._check_free(session_id, session, wanted)
-            self._write(session_id, wanted)
+            if wanted.archive_as is not None and session is not None:
+                self._archive(session, wanted.archive_as)
+            self._write(wanted.instead or session_id, wanted)
             return wanted.value
 
     async def session(self, session_id: str) -> SessionRow:
@@ -233,6 +249,13 @@ class MemoryStore:
                 if (bound is None or _use(session) < bound) and status in (None, session.row.status)
             ]
             return [session.row for session in sorted(found, key=_use, reverse=True)[:size]]
+
+    async def session_ids(self, prefix: str, limit: int = 10) -> list[str]:
+        """See `Store`."""
+        check_texts(prefix)
+        size = check_limit(limit)
+        with self._open():
+            return sorted(name for name in self._sessions if name.startswith(prefix))[:size]
 
     async def thoughts(
         self,
@@ -343,12 +366,24 @@ class MemoryStore:
     def _check_free(self, session_id: str, session: _Session | None, wanted: SessionChange) -> None:
         """Refuse before anything is written, so that nothing has to be taken back."""
         target = None if wanted.delete else session
-        if wanted.row is not None and wanted.row.session_id != session_id:
+        moved = wanted.archive_as not in (None, session_id)
+        if moved and wanted.archive_as in self._sessions:
+            raise session_exists_error(str(wanted.archive_as))
+        if wanted.instead is not None:
+            target = self._session(wanted.instead)
+        elif moved:
+            target = None
+        elif wanted.row is not None and wanted.row.session_id != session_id:
             if wanted.row.session_id in self._sessions:
                 raise session_exists_error(wanted.row.session_id)
             target = None
         if wanted.thought is not None and target is not None and wanted.thought.seq in target.thoughts:
             raise thought_exists_error(session_id, wanted.thought.seq)
+
+    def _archive(self, session: _Session, session_id: str) -> None:
+        del self._sessions[session.row.session_id]
+        session.row = replace(session.row, session_id=session_id, status="archived")
+        self._sessions[session_id] = session
 
     def _write(self, session_id: str, wanted: SessionChange) -> None:
         if wanted.delete:

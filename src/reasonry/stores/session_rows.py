@@ -136,6 +136,7 @@ class View:
         self.row = stored and stored.row
         self.idle_ms = 0 if stored is None else _idle_ms(stored, steady)
         self._thoughts = stored and Thoughts(tx, stored)
+        self._tx, self._steady = tx, steady
 
     def has_number(self, number: int) -> bool:
         """See `Store`."""
@@ -144,6 +145,10 @@ class View:
     def latest(self, count: int) -> list[ThoughtRow]:
         """See `Store`."""
         return self._thoughts.latest(count) if self._thoughts is not None and count > 0 else []
+
+    def other(self, session_id: str) -> View:
+        """See `Store`."""
+        return View(self._tx, _find(self._tx, session_id), self._steady)
 
 
 def _idle_ms(stored: StoredSession, steady: int) -> int:
@@ -158,6 +163,10 @@ def change(tx: Tx, session_id: str, decide: Decide, up: Uptime) -> Any:
     if wanted.delete and stored is not None:
         _drop(tx, stored.key)
         stored = None
+    elif wanted.archive_as is not None and stored is not None:
+        stored = _archive(tx, stored, wanted.archive_as)
+    if wanted.instead is not None:
+        session_id, stored = wanted.instead, _find_known(tx, wanted.instead)
     thoughts = [] if wanted.thought is None else [wanted.thought]
     if wanted.row is not None and (stored is None or wanted.row.session_id != session_id):
         _add(tx, wanted.row, thoughts, steady if wanted.used else None)
@@ -166,6 +175,22 @@ def change(tx: Tx, session_id: str, decide: Decide, up: Uptime) -> Any:
             stored = _with_row(stored, wanted.row, steady if wanted.used else stored.used_steady_ms)
         _set(tx, _add_thoughts(tx, stored, thoughts))
     return wanted.value
+
+
+def _archive(tx: Tx, stored: StoredSession, session_id: str) -> StoredSession | None:
+    """Archive a session; return it, or None where it now has another id.
+
+    The digests of its thoughts begin with its id, so for another one they are written anew.
+    """
+    row = replace(stored.row, session_id=session_id, status="archived")
+    if session_id == stored.row.session_id:
+        archived = stored._replace(row=row)
+        _set(tx, archived)
+        return archived
+    thoughts = list(Thoughts(tx, stored).after(0))
+    _add(tx, row, thoughts, stored.used_steady_ms)
+    _drop(tx, stored.key)
+    return None
 
 
 def _with_row(stored: StoredSession, row: SessionRow, used: int | None) -> StoredSession:

@@ -52,6 +52,11 @@ def seq_of(place: int) -> int:
     return place & MAX_SEQ
 
 
+def ids_from(tx: Tx, statement: str, prefix: str, limit: int) -> list[str]:
+    """Return the ids that begin with a prefix; no character of an id comes after the last one of Unicode."""
+    return [name for (name,) in tx.execute(statement, (prefix, prefix + "\U0010ffff", limit))]
+
+
 def name_of(tx: Tx, statement: str, key: int) -> str:
     """Return a run's or session's id as far as it can be read, for what may be damaged."""
     found = tx.execute(statement, (key,)).fetchone()
@@ -79,6 +84,7 @@ NEXT_RUN_KEY = "SELECT ifnull(max(key), 0) + 1 FROM run"
 RUN_COLUMNS = """key, run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, reason,
   answer, last_line, last_digest, checksum"""
 RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE key = ?"
+RUN_IDS = "SELECT run_id FROM run WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?"
 RUN_KEYS = "SELECT key FROM run WHERE key < ? ORDER BY key DESC LIMIT ?"
 NEXT_RUN = "SELECT min(key) FROM run WHERE key > ?"
 COUNT_RUNS = "SELECT count(*) FROM run"
@@ -98,6 +104,9 @@ DROP_LINES = "DELETE FROM line WHERE place BETWEEN ? AND ?"
 
 SESSION_KEY = "SELECT key FROM session WHERE session_id = ?"
 SESSION_ID = "SELECT CAST(session_id AS BLOB) FROM session WHERE key = ?"
+SESSION_IDS = """
+SELECT session_id FROM session WHERE session_id >= ? AND session_id < ? ORDER BY session_id LIMIT ?
+"""
 NEXT_SESSION_KEY = "SELECT ifnull(max(key), 0) + 1 FROM session"
 SESSION_COLUMNS = """key, session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id,
   head, used_steady_ms, due_steady_ms, due_after_ms, last_thought, last_digest, checksum"""

@@ -108,6 +108,12 @@ class SqliteStore:
         size = check_limit(limit)
         return await self._readers.do(lambda tx: runs.runs(tx, status, size, before))
 
+    async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
+        """See `Store`."""
+        check_texts(prefix)
+        size = check_limit(limit)
+        return await self._readers.do(lambda tx: sql.ids_from(tx, sql.RUN_IDS, prefix, size))
+
     async def delete_run(self, run_id: str) -> None:
         """See `Store`.
 
@@ -141,6 +147,12 @@ class SqliteStore:
         check_texts(status, before)
         size = check_limit(limit)
         return await self._readers.do(lambda tx: session_rows.sessions(tx, status, size, before))
+
+    async def session_ids(self, prefix: str, limit: int = 10) -> list[str]:
+        """See `Store`."""
+        check_texts(prefix)
+        size = check_limit(limit)
+        return await self._readers.do(lambda tx: sql.ids_from(tx, sql.SESSION_IDS, prefix, size))
 
     async def thoughts(
         self,
