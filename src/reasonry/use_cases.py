@@ -15,7 +15,7 @@ from .core.problem import check_problem
 from .core.strategy import Strategy, find_strategy
 from .engine.coach import Caller, Coach
 from .engine.engine import Engine, OpenRun, Order
-from .engine.journal import Run
+from .engine.journal import Begun, ParticipantNames, Run
 from .engine.named_prices import Prices, check_priced, dollar_limit
 from .engine.observe import Observer
 from .engine.policy import Performers, rewind
@@ -25,6 +25,9 @@ from .participants import Participants, PerformerPool
 from .strategies import resolve
 from .strategies.choice import AUTO, choose_strategy
 from .tools.verifiers import idle_verifier_warning
+
+Vet = Callable[[ParticipantNames], Participants]
+"""Says who may work on a run in whose record these participants are, or raises."""
 
 
 class UseCases:
@@ -226,16 +229,22 @@ class UseCases:
     ) -> Result:
         """Start a new run from a point of another and drive it."""
         begun, recorded, names = await self.engine.terms(run_id)
-        strategy = self.strategy(begun.strategy)
         reopened = self.pool.reopen_all(participants, names)
-        complete = self.pool.attach_built_in(reopened, strategy)
-        if "tools" not in options:
-            complete.check_recorded_tools(begun)
-        merged = {**begun.options, **with_preset(strategy, options)}
-        order, performers = self.order(begun.problem, strategy, merged, budget or recorded, complete)
+        order, performers = self._order_fork(begun, reopened, options, budget or recorded)
         async with self.engine.open(await self.engine.fork(run_id, order, at)) as opened:
             rewind(performers, opened.run, names)
             return await opened.drive(performers, observer)
+
+    def _order_fork(
+        self, begun: Begun, participants: Participants, options: Mapping[str, Any], budget: Budget
+    ) -> tuple[Order, Performers]:
+        """Check a fork as `order` checks a new run; options that are not named are those of the run."""
+        strategy = self.strategy(begun.strategy)
+        complete = self.pool.attach_built_in(participants, strategy)
+        if "tools" not in options:
+            complete.check_recorded_tools(begun)
+        merged = {**begun.options, **with_preset(strategy, options)}
+        return self.order(begun.problem, strategy, merged, budget, complete)
 
     # -- answered by their caller
 
@@ -258,13 +267,31 @@ class UseCases:
         return await self.coach().start(order, performers)
 
     async def coach_take_over(
-        self, run_id: str, participants: Participants, budget: Budget | None
+        self,
+        run_id: str,
+        participants: Participants | None = None,
+        budget: Budget | None = None,
+        *,
+        vet: Vet | None = None,
     ) -> dict[str, Any]:
-        """Hand a run over to its caller."""
+        """Hand a run over to its caller; `vet` as in `coach_answer`."""
         if budget is not None:
             check_priced(dollar_limit(budget, ()), [Caller()], Prices())
-        opener = self._opener(lambda run: participants)
+        opener = self._opener(vet or (lambda recorded: participants or Participants()))
         return await self.coach().take_over(run_id, opener, budget)
+
+    async def coach_fork(
+        self, run_id: str, at: int, options: Mapping[str, Any], budget: Budget, vet: Vet
+    ) -> dict[str, Any]:
+        """Start a coached run from a point of another; `vet` as in `coach_answer`."""
+        begun, _, names = await self.engine.terms(run_id)
+
+        def order() -> tuple[Order, Performers]:
+            reopened = self.pool.reopen_verifier(vet(names), names)
+            return self._order_fork(begun, reopened.with_caller(), options, budget)
+
+        order_, performers = await self.pool.run_in_thread(order)
+        return await self.coach().go_on(await self.engine.fork(run_id, order_, at), performers)
 
     async def coach_answer(
         self,
@@ -272,23 +299,22 @@ class UseCases:
         answers: Sequence[Any],
         participants: Participants | None = None,
         *,
-        vet: Callable[[Run], Participants] | None = None,
+        vet: Vet | None = None,
     ) -> dict[str, Any]:
         """Take answers to a coached run.
 
         Args:
-            vet: Says who may work on the run as it is recorded, or raises; instead of `participants`.
+            vet: Says who may work on a run with these participants in its record, or raises; instead of
+                `participants`.
         """
-        opener = self._opener(vet or (lambda run: participants or Participants()))
+        opener = self._opener(vet or (lambda recorded: participants or Participants()))
         return await self.coach().answer(run_id, answers, opener)
 
-    def _opener(
-        self, participants_of: Callable[[Run], Participants]
-    ) -> Callable[[Run], Awaitable[Performers]]:
+    def _opener(self, participants_of: Vet) -> Callable[[Run], Awaitable[Performers]]:
         """Return what opens the performers of a coached run: those of the record, but for the models."""
 
         def open_for(run: Run) -> Performers:
-            reopened = self.pool.reopen_verifier(participants_of(run), run.participants)
+            reopened = self.pool.reopen_verifier(participants_of(run.participants), run.participants)
             complete = self.pool.attach_built_in(reopened, run.strategy)
             complete.check_recorded_tools(run.begun)
             return self.pool.open(complete.with_caller(), run.begun.problem)[0]

@@ -316,15 +316,11 @@ async def test_a_run_goes_on_with_its_verifier_only_where_that_is_listed(tmp_pat
     participants = Participants(model=Caller(), verifier=f"json-schema:{schema}")
     async with begun_by_the_operator(tmp_path, participants) as (run_id, access):
         with untouched(str(schema)), pytest.raises(UsageError, match="reasonry coach answer"):
-            await access.coach_answer(AnswerCoached(run_id=run_id, answers=()))
-        document = await access.coach_answer(
-            AnswerCoached(run_id=run_id, answers=(), verifier="arithmetic:24")
-        )
+            await access.coach_answer(run_id, AnswerCoached(answers=()))
+        document = await access.coach_answer(run_id, AnswerCoached(answers=(), verifier="arithmetic:24"))
         assert document["questions"]
         async with App(access.app.store, environ={"REASONRY_VERIFIERS": f"v=json-schema:{schema}"}) as app:
-            assert (await AgentAccess(app).coach_answer(AnswerCoached(run_id=run_id, answers=())))[
-                "questions"
-            ]
+            assert (await AgentAccess(app).coach_answer(run_id, AnswerCoached(answers=())))["questions"]
 
 
 async def test_answers_to_a_run_open_none_of_the_models_in_its_record(tmp_path: Path) -> None:
@@ -341,7 +337,7 @@ async def test_answers_to_a_run_open_none_of_the_models_in_its_record(tmp_path: 
             untouched(str(tmp_path / "judge")),
             untouched(str(tmp_path / "draft")),
         ):
-            assert (await access.coach_answer(AnswerCoached(run_id=run_id, answers=())))["questions"]
+            assert (await access.coach_answer(run_id, AnswerCoached(answers=())))["questions"]
 
 
 async def test_opening_a_file_does_not_keep_the_others_waiting(

@@ -47,7 +47,11 @@ class Coach(Struct, frozen=True):
             {`runId`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answerSchema`}], `progress`}, `note` where an
             active run asks nothing, and `result` once the run has ended.
         """
-        async with self.engine.open(await self.engine.accept(order)) as opened:
+        return await self.go_on(await self.engine.accept(order), performers)
+
+    async def go_on(self, run_id: str, performers: Performers) -> dict[str, Any]:
+        """Perform what is no question, and return what is asked; as `start`."""
+        async with self.engine.open(run_id) as opened:
             return await _go_on(opened, (), performers)
 
     async def answer(

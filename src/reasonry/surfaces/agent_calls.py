@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from ..core.budget import Amount, Budget, Count
 from ..core.problem import MAX_PROBLEM_CHARS
@@ -23,9 +23,12 @@ T = TypeVar("T", bound=Struct)
 MAX_NAMES = 100
 """How many tools, or documents, one request may name."""
 _MAX_CHARS = {"problem": MAX_PROBLEM_CHARS, "options": MAX_PROBLEM_CHARS}
-_NAMES = ("model", "verifier")
+_NAMES = ("model", "verifier", "runId", "cursor")
+MAX_PAGE_ENTRIES = 100
 
 Names = Annotated[tuple[str, ...], Meta(max_length=MAX_NAMES)]
+Options = Annotated[dict[str, Any], Meta(description="The strategy's options")]
+PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE_ENTRIES)]
 
 
 class ListedParts(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -41,7 +44,7 @@ class NewRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
 
     problem: str
     strategy: Annotated[str, Meta(description=f"Default {DEFAULT_STRATEGY}")] = DEFAULT_STRATEGY
-    options: Annotated[dict[str, Any], Meta(description="The strategy's options")] = {}
+    options: Options = {}
     max_calls: Count | None = None
     max_seconds: Amount | None = None
 
@@ -57,17 +60,66 @@ class QuestionAnswer(Struct, frozen=True):
     answer: Any
 
 
-class AnswerCoached(ListedParts, frozen=True, kw_only=True, rename="camel"):
-    """Arguments of `coach` with the action `answer`."""
-
-    run_id: str
-    answers: tuple[QuestionAnswer, ...]
-
-
 class OneRun(Struct, frozen=True, kw_only=True, rename="camel"):
     """Arguments of `coach` with the actions `status` and `cancel`."""
 
-    run_id: str
+    run_id: str | None = None
+    """None: the only open run of the connection."""
+
+
+class OpenedRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
+    """A run to go on with, and who works on it."""
+
+    run_id: str | None = None
+    """As in `OneRun`."""
+
+
+class AnswerCoached(OpenedRun, frozen=True, kw_only=True, rename="camel"):
+    """Arguments of `coach` with the action `answer`."""
+
+    answers: tuple[QuestionAnswer, ...]
+
+
+class ListRuns(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Arguments of `coach` with the action `list`."""
+
+    limit: PageSize = 20
+    cursor: str | None = None
+
+
+class ReadTrace(OneRun, frozen=True, kw_only=True, rename="camel"):
+    """Arguments of `coach` with the action `read`."""
+
+    limit: PageSize = 20
+    cursor: str | None = None
+
+
+class ResumeRun(OpenedRun, frozen=True, kw_only=True, rename="camel"):
+    """Arguments of `coach` with the action `resume`."""
+
+    max_calls: Count | None = None
+    max_seconds: Amount | None = None
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether a limit is named anew."""
+        return self.max_calls is not None or self.max_seconds is not None
+
+    def budget_after(self, recorded: Budget) -> Budget:
+        """Return the run's limits with those that are named anew; one on dollars holds nothing where none are paid."""
+        return structs.replace(
+            recorded,
+            calls=self.max_calls or recorded.calls,
+            seconds=self.max_seconds or recorded.seconds,
+            usd=None,
+        )
+
+
+class ForkRun(ResumeRun, frozen=True, kw_only=True, rename="camel"):
+    """Arguments of `coach` with the action `fork`."""
+
+    at: Annotated[int, Meta(ge=0, description="fork: a question's forkAt")]
+    options: Options = {}
 
 
 class SolveCall(NewRun, frozen=True, kw_only=True, rename="camel"):
@@ -81,12 +133,16 @@ class SolveCall(NewRun, frozen=True, kw_only=True, rename="camel"):
         return Budget(calls=self.max_calls, usd=self.max_usd, seconds=self.max_seconds)
 
 
-CoachCall = NewRun | AnswerCoached | OneRun
+CoachCall = NewRun | OneRun | OpenedRun | ListRuns
 COACH_ACTIONS: Mapping[str, type[CoachCall]] = {
     "start": NewRun,
     "answer": AnswerCoached,
     "status": OneRun,
     "cancel": OneRun,
+    "list": ListRuns,
+    "read": ReadTrace,
+    "resume": ResumeRun,
+    "fork": ForkRun,
 }
 
 

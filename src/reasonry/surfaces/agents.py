@@ -6,20 +6,24 @@ Shared by the surfaces that are not the operator's own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..allow_list import ARITHMETIC, AllowList, read_allow_list
 from ..app import App
 from ..engine.engine import Order
-from ..engine.journal import CALLER, Run
+from ..engine.journal import CALLER, ParticipantNames
 from ..engine.named_prices import Prices
 from ..engine.policy import Performers
 from ..errors import UsageError
 from ..participants import Participants
-from .agent_calls import AnswerCoached, ListedParts, NewRun, SolveCall
+from .agent_calls import AnswerCoached, ForkRun, ListedParts, NewRun, ResumeRun, SolveCall
 
 T = TypeVar("T")
+
+CAME_TO_ITS_END = (
+    "The run came to an end of its own, so there is nothing to go on with; fork it to try another way."
+)
 
 
 class AgentAccess:
@@ -85,25 +89,51 @@ class AgentAccess:
             self.app.coach_start(call.problem, call.strategy, call.options, call.budget(), participants)
         )
 
-    async def coach_answer(self, call: AnswerCoached) -> dict[str, Any]:
+    async def coach_answer(self, run_id: str, call: AnswerCoached) -> dict[str, Any]:
         """Take answers to a coached run, which works with the listed verifier and tools it began with.
 
         Raises:
             UsageError: The run's verifier is not listed (any more).
         """
+        answers = [{"id": answer.id, "answer": answer.answer} for answer in call.answers]
+        vet = self._vet(run_id, call, f"reasonry coach answer {run_id}")
+        return await self._censor_errors(self.app.coach_answer(run_id, answers, vet=vet))
 
-        def vet(run: Run) -> Participants:
-            recorded = run.participants.verifier
-            if call.verifier is None and recorded is not None and not self.allowed.has_verifier(recorded):
+    async def coach_resume(self, run_id: str, call: ResumeRun) -> dict[str, Any]:
+        """Take a run up again, whoever drove it, to be answered by the caller.
+
+        Raises:
+            UsageError: The run's verifier is not listed, or a tool it works with is not named or not listed.
+        """
+        _, recorded, _ = await self.app.engine.terms(run_id)
+        budget = call.budget_after(recorded) if call.has_limits else None
+        vet = self._vet(run_id, call, f"reasonry runs resume {run_id} --coach")
+        document = await self._censor_errors(self.app.coach_take_over(run_id, vet=vet, budget=budget))
+        return document if document["status"] != "done" else {**document, "note": CAME_TO_ITS_END}
+
+    async def coach_fork(self, run_id: str, call: ForkRun) -> dict[str, Any]:
+        """Start a coached run from a point of another; raises as `coach_resume`."""
+        _, recorded, _ = await self.app.engine.terms(run_id)
+        vet = self._vet(run_id, call, f"reasonry runs fork {run_id}")
+        fork = self.app.coach_fork(run_id, call.at, call.options, call.budget_after(recorded), vet)
+        return await self._censor_errors(fork)
+
+    def _vet(
+        self, run_id: str, named: ListedParts, operators_way: str
+    ) -> Callable[[ParticipantNames], Participants]:
+        """Return what says who may work on a run as it is recorded: what is listed now, and nothing else."""
+
+        def vet(recorded: ParticipantNames) -> Participants:
+            verifier = recorded.verifier
+            if named.verifier is None and verifier is not None and not self.allowed.has_verifier(verifier):
                 raise UsageError(
                     "this run's verifier is not listed for agents here (REASONRY_VERIFIERS); its operator can go on "
-                    f"with it: reasonry coach answer {call.run_id}",
+                    f"with it: {operators_way}",
                     option="verifier",
                 )
-            return self._participants(call)
+            return self._participants(named)
 
-        answers = [{"id": answer.id, "answer": answer.answer} for answer in call.answers]
-        return await self._censor_errors(self.app.coach_answer(call.run_id, answers, vet=vet))
+        return vet
 
     def _participants(self, named: ListedParts, model: str | None = None) -> Participants:
         allowed = self.allowed

@@ -57,7 +57,7 @@ def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
     [
         ("coach", {}, "action"),
         ("coach", {"action": "sleep", "runId": "x"}, "action"),
-        ("coach", {"action": "nope"}, "start, answer, status, cancel"),
+        ("coach", {"action": "nope"}, "start, answer, status, cancel, list, read, resume, fork"),
         ("coach", {"action": "start"}, "problem"),
         ("coach", {"action": "start", "problem": ""}, "empty"),
         ("coach", {"action": "start", "problem": 5}, "problem"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from ...errors import ReasonryError, UsageError, WorldError
 from . import frames
+from .current_runs import CurrentRuns
 from .frames import RefusedError
 from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, read_params, server_info
 from .tools import CallContext, CurrentSession, Document, error_document
@@ -82,7 +84,7 @@ class Connection:
     def __init__(self, server: McpServer, session: CurrentSession, send: Callable[[bytes], None]) -> None:
         self._server = server
         self._send = send
-        self._context = CallContext(session)
+        self._context = CallContext(session, runs=CurrentRuns())
         self._about = server_info()
         self._handshake = ProtocolVersion({}, {})
         self._stateless = ProtocolVersion(
@@ -251,7 +253,7 @@ class Connection:
         context = self._context
         token = (params.get("_meta") or {}).get("progressToken")
         if token is not None:
-            context = CallContext(context.session, self._reporter(token))
+            context = replace(context, report=self._reporter(token))
         document, is_error = await self._server.call(params, context)
         return frames.tool_result(document, is_error, version.tool_suffix)
 

@@ -10,26 +10,38 @@ from ...app import App
 from ...core.machine import Step
 from ...engine.journal import Run
 from ...engine.observe import Unwatched
+from ...errors import UsageError
 from ...guided.thinking_tool import actions_schema, tool_schema
 from ..agent_calls import (
     COACH_ACTIONS,
     AnswerCoached,
+    ForkRun,
+    ListRuns,
     NewRun,
     OneRun,
+    OpenedRun,
+    ReadTrace,
+    ResumeRun,
     SolveCall,
     read_coach_call,
     read_run_call,
     refuse_unknown,
 )
+from ..agent_runs import find_run, list_runs, no_run_named, read_trace
 from ..agents import AgentAccess
+from .current_runs import CurrentRuns
 from .tools import CallContext, Document, McpTool, Report
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
 _STRING = {"type": "string"}
+_OBJECTS = {"type": "array", "items": {"type": "object"}}
+_WORKS_ON = ("start", "answer", "resume", "fork")
+"""Actions after which a run is one of the connection's."""
 
 COACH_DESCRIPTION = (
     "Have a strategy run while you do its thinking: `start` with a problem returns questions; `answer` them all, each "
-    "in its answerSchema, and get the next ones or the result. `status`, `cancel`."
+    "in its answerSchema, and get the next ones or the result. `status`, `cancel`, `read`; `list` runs, `resume` one, "
+    "`fork` it. No runId: your only open run."
 )
 SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the answer and what it took."
 
@@ -56,15 +68,18 @@ def coach_tool(access: AgentAccess) -> McpTool:
             {
                 "runId": _STRING,
                 "status": _STRING,
-                "questions": {"type": "array", "items": {"type": "object"}},
+                "questions": _OBJECTS,
                 "progress": {"type": "object"},
                 "note": _STRING,
                 "result": {"type": "object"},
+                "runs": _OBJECTS,
+                "thoughts": _OBJECTS,
+                "nextCursor": {"type": ["string", "null"]},
             },
-            ["runId", "status", "questions", "progress"],
+            [],
         ),
         annotations={**_RUNS, "openWorldHint": False},
-        call=lambda arguments, _: _coach(access, schema, arguments),
+        call=lambda arguments, context: _coach(access, schema, arguments, context),
     )
 
 
@@ -89,16 +104,44 @@ def _object(properties: Mapping[str, Any], required: list[str]) -> Document:
     return {"type": "object", "properties": dict(properties), "required": required}
 
 
-async def _coach(access: AgentAccess, schema: Document, arguments: Document) -> Document:
+async def _coach(
+    access: AgentAccess, schema: Document, arguments: Document, context: CallContext
+) -> Document:
     refuse_unknown("coach", arguments, schema)
-    match read_coach_call(arguments):
-        case _, NewRun() as call:
-            return await access.coach_start(call)
-        case _, AnswerCoached() as call:
-            return await access.coach_answer(call)
-        case "cancel", OneRun(run_id=run_id):
+    store, runs = access.app.store, context.runs or CurrentRuns()
+    try:
+        action, call = read_coach_call(arguments)
+    except UsageError as error:
+        if error.details.get("field") != "runId":
+            raise
+        raise await no_run_named(store, error.message) from None
+    match call:
+        case ListRuns():
+            return await list_runs(access.app.engine, call)
+        case NewRun():
+            document = await access.coach_start(call)
+        case OneRun() | OpenedRun():
+            only_open = action in ("answer", "cancel")
+            run_id = call.run_id or await find_run(store, runs.ids, only_open=only_open)
+            document = await _on_run(access, action, run_id, call)
+    if action in _WORKS_ON:
+        runs.add(document["runId"])
+    return document
+
+
+async def _on_run(access: AgentAccess, action: str, run_id: str, call: OneRun | OpenedRun) -> Document:
+    match call:
+        case ReadTrace():
+            return await read_trace(access.app.engine, run_id, call)
+        case ForkRun():
+            return await access.coach_fork(run_id, call)
+        case ResumeRun():
+            return await access.coach_resume(run_id, call)
+        case AnswerCoached():
+            return await access.coach_answer(run_id, call)
+        case _ if action == "cancel":
             return await access.app.coach().cancel(run_id)
-        case _, OneRun(run_id=run_id):
+        case _:
             return await access.app.coach().status(run_id)
 
 

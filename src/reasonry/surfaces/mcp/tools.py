@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ReasonryError
+from .current_runs import CurrentRuns
 
 Document = dict[str, Any]
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -62,10 +63,12 @@ class CallContext:
     Args:
         session: The current session of the connection; None: calls share none.
         report: Takes word of progress.
+        runs: The runs of the connection; None: calls share none.
     """
 
     session: CurrentSession | None = None
     report: Report | None = None
+    runs: CurrentRuns | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,257 @@
+"""Runs as agents look for them and read them: bounded documents, by wire names.
+
+Rule 1: a page is bounded in entries and in characters; a text that is too long for it is cut, and says so.
+Rule 2: a run that cannot be read hides nothing but itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from ..engine.engine import Engine
+from ..engine.journal import CALLER
+from ..engine.limits import handed_out
+from ..engine.record import Record
+from ..errors import NotFoundError, ReasonryError, UsageError
+from ..guided.arguments import bad_cursor, position_of
+from ..guided.replies import instant, rows_of_run, thought_document
+from ..records import RunRow, Store
+from .agent_calls import ListRuns, ReadTrace
+from .present import clip
+
+Document = dict[str, Any]
+
+MAX_TEXT_CHARS = 4_000
+"""Of a prompt, a reply or a thought that is shown; `sessions get` has thoughts whole."""
+MAX_PAGE_CHARS = 20_000
+"""After so many characters a page ends; its first entry is always on it."""
+MAX_PATH_STAGES = 100
+_HEAD_CHARS = 80
+_BATCH = 100
+_OPEN, _OTHERS = "open.", "other."
+"""What a cursor of a list begins with: which of its parts the page ended in."""
+_MAX_NAMED_RUNS = 5
+
+
+# -- which runs there are
+
+
+async def list_runs(engine: Engine, call: ListRuns) -> Document:
+    """Return a page of runs: those that wait for a caller's answers first, then the others, newest first.
+
+    Raises:
+        UsageError: The cursor is not one of this list.
+    """
+    rows = list[tuple[str, RunRow]]()
+    try:
+        async with contextlib.aclosing(_rows_from(engine.store, call.cursor)) as found:
+            async for row in found:
+                rows.append(row)
+                if len(rows) > call.limit:
+                    break
+    except NotFoundError:
+        raise bad_cursor(call.cursor or "") from None
+    shown = rows[: call.limit]
+    more = "".join((shown[-1][0], shown[-1][1].run_id)) if len(rows) > call.limit else None
+    return {"runs": [await _row_document(engine, row) for _, row in shown], "nextCursor": more}
+
+
+async def _rows_from(store: Store, cursor: str | None) -> AsyncGenerator[tuple[str, RunRow]]:
+    part, _, before = (cursor or _OPEN).partition(".")
+    if part + "." not in (_OPEN, _OTHERS):
+        raise bad_cursor(cursor or "")
+    if part + "." == _OPEN:
+        async for row in _all_rows(store, before or None, status="active"):
+            if _is_open(row):
+                yield _OPEN, row
+        before = ""
+    async for row in _all_rows(store, before or None):
+        if not _is_open(row):
+            yield _OTHERS, row
+
+
+async def _all_rows(store: Store, before: str | None, status: str | None = None) -> AsyncGenerator[RunRow]:
+    while rows := await store.runs(status=status, limit=_BATCH, before=before):
+        for row in rows:
+            yield row
+        if len(rows) < _BATCH:
+            return
+        before = rows[-1].run_id
+
+
+def _is_open(row: RunRow) -> bool:
+    return row.status == "active" and row.model == CALLER
+
+
+async def _row_document(engine: Engine, row: RunRow) -> Document:
+    if row.status == "damaged":
+        return {"runId": row.run_id, "status": row.status}
+    document: Document = {
+        "runId": row.run_id,
+        "sessionId": row.session_id,
+        "strategy": row.strategy,
+        "status": row.status,
+        "coached": row.model == CALLER,
+        "problem": clip(row.problem, _HEAD_CHARS),
+        "createdAt": instant(row.created_at_ms),
+        "updatedAt": instant(row.updated_at_ms),
+    }
+    if _is_open(row):
+        with contextlib.suppress(ReasonryError):
+            document["questionsOpen"] = len(handed_out((await engine.read_on(row.run_id)).run))
+    if row.reason:
+        document["reason"] = row.reason
+    if row.answer:
+        document["answer"] = clip(row.answer, _HEAD_CHARS)
+    return document
+
+
+async def find_run(store: Store, own: Sequence[str], *, only_open: bool) -> str:
+    """Return the run that a call of a connection means which names none.
+
+    Args:
+        own: The runs of the connection, latest last.
+        only_open: Whether the call makes sense for an open run only; otherwise the latest one does where none is open.
+
+    Raises:
+        UsageError: None or several may be meant; `choices` has the ids.
+    """
+    rows = [row for run_id in own if (row := await _row(store, run_id)) is not None]
+    waiting = [row for row in rows if row.status == "active"]
+    if len(waiting) == 1:
+        return waiting[0].run_id
+    if waiting:
+        raise _not_named(f"runId is missing, and {len(waiting)} runs of this connection are open", waiting)
+    if rows and not only_open:
+        return rows[-1].run_id
+    raise await no_run_named(store, "runId is missing, and no run of this connection is open")
+
+
+async def no_run_named(store: Store, why: str) -> UsageError:
+    """Return the error of a call that names no run; it names the latest open runs of the store."""
+    rows = list[RunRow]()
+    async with contextlib.aclosing(_all_rows(store, None, status="active")) as found:
+        async for row in found:
+            if _is_open(row):
+                rows.append(row)
+            if len(rows) == _MAX_NAMED_RUNS:
+                break
+    return _not_named(why, rows)
+
+
+async def _row(store: Store, run_id: str) -> RunRow | None:
+    with contextlib.suppress(ReasonryError):
+        return await store.run(run_id)
+    return None
+
+
+def _not_named(why: str, rows: Sequence[RunRow]) -> UsageError:
+    shown = [f"{row.run_id} ({row.strategy}: {clip(row.problem, 40)})" for row in rows[-_MAX_NAMED_RUNS:]]
+    way = (
+        f"pass one of these as runId: {'; '.join(shown)}" if shown else "`start` one, or find one with `list`"
+    )
+    return UsageError(f"{why}; {way}", field="runId", choices=[row.run_id for row in rows])
+
+
+# -- one run
+
+
+async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
+    """Return a run and a page of its thoughts and questions, from the same place in both lists.
+
+    Raises:
+        NotFoundError: There is no such run.
+        UsageError: The cursor is not one of this run.
+    """
+    after = position_of(call.cursor)
+    row, record = await engine.store.run(run_id), await engine.record(run_id)
+    document = await asyncio.to_thread(lambda: _page(record, after, call.limit))
+    about = {"runId": run_id, "sessionId": row.session_id, "status": record.result.status}
+    if after:
+        return {**about, **document}
+    return {**about, **_head_document(record), **document}
+
+
+def _page(record: Record, after: int, limit: int) -> Document:
+    stop = after + limit + 1
+    thoughts = [_thought(row) for row in itertools.islice(rows_of_run(record.thoughts()), after, stop)]
+    places = _fork_points(record)
+    questions = [
+        _question(question, places) for question in itertools.islice(record.entries("questions"), after, stop)
+    ]
+    room, count = MAX_PAGE_CHARS, 0
+    for entries in itertools.zip_longest(thoughts, questions):
+        room -= sum(len(str(entry)) for entry in entries if entry is not None)
+        if count == limit or (count and room < 0):
+            break
+        count += 1
+    more = count < max(len(thoughts), len(questions))
+    return {
+        "thoughts": thoughts[:count],
+        "questions": questions[:count],
+        "nextCursor": str(after + count) if more else None,
+    }
+
+
+def _thought(row: Any) -> Document:
+    document = thought_document(row)
+    return {**document, "thought": _cut(document["thought"])}
+
+
+def _question(question: Mapping[str, Any], places: Mapping[str, int]) -> Document:
+    document: Document = {
+        "id": question["id"],
+        "stage": question["stage"],
+        "prompt": _cut(question["prompt"]),
+        "reply": None if question["reply"] is None else _cut(question["reply"]),
+        "read": question["read"] or None,
+        "forkAt": places.get(question["id"]),
+    }
+    return {name: value for name, value in document.items() if value is not None}
+
+
+def _fork_points(record: Record) -> dict[str, int]:
+    """Return for each answered question how many events came before its answer: a fork there asks it again."""
+    settled = (event for event in record.entries("events") if event["id"] is not None)
+    return {event["id"]: place for place, event in enumerate(settled)}
+
+
+def _head_document(record: Record) -> Document:
+    result, head = record.result, record.head
+    shown = result.document()
+    stages = [edge[0] for edge in record.entries("path")] + [head["stage"]]
+    skipped = ["…"] if len(stages) > MAX_PATH_STAGES else []
+    document: Document = {
+        "strategy": result.strategy,
+        "model": result.model,
+        "problem": _cut(head["problem"]),
+        "options": _without_cards(head["options"]),
+        "budget": head["budget"],
+        "forkedFrom": head["forked_from"],
+        "createdAt": instant(head["created_at_ms"]),
+        "path": [*skipped, *stages[-MAX_PATH_STAGES:]],
+        "termination": shown["termination"],
+        "usage": shown["usage"],
+        "warnings": [_cut(warning) for warning in result.warnings],
+        "answer": None if result.answer is None else _cut(result.answer),
+        "bestAnswer": None if result.best_answer is None else _cut(result.best_answer),
+    }
+    return {name: value for name, value in document.items() if value is not None and value != []}
+
+
+def _without_cards(options: Mapping[str, Any]) -> Document:
+    """Return options with the names of tools in place of their descriptions."""
+    tools = options.get("tools")
+    if not isinstance(tools, list):
+        return dict(options)
+    return {**options, "tools": [tool.get("name") if isinstance(tool, dict) else tool for tool in tools]}
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_TEXT_CHARS:
+        return text
+    return f"{text[:MAX_TEXT_CHARS]}… ({len(text):,} characters in all)"

@@ -1,0 +1,319 @@
+"""Runs over MCP: listed, read, taken up again, forked; and which run is meant where none is named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.app import App
+from reasonry.core.budget import Budget
+from reasonry.participants import Participants
+
+from .raw import COMMAND, Raw
+
+SUM = "What is 17 + 25?"
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+ANSWERS: dict[str, Any] = {
+    "step_decomposition": {"steps": ["add"]},
+    "sequential_reasoning": {"steps": ["17 + 25 = 42"], "answer": "42", "done": True},
+    "solution_formulation": {"answer": "42"},
+}
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Iterator[Raw]:
+    with Raw(tmp_path / "s.db", DISABLE_THOUGHT_LOGGING="true") as server:
+        yield server
+
+
+def start(raw: Raw, problem: str = SUM, strategy: str = "chain_of_thought", **more: Any) -> dict[str, Any]:
+    return raw.call("coach", action="start", problem=problem, strategy=strategy, **more)
+
+
+def answered(raw: Raw, shown: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Answer questions until the run has ended; the run is named only where `more` does."""
+    while shown["status"] == "active":
+        answers = [{"id": asked["id"], "answer": ANSWERS[asked["stage"]]} for asked in shown["questions"]]
+        shown = raw.call("coach", action="answer", answers=answers, **more)
+        assert "error" not in shown, shown
+    return shown
+
+
+def error(raw: Raw, **arguments: Any) -> dict[str, Any]:
+    return raw.call("coach", **arguments)["error"]
+
+
+# -- which run is meant
+
+
+def test_without_a_run_id_the_only_open_run_of_the_connection_is_meant(raw: Raw) -> None:
+    shown = start(raw)
+    assert raw.call("coach", action="status")["runId"] == shown["runId"]
+    done = answered(raw, shown)
+    assert (done["runId"], done["result"]["answer"]) == (shown["runId"], "42")
+    second = start(raw, "What is 1 + 1?")
+    assert raw.call("coach", action="cancel", runId=None)["runId"] == second["runId"]
+    assert raw.call("coach", action="status", runId="")["runId"] == second["runId"]
+
+
+def test_with_several_open_the_error_lists_them_and_nothing_has_changed(raw: Raw) -> None:
+    runs = [start(raw, f"What is {number} + 1?")["runId"] for number in (1, 2)]
+    for action in ({"action": "answer", "answers": []}, {"action": "status"}, {"action": "cancel"}):
+        refused = error(raw, **action)
+        assert refused["choices"] == runs
+        assert all(run in refused["message"] for run in runs)
+        assert "What is 2 + 1?" in refused["message"]
+    assert {run["status"] for run in raw.call("coach", action="list")["runs"]} == {"active"}
+
+
+def test_a_new_connection_names_the_runs_that_wait(tmp_path: Path) -> None:
+    with Raw(tmp_path / "s.db") as raw:
+        run_id = start(raw)["runId"]
+    with Raw(tmp_path / "s.db") as raw:
+        refused = error(raw, action="answer", answers=[])
+        assert refused["code"] == "invalid_request"
+        assert refused["choices"] == [run_id]
+        for wrong in (5, [run_id], {"id": run_id}, True):
+            refused = error(raw, action="status", runId=wrong)
+            assert refused["field"] == "runId"
+            assert run_id in refused["message"]
+        raw.call("coach", action="answer", runId=run_id, answers=[])
+        assert raw.call("coach", action="status")["runId"] == run_id
+
+
+def test_an_empty_store_says_how_a_run_begins(raw: Raw) -> None:
+    refused = error(raw, action="status")
+    assert "`start`" in refused["message"]
+    assert refused["choices"] == []
+    assert raw.call("coach", action="list") == {"runs": [], "nextCursor": None}
+
+
+# -- which runs there are
+
+
+def test_a_list_has_open_coached_runs_first_and_pages_through_all(tmp_path: Path) -> None:
+    with Raw(tmp_path / "s.db", REASONRY_MODEL="offline") as raw:
+        first = start(raw, "The oldest " + "x" * 200)["runId"]
+        ended = [start(raw, f"{number} + 1?")["runId"] for number in range(3)]
+        for run_id in ended:
+            raw.call("coach", action="cancel", runId=run_id)
+        driven = raw.call("solve", problem=PUZZLE)["run_id"]
+        last = start(raw, "The newest")["runId"]
+        whole = raw.call("coach", action="list")
+        wanted = [last, first, driven, *reversed(ended)]
+        assert [run["runId"] for run in whole["runs"]] == wanted
+        assert whole["nextCursor"] is None
+        found, cursor = list[str](), None
+        while True:
+            page = raw.call("coach", action="list", limit=1, **({"cursor": cursor} if cursor else {}))
+            found += [run["runId"] for run in page["runs"]]
+            cursor = page["nextCursor"]
+            if cursor is None:
+                break
+        assert found == wanted
+        rows = {run["runId"]: run for run in whole["runs"]}
+        assert rows[first]["questionsOpen"] == 1
+        assert len(rows[first]["problem"]) <= 80
+        assert (rows[first]["coached"], rows[driven]["coached"]) == (True, False)
+        assert (rows[driven]["status"], rows[ended[0]]["status"]) == ("done", "cancelled")
+        assert rows[driven]["answer"].endswith("24")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", rows[last]["createdAt"])
+        for cursor in ("x", "open.x", 5, "open." + "z" * 300):
+            refused = error(raw, action="list", cursor=cursor)
+            assert refused["code"] in ("invalid_request", "payload_too_large"), cursor
+
+
+# -- one run read
+
+
+def test_a_run_is_read_in_pages_with_all_that_was_asked_and_replied(raw: Raw) -> None:
+    shown = start(raw, options={"decompose": True})
+    answered(raw, shown)
+    whole = raw.call("coach", action="read", runId=shown["runId"])
+    assert whole["problem"] == SUM
+    assert whole["answer"] == "42"
+    assert whole["path"][0] == "problem_reception"
+    assert whole["path"][-1] == "final_response"
+    assert "42" in whole["questions"][-1]["reply"]
+    assert [asked["forkAt"] for asked in whole["questions"]] == list(range(len(whole["questions"])))
+    exported = raw.call("sessions", action="get", sessionId=whole["sessionId"])
+    assert [thought["thought"] for thought in whole["thoughts"]] == [
+        thought["thought"] for thought in exported["thoughts"]
+    ]
+    paged: dict[str, list[Any]] = {"thoughts": [], "questions": []}
+    cursor = None
+    while True:
+        page = raw.call("coach", action="read", limit=1, **({"cursor": cursor} if cursor else {}))
+        assert len(page["thoughts"]) <= 1
+        assert ("problem" in page) is (cursor is None)
+        for name, entries in paged.items():
+            entries += page[name]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            break
+    assert paged == {name: whole[name] for name in paged}
+
+
+def test_what_is_read_is_bounded_and_says_what_it_cut(raw: Raw) -> None:
+    shown = start(raw, "x" * 90_000, "self_consistency", options={"samples": 20})
+    document = raw.call("coach", action="read", limit=100)
+    assert "(90,000 characters in all)" in document["problem"]
+    assert len(json.dumps(document)) < 60_000
+    assert document["questions"]
+    assert document["nextCursor"] is None or int(document["nextCursor"]) >= 1
+    assert shown["status"] == "active"
+
+
+def test_an_active_run_is_read_as_it_stands(raw: Raw) -> None:
+    start(raw)
+    document = raw.call("coach", action="read")
+    assert document["status"] == "active"
+    assert "reply" not in document["questions"][0]
+    assert "forkAt" not in document["questions"][0]
+
+
+# -- gone on with
+
+
+def test_a_run_that_met_its_limit_goes_on_with_another(raw: Raw) -> None:
+    shown = start(raw, options={"decompose": True}, maxCalls=1)
+    answers = [{"id": shown["questions"][0]["id"], "answer": {"steps": ["add"]}}]
+    shown = raw.call("coach", action="answer", answers=answers)
+    assert (shown["status"], shown["result"]["termination"]["reason"]) == ("failed", "max_calls")
+    shown = raw.call("coach", action="resume", maxCalls=5)
+    assert shown["status"] == "active"
+    assert answered(raw, shown)["result"]["answer"] == "42"
+
+
+def test_a_cancelled_run_goes_on_and_one_that_came_to_its_end_says_so(raw: Raw) -> None:
+    run_id = start(raw)["runId"]
+    raw.call("coach", action="cancel")
+    shown = raw.call("coach", action="resume")
+    assert (shown["runId"], shown["status"]) == (run_id, "active")
+    answered(raw, shown)
+    again = raw.call("coach", action="resume")
+    assert again["status"] == "done"
+    assert "fork" in again["note"]
+
+
+def test_a_run_that_a_model_drove_is_taken_over_without_its_model(tmp_path: Path) -> None:
+    (tmp_path / "script.jsonl").write_text('{"stage": "none", "reply": "x"}\n')
+    spec = f"scripted:{tmp_path}/script.jsonl"
+
+    async def drive() -> str:
+        async with App(str(tmp_path / "s.db")) as app:
+            order, performers = app.order(
+                SUM, "chain_of_thought", {}, Budget(usd=1.0, calls=9), Participants(model=spec, price="1/1")
+            )
+            return (await app.solve(order, performers)).run_id
+
+    run_id = asyncio.run(drive())
+    (tmp_path / "script.jsonl").unlink()
+    with Raw(tmp_path / "s.db") as raw:
+        row = raw.call("coach", action="list")["runs"][0]
+        assert (row["runId"], row["coached"], row["status"]) == (run_id, False, "failed")
+        shown = raw.call("coach", action="resume", runId=run_id, maxCalls=3)
+        assert answered(raw, shown)["result"]["answer"] == "42"
+        assert raw.call("coach", action="list")["runs"][0]["coached"]
+
+
+# -- forked
+
+
+def test_a_fork_asks_again_from_the_point_named_and_leaves_the_run_as_it_was(raw: Raw) -> None:
+    shown = start(raw, options={"decompose": True})
+    answered(raw, shown)
+    before = raw.call("coach", action="read")
+    fork = raw.call("coach", action="fork", at=before["questions"][1]["forkAt"], maxCalls=7)
+    assert fork["runId"] != shown["runId"]
+    assert fork["questions"][0]["stage"] == "sequential_reasoning"
+    answers = [
+        {"id": fork["questions"][0]["id"], "answer": {"steps": ["17 + 25 = 42"], "answer": "forty-two"}}
+    ]
+    ended = raw.call("coach", action="answer", answers=answers)
+    assert (ended["runId"], ended["result"]["answer"]) == (fork["runId"], "forty-two")
+    trace = raw.call("coach", action="read", runId=fork["runId"])
+    assert (trace["forkedFrom"], trace["budget"]) == (shown["runId"], {"calls": 7})
+    assert raw.call("coach", action="read", runId=shown["runId"]) == before
+    anew = raw.call("coach", action="fork", at=0, runId=shown["runId"], options={"decompose": False})
+    assert anew["questions"][0]["stage"] == "sequential_reasoning"
+
+
+def test_bad_points_and_options_are_refused_and_make_no_run(raw: Raw) -> None:
+    run_id = start(raw)["runId"]
+    answered(raw, raw.call("coach", action="status"))
+    for wrong, named in (
+        ({}, "at"),
+        ({"at": 99}, "events 0 to"),
+        ({"at": -1}, "at"),
+        ({"at": "x"}, "at"),
+        ({"at": 0, "options": {"no_such": 1}}, "no_such"),
+        ({"at": 0, "options": []}, "options"),
+        ({"at": 0, "maxCalls": 0}, "maxCalls"),
+        ({"at": 0, "runId": "no-such"}, "no-such"),
+        ({"at": 0, "options": {"tools": [{"name": "sh"}]}}, "tools"),
+    ):
+        refused = error(raw, **{"action": "fork", "runId": run_id, **wrong})
+        assert named in json.dumps(refused), wrong
+    assert len(raw.call("coach", action="list")["runs"]) == 1
+
+
+# -- what is not listed is not brought in
+
+
+def test_resume_and_fork_bring_in_no_verifier_and_no_tool_that_is_not_listed_now(tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_text("{}")
+    (tmp_path / "calc.py").write_text("def add(a: int, b: int) -> int:\n    return a + b\n")
+    listed = {
+        "REASONRY_VERIFIERS": f"fits=json-schema:{tmp_path}/schema.json",
+        "REASONRY_TOOLS": f"sum={tmp_path}/calc.py:add",
+    }
+    with Raw(tmp_path / "s.db", **listed) as raw:
+        checked = start(raw, verifier="fits")["runId"]
+        armed = start(raw, strategy="react", tools=["sum"])["runId"]
+    with Raw(tmp_path / "s.db") as raw:
+        for action in ({"action": "resume"}, {"action": "fork", "at": 0}):
+            refused = error(raw, runId=checked, **action)
+            assert "REASONRY_VERIFIERS" in refused["message"]
+            assert "reasonry runs" in refused["message"]
+            assert "add" in json.dumps(error(raw, runId=armed, **action))
+            assert "tools" in json.dumps(error(raw, runId=armed, tools=["sum"], **action))
+        assert len(raw.call("coach", action="list")["runs"]) == 2
+    with Raw(tmp_path / "s.db", **listed) as raw:
+        assert raw.call("coach", action="resume", runId=checked)["questions"]
+        assert raw.call("coach", action="fork", runId=armed, at=0, tools=["sum"])["questions"]
+        assert "add" in json.dumps(error(raw, action="fork", runId=armed, at=0))
+
+
+# -- with the official client
+
+
+@pytest.mark.anyio
+async def test_the_official_client_hands_a_run_over_and_back(tmp_path: Path) -> None:
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    environ = {**os.environ, "REASONRY_STORE": str(tmp_path / "s.db"), "DISABLE_THOUGHT_LOGGING": "true"}
+    server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environ)
+    async with Client(stdio_client(server, errlog=sys.__stderr__), mode="auto") as client:
+
+        async def coach(**arguments: Any) -> Any:
+            """Call the tool; the client holds each result against the output schema."""
+            return (await client.call_tool("coach", arguments)).structured_content
+
+        await client.list_tools()
+        begun = await coach(action="start", problem=SUM, strategy="chain_of_thought")
+        assert (await coach(action="list"))["runs"][0]["runId"] == begun["runId"]
+        await coach(action="cancel")
+        assert (await coach(action="resume"))["status"] == "active"
+        assert (await coach(action="read"))["questions"][0]["stage"] == "sequential_reasoning"
+        assert (await coach(action="fork", at=0))["runId"] != begun["runId"]
+        assert (await coach(action="status"))["error"]["field"] == "runId"
