@@ -15,7 +15,7 @@ from reasonry.strategies import resolve
 from reasonry.strategies.analysis.questions import MAX_TASKS, TASKS
 from reasonry.strategies.analysis.state import PASSED_THROUGH
 
-from ..strategies.analysing import QUERY, USUAL, Desk, analyse, asked, plan, statuses
+from ..strategies.analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses
 from ..strategies.walking import walk
 
 PIPELINE = resolve("pipeline")
@@ -47,7 +47,7 @@ def seed_example(**options: Any) -> Any:
             plan("Python web scraping", "JavaScript web scraping", ("logic_kernel", "Compare and recommend")),
             plan("Deep dive Python", "Deep dive JavaScript", ("logic_kernel", "Side-by-side")),
         ],
-        "plan_evaluation": [{"overall_score": score, "reason": "scored"} for score in (78, 85, 72)],
+        "plan_evaluation": scores(78, 85, 72),
         "iteration_decision": {
             "continue_iterations": False,
             "quality_summary": "Good coverage of both languages",
@@ -148,14 +148,16 @@ def test_maximum_tasks_24_per_plan_safety_limit() -> None:
 
 
 def test_when_multiple_plans_exist_evaluate_and_select_the_best_one() -> None:
-    assert len(asked(seed_example(), "plan_evaluation")) == 3
+    (together,) = asked(seed_example(), "plan_evaluation")
+    assert all(f"Plan {letter}:" in together.prompt for letter in "ABC")
+    assert len(asked(seed_example(judge_plans="alone"), "plan_evaluation")) >= 3
     assert not asked(analyse(candidate_plans=1), "plan_evaluation")
 
 
 def test_max_of_the_evaluations_takes_the_first_of_equals() -> None:
     script = {
         "plan_generation": [plan("a"), plan("b"), plan("c")],
-        "plan_evaluation": [{"overall_score": 80}] * 3,
+        "plan_evaluation": scores(80, 80, 80),
     }
     assert analyse(script, candidate_plans=3).outcome.document["selected_plan"]["number"] == 1
 
@@ -286,7 +288,12 @@ def test_synthesis_has_query_context_all_accepted_results_complexity_and_feedbac
         context="for a small team",
     )
     prompt = asked(walked, "synthesis")[0].prompt
-    expected = [QUERY, "for a small team", "Complexity, iteration 1: moderate", "speed was not addressed"]
+    expected = [
+        QUERY,
+        "for a small team",
+        "Complexity, iteration 1: straightforward",
+        "speed was not addressed",
+    ]
     for part in [*expected, *(f"finding {n}" for n in range(4))]:
         assert part in prompt
 

@@ -29,9 +29,19 @@ def plan(*tasks: str | tuple[str, str] | tuple[str, str, list[int]]) -> dict[str
     }
 
 
+def scores(*each: float) -> dict[str, Any]:
+    """Return what judges say of the plans A, B, … side by side."""
+    return {
+        "evaluations": [
+            {"plan": "ABCDE"[place], "reason": f"worth {score}", "overall_score": score}
+            for place, score in enumerate(each)
+        ]
+    }
+
+
 USUAL: dict[str, Any] = {
     "complexity_analysis": {
-        "complexity_level": "moderate",
+        "complexity_level": "straightforward",
         "dimensions": ["libraries", "speed"],
         "key_challenges": ["it depends"],
         "sequential_dependencies": ["facts before comparison"],
@@ -96,6 +106,8 @@ class Desk:
         assert isinstance(one.effect, Ask)
         name = one.effect.facts["resource"] if one.stage == "task_execution" else one.stage
         usual = USUAL.get(name) or {"tool_input": {"query": f"converted: {one.effect.facts['task']}"}}
+        if "candidates" in one.effect.facts:
+            usual = scores(*[70] * one.effect.facts["candidates"])
         given = self.script[name].pop(0) if self.script.get(name) else None
         event = given if isinstance(given, msgspec.Struct) else reply(usual if given is None else given)
         usd = self.prices.get(name, self.usd)
@@ -111,9 +123,9 @@ def analyse(
     usd: float | None = None,
     **options: Any,
 ) -> Walked:
-    """Walk an analysis of the usual query to its end; one candidate plan, unless more are asked for."""
+    """Walk an analysis of the usual query to its end; one candidate plan of any size, unless more is asked for."""
     desk = Desk(script or {}, returns, usd)
-    return walk(ANALYSIS, QUERY, desk.answer, {"candidate_plans": 1, **options})
+    return walk(ANALYSIS, QUERY, desk.answer, {"candidate_plans": 1, "enforce_task_counts": False, **options})
 
 
 def asked(walked: Walked, stage: str) -> list[Ask]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -19,9 +20,10 @@ from reasonry.errors import UsageError
 from reasonry.strategies import resolve
 from reasonry.strategies.analysis import ANALYSIS
 from reasonry.strategies.analysis.focus import TYPES, WORDS, focus_of
+from reasonry.strategies.analysis.questions import TASKS
 from reasonry.strategies.analysis.tasks import without_quotes
 
-from .analysing import QUERY, USUAL, Desk, analyse, asked, plan, statuses
+from .analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses
 from .walking import walk
 
 REJECTED = {"quality": "REJECTED", "reason": "made up"}
@@ -115,6 +117,30 @@ def test_a_plan_that_cannot_be_used_is_asked_for_again_with_the_reason_and_then_
     assert not asked(walked, "plan_evaluation"), "one plan is left: nothing to choose from"
 
 
+@pytest.mark.parametrize(("level", "least", "most"), [(level, *counts) for level, counts in TASKS.items()])
+def test_a_plan_has_as_many_tasks_as_its_level_says(level: str, least: int, most: int) -> None:
+    complexity = {**USUAL["complexity_analysis"], "complexity_level": level}
+    for count in range(1, 8):
+        told = plan(*(f"task {n}" for n in range(count)))
+        good = plan(*(f"task {n}" for n in range(least)))
+        script = {"complexity_analysis": complexity, "plan_generation": [told, good]}
+        walked = analyse(script, enforce_task_counts=True)
+        first, *again = asked(walked, "plan_generation")
+        assert bool(again) is not (least <= count <= most)
+        assert len(statuses(walked)) == (least if again else count)
+        if again:
+            tasks = "1 task" if count == 1 else f"{count} tasks"
+            assert f"the plan has {tasks}; a {level} query has {least} to {most}" in again[0].prompt
+        assert f"{least} to {most} tasks" in first.prompt
+
+
+def test_without_a_level_a_plan_has_two_to_six_tasks() -> None:
+    script = {"plan_generation": [plan("alone"), plan("a", "b")]}
+    walked = analyse(script, enforce_task_counts=True, complexity_analysis=False)
+    assert "the plan has 1 task; a plan has 2 to 6" in asked(walked, "plan_generation")[1].prompt
+    assert len(statuses(walked)) == 2
+
+
 def test_without_any_plan_the_run_fails_and_says_so() -> None:
     walked = analyse({"plan_generation": [plan(("web", "x"))] * 9}, candidate_plans=3)
     assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "no_plan")
@@ -148,34 +174,87 @@ def scored(*scores: float | None) -> list[Any]:
 
 def test_the_highest_plan_wins_and_a_tie_goes_to_the_first() -> None:
     plans = [plan("a"), plan("b"), plan("c")]
-    for scores, winner in [((78, 85, 72), "b"), ((80, 80, 80), "a"), ((10, 90, 90), "b"), ((0, 0, 0.5), "c")]:
-        walked = analyse({"plan_generation": plans, "plan_evaluation": scored(*scores)}, candidate_plans=3)
+    for each, winner in [((78, 85, 72), "b"), ((80, 80, 80), "a"), ((10, 90, 90), "b"), ((0, 0, 0.5), "c")]:
+        walked = analyse({"plan_generation": plans, "plan_evaluation": scores(*each)}, candidate_plans=3)
         document = walked.outcome.document
         assert [task["query"] for task in document["tasks"]] == [winner]
-        assert [one["overall_score"] for one in document["plans"]] == list(scores)
+        assert [one["overall_score"] for one in document["plans"]] == list(each)
         assert document["selected_plan"] == document["plans"]["abc".index(winner)]
 
 
 def test_a_score_out_of_range_is_asked_for_again_and_a_plan_without_one_cannot_win() -> None:
     plans = [plan("a"), plan("b")]
-    walked = analyse(
-        {"plan_generation": plans, "plan_evaluation": scored(850, 850, 850, 1)}, candidate_plans=2
-    )
+    alone = {"candidate_plans": 2, "judge_plans": "alone"}
+    walked = analyse({"plan_generation": plans, "plan_evaluation": scored(850, 850, 850, 1)}, **alone)
     assert [one["overall_score"] for one in walked.outcome.document["plans"]] == [None, 1]
     assert walked.outcome.document["selected_plan"]["number"] == 2
-    walked = analyse({"plan_generation": plans, "plan_evaluation": scored(*[-1] * 6)}, candidate_plans=2)
+    walked = analyse({"plan_generation": plans, "plan_evaluation": scored(*[-1] * 6)}, **alone)
     assert walked.outcome.document["selected_plan"]["number"] == 1, "none has a score: the first"
 
 
 def test_plan_scores_are_voted_on_and_stop_when_the_choice_is_settled() -> None:
     plans = [plan("a"), plan("b")]
-    script = {"plan_generation": plans, "plan_evaluation": scored(50, 60, 50, 60)}
-    walked = analyse(script, candidate_plans=2, votes=3)
+    alone = {"candidate_plans": 2, "judge_plans": "alone", "votes": 3}
+    walked = analyse({"plan_generation": plans, "plan_evaluation": scored(50, 60, 50, 60)}, **alone)
     assert len(asked(walked, "plan_evaluation")) == 4, "two of three rounds settle it"
-    script = {"plan_generation": plans, "plan_evaluation": scored(50, 60, 90, 60, 90, 10)}
-    walked = analyse(script, candidate_plans=2, votes=3)
+    walked = analyse({"plan_generation": plans, "plan_evaluation": scored(50, 60, 90, 60, 90, 10)}, **alone)
     assert len(asked(walked, "plan_evaluation")) == 6
     assert walked.outcome.document["selected_plan"]["number"] == 1
+
+
+def test_plans_are_judged_side_by_side_in_one_question_a_vote_each_in_another_order() -> None:
+    plans = [plan("first thing"), plan("second thing"), plan("third thing")]
+    script = {
+        "plan_generation": plans,
+        "plan_evaluation": [scores(50, 60, 40), scores(70, 60, 40), scores(50, 60, 90)],
+    }
+    walked = analyse(script, candidate_plans=3, votes=3)
+    questions = asked(walked, "plan_evaluation")
+    assert len(questions) == 3, "two rounds do not settle it"
+    orders = [re.findall(r"Plan ([A-C]):\n1\. knowledge: (\w+)", ask.prompt) for ask in questions]
+    named = {("A", "first"), ("B", "second"), ("C", "third")}
+    assert [set(order) for order in orders] == [named] * 3
+    assert [order[0][0] for order in orders] == ["A", "B", "C"]
+    assert [one["overall_score"] for one in walked.outcome.document["plans"]] == [
+        pytest.approx(mean) for mean in (170 / 3, 60, 170 / 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (scores(50), "no score for plan B; each plan needs one"),
+        ({"evaluations": scores(50)["evaluations"] * 2}, "plan A has two scores"),
+        ({"evaluations": [{"plan": "Z", "overall_score": 1}]}, "there is no plan 'Z'; the plans are: A, B"),
+        (scores(50, 101), "101"),
+    ],
+)
+def test_an_evaluation_that_leaves_a_plan_out_is_asked_for_again_with_the_reason(
+    said: Any, reason: str
+) -> None:
+    script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": [said, scores(1, 2)]}
+    walked = analyse(script, candidate_plans=2)
+    assert reason in asked(walked, "plan_evaluation")[1].prompt
+    assert walked.outcome.document["selected_plan"]["number"] == 2
+
+
+def test_an_evaluation_that_cannot_be_had_selects_the_first_plan() -> None:
+    script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": ["Hm."] * 3}
+    walked = analyse(script, candidate_plans=2)
+    assert (walked.snapshot.status, walked.outcome.document["selected_plan"]["number"]) == ("done", 1)
+
+
+def test_plans_their_scores_and_the_selected_one_are_told_in_thoughts() -> None:
+    script = {"plan_generation": [plan("a"), plan("b"), plan("c")], "plan_evaluation": scores(78, 85, 72)}
+    walked = analyse(script, candidate_plans=3)
+    told = [thought.text for thought in walked.thoughts]
+    assert told.count("Selected plan B: 85/100") == 1
+    assert "Plan A: 78/100. worth 78" in told
+    assert "Task 1 (knowledge): b\nIt can do much.\nConfidence: 0.9" in told
+    assert "Task 1 (knowledge) ACCEPTED: sound" in told
+    synthesis = next(text for text in told if text.startswith("Scrapers\nPython leads"))
+    assert "Key findings:\n- Python has Scrapy" in synthesis
+    assert synthesis.endswith("Final answer: Python.")
 
 
 # -- stage 4
@@ -433,7 +512,7 @@ def test_a_two_step_analysis_takes_under_70_percent_of_the_letters_it_took() -> 
     query = "A customer bought shoes 20 days ago, unused and in the box. May she return them, and when is the refund?"
     tools = (ToolCard("search_documents", "Finds passages."), CHECKER, CODE_TOOL)
     walked = walk(ANALYSIS, query, answer, {"focused_answer_type": "yes/no", "tools": tools})
-    assert (walked.outcome.answer, len(walked.asks)) == ("Yes", 14)
+    assert (walked.outcome.answer, len(walked.asks)) == ("Yes", 12)
     assert letters < 0.7 * 34_433
     assert "Sources: [1] policy.md, line 1; [2] policy.md, line 7" in asked(walked, "synthesis")[0].prompt
 
@@ -1004,7 +1083,6 @@ def test_it_goes_by_both_names() -> None:
     ("stage", "first", "then"),
     [
         ("complexity_analysis", "key_challenges", "complexity_level"),
-        ("plan_evaluation", "reason", "overall_score"),
         ("quality_evaluation", "reason", "quality"),
         ("iteration_decision", "decision_rationale", "continue_iterations"),
         ("synthesis", "answer", "final_answer"),

@@ -38,7 +38,7 @@ FOCUS = "choice: Umbrella | Hat"
 _KEYS = {
     "complexity_level": "complexity",
     "tasks": "plan",
-    "overall_score": "score",
+    "evaluations": "score",
     "tool_input": "convert",
     "code": "code",
     "confidence": "know",
@@ -60,7 +60,7 @@ def play(request: ChatRequest) -> Any:
 
 def _complexity(prompt: str, _: bool) -> Any:
     return {
-        "complexity_level": "moderate",
+        "complexity_level": "straightforward",
         "dimensions": ["rain"],
         "iteration_strategy": "facts, then figures",
     }
@@ -75,15 +75,14 @@ def _plan(prompt: str, has_climate: bool) -> Any:
     ]
     tasks = figures if "Iteration 1" in prompt else facts if has_climate else facts[:1] + figures[:1]
     if "You draft plan 1 of" in prompt:
-        tasks = [("logic_kernel", "Guess")]
+        tasks = [("logic_kernel", "Guess"), ("logic_kernel", "Guess again")]
     return {"tasks": [{"resource_name": name, "task_query": query} for name, query in tasks]}
 
 
 def _score(prompt: str, _: bool) -> Any:
-    return {
-        "overall_score": 10 if "Guess" in prompt.rpartition("A plan was drafted")[2] else 90,
-        "reason": "so",
-    }
+    plans = re.findall(r"Plan ([A-E]):\n((?:\d+\. .*\n)+)", prompt)
+    scores = [{"plan": name, "overall_score": 10 if "Guess" in tasks else 90} for name, tasks in plans]
+    return {"evaluations": scores}
 
 
 def _convert(prompt: str, _: bool) -> Any:

@@ -324,7 +324,7 @@ def test_two_servers_of_one_name_keep_their_tools_apart(shell: Shell) -> None:
     def reply(request: ChatRequest) -> Any:
         properties = (request.form or {}).get("properties", {})
         if "tasks" in properties:
-            return {"tasks": [{"resource_name": "python2.climate", "task_query": "Bergen in October"}]}
+            return {"tasks": [{"resource_name": "python2.climate", "task_query": "Bergen in October"}] * 2}
         if "tool_input" in properties:
             return {"tool_input": {"city": "Bergen", "month": "October"}}
         if "final_answer" in properties:

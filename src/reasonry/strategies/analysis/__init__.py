@@ -6,7 +6,7 @@ Algorithm, for a query q, with the analysis history H:
 
     level, dimensions, order ← Complexity(q, H, what went wrong)       complexity_analysis
     P_1 … P_k ← Plan(q, H), side by side                               plan_generation
-    P ← argmax_i score(P_i), the first of equals                       plan_evaluation
+    P ← argmax_i score(P_i), the first of equals, judged together      plan_evaluation
     for each task t of P, in order:
         x ← t as the input of its resource                             query_conversion, asked of tools alone
         r ← resource(x), again with the error up to the limit          task_execution
@@ -15,17 +15,19 @@ Algorithm, for a query q, with the analysis history H:
     findings, answer ← Synthesis(q, H)                                 synthesis
     one allowed value ← Focus(answer)                                  focused_answer
 
-*Differs from the seed*, or settles what it leaves open. A task of `knowledge` or `logic_kernel` is its input already
-and passes the conversion unasked; small documents are shown instead of searched, and planners see how documents begin;
-questions show results as text. Continuing goes back to the first stage, not to planning. A
-focused answer may also be a `choice: A | B | …`, as the seed's own example needs. Tasks run one after another, as it
-asks; `concurrent_tasks` runs those side by side that wait for no other. Then a task to be converted anew waits until
-what was written for the others has run. Without a usable plan the run fails, or is closed with what earlier iterations
-brought; with nothing accepted it fails; a task whose resource fails is left after its retries. At the cost limit, what
-was accepted is brought together with what was kept back for that. Every way to the end leads through the decision,
-which is not asked when it is settled already. A verifier looks at the answer, which is the focused value where one is
-wanted; one that it proves wrong is asked for again, with the reason. Where no reply can be read, the decision is to
-stop, the accepted results stand in for the synthesis, and the value is the only one the final answer names: unchecked.
+*Differs from the seed*, or settles what it leaves open. A plan whose number of tasks is not that of its complexity is
+asked for again; without a complexity it has 2 to 6. `judge_plans=alone` scores each plan by itself. A task of
+`knowledge` or `logic_kernel` is its input already and passes the conversion unasked; small documents are shown instead
+of searched, and planners see how documents begin; questions show results as text. Continuing goes back to the first
+stage, not to planning. A focused answer may also be a `choice: A | B | …`, as the seed's own example needs. Tasks run
+one after another, as it asks; `concurrent_tasks` runs those side by side that wait for no other. Then a task to be
+converted anew waits until what was written for the others has run. Without a usable plan the run fails, or is closed
+with what earlier iterations brought; with nothing accepted it fails; a task whose resource fails is left after its
+retries. At the cost limit, what was accepted is brought together with what was kept back for that. Every way to the
+end leads through the decision, which is not asked when it is settled already. A verifier looks at the answer, which is
+the focused value where one is wanted; one that it proves wrong is asked for again, with the reason. Where no reply can
+be read, the decision is to stop, the accepted results stand in for the synthesis, and the value is the only one the
+final answer names: unchecked.
 """
 
 from __future__ import annotations
@@ -33,11 +35,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.strategy import Field, Stage, Strategy
-from . import finishing, planning, tasks
+from . import finishing, plan_evaluation, planning, tasks
 from .questions import (
     Complexity,
     ConversionReply,
     DecisionReply,
+    EvaluationReply,
     ExecutionReply,
     FocusReply,
     PlanReply,
@@ -72,7 +75,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     title="Analysis pipeline",
     source="seed 002",
     summary="Plans, carries out and judges tasks, then answers, in one word if wanted: for decisions in programs.",
-    version=2,
+    version=3,
     aliases=("pipeline",),
     resources=("py_executor", CHECKER, RETRIEVER),
     options=Options,
@@ -129,9 +132,17 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             guidance="Score each from 0 to 100 by resources, order, coverage and feasibility. "
             "Select the highest, the first of equals.",
             fields=(Field("overall_score", _SCORE, required=False),),
-            body=planning.choose_plan,
-            reply=ScoreReply,
-            example={"reason": "Covers both sides before it compares them.", "overall_score": 85},
+            body=plan_evaluation.choose_plan,
+            reply=EvaluationReply,
+            example={
+                "evaluations": [
+                    {"plan": "A", "reason": "Compares before it knows either side.", "overall_score": 78},
+                    {"plan": "B", "reason": "Covers both sides, then compares them.", "overall_score": 85},
+                    {"plan": "C", "reason": "Goes deep, but recommends nothing.", "overall_score": 72},
+                ]
+            },
+            read=plan_evaluation.read_scores,
+            value=ScoreReply | tuple[ScoreReply, ...],
         ),
         Stage(
             "query_conversion",

@@ -133,7 +133,7 @@ def synthesize(s: State) -> Body:
         assert isinstance(answer, Failed), "a reply is a synthesis"
         return fail(s, "error", answer.message, answer.code)
     final, findings = str(made.final_answer), list(texts(made.key_findings))
-    thought = Thought(str(made.answer), data={"final_answer": final, "key_findings": findings})
+    thought = Thought(synthesis_text(made), data={"final_answer": final, "key_findings": findings})
     s = replace(s, synthesis=made)
     if s.focus:
         return go(s, "focused_answer", thought)
@@ -142,6 +142,19 @@ def synthesize(s: State) -> Body:
     if s.final.text is None:
         return repair_or_fail(replace(s, synthesis=None, unchecked=before), can_ask=room(s) + 1 >= 1)
     return go(s, "final_response", *thoughts)
+
+
+def synthesis_text(made: SynthesisReply) -> str:
+    """Return a synthesis as people read it: title, headline, the whole answer, the findings, the final answer."""
+    findings = "\n".join(f"- {finding}" for finding in texts(made.key_findings))
+    whole = "" if str(made.answer) == str(made.final_answer) else str(made.answer)
+    parts = [
+        "\n".join(filter(None, (made.title, made.headline))),
+        whole,
+        findings and f"Key findings:\n{findings}",
+        f"Final answer: {made.final_answer}",
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def _synthesis(state: State) -> Ask:

@@ -1,4 +1,4 @@
-"""Stages 1 to 3: complexity, candidate plans, the choice of one."""
+"""Stages 1 and 2: complexity, candidate plans."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from ...core.events import Failed, Reply, ToolReturned
 from ...core.fit import Unreadable, plain_name
 from ...core.strategy import Body, Move, Thought, fail, go, inlined_schema, request
 from ...core.toolcard import ToolCard, card_named, no_such_tool
-from ...core.vote import is_settled, tally
 from .questions import (
     ANGLES,
+    ANY_LEVEL,
     COMPLEXITY,
     DEPENDS,
     DEPENDS_FIELD,
-    EVALUATE,
     LEAN,
     PLAN,
     TASKS,
     Complexity,
     PlannedTask,
     PlanReply,
-    ScoreReply,
     texts,
 )
 from .state import (
@@ -37,15 +35,14 @@ from .state import (
     Plan,
     State,
     Task,
-    affordable,
     book_costs,
     cards_shown,
     documents_shown,
     end_work,
     is_unmeasured,
+    plan_letter,
     question,
     resources,
-    resources_shown,
     room,
     with_iteration,
 )
@@ -152,14 +149,16 @@ def draft_plans(s: State) -> Body:
         failures = [answer for answer in answers if isinstance(answer, Failed)]
         plans = [Plan(answer.value.tasks) for answer in answers if isinstance(answer, Reply)]
         for number, plan in enumerate(plans, len(s.now.plans) + 1):
-            thoughts.append(Thought(plan.text, branch=_branch(s, number)))
+            thoughts.append(
+                Thought(f"Plan {plan_letter(number)}:\n{plan.text}", branch=plan_branch(s, number))
+            )
         dropped = (failure.message for failure in failures)
         s = with_iteration(s, plans=(*s.now.plans, *plans), dropped=(*s.now.dropped, *dropped))
     if not s.now.plans:
         return _without_plan(s, asked, failures)
     if len(s.now.plans) > 1:
         return go(s, "plan_evaluation", *thoughts)
-    return move_on(_select(s, 0), "plan_generation", *thoughts)
+    return move_on(select_plan(s, 0), "plan_generation", *thoughts)
 
 
 def plans_due(state: State, asked: int = 0) -> int:
@@ -167,12 +166,19 @@ def plans_due(state: State, asked: int = 0) -> int:
     wanted, have = state.options.candidate_plans - asked, len(state.now.plans)
     if is_unmeasured(state):
         return min(1, wanted)
-    votes = _majority(state)
+    votes = majority(state)
     for due in range(wanted, 0, -1):
-        scores = (have + due) * votes if have + due > 1 else 0
+        scores = votes * questions_of_a_round(state, have + due)
         if due + scores + 2 + votes <= room(state):
             return due
     return min(wanted, 1) if not have and room(state) >= 1 else 0
+
+
+def questions_of_a_round(state: State, plans: int) -> int:
+    """Return how many questions it takes to score so many plans once."""
+    if plans < 2:
+        return 0
+    return 1 if state.options.judge_plans == "together" else plans
 
 
 def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:
@@ -203,6 +209,8 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
     reading = parse.read_form(replies[-1], PlanReply)
     if isinstance(reading, Unreadable):
         return reading
+    if fault := _count_fault(state, len(reading[0].tasks)):
+        return Unreadable(fault)
     cards, tasks = resources(state.options), list[PlannedTask]()
     for number, task in enumerate(reading[0].tasks, 1):
         card = card_named(cards, task.resource_name) or _card_spelled(cards, task.resource_name)
@@ -218,6 +226,25 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
     return PlanReply(tuple(tasks)), reading[1]
 
 
+def _count_fault(state: State, count: int) -> str:
+    """Return what is wrong with the number of tasks of a plan; empty if nothing is."""
+    fewest_tasks, most_tasks = _task_counts(state)
+    if not state.options.enforce_task_counts or fewest_tasks <= count <= most_tasks:
+        return ""
+    size = f"a {_level(state)} query has" if _level(state) else "a plan has"
+    return f"the plan has {count} {'task' if count == 1 else 'tasks'}; {size} {fewest_tasks} to {most_tasks}"
+
+
+def _level(state: State) -> str | None:
+    return state.now.complexity.complexity_level if state.now.complexity else None
+
+
+def _task_counts(state: State) -> tuple[int, int]:
+    """Return how few and how many tasks a plan should have."""
+    level = _level(state)
+    return TASKS[level] if level else ANY_LEVEL
+
+
 def _card_spelled(cards: Sequence[ToolCard], written: str) -> ToolCard | None:
     """Return the only card of a name that is spelled otherwise: `Logic Kernel` for `logic_kernel`."""
     alike = [card for card in cards if plain_name(card.name) == plain_name(written)]
@@ -225,8 +252,7 @@ def _card_spelled(cards: Sequence[ToolCard], written: str) -> ToolCard | None:
 
 
 def _plan_task(state: State, number: int, fault: str) -> str:
-    level = state.now.complexity.complexity_level if state.now.complexity else None
-    fewest_tasks, most_tasks = TASKS[level] if level else (2, 6)
+    fewest_tasks, most_tasks = _task_counts(state)
     concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
     return PLAN.format(
         cards=cards_shown(state),
@@ -252,67 +278,7 @@ def _before(state: State, fault: str) -> str:
     return setbacks(state, range(1, state.number)) + fault
 
 
-# -- stage 3: the choice
-
-
-def choose_plan(s: State) -> Body:
-    """P ← argmax_i score(P_i), the first of equals; each round of scores votes for its highest, and most votes win."""
-    ballots: list[str] = []
-    drawn, plans = 0, len(s.now.plans)
-    while due := _rounds_due(s, ballots, drawn):
-        questions = [
-            _score_question(s, number, sample, due * plans)
-            for sample in range(drawn, drawn + due)
-            for number in range(1, plans + 1)
-        ]
-        replies = yield request(s, *questions, give_failures=True)
-        s, drawn = book_costs(s, replies), drawn + due
-        for start in range(0, len(replies), plans):
-            s, winner = _book_scores(s, replies[start : start + plans])
-            ballots += winner
-    votes = tally(ballots)
-    thoughts = [
-        Thought(
-            " ".join(dict.fromkeys(plan.reasons)) or "No score.", score=plan.score, branch=_branch(s, number)
-        )
-        for number, plan in enumerate(s.now.plans if drawn else (), 1)
-    ]
-    s = _select(s, int(votes[0].answer) - 1 if votes else 0)
-    return move_on(s, "plan_evaluation", *thoughts)
-
-
-def _rounds_due(state: State, ballots: Sequence[str], drawn: int) -> int:
-    """Return how many rounds of scores to ask for now: as few as can settle the choice."""
-    plans, votes = len(state.now.plans), tally(ballots)
-    lead = votes[0].count if votes else 0
-    left = state.options.votes - drawn
-    if drawn and (left == 0 or is_settled(votes, left)):
-        return 0
-    return affordable(state, min(left, max(1, _majority(state) - lead)) * plans) // plans
-
-
-def _score_question(state: State, number: int, sample: int, together: int) -> Ask:
-    task = EVALUATE.format(resources=resources_shown(state), plan=state.now.plans[number - 1].text)
-    facts = {"candidate": number}
-    return question(state, "score", task, sample=sample, together=together, by="judge", facts=facts)
-
-
-def _book_scores(state: State, replies: Sequence[Reply | Failed]) -> tuple[State, list[str]]:
-    """Book a round of scores; return also the number of the plan it votes for, if there was any score."""
-    plans, scores = list(state.now.plans), dict[int, float]()
-    for index, reply in enumerate(replies):
-        if isinstance(reply, Reply):
-            found: ScoreReply = reply.value
-            scores[index] = found.overall_score
-            plan = plans[index]
-            plans[index] = replace(
-                plan, scores=(*plan.scores, found.overall_score), reasons=(*plan.reasons, found.reason)
-            )
-    winner = [str(max(scores, key=lambda index: scores[index]) + 1)] if scores else []
-    return with_iteration(state, plans=tuple(plans)), winner
-
-
-def _select(state: State, index: int) -> State:
+def select_plan(state: State, index: int) -> State:
     """Return the state with a plan selected and its tasks waiting."""
     planned = state.now.plans[index].tasks
     tasks = [
@@ -322,9 +288,11 @@ def _select(state: State, index: int) -> State:
     return with_iteration(replace(state, tasks=(*state.tasks, *tasks)), selected=index)
 
 
-def _majority(state: State) -> int:
+def majority(state: State) -> int:
+    """Return how many votes settle a question."""
     return state.options.votes // 2 + 1
 
 
-def _branch(state: State, number: int) -> str:
+def plan_branch(state: State, number: int) -> str:
+    """Return the branch that a candidate plan of the iteration at work is on."""
     return f"plan-{state.number}.{number}"

@@ -65,8 +65,18 @@ ANGLES = (
     "look for what speaks against the obvious answer",
 )
 
-# Stage 3, plan evaluation, with the seed's criteria.
+# Stage 3, plan evaluation, with the seed's criteria: all plans side by side, or each alone.
 EVALUATE = """Resources that tasks can use: {resources}.
+
+{count} plans were drafted.
+
+{plans}
+
+Now score each of them from 0 to 100, side by side. Does each task use the right resource? Is the order right? Are all \
+aspects of the query covered? Can it be carried out with the resources there are? Plans get the same score only if \
+neither is better.
+{form}"""
+EVALUATE_ALONE = """Resources that tasks can use: {resources}.
 
 A plan was drafted:
 {plan}
@@ -166,7 +176,10 @@ TASKS: dict[str, tuple[int, int]] = {
     "complex": (4, 5),
     "highly_complex": (5, 6),
 }
-"""How many tasks a plan should have at each level."""
+"""How many tasks a plan has at each level."""
+
+ANY_LEVEL = (2, 6)
+"""Where the query was not sized up."""
 
 MAX_TASKS = 24
 """Tasks a plan may have, whatever the level."""
@@ -208,6 +221,22 @@ class ScoreReply(Struct, frozen=True, kw_only=True):
 
     reason: Annotated[str, Meta(description="Strengths and weaknesses in a sentence or two.")] = ""
     overall_score: Annotated[float, Meta(ge=0, le=100, description="0 is useless, 100 cannot be bettered.")]
+
+
+class PlanScore(Struct, frozen=True, kw_only=True):
+    """What one of several plans is worth."""
+
+    plan: Annotated[str, Meta(description="The letter of the plan.")]
+    reason: Annotated[str, Meta(description="Strengths and weaknesses in a sentence or two.")] = ""
+    overall_score: Annotated[float, Meta(ge=0, le=100, description="0 is useless, 100 cannot be bettered.")]
+
+
+class EvaluationReply(Struct, frozen=True):
+    """What all plans are worth, side by side."""
+
+    evaluations: Annotated[
+        tuple[PlanScore, ...], Meta(min_length=1, description="One for each plan, in their order.")
+    ]
 
 
 class ConversionReply(Struct, frozen=True):

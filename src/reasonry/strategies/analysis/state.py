@@ -80,6 +80,16 @@ class Options(AnswerOptions, frozen=True):
     concurrent_tasks: Annotated[
         bool, Meta(description="Carry out tasks that do not depend on one another side by side.")
     ] = False
+    judge_plans: Annotated[
+        Literal["together", "alone"],
+        Meta(description="Whether one question scores all plans side by side, or each plan is scored alone."),
+    ] = "together"
+    enforce_task_counts: Annotated[
+        bool,
+        Meta(
+            description="Hold plans to the number of tasks that the complexity has; otherwise 1 to 24 are taken."
+        ),
+    ] = True
     votes: Annotated[
         int, Meta(ge=1, le=15, description="Votes on each plan score and quality gate, an odd number.")
     ] = 1
@@ -152,6 +162,11 @@ class Task(Struct, frozen=True, omit_defaults=True):
     votes_drawn: int = 0
 
     @property
+    def title(self) -> str:
+        """Its number, and which resource it is for."""
+        return f"Task {self.number} ({self.resource_name})"
+
+    @property
     def text(self) -> str:
         """What its resource is given."""
         query = self.tool_input.get("query")
@@ -191,11 +206,21 @@ class Plan(Struct, frozen=True, omit_defaults=True):
         return sum(self.scores) / len(self.scores) if self.scores else None
 
     @property
+    def shown_score(self) -> str:
+        """The score as people write it."""
+        return "no score" if self.score is None else f"{round(self.score, 1):g}/100"
+
+    @property
     def text(self) -> str:
         """The tasks, numbered."""
         return "\n".join(
             f"{n}. {task.resource_name}: {task.task_query}" for n, task in enumerate(self.tasks, 1)
         )
+
+
+def plan_letter(number: int) -> str:
+    """Return what a candidate plan is called: the first is A."""
+    return chr(ord("A") + number - 1)
 
 
 class Iteration(Struct, frozen=True, omit_defaults=True):

@@ -146,7 +146,7 @@ def _book_failure(state: State, task: Task, failure: Failed) -> Task:
 
 def _failures(tasks: Sequence[Task]) -> list[Thought]:
     failed = [task for task in tasks if task.status == "FAILED"]
-    return [Thought(f"FAILED: {task.reason}", data={"task": task.number}) for task in failed]
+    return [Thought(f"{task.title} FAILED: {task.reason}", data={"task": task.number}) for task in failed]
 
 
 def _errors(task: Task) -> str:
@@ -376,7 +376,7 @@ def _hand_over(task: Task, result: Any) -> Task:
 def _results(tasks: Sequence[Task]) -> list[Thought]:
     return [
         Thought(
-            result_text(task.resource_name, task.result),
+            f"{task.title}: {task.task_query}\n{result_text(task.resource_name, task.result)}",
             data={"resource_name": task.resource_name, "task": task.number},
         )
         for task in tasks
@@ -433,7 +433,7 @@ def judge(s: State) -> Body:
 
 def _verdict(task: Task) -> Thought:
     data = {"quality": task.status, "resource_name": task.resource_name, "task": task.number}
-    return Thought(f"{task.status}: {task.reason}", data=data)
+    return Thought(f"{task.title} {task.status}: {task.reason}", data=data)
 
 
 def _ballots_due(state: State) -> list[tuple[Task, int]]:
