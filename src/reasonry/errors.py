@@ -6,6 +6,7 @@
     │   ├── IllegalTransitionError  the table has no such edge
     │   ├── NotFoundError         nothing has that name or id
     │   ├── ConflictError         it exists, but not in a state that allows this
+    │   ├── AnswerRefusedError    answers to a coached run that cannot be read; the others were taken
     │   └── TooLargeError         an input is over its limit
     └── WorldError                the world answered badly; may be worth another try
         ├── ModelError            a provider, a script or a recording
@@ -19,6 +20,7 @@ Failures of the world that reach a run do so as `Failed` events, never as except
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
@@ -51,6 +53,10 @@ class ReasonryError(Exception):
             **self.details,
         }
 
+    def beside(self) -> dict[str, Any]:
+        """Return what stands beside the error in a reply: what the part of a call brought that was done."""
+        return {}
+
 
 class UsageError(ReasonryError):
     """The caller broke a rule; nothing has changed."""
@@ -76,6 +82,25 @@ class ConflictError(UsageError):
     """It exists, but its state does not allow this."""
 
     default_code = "conflict"
+
+
+class AnswerRefusedError(UsageError):
+    """Answers to a coached run that cannot be read, so that they were not taken; the other answers of the call were.
+
+    Args:
+        refused: The questions, which stay open, with the reason: [{`id`, `reason`}].
+        standing: Where the run stands now, as the call would have returned it.
+    """
+
+    default_code = "answer_refused"
+
+    def __init__(self, message: str, refused: Sequence[Mapping[str, str]], standing: dict[str, Any]) -> None:
+        super().__init__(message, refused=[dict(entry) for entry in refused])
+        self.standing = standing
+
+    def beside(self) -> dict[str, Any]:
+        """Return where the run stands."""
+        return self.standing
 
 
 class TooLargeError(UsageError):

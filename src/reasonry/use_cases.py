@@ -296,12 +296,12 @@ class UseCases:
     async def coach_answer(
         self,
         run_id: str,
-        answers: Sequence[Any],
+        answers: Any,
         participants: Participants | None = None,
         *,
         vet: Vet | None = None,
     ) -> dict[str, Any]:
-        """Take answers to a coached run.
+        """Take answers to a coached run; see `Coach.answer`.
 
         Args:
             vet: Says who may work on a run with these participants in its record, or raises; instead of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.effects import Verify
 from reasonry.core.events import Answered, Failed, Verified
-from reasonry.core.machine import Pending
+from reasonry.core.machine import Pending, refusal_of
 from reasonry.core.strategy import Strategy
-from reasonry.engine.coach import Coach
+from reasonry.engine.coach import Coach, document
 from reasonry.engine.engine import Engine, Order
 from reasonry.engine.journal import ParticipantNames
 from reasonry.engine.policy import Performers
@@ -136,12 +136,28 @@ async def coach_on(
         questions = pick(shown["questions"])
         questions = questions if most is None else questions[: most - given]
         replies = [model.say(one["id"], one["stage"], asks[one["id"]].effect) for one in questions]
-        answers = [{"id": one["id"], "answer": said.text} for one, said in zip(questions, replies, strict=True)
-                   if isinstance(said, Answered)]  # fmt: skip
+        answers = {one["id"]: said.text for one, said in zip(questions, replies, strict=True)
+                   if isinstance(said, Answered)}  # fmt: skip
         assert len(answers) == len(questions)
         given += len(answers)
-        shown = await Coach(engine).answer(run_id, answers, by(performers))
+        refused = (refusal_of(run.strategy, run.snapshot, effect_id, Answered(text), strategies=STRATEGIES)
+                   for effect_id, text in answers.items())  # fmt: skip
+        if any(refused):
+            shown = await record_answers(engine, run_id, answers, performers)
+        else:
+            shown = await Coach(engine).answer(run_id, answers, by(performers))
     return shown
+
+
+async def record_answers(
+    engine: Engine, run_id: str, answers: Mapping[str, str], performers: Performers
+) -> dict[str, Any]:
+    """Record answers as a model's would be: those too that a caller's door refuses, as they cannot be read."""
+    async with engine.open(run_id) as opened:
+        at_ms = opened.run.snapshot.at_ms
+        await opened.take_answers([(effect_id, Answered(text, at_ms)) for effect_id, text in answers.items()])
+        await opened.drive(performers, coached=True)
+        return document(run_id, opened.row.session_id, opened.run)
 
 
 async def record(engine: Engine, run_id: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from reasonry.strategies import STRATEGIES
 
 from ..playing import World
 from ..test_every_strategy import each_driven, options, world
-from .answering import coach_on, engine, order, performers_of, record
+from .answering import coach_on, engine, order, performers_of, record, record_answers
 from .playing import LOOP, by
 
 pytestmark = pytest.mark.anyio
@@ -102,10 +102,10 @@ async def test_only_as_many_questions_are_handed_out_as_the_calls_cover() -> Non
 
 async def test_a_question_handed_out_stays_so_when_another_is_asked_again() -> None:
     strategy = STRATEGIES["self_consistency"]
-    coach = Coach(engine())
-    shown = await coach.start(order(strategy, strategy.options(), Budget(calls=3)), NOBODY)
+    engines = engine()
+    shown = await Coach(engines).start(order(strategy, strategy.options(), Budget(calls=3)), NOBODY)
     first, *others = [one["id"] for one in shown["questions"]]
-    shown = await coach.answer(shown["runId"], [{"id": first, "answer": "mumble"}], by(NOBODY))
+    shown = await record_answers(engines, shown["runId"], {first: "mumble"}, NOBODY)
     assert [one["id"] for one in shown["questions"]] == others
 
 

@@ -18,7 +18,7 @@ from reasonry.strategies import STRATEGIES
 
 from ..playing import World
 from ..test_every_strategy import each_driven, options, world
-from .answering import coach_on, engine, order, performers_of
+from .answering import coach_on, engine, order, performers_of, record_answers
 from .playing import by
 
 pytestmark = pytest.mark.anyio
@@ -105,7 +105,8 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
 
 async def test_each_time_it_is_taken_up_a_question_has_fresh_tries() -> None:
     strategy = STRATEGIES["scratchpad"]
-    nobody, coach = performers_of(World(0)), Coach(engine())
+    nobody, engines = performers_of(World(0)), engine()
+    coach = Coach(engines)
     shown = await coach.start(order(strategy, strategy.options()), nobody)
     run_id = shown["runId"]
     for number in range(1, 10):
@@ -113,7 +114,7 @@ async def test_each_time_it_is_taken_up_a_question_has_fresh_tries() -> None:
         assert question["id"] == ("e1" if number == 1 else f"e1.{number}")
         tries = (number - 1) % 3 + 1
         assert question["prompt"].endswith(f"(This is try {tries} of 3.)") == (tries > 1)
-        shown = await coach.answer(run_id, [{"id": question["id"], "answer": "typo"}], by(nobody))
+        shown = await record_answers(engines, run_id, {question["id"]: "typo"}, nobody)
         assert shown["status"] == ("failed" if tries == 3 else "active")
         if tries == 3:
             shown = await coach.take_over(run_id, by(nobody))

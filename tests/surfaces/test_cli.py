@@ -535,6 +535,24 @@ def test_a_coached_run_is_answered_from_the_shell(shell: Shell) -> None:
     assert shell.run("coach", "status", "no-such").returncode == 3
 
 
+def test_an_answer_that_cannot_be_read_is_refused_with_what_is_asked_next(shell: Shell) -> None:
+    shown = shell.json("coach", "start", "6 * 7", "--strategy", "self_consistency", "--option", "samples=3")
+    asked = [one["id"] for one in shown["questions"]]
+    answers = {asked[0]: 42, asked[1]: "I do not know."}
+    said = shell.run("coach", "answer", shown["runId"], "--json", text=json.dumps(answers))
+    document = json.loads(said.stdout)
+    assert said.returncode == 2
+    assert document["error"]["code"] == "answer_refused"
+    assert [one["id"] for one in document["error"]["refused"]] == [asked[1]]
+    assert [one["id"] for one in document["questions"]] == asked[1:]
+    assert {name: document[name] for name in shown} == shell.json("coach", "status", shown["runId"])
+    said = shell.run("coach", "answer", shown["runId"], text=json.dumps(answers | {asked[0]: ""}))
+    assert said.returncode == 5
+    said = shell.run("coach", "answer", shown["runId"], text=json.dumps({asked[1]: "No idea, sorry."}))
+    assert (said.returncode, f"--- {asked[1]} " in said.stdout) == (2, True)
+    assert f"reasonry coach answer {shown['runId']}" in said.stderr
+
+
 def test_a_coached_run_takes_no_options_of_models_and_reads_standard_input(shell: Shell) -> None:
     shown = shell.json("coach", "start", "-", "--strategy", "scratchpad", text="What is 17 + 25?\n")
     assert "17 + 25" in shown["questions"][0]["prompt"]

@@ -30,6 +30,7 @@ class Unreadable(Struct, frozen=True):
     reason: str
 
 
+NO_OBJECT: Final = "it is JSON, but not a JSON object"
 NO_FIELD: Final = "its JSON object has none of the fields wanted"
 
 
@@ -68,6 +69,8 @@ _TRUE: Final = frozenset(
         "completed",
         "confirmed",
         "verified",
+        "accept",
+        "accepted",
         "pass",
         "passed",
         "ja",
@@ -89,6 +92,7 @@ _FALSE: Final = frozenset(
         "unfinished",
         "incomplete",
         "refuted",
+        "reject",
         "rejected",
         "fail",
         "failed",
@@ -184,8 +188,8 @@ def plain_name(key: str) -> str:
 
 
 def choice_field(form: type[Struct]) -> str | None:
-    """Return the one field that must be there and is a choice or a truth value, if there is one."""
-    kinds = inspect.LiteralType | inspect.BoolType
+    """Return the one field that must be there and is a choice, a truth value or a number, if there is one."""
+    kinds = inspect.LiteralType | inspect.BoolType | inspect.IntType | inspect.FloatType
     found = [
         field for field in _shape(form).fields if field.required and isinstance(_bare(field.type), kinds)
     ]
@@ -286,8 +290,9 @@ def _as_object(value: Any, shape: inspect.StructType) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     required = [field for field in shape.fields if field.required]
-    if len(required) != 1 or value is None or isinstance(_bare(required[0].type), inspect.StructType):
-        raise Misfit("it is JSON, but not a JSON object")
+    is_none = value is None and not (len(required) == 1 and _may_be_none(required[0].type))
+    if len(required) != 1 or is_none or isinstance(_bare(required[0].type), inspect.StructType):
+        raise Misfit(NO_OBJECT)
     return {required[0].encode_name: value}
 
 
@@ -425,6 +430,14 @@ def _to_truth(value: Any) -> bool:
     raise Misfit(f"{_short(value)} is neither true nor false")
 
 
+def _truth_of(value: Any) -> bool | None:
+    """Return whether a value means yes or no; None if neither."""
+    try:
+        return _to_truth(value)
+    except Misfit:
+        return None
+
+
 def _to_number(value: Any, kind: inspect.IntType | inspect.FloatType) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
@@ -448,7 +461,15 @@ def _to_choice(value: Any, choices: Sequence[Any]) -> Any:
     if not alike and isinstance(value, str):
         # "ACCEPTED: all rules are quoted" says which, and why.
         head = plain_name(re.split(r"[.,;:!(\n]| [–—-] ", value.strip(" *_`\"'"), maxsplit=1)[0])
-        alike = [choice for choice in choices if isinstance(choice, str) and plain_name(choice) == head]
+        alike = [
+            choice
+            for choice in choices
+            # "Accept" is the choice ACCEPTED.
+            if isinstance(choice, str) and plain_name(choice) in (head, f"{head}d", f"{head}ed")
+        ]
+    if not alike and [_truth_of(choice) for choice in choices] in ([True, False], [False, True]):
+        # Two choices that mean yes and no are a yes-or-no question.
+        alike = [choice for choice in choices if _truth_of(choice) is _truth_of(value)]
     if len(alike) != 1:
         listed = ", ".join(str(choice) for choice in choices)
         raise Misfit(f"{_short(value)} is none of: {listed}")

@@ -33,7 +33,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError, UsageError
-from . import parse
 from .budget import NOTHING
 from .effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .events import (
@@ -48,9 +47,9 @@ from .events import (
     ToolReturned,
     Verified,
 )
-from .fit import Unreadable
 from .options import read_options
 from .parse import ask_again
+from .reply_reading import Reading, convert_reading, read_reply
 from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Strategy, Thought, find_strategy
 
 Registry = Mapping[str, Strategy[Any, Any]]
@@ -66,25 +65,6 @@ _KINDS: dict[type, tuple[type, ...]] = {
     RunStrategy: (),
 }
 _encode = msgspec.json.Encoder().encode
-
-
-class Reading(Struct, frozen=True, omit_defaults=True):
-    """What a reply was read as, recorded with it so that later readers of other code find the same.
-
-    Attributes:
-        mode: The rung it was read on: `native`, or one of `core.parse`; empty if it could not be read.
-        value: The value; as plain data where the reading comes from a record.
-        refusal: Why it could not be read, as whoever is asked again is told.
-    """
-
-    mode: str = ""
-    value: Any = None
-    refusal: str | None = None
-
-    @property
-    def title(self) -> str:
-        """How the reply was read, for people: the mode, or `unreadable: REASON`."""
-        return self.mode if self.refusal is None else f"unreadable: {self.refusal}"
 
 
 class Pending(Struct, frozen=True, omit_defaults=True):
@@ -305,6 +285,29 @@ def advance(
         raise ConflictError(f"the run has ended ({snapshot.status}); it takes no more events")
     run = _Execution(strategy, snapshot, strategies or {})
     return run.stop(event) if isinstance(event, Stopped) else run.settle(effect_id or "", event, reading)
+
+
+def refusal_of(
+    strategy: Strategy[Any, Any],
+    snapshot: Snapshot,
+    effect_id: str,
+    answered: Answered,
+    *,
+    strategies: Registry | None = None,
+) -> str | None:
+    """Return why an answer to an open question cannot be read; None where it can. Nothing is taken.
+
+    It is read as `advance` reads a last try: what a reader only doubts is no reason to refuse it.
+    """
+    own, _, inner = effect_id.partition("/")
+    waiting = next(waiting for waiting in snapshot.pending if waiting.id == own)
+    if waiting.child is not None:
+        child = (strategies or {})[waiting.child.strategy]
+        return refusal_of(child, waiting.child, inner, answered, strategies=strategies)
+    assert isinstance(waiting.effect, Ask), "only questions are answered"
+    last_try = replace(waiting.effect, retries=len(waiting.replies))
+    stage, replies = strategy.by_name[snapshot.stage], (*waiting.replies, answered)
+    return read_reply(stage, snapshot.state, last_try, replies).refusal
 
 
 class _Execution:
@@ -559,50 +562,6 @@ class _Execution:
             self.reading,
             tuple(self.cancelled),
         )
-
-
-# -- reading replies
-
-
-def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:
-    """Read the latest reply the way its stage reads."""
-    latest = replies[-1]
-    if latest.refused:
-        return Reading(refusal="the answer was declined; answer the question as asked")
-    if latest.truncated and not parse.is_whole(latest.text):
-        return Reading(refusal="the reply was cut off before its end; answer more briefly")
-    texts = [parse.without_thinking(reply.text) for reply in replies]
-    shown = parse.question_text(effect)
-    if reason := parse.no_reply(texts[-1], shown):
-        return Reading(refusal=reason)
-    if stage.read is not None:
-        result = stage.read(state, effect, texts)
-    elif stage.reply is not None:
-        result = parse.read_form(texts[-1], stage.reply, shown=shown)
-    else:
-        result = texts[-1], "text"
-    if isinstance(result, Unreadable):
-        return Reading(refusal=result.reason)
-    return Reading("native" if latest.native else result[1], result[0])
-
-
-def convert_reading(stage: Stage[Any], recorded: Reading) -> Reading:
-    """Return a recorded reading with its value in the stage's own type.
-
-    Raises:
-        ConflictError: `strategy_changed`: the value does not fit the stage as it is today.
-    """
-    kind = stage.value_type
-    if recorded.refusal is not None or kind is None:
-        return recorded
-    try:
-        return replace(recorded, value=msgspec.convert(recorded.value, kind))
-    except (msgspec.ValidationError, ValueError) as error:
-        raise ConflictError(
-            f"a recorded answer does not fit stage {stage.name!r} as it is today: {error}",
-            code="strategy_changed",
-            stage=stage.name,
-        ) from error
 
 
 # -- runs inside a run

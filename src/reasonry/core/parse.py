@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from .effects import Ask
 from .events import Answered
-from .fit import NO_FIELD, Unreadable, choice_field, fit, names_of, plain_name, text_fields
+from .fit import NO_FIELD, NO_OBJECT, Unreadable, choice_field, fit, names_of, plain_name, text_fields
 from .lists import list_items
 from .stated import declines, only_answer, refuses, stated_answer, without_politeness
 
@@ -71,6 +71,8 @@ _BESIDE = re.compile(
 """What stands between two objects that are two replies, none of which is taken back."""
 _MAY_BE_UNKNOWN = ("subquestionanswer", "result")
 """Fields that may say that something cannot be found out."""
+_FORMULA = re.compile(r"(?=.*\d)[\d\s.,()\[\]+*/^=×÷·−–-]{1,200}")
+"""A text of numbers and signs alone has nothing of a reasoning."""
 _NOTHING = re.compile(r"[\s`]*(?:json\b)?[\s`]*", re.IGNORECASE)
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|corrected|sorry|oops|hmm|instead|rather|revised?|on second thought"
@@ -133,7 +135,10 @@ def _read_form(
                 return Unreadable(_differ(*rivals))
             return fitted, rung
         reason = reason or fitted
-    is_text = not text.lstrip().startswith(("{", "[")) and (reason is None or NO_FIELD in reason.reason)
+    text = _bare_text(text)
+    is_text = not text.lstrip().startswith(("{", "[")) and (
+        reason is None or NO_FIELD in reason.reason or reason.reason == NO_OBJECT
+    )
     if is_text and not whole:
         plain = without_politeness(without_surrogates(text[-MAX_SEARCHED:]))
         found = _from_text(plain, form) if prose else _from_yaml(plain, form)
@@ -141,6 +146,12 @@ def _read_form(
             return found
         reason = reason or found
     return reason or Unreadable(_no_object(form))
+
+
+def _bare_text(text: str) -> str:
+    """Return the text that a reply is as a whole, where it is one in quotes."""
+    values = _strict(text)
+    return values[0] if values and isinstance(values[0], str) else text
 
 
 def _from_yaml(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
@@ -347,7 +358,8 @@ def _plain_value(text: str, form: type[Struct]) -> list[Any] | Unreadable:
         other != name and other in ("reasoning", "steps", "thought")
         for other in form.__struct_encode_fields__
     )
-    if plain is None or (has_room and len(plain.split()) > 4):
+    is_formula = plain is not None and _FORMULA.fullmatch(plain) is not None
+    if plain is None or (has_room and len(plain.split()) > 4 and not is_formula):
         # Where there is room to reason, words alone may be the reasoning.
         return []
     return [{name: plain}]

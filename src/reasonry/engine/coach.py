@@ -6,7 +6,6 @@ handed over between a coach's caller and a model at any point.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -16,10 +15,11 @@ from msgspec.structs import replace
 
 from ..core.budget import Budget
 from ..core.effects import Ask
-from ..core.events import Answered, Event
-from ..core.machine import Pending
+from ..core.events import Answered
+from ..core.machine import Pending, refusal_of
 from ..core.metering import no_price
-from ..errors import ConflictError, ModelError, TooLargeError, UsageError
+from ..errors import AnswerRefusedError, ConflictError, ModelError
+from .answers import read_answers
 from .engine import Engine, OpenRun, Order
 from .journal import CALLER, Run
 from .limits import handed_out, questions
@@ -31,8 +31,6 @@ NOTHING_ASKED = (
     "Nothing is asked now: tools or checks are at work, or whoever performed them died. In that case an answer call "
     "with no answers goes on with them, and so does taking the run over."
 )
-
-MAX_ANSWER_CHARS = 200_000
 
 
 class Coach(Struct, frozen=True):
@@ -57,23 +55,31 @@ class Coach(Struct, frozen=True):
     async def answer(
         self,
         run_id: str,
-        answers: Sequence[Mapping[str, Any]],
+        answers: Any,
         open_performers: Callable[[Run], Awaitable[Performers]],
     ) -> dict[str, Any]:
-        """Take answers and return what is asked next; an unusable answer's question comes again, with the reason.
+        """Take answers and return what is asked next.
 
         Args:
-            answers: [{`id`, `answer`}]; an answer is text, or data in the question's form.
+            answers: {id: answer}, or as `read_answers` takes them; an answer is text, or data in the question's form.
             open_performers: Opens those who perform what is no question, for the run as it stands.
 
         Raises:
+            AnswerRefusedError: Answers cannot be read. Nothing of them is recorded, and their questions stay open under
+                the same ids; the others were taken.
             ConflictError: An answer is to a question that is not open (any more). None of them is taken.
             ConflictError: Somebody drives the run; `retryable` if it was other answers that took too long.
-            UsageError: An answer is malformed. None of them is taken.
+            UsageError: The answers have no shape that can be read. None of them is taken.
         """
-        texts = [_read_answer(answer) for answer in answers]
+        texts = read_answers(answers)
         async with self.engine.open(run_id, whole=False) as opened:
-            return await _go_on(opened, texts, await open_performers(opened.run))
+            events = _events(opened.run, texts)
+            refused = _refusals(opened.run, events)
+            taken = [event for event in events if event[0] not in refused]
+            shown = await _go_on(opened, taken, await open_performers(opened.run))
+        if refused:
+            raise _refused_error(refused, len(taken), shown)
+        return shown
 
     async def take_over(
         self,
@@ -114,10 +120,10 @@ class Caller:
 
 
 async def _go_on(
-    opened: OpenRun, answers: Sequence[tuple[str, str]], performers: Performers
+    opened: OpenRun, answers: Sequence[tuple[str, Answered]], performers: Performers
 ) -> dict[str, Any]:
     """Take answers, then perform all that is not a question."""
-    await opened.take_answers(_events(opened.run, answers))
+    await opened.take_answers(answers)
     await opened.drive(performers, coached=True)
     await opened.keep()
     return document(opened.row.run_id, opened.row.session_id, opened.run)
@@ -160,40 +166,42 @@ def _question(pending: Pending) -> dict[str, Any]:
     }
 
 
-def _read_answer(document: Mapping[str, Any]) -> tuple[str, str]:
-    effect_id = document.get("id")
-    if not isinstance(effect_id, str) or "answer" not in document:
-        raise UsageError('an answer is {"id": the question\'s id, "answer": text or data}', option="answers")
-    answer = document["answer"]
-    try:
-        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(
-            f"the answer to {effect_id} is neither text nor JSON data: {error}", option="answers"
-        ) from None
-    if len(text) > MAX_ANSWER_CHARS:
-        raise TooLargeError(
-            f"the answer to {effect_id} has {len(text):,} characters; the limit is {MAX_ANSWER_CHARS:,}",
-            limit=MAX_ANSWER_CHARS,
-        )
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        raise UsageError(f"the answer to {effect_id} holds a lone surrogate, so it is not valid Unicode text")
-    return effect_id, text
-
-
-def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Event]]:
+def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Answered]]:
+    """Return the answers as events, in the order asked."""
     if not answers:
         return []
     if run.snapshot.status != "active":
         raise ConflictError(f"the run has ended ({run.snapshot.status}); it takes no more answers")
     asked = {pending.id: number for number, pending in enumerate(handed_out(run))}
     at_ms = max(run.snapshot.at_ms, time.time_ns() // 1_000_000 - run.begun.created_at_ms)
-    events: list[tuple[str, Event]] = []
+    events: list[tuple[str, Answered]] = []
     for effect_id, text in answers:
         if effect_id not in asked or effect_id in {answered for answered, _ in events}:
             raise ConflictError(_why_not(run, effect_id, asked), effect=effect_id, choices=list(asked))
         events.append((effect_id, Answered(text, at_ms)))
     return sorted(events, key=lambda event: asked[event[0]])
+
+
+def _refusals(run: Run, events: Sequence[tuple[str, Answered]]) -> dict[str, str]:
+    """Return why answers cannot be read, in one line each, by question."""
+    read = (
+        (
+            effect_id,
+            refusal_of(run.strategy, run.snapshot, effect_id, answered, strategies=run.strategies),
+        )
+        for effect_id, answered in events
+    )
+    return {effect_id: " ".join(reason.split()) for effect_id, reason in read if reason is not None}
+
+
+def _refused_error(refused: Mapping[str, str], taken: int, shown: dict[str, Any]) -> AnswerRefusedError:
+    reasons = "; ".join(f"{effect_id}: {reason}" for effect_id, reason in refused.items())
+    others = f" The other {taken} {'was' if taken == 1 else 'were'} taken." if taken else ""
+    return AnswerRefusedError(
+        f"not taken, answer under the same id: {reasons}.{others}",
+        [{"id": effect_id, "reason": reason} for effect_id, reason in refused.items()],
+        shown,
+    )
 
 
 def _why_not(run: Run, effect_id: str, asked: Collection[str]) -> str:

@@ -53,11 +53,6 @@ class NewRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
         return Budget(calls=self.max_calls, seconds=self.max_seconds)
 
 
-class QuestionAnswer(Struct, frozen=True):
-    """The answer to one question."""
-
-    id: str
-    answer: Any
 
 
 class OneRun(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -77,7 +72,7 @@ class OpenedRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
 class AnswerCoached(OpenedRun, frozen=True, kw_only=True, rename="camel"):
     """Arguments of `coach` with the action `answer`."""
 
-    answers: tuple[QuestionAnswer, ...]
+    answers: Annotated[Any, Meta(description="{id: answer}")]
 
 
 class ListRuns(Struct, frozen=True, kw_only=True, rename="camel"):

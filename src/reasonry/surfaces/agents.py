@@ -95,9 +95,8 @@ class AgentAccess:
         Raises:
             UsageError: The run's verifier is not listed (any more).
         """
-        answers = [{"id": answer.id, "answer": answer.answer} for answer in call.answers]
         vet = self._vet(run_id, call, f"reasonry coach answer {run_id}")
-        return await self._censor_errors(self.app.coach_answer(run_id, answers, vet=vet))
+        return await self._censor_errors(self.app.coach_answer(run_id, call.answers, vet=vet))
 
     async def coach_resume(self, run_id: str, call: ResumeRun) -> dict[str, Any]:
         """Take a run up again, whoever drove it, to be answered by the caller.

@@ -20,6 +20,7 @@ from ..masking import SECRETS
 EXIT_CODES: dict[str, int] = {
     "invalid_request": 2,
     "payload_too_large": 2,
+    "answer_refused": 2,
     "blocked_address": 2,
     "price_unknown": 2,
     "not_found": 3,
@@ -79,7 +80,7 @@ def exit_code_of(result: Mapping[str, Any]) -> int:
 
 def error_document(error: ReasonryError) -> dict[str, Any]:
     """Return an error as the one document a surface answers with."""
-    return {"error": SECRETS.mask_data(error.document())}
+    return {"error": SECRETS.mask_data(error.document()), **error.beside()}
 
 
 class _MaskedStream:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from .raw import Raw
 
@@ -38,6 +39,24 @@ def test_a_coached_run_goes_from_questions_to_the_result_and_survives_the_server
         again = call(raw, "coach", action="answer", runId=run_id, answers=[{"id": "e1", "answer": "x"}])
         assert again["isError"]
         assert again["structuredContent"]["error"]["code"] == "conflict"
+
+
+def test_an_answer_that_cannot_be_read_is_an_error_that_carries_what_is_asked_next() -> None:
+    with Raw() as raw:
+        started = call(raw, "coach", action="start", problem="6 * 7", strategy="self_consistency")
+        shown = started["structuredContent"]
+        answers = {"e1": 42, "e2": "No idea, sorry."}
+        result = call(raw, "coach", action="answer", runId=shown["runId"], answers=answers)
+        document = result["structuredContent"]
+        assert result["isError"]
+        assert document["error"]["code"] == "answer_refused"
+        assert [one["id"] for one in document["error"]["refused"]] == ["e2"]
+        assert document["questions"][0]["id"].startswith("e2")
+        tools = {tool["name"]: tool for tool in raw.ask("tools/list")["result"]["tools"]}
+        Draft202012Validator(tools["coach"]["outputSchema"]).validate(document)
+        text = json.dumps([{"id": "e2", "answer": "42"}])
+        result = call(raw, "coach", action="answer", runId=shown["runId"], answers=text)
+        assert not result["isError"]
 
 
 def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ...core import parse
-from ...core.answering import UNREADABLE, repair_or_fail, verify_answer
+from ...core.answering import UNREADABLE, AnswerReply, repair_or_fail, verify_answer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.fit import Unreadable
@@ -166,9 +166,21 @@ def _synthesis(state: State) -> Ask:
 def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[SynthesisReply, str] | Unreadable:
     """Read the synthesis; with an image, its caption has to be there."""
     reading = parse.read_form(replies[-1], SynthesisReply)
+    if isinstance(reading, Unreadable):
+        reading = _from_prose(replies[-1]) or reading
     if isinstance(reading, Unreadable) or not state.options.image or (reading[0].image_caption or "").strip():
         return reading
     return Unreadable("image_caption is missing")
+
+
+def _from_prose(text: str) -> tuple[SynthesisReply, str] | None:
+    """Read prose as the whole answer, and what it states, else all of it, as the final one."""
+    if text.lstrip().startswith(("{", "[")) or "```" in text:
+        return None
+    found = parse.read_form(text, AnswerReply)
+    if isinstance(found, Unreadable):
+        return None
+    return SynthesisReply(answer=text.strip(), final_answer=found[0].text), found[1]
 
 
 def _propose(state: State, text: str) -> State:

@@ -12,7 +12,8 @@ from cyclopts import Parameter
 
 from ...app import App
 from ...core.budget import Budget
-from ...errors import UsageError
+from ...engine.answers import SHAPE
+from ...errors import AnswerRefusedError, UsageError
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from .output import print_document, print_line, print_note, print_warnings
@@ -58,7 +59,12 @@ def answer_(
     equipment: Equipment = Equipment(),
     common: Common = Common(),
 ) -> int:
-    """Answer questions of a run: {"answers": [{"id": …, "answer": …}]}.
+    """Answer questions of a run; reads {"ID": ANSWER, …} from a file or from standard input.
+
+    An ANSWER is text, or data in the form of the question's answerSchema: `{"e1": "42", "e2": {"answer": 7}}`.
+    `[{"id": "e1", "answer": "42"}]` will do too. The id of a question that is asked several times (`e1..e5`) takes the
+    list of its answers. An answer that cannot be read is refused, with the reason, and its question stays open; the
+    others are taken.
 
     Parameters
     ----------
@@ -101,42 +107,53 @@ def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
     return 0
 
 
-def _read_answers(path: Path | None) -> list[Any]:
+def _read_answers(path: Path | None) -> Any:
     place = "standard input" if path is None else str(path)
     try:
         text = sys.stdin.buffer.read() if path is None else path.read_bytes()
     except OSError as error:
         raise UsageError(f"{place} cannot be read: {error.strerror}", option="answers") from None
     try:
-        document = json_.loads(text)
+        return json_.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{place} is not JSON: {error}", option="answers") from None
-    answers = document.get("answers") if isinstance(document, dict) else document
-    if not isinstance(answers, list) or not all(isinstance(answer, dict) for answer in answers):
-        raise UsageError('answers are {"answers": [{"id": …, "answer": …}]}', option="answers")
-    return answers
+        raise UsageError(f"{place} is not JSON: {error}; {SHAPE}", option="answers") from None
 
 
 def show_coached(
     work: Callable[[App], Awaitable[dict[str, Any]]], common: Common, equipment: Equipment = Equipment()
 ) -> int:
     """Do something with a coached run and show where it stands."""
-    document = run_async(with_app(common.app(equipment.policy()), work))
-    result = document.get("result")
+    try:
+        document = run_async(with_app(common.app(equipment.policy()), work))
+    except AnswerRefusedError as error:
+        if not common.json:
+            _print_standing(error.standing)
+        raise
     if common.json:
         print_document(document)
-    elif result is None:
+    else:
+        _print_standing(document)
+    result = document.get("result")
+    return 0 if result is None else present.exit_code_of(result)
+
+
+def _print_standing(document: dict[str, Any]) -> None:
+    result = document.get("result")
+    if result is None:
         print_note(f"run {document['runId']} · {document['strategy']} · {document['progress']['stage']}")
         for question in document["questions"]:
             print_line(f"--- {question['id']} ({question['stage']})")
             print_line(question["prompt"])
+        if document["questions"]:
+            first = document["questions"][0]["id"]
+            print_note(
+                f"answer with: reasonry coach answer {document['runId']}, "
+                f'and {{"{first}": ANSWER, …}} on its standard input'
+            )
         if "note" in document:
             print_note(document["note"])
-    else:
-        print_note(
-            f"{result['status']}: {result['termination']['reason']}  {result['termination']['detail']}"
-        )
-        print_warnings(result)
-        if result["answer"] is not None:
-            print_line(result["answer"])
-    return 0 if result is None else present.exit_code_of(result)
+        return
+    print_note(f"{result['status']}: {result['termination']['reason']}  {result['termination']['detail']}")
+    print_warnings(result)
+    if result["answer"] is not None:
+        print_line(result["answer"])

@@ -125,7 +125,7 @@ def or_error(schema: Mapping[str, Any]) -> Document:
 def error_document(error: Exception) -> Document:
     """Return the document of an error result; an unexpected error goes to the log, not to the client."""
     if isinstance(error, ReasonryError):
-        return {"error": error.document()}
+        return {"error": error.document(), **error.beside()}
     logging.getLogger("reasonry.mcp").error("a tool failed unexpectedly", exc_info=error)
     unforeseen = ReasonryError("Something went wrong inside the server; its standard error says what.")
     return {"error": unforeseen.document()}

@@ -1,0 +1,130 @@
+"""The answers of a call to a coached run, in whatever shape they come: which question is answered, and what is said."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ..errors import TooLargeError, UsageError
+
+MAX_ANSWER_CHARS: Final = 200_000
+
+SHAPE: Final = (
+    'answers are {"ID": ANSWER, …}, where ANSWER is text or data in the form of `answerSchema`; '
+    '[{"id": "ID", "answer": ANSWER}, …] will do too'
+)
+_RANGE: Final = re.compile(r"e(\d{1,9})\.\.e(\d{1,9})")
+_MAX_COUNT: Final = 10_000
+
+
+def read_answers(raw: Any) -> list[tuple[str, str]]:
+    """Return the answers of a call: (question id, text) each.
+
+    Args:
+        raw: {id: answer}, a list of {`id`, `answer`}, one such object, or the JSON text of any of these. The id of a
+            question that is asked several times, see `joined_id`, takes the list of its answers, or one of them.
+
+    Raises:
+        UsageError: It is none of these, or an answer is neither text nor JSON data.
+        TooLargeError: An answer is too long.
+    """
+    return [
+        (effect_id, _text_of(effect_id, single))
+        for name, answer in _entries(raw)
+        for effect_id, single in _single_answers(name, answer)
+    ]
+
+
+def joined_id(effect_ids: Sequence[str]) -> str:
+    """Return the one id of questions that are equal: `e1..e5` where they follow one another, else all with commas."""
+    numbers = [int(effect_id[1:]) if effect_id[1:].isdecimal() else -1 for effect_id in effect_ids]
+    if len(numbers) > 1 and numbers[0] > 0 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return f"{effect_ids[0]}..{effect_ids[-1]}"
+    return ",".join(effect_ids)
+
+
+def _entries(raw: Any) -> list[tuple[str, Any]]:
+    whole = _decode(raw)
+    if isinstance(whole, Mapping) and set(whole) == {"answers"}:
+        whole = _decode(whole["answers"])
+    if isinstance(whole, Mapping):
+        return _from_mapping(whole)
+    if not isinstance(whole, Sequence) or isinstance(whole, str | bytes | bytearray):
+        raise _shape_error()
+    entries: list[tuple[str, Any]] = []
+    for entry in whole:
+        if not isinstance(entry, Mapping):
+            raise _shape_error()
+        entries += _from_mapping(entry)
+    return entries
+
+
+def _from_mapping(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    if {"id", "questionId"}.isdisjoint(mapping):
+        return [(_id(effect_id), answer) for effect_id, answer in mapping.items()]
+    if "answer" not in mapping:
+        raise _shape_error()
+    return [(_id(mapping.get("id", mapping.get("questionId"))), mapping["answer"])]
+
+
+def _decode(data: Any) -> Any:
+    """Return data that may have come as JSON text; what is no JSON stays text."""
+    if not isinstance(data, str):
+        return data
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+
+
+def _id(raw: Any) -> str:
+    if not isinstance(raw, str) or not raw.strip():
+        raise _shape_error()
+    return raw.strip()
+
+
+def _shape_error() -> UsageError:
+    return UsageError(SHAPE, option="answers")
+
+
+def _single_answers(name: str, answer: Any) -> list[tuple[str, Any]]:
+    effect_ids = _split_id(name)
+    if len(effect_ids) == 1:
+        return [(effect_ids[0], answer)]
+    several = _decode(answer)
+    answers: list[Any] = list(several) if isinstance(several, list | tuple) else [answer]
+    if len(answers) > len(effect_ids):
+        raise UsageError(
+            f"{name[:60]} takes at most {len(effect_ids)} answers, not {len(answers)}", option="answers"
+        )
+    return list(zip(effect_ids, answers, strict=False))
+
+
+def _split_id(name: str) -> list[str]:
+    if found := _RANGE.fullmatch(name):
+        first, last = int(found[1]), int(found[2])
+        if 0 <= last - first < _MAX_COUNT:
+            return [f"e{number}" for number in range(first, last + 1)]
+    return [part.strip() for part in name.split(",") if part.strip()] or [name]
+
+
+def _text_of(effect_id: str, answer: Any) -> str:
+    try:
+        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"the answer to {effect_id[:60]} is neither text nor JSON data: {error}", option="answers"
+        ) from None
+    if len(text) > MAX_ANSWER_CHARS:
+        raise TooLargeError(
+            f"the answer to {effect_id[:60]} has {len(text):,} characters; the limit is {MAX_ANSWER_CHARS:,}",
+            limit=MAX_ANSWER_CHARS,
+        )
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise UsageError(
+            f"the answer to {effect_id[:60]} holds a lone surrogate, so it is not valid Unicode text",
+            option="answers",
+        )
+    return text

@@ -1,0 +1,152 @@
+"""An answer that cannot be read is refused before anything is recorded; those that can be read come in many shapes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from reasonry.core.budget import Budget
+from reasonry.core.options import read_options
+from reasonry.engine.answers import joined_id, read_answers
+from reasonry.engine.coach import Coach
+from reasonry.errors import AnswerRefusedError, ConflictError, UsageError
+from reasonry.strategies import STRATEGIES
+
+from ..playing import World
+from ..test_every_strategy import each_driven, world
+from .answering import engine, order, performers_of
+from .playing import by
+
+pytestmark = pytest.mark.anyio
+
+NOBODY = performers_of(World(0))
+
+
+async def lines(coach: Coach, run_id: str) -> int:
+    return len(await coach.engine.store.lines(run_id))
+
+
+async def started(name: str, budget: Budget | None = None, **options: Any) -> tuple[Coach, dict[str, Any]]:
+    strategy, coach = STRATEGIES[name], Coach(engine())
+    return coach, await coach.start(order(strategy, read_options(strategy, options), budget), NOBODY)
+
+
+async def test_a_refused_answer_leaves_the_run_as_it_was() -> None:
+    coach, shown = await started("tree_of_thoughts", Budget(calls=2))
+    before = await lines(coach, shown["runId"])
+    for _ in range(5):
+        with pytest.raises(AnswerRefusedError) as caught:
+            await coach.answer(shown["runId"], {"e1": "{"}, by(NOBODY))
+        assert caught.value.code == "answer_refused"
+        assert caught.value.details["refused"] == [
+            {"id": "e1", "reason": "no thoughts could be read from it"}
+        ]
+        assert caught.value.standing == shown == await coach.status(shown["runId"])
+    assert await lines(coach, shown["runId"]) == before
+    shown = await coach.answer(shown["runId"], {"e1": {"thoughts": ["walk", "run"]}}, by(NOBODY))
+    assert shown["questions"][0]["stage"] == "branch_evaluation"
+
+
+async def test_the_other_answers_of_the_call_are_taken() -> None:
+    coach, shown = await started("self_consistency", samples=5, window=5)
+    answers = {"e1": "12", "e2": "I had a look at it and found it hard.", "e3": 12, "e4": "", "e5": [12]}
+    with pytest.raises(AnswerRefusedError, match=r"e2: .*; e4: .*The other 3 were taken") as caught:
+        await coach.answer(shown["runId"], answers, by(NOBODY))
+    standing = caught.value.standing
+    assert [question["id"] for question in standing["questions"]] == ["e2", "e4"]
+    assert standing["progress"]["answered"] == 3
+    assert all("\n" not in entry["reason"] for entry in caught.value.details["refused"])
+
+
+@each_driven
+async def test_each_example_of_a_form_is_taken_at_the_door(strategy: Any) -> None:
+    answers, coach = world(strategy, 1, 0.0), Coach(engine())
+    shown = await coach.start(order(strategy, strategy.options()), NOBODY)
+    (question, *_) = shown["questions"]
+    example = answers.examples[question["stage"]]
+    assert (await coach.answer(shown["runId"], {question["id"]: example}, by(NOBODY)))["status"]
+
+
+async def test_a_doubted_answer_is_asked_for_again_once_and_then_taken() -> None:
+    coach, shown = await started("chain_of_thought")
+    doubtful = {"reasoning": "2 + 2 = 5", "answer": "5"}
+    shown = await coach.answer(shown["runId"], {"e1": doubtful}, by(NOBODY))
+    if shown["status"] == "active":
+        (again,) = shown["questions"]
+        shown = await coach.answer(shown["runId"], {again["id"]: doubtful}, by(NOBODY))
+    assert shown["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ({"e1": "a", "e2": 7}, [("e1", "a"), ("e2", "7")]),
+        ({"id": "e1", "answer": True}, [("e1", "true")]),
+        ([{"id": "e1", "answer": [0.5]}, {"e2": None}], [("e1", "[0.5]"), ("e2", "null")]),
+        ([{"questionId": "e1", "answer": "a"}], [("e1", "a")]),
+        ({"answers": [{"id": "e1", "answer": "a"}]}, [("e1", "a")]),
+        ('{"e1": {"x": 1}}', [("e1", '{"x": 1}')]),
+        ('[{"id": "e4/e1", "answer": "a"}]', [("e4/e1", "a")]),
+        ({"e2..e4": ["a", 1, {}]}, [("e2", "a"), ("e3", "1"), ("e4", "{}")]),
+        ({"e2..e4": "a"}, [("e2", "a")]),
+        ({"e2,e4/e1": '["a", "b"]'}, [("e2", "a"), ("e4/e1", "b")]),
+        ({}, []),
+        ([], []),
+    ],
+)
+def test_answers_come_in_many_shapes(given: Any, read: list[tuple[str, str]]) -> None:
+    assert read_answers(given) == read
+    assert isinstance(given, str) or read_answers(json.dumps(given)) == read
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("e1", "12", 7, None, True, b"x", ["a"], [["e1", "a"]]),
+        *({"id": "e1"}, {"": "a"}, {"e1..e2": [1, 2, 3]}, [{"id": 3, "answer": 1}]),
+    ],
+)
+def test_what_has_no_shape_is_refused_with_the_shape(given: Any) -> None:
+    with pytest.raises(UsageError, match="answers"):
+        read_answers(given)
+
+
+def test_equal_questions_have_one_id_that_leads_back_to_theirs() -> None:
+    for ids in (
+        ["e1"],
+        ["e1", "e2", "e3"],
+        ["e1", "e3"],
+        ["e4/e1", "e5/e1"],
+        ["e1.2", "e2.2"],
+        ["e9", "e10"],
+    ):
+        given = {joined_id(ids): ids if len(ids) > 1 else ids[0]}
+        assert read_answers(given) == list(zip(ids, ids, strict=True))
+
+
+async def test_a_range_that_nobody_asked_is_a_conflict() -> None:
+    coach, shown = await started("tree_of_thoughts")
+    with pytest.raises(ConflictError, match="has no question"):
+        await coach.answer(shown["runId"], {"e1..e999999999": ["a"]}, by(NOBODY))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "answer"),
+    [
+        ("self_consistency", "12"),
+        ("self_consistency", 12),
+        ("self_consistency", "8 / (3 - 8/3)"),
+        ("linear", "8 / (3 - 8/3)"),
+        ("linear", 12.5),
+        ("tree_of_thoughts", ["walk", "run"]),
+        ("tree_of_thoughts", "1. walk\n2. run"),
+        ("analysis", "Moderate"),
+        ("analysis", {"complexityLevel": "MODERATE"}),
+    ],
+)
+async def test_liberal_answers_are_taken(strategy: str, answer: Any) -> None:
+    coach, shown = await started(strategy)
+    effect_id = shown["questions"][0]["id"]
+    assert (await coach.answer(shown["runId"], {effect_id: answer}, by(NOBODY)))["progress"]["answered"] == 1
