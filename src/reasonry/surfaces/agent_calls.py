@@ -53,8 +53,6 @@ class NewRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
         return Budget(calls=self.max_calls, seconds=self.max_seconds)
 
 
-
-
 class OneRun(Struct, frozen=True, kw_only=True, rename="camel"):
     """Arguments of `coach` with the actions `status` and `cancel`."""
 
