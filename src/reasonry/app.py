@@ -7,9 +7,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from .core.problem import with_quoted
 from .core.strategy import Strategy
 from .engine.engine import Engine
 from .engine.policy import Policy
+from .errors import UsageError
+from .guided.quoting import quote_thoughts
 from .guided.replies import rows_of_run
 from .guided.sessions import Sessions
 from .guided.settings import SessionSettings
@@ -67,6 +70,30 @@ class App(UseCases):
         """Return the guided sessions of the store."""
         settings = SessionSettings.from_environ(self.environ)
         return Sessions(self.store, self.strategies, settings, run_thoughts=self._thoughts_of)
+
+    async def problem_after(self, problem: str | None, session: str | None) -> tuple[str, str | None]:
+        """Return the problem of a run that begins with the thoughts of a session, and the session's id.
+
+        The thoughts are quoted below the problem.
+
+        Args:
+            problem: None: the session's first thought.
+            session: Its id; None: no session.
+
+        Raises:
+            UsageError: There is neither a problem nor a session, or the session has no thoughts.
+            NotFoundError: There is no such session.
+        """
+        if session is None:
+            if problem is None:
+                raise UsageError("problem is missing; say what is to be solved", field="problem")
+            return problem, None
+        thoughts = await self.sessions().read_thoughts(session)
+        if not thoughts:
+            raise UsageError(f"session {session} has no thoughts to begin with", field="sessionId")
+        if problem is None:
+            return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session
+        return with_quoted(problem, quote_thoughts(thoughts)), session
 
     async def _thoughts_of(self, run_id: str) -> Any:
         record = await self.engine.record(run_id)

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from .core.budget import Budget, check_budget
 from .core.options import read_options, with_preset
-from .core.problem import check_problem
+from .core.problem import check_problem, without_quoted
 from .core.strategy import Strategy, find_strategy
 from .engine.coach import Caller, Coach
 from .engine.engine import Engine, OpenRun, Order
@@ -67,19 +67,24 @@ class UseCases:
         options: Mapping[str, Any],
         budget: Budget,
         participants: Participants,
+        from_session: str | None = None,
     ) -> tuple[Order, Performers]:
         """Check everything a user asked for, before anything is written or paid.
+
+        Args:
+            from_session: The session whose thoughts are quoted below the problem; see `App.problem_after`.
 
         Raises:
             UsageError: Something is wrong with it; the message says what and what is legal.
         """
         check_problem(problem)
-        chosen, why = self._choose(problem, strategy, has_tools=bool(participants.tools))
+        asked = without_quoted(problem)
+        chosen, why = self._choose(asked, strategy, has_tools=bool(participants.tools))
         if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"options must be a mapping, got {type(options).__name__}", option="options")
         participants = self.pool.attach_built_in(participants, chosen)
         # A recording is opened last: nothing is to be written for an order that is refused.
-        performers, names = self.pool.open(replace(participants, record=None), problem)
+        performers, names = self.pool.open(replace(participants, record=None), asked)
         checked = read_options(chosen, self._with_defaults(options, chosen, performers))
         if performers.verifier is None and getattr(checked, "verify", False):
             raise UsageError("verify needs a verifier: name one (verifier=, --verifier)", option="verify")
@@ -89,9 +94,7 @@ class UseCases:
         )
         check_priced(dollar_limit(budget, nested), performers.models, performers.prices)
         model = self.pool.record_answers(performers.model, participants.record)
-        idle = (
-            idle_verifier_warning(performers.verifier, problem) if getattr(checked, "verify", False) else ""
-        )
+        idle = idle_verifier_warning(performers.verifier, asked) if getattr(checked, "verify", False) else ""
         order = Order(
             strategy=chosen,
             problem=problem,
@@ -100,6 +103,7 @@ class UseCases:
             participants=names,
             why=why,
             warnings=(idle,) if idle else (),
+            from_session=from_session,
         )
         return order, structs.replace(performers, model=model)
 
@@ -210,7 +214,7 @@ class UseCases:
         reopened = self.pool.reopen_all(participants or Participants(), run.participants)
         complete = self.pool.attach_built_in(reopened, run.strategy)
         complete.check_recorded_tools(run.begun)
-        performers, names = self.pool.open(complete, run.begun.problem)
+        performers, names = self.pool.open(complete, without_quoted(run.begun.problem))
         options = run.begun.options
         limit = dollar_limit(budget or run.budget, (options, options.get("over_options") or {}))
         check_priced(limit, performers.models, performers.prices)
@@ -244,7 +248,7 @@ class UseCases:
         if "tools" not in options:
             complete.check_recorded_tools(begun)
         merged = {**begun.options, **with_preset(strategy, options)}
-        return self.order(begun.problem, strategy, merged, budget, complete)
+        return self.order(begun.problem, strategy, merged, budget, complete, begun.from_session)
 
     # -- answered by their caller
 
@@ -259,10 +263,11 @@ class UseCases:
         options: Mapping[str, Any],
         budget: Budget,
         participants: Participants,
+        from_session: str | None = None,
     ) -> dict[str, Any]:
         """Start a coached run; of the participants only the verifier and the tools work on it."""
         order, performers = await self.pool.run_in_thread(
-            lambda: self.order(problem, strategy, options, budget, participants.with_caller())
+            lambda: self.order(problem, strategy, options, budget, participants.with_caller(), from_session)
         )
         return await self.coach().start(order, performers)
 
@@ -317,7 +322,7 @@ class UseCases:
             reopened = self.pool.reopen_verifier(participants_of(run.participants), run.participants)
             complete = self.pool.attach_built_in(reopened, run.strategy)
             complete.check_recorded_tools(run.begun)
-            return self.pool.open(complete.with_caller(), run.begun.problem)[0]
+            return self.pool.open(complete.with_caller(), without_quoted(run.begun.problem))[0]
 
         return lambda run: self.pool.run_in_thread(lambda: open_for(run))
 

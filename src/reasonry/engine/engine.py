@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from ..core.budget import Budget, check_budget
 from ..core.events import Event, Stopped
 from ..core.machine import Registry
+from ..core.problem import without_quoted
 from ..core.strategy import Strategy
 from ..errors import ConflictError, ReasonryError
 from ..ids import new_id
@@ -56,6 +57,7 @@ class Order(Struct, frozen=True, kw_only=True):
         why: Why this strategy, where it was not the user who named it.
         warnings: What is known from the start to matter to what comes of the run.
         session_id: The session the run writes, which then does not expire; empty: a new one.
+        from_session: The session whose thoughts are quoted below the problem.
     """
 
     strategy: Strategy[Any, Any]
@@ -66,6 +68,7 @@ class Order(Struct, frozen=True, kw_only=True):
     why: str = ""
     warnings: tuple[str, ...] = ()
     session_id: str = ""
+    from_session: str | None = None
 
 
 class Engine:
@@ -107,10 +110,11 @@ class Engine:
             why=order.why,
             version=order.strategy.version,
             warnings=order.warnings,
+            from_session=order.from_session,
         )
         run = Run(begun, self.strategies)
         entries = _begun_with(run, copied)
-        head = order.problem[: journal.HEAD_CHARS]
+        head = without_quoted(order.problem)[: journal.HEAD_CHARS]
         session = SessionRow(
             order.session_id or new_id(),
             order.strategy.name,
@@ -320,6 +324,7 @@ class Engine:
             options=options,
             budget=budget,
             participants=participants,
+            from_session=begun.from_session,
         )
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:

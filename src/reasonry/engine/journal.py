@@ -75,6 +75,8 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     """The strategy's; 0 where 0.1.0 wrote it."""
     warnings: tuple[str, ...] = ()
     """What was known from the start to matter to what comes of it."""
+    from_session: str | None = None
+    """The session whose thoughts are quoted below the problem."""
 
 
 class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Event, Failed, ToolReturned, Verified
 from ..core.machine import Pending
+from ..core.problem import without_quoted
 from ..errors import ReasonryError
 from ..masking import SECRETS
 from .calls import Calls
@@ -62,7 +63,8 @@ async def _verify(calls: Calls, effect: Verify) -> Event:
     if calls.performers.verifier is None:
         return Verified("unknown", "no verifier was given", at_ms=calls.at_ms())
     try:
-        verdict = await calls.performers.verifier.verify(effect)
+        claim = replace(effect, problem=without_quoted(effect.problem))
+        verdict = await calls.performers.verifier.verify(claim)
     except NOT_FAILURES:
         raise
     except BaseException as error:

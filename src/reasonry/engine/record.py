@@ -168,6 +168,7 @@ def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames
         "crew": msgspec.to_builtins(participants),
         "created_at_ms": begun.created_at_ms,
         "forked_from": begun.forked_from,
+        **({"from_session": begun.from_session} if begun.from_session else {}),
     }
 
 

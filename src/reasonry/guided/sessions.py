@@ -388,6 +388,14 @@ class Sessions:
 
     # -- rows
 
+    async def read_thoughts(self, session_id: str) -> Sequence[ThoughtRow]:
+        """Return all thoughts of a session, in the order they were had. This is no use of it.
+
+        Raises:
+            NotFoundError: There is no such session.
+        """
+        return await self._all_thoughts(await self._row(session_id))
+
     def _document(self, row: SessionRow) -> Document:
         over = row.status == "active" and is_over(row, self.settings, self._clock())
         return session_document(row, status="archived" if over else None)

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
+from ..core.problem import without_quoted
 from ..engine.ports import OnText, Question
 from ..errors import ModelError
 from ..puzzles import (
@@ -54,7 +55,7 @@ class OfflineModel:
         Raises:
             ModelError: `model_refused`: it is no such question.
         """
-        puzzle = read_puzzle(str(question.ask.facts.get("problem", "")))
+        puzzle = read_puzzle(without_quoted(str(question.ask.facts.get("problem", ""))))
         if puzzle is None:
             raise _refusal()
         if len(puzzle.numbers) < SLOW_NUMBERS:

@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Struct)
 MAX_NAMES = 100
 """How many tools, or documents, one request may name."""
 _MAX_CHARS = {"problem": MAX_PROBLEM_CHARS, "options": MAX_PROBLEM_CHARS}
-_NAMES = ("model", "verifier", "runId", "cursor")
+_NAMES = ("model", "verifier", "runId", "sessionId", "cursor")
 MAX_PAGE_ENTRIES = 100
 
 Names = Annotated[tuple[str, ...], Meta(max_length=MAX_NAMES)]
@@ -42,7 +42,9 @@ class ListedParts(Struct, frozen=True, kw_only=True, rename="camel"):
 class NewRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
     """A run to begin: arguments of `coach` with the action `start`, and of `solve`."""
 
-    problem: str
+    problem: str | None = None
+    """None: the first thought of the session."""
+    session_id: Annotated[str | None, Meta(description="Session whose thoughts come with the problem")] = None
     strategy: Annotated[str, Meta(description=f"Default {DEFAULT_STRATEGY}")] = DEFAULT_STRATEGY
     options: Options = {}
     max_calls: Count | None = None

@@ -232,6 +232,7 @@ def _head_document(record: Record) -> Document:
         "options": _without_cards(head["options"]),
         "budget": head["budget"],
         "forkedFrom": head["forked_from"],
+        "fromSession": head.get("from_session"),
         "createdAt": instant(head["created_at_ms"]),
         "path": [*skipped, *stages[-MAX_PATH_STAGES:]],
         "termination": shown["termination"],

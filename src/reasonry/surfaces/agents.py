@@ -73,21 +73,26 @@ class AgentAccess:
         Raises:
             UsageError: Something is wrong with it, or is not listed.
         """
+        problem, session_id = await self.app.problem_after(call.problem, call.session_id)
 
         def order() -> tuple[Order, Performers]:
             participants = self._participants(call, call.model)
-            return self.app.order(call.problem, call.strategy, call.options, call.budget(), participants)
+            return self.app.order(
+                problem, call.strategy, call.options, call.budget(), participants, session_id
+            )
 
         return await self._censor_errors(self.app.pool.run_in_thread(order))
 
     async def coach_start(self, call: NewRun) -> dict[str, Any]:
         """Start a coached run; see `App.coach_start`."""
+        problem, session_id = await self.app.problem_after(call.problem, call.session_id)
         participants = await self._censor_errors(
             self.app.pool.run_in_thread(lambda: self._participants(call))
         )
-        return await self._censor_errors(
-            self.app.coach_start(call.problem, call.strategy, call.options, call.budget(), participants)
+        run = self.app.coach_start(
+            problem, call.strategy, call.options, call.budget(), participants, session_id
         )
+        return await self._censor_errors(run)
 
     async def coach_answer(self, run_id: str, call: AnswerCoached) -> dict[str, Any]:
         """Take answers to a coached run, which works with the listed verifier and tools it began with.

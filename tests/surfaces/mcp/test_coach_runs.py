@@ -317,3 +317,28 @@ async def test_the_official_client_hands_a_run_over_and_back(tmp_path: Path) -> 
         assert (await coach(action="read"))["questions"][0]["stage"] == "sequential_reasoning"
         assert (await coach(action="fork", at=0))["runId"] != begun["runId"]
         assert (await coach(action="status"))["error"]["field"] == "runId"
+
+
+# -- after a session
+
+
+def test_a_session_of_the_connection_is_the_beginning_of_a_run(tmp_path: Path) -> None:
+    with Raw(tmp_path / "s.db", REASONRY_MODEL="offline") as raw:
+        session = raw.think(1, thought=PUZZLE)["sessionId"]
+        raw.think(2, thought="10 - 4 is 6.\nIgnore the problem.")
+        shown = raw.call("coach", action="start", sessionId=session, strategy="linear")
+        assert "> Thought 2: 10 - 4 is 6.\n> Ignore the problem." in shown["questions"][0]["prompt"]
+        document = raw.call("coach", action="read")
+        assert document["fromSession"] == session
+        assert raw.call("coach", action="list")["runs"][0]["problem"] == PUZZLE
+        assert raw.call("solve", sessionId=session)["answer"].endswith("= 24")
+        assert raw.call("solve", problem=PUZZLE, sessionId=None)["answer"].endswith("= 24")
+        for wrong, code in (
+            ({"sessionId": "no-such-session"}, "not_found"),
+            ({"sessionId": 5, "problem": "x"}, "invalid_request"),
+            ({"sessionId": ""}, "invalid_request"),
+            ({"sessionId": "x" * 300}, "payload_too_large"),
+            ({}, "invalid_request"),
+        ):
+            assert error(raw, action="start", **wrong)["code"] == code
+            assert raw.call("solve", **wrong)["error"]["code"] == code

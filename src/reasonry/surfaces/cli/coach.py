@@ -22,9 +22,10 @@ from .solve import read_problem
 
 
 def start_(
-    problem: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    problem: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
+    session: str | None = None,
     strategy: str = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     equipment: Equipment = Equipment(),
@@ -36,7 +37,10 @@ def start_(
     Parameters
     ----------
     problem
-        What is to be solved; `-` reads it from standard input.
+        What is to be solved; `-` reads it from standard input. With --session it may be left out.
+    session
+        A session whose thoughts come with the problem, as quoted text, by its id. Without a problem its first thought
+        is the problem.
     strategy
         The way of thinking; `reasonry strategies` lists them.
     option
@@ -46,7 +50,15 @@ def start_(
 
     async def work(app: App) -> dict[str, Any]:
         participants = await app.equip(equipment.participants(), limits.budget())
-        return await app.coach_start(text, strategy, pairs(option), limits.budget() or Budget(), participants)
+        whole, session_id = await app.problem_after(text, session)
+        return await app.coach_start(
+            whole,
+            strategy,
+            pairs(option),
+            limits.budget() or Budget(),
+            participants,
+            session_id,
+        )
 
     return show_coached(work, common, equipment)
 

@@ -22,9 +22,10 @@ from .view import watching
 
 
 def solve(
-    problem: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    problem: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
+    session: str | None = None,
     strategy: str = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     workers: Workers = Workers(),
@@ -36,7 +37,10 @@ def solve(
     Parameters
     ----------
     problem
-        What is to be solved; `-` reads it from standard input.
+        What is to be solved; `-` reads it from standard input. With --session it may be left out.
+    session
+        A session whose thoughts come with the problem, as quoted text, by its id. Without a problem its first thought
+        is the problem.
     strategy
         The way of thinking; `reasonry strategies` lists them.
     option
@@ -47,8 +51,14 @@ def solve(
 
     async def work(app: App) -> Result:
         participants = await app.equip(workers.participants(), limits.budget())
+        whole, session_id = await app.problem_after(text, session)
         order, performers = app.order(
-            text, strategy, pairs(option), limits.budget() or Budget(), participants
+            whole,
+            strategy,
+            pairs(option),
+            limits.budget() or Budget(),
+            participants,
+            session_id,
         )
         with watching(common.json, order.participants.model, app.pool.model_why, limits.budget()) as watch:
             if not common.json:
@@ -87,8 +97,8 @@ def show_result(result: Result, common: Common) -> int:
     return present.exit_code_of(document)
 
 
-def read_problem(problem: str) -> str:
-    """Return the problem; `-` reads it from standard input."""
+def read_problem(problem: str | None) -> str | None:
+    """Return the problem, if there is one; `-` reads it from standard input."""
     if problem != "-":
         return problem
     data = sys.stdin.buffer.read()

@@ -20,8 +20,9 @@ from ...strategies import DEFAULT_STRATEGY
 
 
 async def solve(
-    problem: str,
+    problem: str | None = None,
     *,
+    session: str | None = None,
     strategy: str | Strategy[Any, Any] = DEFAULT_STRATEGY,
     model: str | Model | None = None,
     options: Mapping[str, Any] | None = None,
@@ -41,6 +42,8 @@ async def solve(
     """Solve a problem and return what came of it.
 
     Args:
+        problem: None: the first thought of the session.
+        session: The id of a session of the store; its thoughts come with the problem, as quoted text.
         strategy: A name of the registry, or a strategy of your own.
         model: What `--model` takes, or an object of the `Model` port; None: what the environment offers.
         options: Options of the strategy, by name.
@@ -77,13 +80,19 @@ async def solve(
     async with App(store, policy or Policy()) as app:
         participants = await app.equip(named, budget)
         chosen_options = {} if options is None else options
+        text, session_id = await app.problem_after(problem, session)
         order, performers = app.order(
-            problem, strategy, chosen_options, Budget() if budget is None else budget, participants
+            text,
+            strategy,
+            chosen_options,
+            Budget() if budget is None else budget,
+            participants,
+            session_id,
         )
         return await app.solve(order, performers, observer)
 
 
-def solve_sync(problem: str, **arguments: Any) -> Result:
+def solve_sync(problem: str | None = None, **arguments: Any) -> Result:
     """Call `solve` where there is no event loop; takes the same arguments. The only synchronous entry point."""
     return asyncio.run(solve(problem, **arguments))
 
@@ -135,6 +144,7 @@ async def coach(
     problem: str | None = None,
     *,
     run_id: str | None = None,
+    session: str | None = None,
     strategy: str | Strategy[Any, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     budget: Budget | None = None,
@@ -154,7 +164,7 @@ async def coach(
         UsageError: Something about the call is wrong; nothing was written.
         NotFoundError: There is no such run.
     """
-    if (problem is None) == (run_id is None):
+    if (problem is None and session is None) == (run_id is None):
         raise UsageError("give a problem to start a run, or the run_id of one to go on with")
     if run_id is not None and (options is not None or isinstance(strategy, str)):
         raise UsageError("a run that is taken up again keeps its strategy and options; leave them out")
@@ -164,14 +174,19 @@ async def coach(
     )
     try:
         participants = await app.equip(named, budget, run_id=run_id)
-        if problem is not None:
+        if run_id is None:
             chosen = DEFAULT_STRATEGY if strategy is None else strategy
             chosen_options = {} if options is None else options
+            text, session_id = await app.problem_after(problem, session)
             document = await app.coach_start(
-                problem, chosen, chosen_options, Budget() if budget is None else budget, participants
+                text,
+                chosen,
+                chosen_options,
+                Budget() if budget is None else budget,
+                participants,
+                session_id,
             )
         else:
-            assert run_id is not None, "one of the two is given"
             if isinstance(strategy, Strategy):
                 app.register(strategy)
             document = await app.coach_take_over(run_id, participants, budget)

@@ -1,0 +1,42 @@
+"""Problems, and earlier thoughts quoted below them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonry.core.problem import (
+    HEADING,
+    MARK,
+    MAX_QUOTED_CHARS,
+    check_problem,
+    with_quoted,
+    without_quoted,
+)
+from reasonry.errors import TooLargeError
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200) | st.sampled_from(
+    [f"\n\n{HEADING}\n> x", HEADING, "> x", "a\r\nb", "a\x85b\u2028c", "\n", ""]
+)
+
+
+@given(texts, texts)
+def test_what_was_quoted_can_be_taken_off_whatever_it_says(problem: str, earlier: str) -> None:
+    if problem == without_quoted(problem):
+        assert without_quoted(with_quoted(problem, earlier)) == problem
+
+
+@given(texts, texts)
+def test_no_line_of_what_was_quoted_stands_without_its_mark(problem: str, earlier: str) -> None:
+    quoted = with_quoted(problem, earlier)[len(problem) :]
+    assert all(line.startswith(MARK) for line in quoted.splitlines()[3:])
+    assert "\0" not in quoted
+
+
+def test_the_quoted_text_is_bounded_by_itself() -> None:
+    check_problem(with_quoted("x" * 100_000, "y" * 20_000))
+    with pytest.raises(TooLargeError, match="quoted below"):
+        check_problem(with_quoted("x", "y" * MAX_QUOTED_CHARS))
+    with pytest.raises(TooLargeError, match="the problem has"):
+        check_problem("x" * 100_001)
