@@ -43,7 +43,25 @@ CARDS = (
 
 def world(strategy: Strategy[Any, Any], seed: int, hostility: float) -> World:
     examples = {stage.name: stage.example for stage in strategy.stages if stage.example is not None}
-    return World(seed, hostility, examples)
+    more = MORE_TO_DO.get(strategy.name, {}) if seed % 2 else {}
+    return World(seed, hostility, {**examples, **more})
+
+
+_STEPS = [
+    {"description": "Add", "status": "Done", "result": "42"},
+    {"description": "Double", "status": "Pending"},
+]
+MORE_TO_DO: dict[str, dict[str, Any]] = {
+    "planned_thinking": {
+        "think": {
+            "evaluation": "Correct.",
+            "current_thinking": "17 + 25 is 42.",
+            "planning": [*_STEPS, {"description": "Conclusion", "status": "Pending"}],
+            "next_thought_needed": True,
+        }
+    }
+}
+"""Replies after which a loop goes round once more; the examples end theirs."""
 
 
 def options(strategy: Strategy[Any, Any], seed: int) -> Any:
@@ -59,6 +77,7 @@ def options(strategy: Strategy[Any, Any], seed: int) -> Any:
         given["convergence_window"] = rng.choice([1, 2, 5])
     if strategy.name == "analysis":
         given |= _analysis(rng)
+        given |= {"judge_plans": ["together", "alone"][seed % 2], "enforce_task_counts": seed % 10 == 0}
     return msgspec.convert(given, strategy.options)
 
 
@@ -99,10 +118,10 @@ def test_it_begins_with_the_problem_and_ends_with_the_response(strategy: Strateg
 def test_a_stage_that_is_not_next_is_refused_naming_the_legal_ones(strategy: Strategy[Any, Any]) -> None:
     names = [stage.name for stage in strategy.stages]
     for stage in strategy.stages:
-        for to in set(names) - set(stage.to):
+        for to in set(names) - set(stage.ways):
             with pytest.raises(IllegalTransitionError) as error:
                 strategy.check_move(stage.name, to)
-            assert error.value.details["choices"] == list(stage.to)
+            assert error.value.details["choices"] == list(stage.ways)
 
 
 @each

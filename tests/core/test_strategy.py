@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from reasonry.core.diagram import diagram
 from reasonry.core.strategy import Move, Outcome, Stage, Strategy, Thought, fail, go, stay
 from reasonry.errors import IllegalTransitionError, InvalidStrategyError
 
@@ -60,6 +61,17 @@ def test_edges_stand_in_table_order_and_moves_are_checked_against_them() -> None
         small.check_move("c", "a")
     with pytest.raises(IllegalTransitionError, match="has no stage 'x'"):
         small.check_move("x", "a")
+
+
+def test_a_stage_that_repeats_has_an_edge_to_itself_in_table_moves_and_diagram() -> None:
+    loop = Strategy("loop", "", "", "", (Stage("a", ("b",), repeats=True), Stage("b", ("c",)), Stage("c")))
+    assert loop.edges == (("a", "a"), ("a", "b"), ("b", "c"))
+    loop.check_move("a", "a")
+    with pytest.raises(IllegalTransitionError, match=r"Legal next stages: a, b\."):
+        loop.check_move("a", "c")
+    with pytest.raises(IllegalTransitionError):
+        loop.check_move("b", "b")
+    assert "    a --> a\n    a --> b\n" in diagram(loop)
 
 
 def test_moves_say_where_to_go_and_what_to_record() -> None:

@@ -67,7 +67,12 @@ class Session:
 
 def filled(stage: Stage[Any]) -> dict[str, Any]:
     """Return legal data for a stage."""
-    return {field.name: legal_value(field.schema) for field in stage.fields if field.required}
+    example = stage.example or {}
+    return {
+        field.name: example[field.name] if field.check else legal_value(field.schema)
+        for field in stage.fields
+        if field.required
+    }
 
 
 def legal_value(schema: Any) -> Any:

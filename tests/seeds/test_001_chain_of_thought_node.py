@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from reasonry import thinking_tool
+from reasonry.core.describe import describe
+from reasonry.core.diagram import diagram
 from reasonry.core.plan import format_plan
+from reasonry.errors import UsageError
 from reasonry.strategies import resolve
 
 from ..strategies.walking import Walked, in_order, walk
@@ -120,7 +126,100 @@ def test_the_current_thinking_content_becomes_the_solution() -> None:
 def test_a_single_node_that_calls_itself_until_no_more_thinking_is_needed() -> None:
     walked = run(FIRST, SECOND)
     assert [one.stage for one in walked.performed] == ["think", "think"]
-    assert [one[0] for one in walked.edges].count("think") == 1
+    assert walked.edges[1:3] == [("think", "think"), ("think", "conclude")], "the loop is in the path"
+
+
+def test_cot_continue_cot_is_drawn() -> None:
+    """`cot[ChainOfThoughtNode] -->|"continue"| cot`."""
+    assert ("think", "think") in NODE.edges
+    assert "    think --> think\n" in diagram(NODE)
+    assert describe(NODE)["stages"][1]["next"] == ["think", "conclude"]
+
+
+DONE_CHILD = {"description": "Leave 2 in the 5", "status": "Done", "result": "2"}
+PENDING_CHILD = {"description": "Top up from 5", "status": "Pending"}
+END = {"description": "Conclusion", "status": "Pending"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("planning", "rule"),
+    [
+        (
+            [
+                {
+                    "description": "Pour",
+                    "status": "Done",
+                    "result": "4",
+                    "sub_steps": [DONE_CHILD, PENDING_CHILD],
+                },
+                END,
+            ],
+            'step 1 ("Pour") is Done, but its sub-steps 1.2 are not',
+        ),
+        ([DONE_CHILD], 'the plan must end with a step called "Conclusion"'),
+        ([{"description": "Pour", "status": "Verification Needed"}, END], "no mark that says why"),
+        ([{"description": "Pour", "status": "Done"}, END], "is Done, but has no result"),
+        ([PENDING_CHILD, {**END, "status": "Done"}], "the conclusion is Done, but these steps are not: 1"),
+        ([{"description": "Pour", "status": "Halfway"}, END], 'the statuses are "Pending", "Done"'),
+        (
+            [{"description": "Pour", "status": "Pending", "sub_steps": ["x"]}, END],
+            "Expected `object`, got `str`",
+        ),
+    ],
+)
+async def test_the_rules_of_a_plan_hold_for_an_agent_that_thinks_by_itself_too(
+    planning: Any, rule: str
+) -> None:
+    tool = thinking_tool()
+    call = {"thoughtNumber": 1, "totalThoughts": 3, "nextThoughtNeeded": True, "strategy": "planned_thinking"}
+    before = await tool(**{**call, "thought": "Two jugs."})
+    here = {
+        **call,
+        "thoughtNumber": 2,
+        "sessionId": before["sessionId"],
+        "stage": "think",
+        "thought": "Pour.",
+    }
+    with pytest.raises(UsageError) as error:
+        await tool(**{**here, "data": {"planning": planning}})
+    assert rule in error.value.message
+    assert error.value.details["field"] == "data.planning"
+    kept = [DONE_CHILD | {"status": "done"}, END]
+    assert (await tool(**{**here, "data": {"planning": kept}}))["stage"] == "think"
+    after = await tool(**{**here, "thoughtNumber": 3, "data": {"planning": kept}})
+    assert after["thoughtHistoryLength"] == 3
+
+
+@pytest.mark.parametrize(
+    "fence", ["```yaml\n{}```", "```\n{}```", "{}", "Here is my thought:\n```yaml\n{}```\n"]
+)
+def test_required_yaml_output_format(fence: str) -> None:
+    """The seed's own layout: current_thinking as a block, planning as a list, next_thought_needed."""
+    yaml = """current_thinking: |
+  Evaluation of Thought 1: Correct - every pouring: possible.
+  Fill the 5, pour into the 3.
+planning:
+  - description: "Understand the problem"
+    status: "Done"
+    result: "Jugs of 3 and 5: wanted 4"
+  - description: "Find the pourings"
+    status: "Verification Needed"
+    mark: "units?"
+    sub_steps:
+      - description: "Leave 2"
+        status: "Pending"
+  - description: "Conclusion"
+    status: "Pending"
+next_thought_needed: true
+"""
+    walked = run(fence.format(yaml), SECOND)
+    assert walked.snapshot.status == "done"
+    assert len(walked.asks) == 2, "read at first sight"
+    (first, _) = walked.outcome.document["evolution"]
+    assert first["current_thinking"].strip().endswith("Fill the 5, pour into the 3.")
+    assert first["planning"][1]["mark"] == "units?"
+    assert first["planning"][1]["sub_steps"][0]["status"] == "Pending"
 
 
 def test_the_prompt_holds_the_problem_the_history_and_the_last_known_plan() -> None:

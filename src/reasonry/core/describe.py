@@ -30,7 +30,7 @@ def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
         "description": stage.description,
         "guidance": stage.guidance,
         "fields": fields_schema(stage),
-        "next": list(stage.to),
+        "next": list(stage.ways),
     }
     if stage.form is not None:
         document["reply_schema"] = stage.form

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import UsageError
-from .strategy import Stage
+from .strategy import Field, Stage
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -74,7 +74,7 @@ def _field_faults(stage: Stage[Any], data: Mapping[str, Any], under: str) -> Ite
     for field in stage.fields:
         path, schema = f"{under}.{field.name}", field.schema
         if field.name in data:
-            fault = next(faults(data[field.name], schema, path), None)
+            fault = next(_faults_of_field(field, data[field.name], path), None)
             message = None if fault is None else f"Stage {stage.name}: {fault}"
         elif field.required:
             description = schema.get("description", "")
@@ -84,6 +84,13 @@ def _field_faults(stage: Stage[Any], data: Mapping[str, Any], under: str) -> Ite
             message = None
         if message is not None:
             yield _FieldFault(path, stage.name, schema, message)
+
+
+def _faults_of_field(field: Field, value: Any, path: str) -> Iterator[str]:
+    """Yield what is wrong with the value of a field: its shape, then the rules that it breaks."""
+    yield from faults(value, field.schema, path)
+    if field.check is not None:
+        yield from (f"{path}: {broken}" for broken in field.check(value))
 
 
 def describe_schema(schema: Mapping[str, Any]) -> str:

@@ -361,6 +361,8 @@ class _Execution:
         if move.to is not None:
             self.strategy.check_move(stage.name, move.to)
             self.edges.append((stage.name, move.to))
+        elif stage.repeats:
+            self.edges.append((stage.name, stage.name))
         to = move.to or stage.name
         self.now = replace(self.now, state=move.state, stage=to, rounds_had=(), entry=None, pending=())
 

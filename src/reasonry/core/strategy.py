@@ -154,11 +154,13 @@ class Field:
 
     Args:
         schema: JSON schema of the value, with a `description`.
+        check: Yields, of a value that fits the schema, the rules it breaks that no schema can hold, as sentences.
     """
 
     name: str
     schema: Mapping[str, Any]
     required: bool = True
+    check: Callable[[Any], Iterator[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,7 @@ class Stage(Generic[S]):
         to: The stages that may come next; none for the last.
         description: What the stage is, in one line.
         guidance: For the thinker: what to do here and when to leave.
+        repeats: Whether the stage is a loop: each `stay` is an edge to itself, in diagram, table and recorded path.
         fields: What a guided thought of this stage carries in `data`.
         body: What the engine runs: a generator function of the state, or, for a stage that asks nothing, a plain
             function that returns the move. None: the stage is passed through by its only way out.
@@ -189,6 +192,12 @@ class Stage(Generic[S]):
     example: Mapping[str, Any] | None = None
     read: Callable[[S, Ask, Sequence[str]], tuple[Any, str] | Unreadable] | None = None
     value: Any = None
+    repeats: bool = False
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The stages an edge leads to from here: itself where it repeats, then those that may come next."""
+        return (self.name, *self.to) if self.repeats else self.to
 
     @cached_property
     def run(self) -> Callable[[S], Body | Move] | None:
@@ -324,7 +333,7 @@ class Strategy(Generic[S, O]):
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
         """All edges, in table order."""
-        return tuple((stage.name, to) for stage in self.stages for to in stage.to)
+        return tuple((stage.name, to) for stage in self.stages for to in stage.ways)
 
     @property
     def is_driven(self) -> bool:
@@ -355,7 +364,7 @@ class Strategy(Generic[S, O]):
         Raises:
             IllegalTransitionError: It has not; `choices` has the legal stages.
         """
-        legal = self.stage(stage).to
+        legal = self.stage(stage).ways
         if to not in legal:
             choices = ", ".join(legal) if legal else "none: it is the last stage"
             raise IllegalTransitionError(

@@ -19,7 +19,7 @@
     [[stages]]
     name = "verdict"
 
-The first stage is where thinking begins; the one without `to` is where it ends.
+The first stage is where thinking begins; the one without `to` is where it ends; `repeats = true` makes a stage a loop.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class _Stage(Struct, forbid_unknown_fields=True):
     guidance: str = ""
     fields: dict[str, dict[str, Any]] = {}
     optional: list[str] = []
+    repeats: bool = False
 
 
 class _Table(Struct, forbid_unknown_fields=True):
@@ -98,6 +99,7 @@ def _stage(written: _Stage, where: str) -> Stage[Any]:
     return Stage(
         written.name,
         to=tuple(written.to),
+        repeats=written.repeats,
         description=written.description,
         guidance=written.guidance,
         fields=tuple(

@@ -7,7 +7,7 @@ Algorithm, for a problem x, with thoughts t_i and the plan p_i as it stands afte
     (t_1, p_1) ~ p(t, p | x)                      set up the plan, execute a step           think
     (t_i, p_i) ~ p(t, p | x, t_1, p_1, …)         judge t_{i-1}, execute the next step      think
     p_i keeps the rules?                          checked in code; if not, asked again      think
-    next thought needed? continue, or y = t_i     the step executed was the conclusion      think
+    next thought needed? continue, or y = t_i     the step executed was the conclusion      think → think
     y                                             looked at; proved wrong: concluded anew   conclude
 
 *Differs from the seed*: the rules are checked instead of hoped for (`core/plan.py`), and a thought that breaks one is
@@ -19,9 +19,10 @@ verifier proves wrong is concluded again, up to `max_repairs` times.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
@@ -40,6 +41,7 @@ from ..core.plan import (
     number_steps,
     only_conclusion_left,
     plan_data,
+    plan_faults,
     thought_faults,
     updated_plan,
     with_plain_statuses,
@@ -268,7 +270,7 @@ _PLANNING = {
         "type": "object",
         "properties": {
             "description": {"type": "string"},
-            "status": {"enum": [PENDING, DONE, VERIFICATION_NEEDED]},
+            "status": {"type": "string", "description": f"{PENDING}, {DONE} or {VERIFICATION_NEEDED}."},
             "result": {"type": ["string", "null"]},
             "mark": {"type": ["string", "null"]},
             "sub_steps": {"type": ["array", "null"]},
@@ -278,6 +280,17 @@ _PLANNING = {
     "minItems": 1,
     "description": "The whole plan as it stands now; the last step is the conclusion.",
 }
+
+
+def broken_rules(planning: Any) -> Iterator[str]:
+    """Yield the rules that a plan breaks which a thinker gives as data."""
+    try:
+        plan = msgspec.convert(planning, tuple[PlanStep, ...])
+    except (msgspec.ValidationError, RecursionError) as error:
+        yield str(error)
+        return
+    yield from plan_faults(with_plain_statuses(plan))
+
 
 _WORKED_OFF = {"description": "Add 17 and 25", "status": DONE, "result": "42"}
 _EXAMPLE = {
@@ -292,7 +305,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     title="Planned thinking",
     source="seed 001",
     summary="Keeps, checks and refines a nested plan until it is worked off: for long, composite problems.",
-    version=2,
+    version=3,
     aliases=("chain_of_thought_node",),
     options=Options,
     state=State,
@@ -312,7 +325,8 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
             description="Evaluate the last thought, execute the next step, bring the plan up to date.",
             guidance="Begin by judging the thought before; put errors right first. Execute one pending step, "
             "record its result, break up what turns out complex. Stay until only the conclusion is left.",
-            fields=(Field("planning", _PLANNING),),
+            fields=(Field("planning", _PLANNING, check=broken_rules),),
+            repeats=True,
             body=think,
             reply=PlannedThought,
             example=_EXAMPLE,

@@ -146,7 +146,7 @@ def _stage_document(stage: Stage[Any]) -> Document:
             {"name": field.name, "required": field.required, "schema": dict(field.schema)}
             for field in stage.fields
         ],
-        "next": list(stage.to),
+        "next": list(stage.ways),
     }
 
 
@@ -170,5 +170,5 @@ def _stage_lesson(stage: Stage[Any]) -> str:
         need = "required" if field.required else "optional"
         about = field.schema.get("description", field.schema.get("type", ""))
         lines.append(f"  - `data.{field.name}` ({need}): {about}")
-    lines.append(f"  - next: {', '.join(stage.to)}" if stage.to else "  - the end")
+    lines.append(f"  - next: {', '.join(stage.ways)}" if stage.to else "  - the end")
     return "\n".join(lines)
