@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import machine
     from .core.budget import Budget, Usage
     from .core.strategy import Field, Outcome, Stage, Strategy, Thought
     from .engine.policy import Policy
@@ -79,6 +80,7 @@ __all__ = [
     "get_session",
     "list_sessions",
     "loop_limit",
+    "machine",
     "solve",
     "solve_sync",
     "thinking_tool",
@@ -86,6 +88,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "machine":
+        return import_module(".machine", __name__)
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

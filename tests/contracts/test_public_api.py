@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import reasonry
+from reasonry import machine
 
 PUBLIC = [
     "Coaching",
@@ -32,6 +33,7 @@ PUBLIC = [
     "get_session",
     "list_sessions",
     "loop_limit",
+    "machine",
     "solve",
     "solve_sync",
     "thinking_tool",
@@ -68,6 +70,13 @@ def test_the_public_names_are_the_list() -> None:
 def test_every_public_name_can_be_imported_and_is_documented(name: str) -> None:
     thing = getattr(reasonry, name)
     assert name in ("STRATEGIES",) or thing.__doc__
+
+
+def test_the_machine_is_a_module_of_its_own_that_is_imported_when_it_is_used() -> None:
+    assert "reasonry.machine" not in loaded_after("import reasonry")
+    assert "reasonry.machine" in loaded_after("import reasonry\nreasonry.machine.begin")
+    assert not [name for name in machine.__all__ if not hasattr(machine, name)]
+    assert not [name for name in HEAVY if name in loaded_after("from reasonry import machine")]
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -22,6 +22,7 @@ ROOMS: tuple[str, ...] = (
     "errors.py",
     "guided",
     "ids.py",
+    "machine.py",
     "masking.py",
     "models",
     "participants.py",

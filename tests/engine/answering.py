@@ -160,6 +160,12 @@ async def record_answers(
         return document(run_id, opened.row.session_id, opened.run)
 
 
+def at_any_pace(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document without the time that a search says it took."""
+    termination = {name: part for name, part in document["termination"].items() if name != "duration_ms"}
+    return document | {"termination": termination}
+
+
 async def record(engine: Engine, run_id: str) -> dict[str, Any]:
     """Return what a run leaves behind, whoever drove it and however often it was interrupted."""
     trace = await engine.trace(run_id)
@@ -175,7 +181,7 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
         "candidates",
         "tree",
     )
-    left = {name: trace[name] for name in same}
+    left = at_any_pace({name: trace[name] for name in same})
     known = {
         *same,
         "usage",

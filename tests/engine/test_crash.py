@@ -23,6 +23,7 @@ from tests.servers import Fault, ServerProcess
 
 from ..test_every_strategy import DRIVEN
 from . import brain
+from .answering import at_any_pace
 from .crashing import ALL, Job, Nursery
 
 pytestmark = pytest.mark.slow
@@ -93,7 +94,7 @@ def record(trace: dict[str, Any]) -> dict[str, Any]:
         "best",
         "candidates",
     )
-    return {name: trace[name] for name in same}
+    return at_any_pace({name: trace[name] for name in same})
 
 
 def killed(

@@ -18,7 +18,7 @@ from reasonry.strategies import STRATEGIES
 
 from ..playing import World
 from ..test_every_strategy import each_driven, options, world
-from .answering import coach_on, engine, order, performers_of, record_answers
+from .answering import at_any_pace, coach_on, engine, order, performers_of, record_answers
 from .playing import by
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +50,7 @@ def mumbling(answers: World, *questions: str) -> Tireless:
 
 async def ended(engines: Engine, run_id: str) -> dict[str, Any]:
     trace = await engines.trace(run_id)
-    return {name: trace[name] for name in SAME}
+    return at_any_pace({name: trace[name] for name in SAME})
 
 
 async def failing(strategy: Strategy[Any, Any], answers: World, question: str) -> tuple[Engine, str] | None:

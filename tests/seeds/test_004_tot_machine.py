@@ -8,27 +8,39 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from reasonry import UsageError, machine, solve_sync
 from reasonry.core.codec import dump_snapshot, load_snapshot
-from reasonry.core.events import Answered, Failed
 from reasonry.core.machine import advance, begin, open_effects
 from reasonry.core.options import read_options
-from reasonry.core.proposal import parse_thoughts
-from reasonry.core.score import parse_scores
 from reasonry.errors import ConflictError
-from reasonry.strategies import STRATEGIES
-from reasonry.strategies.tree_of_thoughts import (
+from reasonry.machine import (
     EVALUATION_PROMPT,
     GENERATION_PROMPT,
-    State,
+    Answered,
+    Failed,
+    best_leaf,
+    children,
+    leaves,
+    node,
+    parse_scores,
+    parse_thoughts,
+    path_to,
 )
-from reasonry.strategies.tree_of_thoughts.result import status_of
-from reasonry.strategies.tree_of_thoughts.tree import best_leaf, children, leaves, node, path_to
+from reasonry.models.scripted import ScriptedModel
+from reasonry.strategies import STRATEGIES
+from reasonry.strategies.tree_of_thoughts import State
 
 from ..strategies.searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search_as_seed, texts
 
 SEED = read_options(TREE_OF_THOUGHTS, {"preset": "seed"})
 """The options with the defaults of the seed."""
+
+
+def phase(stage: str) -> str:
+    return TREE_OF_THOUGHTS.phase(stage, "active")
 
 
 def diagnostics(walked: Any) -> dict[str, Any]:
@@ -47,12 +59,35 @@ def test_a_transition_leaves_the_machine_it_came_from_as_it_was() -> None:
     assert first == second
 
 
+# "machine = Machine.new()", "{machine, directives} = Machine.update(machine, {:start, prompt, call_id}, env)"
+
+
+def test_a_whole_tree_is_driven_by_hand_through_the_public_module() -> None:
+    world = World({"b": 0.7, "bc": 0.9})
+    step = machine.begin("P", options={"preset": "seed", "max_depth": 2})
+    assert step.edges[0] == ("problem_reception", "approach_exploration"), "idle is left at once"
+    seen = [machine.status(step.snapshot)]
+    while waiting := machine.wanted_effects(step.snapshot):
+        step = machine.advance(step.snapshot, waiting[0].id, world(waiting[0]))
+        seen.append(machine.status(step.snapshot))
+    assert seen == ["generating", "evaluating", "generating", "evaluating", "expanding", "completed"]
+    assert step.snapshot.outcome == search_as_seed(World({"b": 0.7, "bc": 0.9}), max_depth=2).outcome
+
+
+def test_a_machine_takes_the_options_by_name_and_refuses_others() -> None:
+    with pytest.raises(UsageError) as caught:
+        machine.begin("P", options={"branching": 3})
+    assert "branching_factor" in caught.value.details["choices"]
+    with pytest.raises(UsageError, match="empty"):
+        machine.begin(" ")
+
+
 # "States: idle, generating, evaluating, expanding, completed, error"
 
 
 def test_the_statuses_are_a_view_of_the_stages_a_run_walks_through() -> None:
     walked = search_as_seed(**FOREVER)
-    seen = [status_of("problem_reception"), *(status_of(to) for _, to in walked.edges)]
+    seen = [phase("problem_reception"), *(phase(to) for _, to in walked.edges)]
     assert seen[0] == "idle"
     assert seen[-1] == "completed"
     assert seen[1:4] == ["generating"] * 3
@@ -65,7 +100,7 @@ def test_the_statuses_are_a_view_of_the_stages_a_run_walks_through() -> None:
 
 def test_error_is_the_status_of_a_run_that_failed() -> None:
     walked = search_as_seed(World(say=lambda kind, facts: Failed("provider_error", "down")))
-    assert status_of(walked.snapshot.stage, walked.snapshot.status) == "error"
+    assert machine.status(walked.snapshot) == "error"
 
 
 # "The tree is stored as a map of nodes", "id, parent_id, content, score, children, depth"
@@ -86,6 +121,38 @@ def test_the_tree_is_a_map_of_nodes() -> None:
     )
 
 
+def test_the_map_of_nodes_is_in_the_result_with_the_names_of_the_seed() -> None:
+    walked = search_as_seed(World({"b": 0.7}), max_depth=1)
+    tree = walked.outcome.document["tree"]
+    assert tree["root_id"] == "node_1"
+    assert tree["nodes"]["node_3"] == {
+        "id": "node_3",
+        "parent_id": "node_1",
+        "content": "b",
+        "score": 0.7,
+        "children": [],
+        "depth": 1,
+        "status": "leaf",
+    }
+    assert tree["nodes"]["node_1"]["children"] == ["node_2", "node_3", "node_4"]
+    assert tree["nodes"]["node_1"]["status"] == "expanded"
+
+
+def test_each_node_says_what_has_become_of_it() -> None:
+    step = machine.begin("P", options={"preset": "seed", "branching_factor": 3})
+    step = machine.advance(step.snapshot, "e1", Answered('{"thoughts": ["a", "1 + 1 = 3", "c"]}'))
+
+    def statuses() -> list[str]:
+        outcome = TREE_OF_THOUGHTS.outcome(step.snapshot.state)
+        return [each["status"] for each in outcome.document["tree"]["nodes"].values()]
+
+    assert statuses() == ["open", "proposed", "pruned", "proposed"]
+    step = machine.advance(step.snapshot, "e2", Answered('{"scores": {"1": 0.2, "2": 0.6}}'))
+    assert statuses() == ["expanded", "open", "pruned", "open"]
+    assert machine.frontier(step.snapshot) == ("node_2",)
+    assert step.snapshot.state.expanding == ("node_4",)
+
+
 # "find_best_leaf/1, find_leaves/1, get_children/2, get_node/2, get_path_to_node/2"
 
 
@@ -98,14 +165,27 @@ def test_the_tree_can_be_read_by_pure_functions() -> None:
     assert [one.content for one in children(state.nodes, "node_3")] == ["ba", "bb", "bc"]
     assert [one.content for one in path_to(state.nodes, leaf.id)] == ["P", "b", "bc"]
     assert node(state.nodes, "node_99") is None
+    assert children(state.nodes, "node_99") == path_to(state.nodes, "node_99") == []
+
+
+def test_the_helpers_take_a_snapshot_too_and_say_where_there_is_no_tree() -> None:
+    walked = search_as_seed(World({"b": 0.7, "bc": 0.9}), max_depth=2)
+    assert machine.nodes(walked.snapshot) == walked.snapshot.state.nodes
+    assert machine.best(walked.snapshot) == best_leaf(walked.snapshot.state.nodes)
+    assert machine.best(machine.begin("P").snapshot) is None
+    plain = machine.begin("P", "chain_of_thought").snapshot
+    assert machine.status(plain) == "active"
+    for helper in (machine.nodes, machine.frontier, machine.best):
+        with pytest.raises(UsageError, match="keeps no tree"):
+            helper(plain)
 
 
 # "Options": "(default: …)"
 
 
 def test_the_defaults_are_the_seeds() -> None:
-    given = msgspec.structs.asdict(SEED)
-    assert {name: given[name] for name in list(given)[:12]} == {
+    options = msgspec.structs.asdict(SEED)
+    assert {name: options[name] for name in list(options)[:12]} == {
         "branching_factor": 3,
         "max_depth": 3,
         "traversal_strategy": "best_first",
@@ -290,12 +370,15 @@ def test_bfs_expands_level_by_level_in_generation_order() -> None:
 def test_dfs_expands_in_generation_order_and_backtracks() -> None:
     walked = search_as_seed(World({"b": 0.9}, letters="ab"), traversal_strategy="dfs", **FOREVER)
     assert expanded(walked) == ["", "a", "aa", "ab", "b", "ba", "bb"]
-    assert walked.outcome.document["tree"] == {
+    tree = walked.outcome.document["tree"]
+    assert {name: tree[name] for name in tree if name != "nodes"} == {
         "node_count": 15,
         "frontier_size": 0,
         "traversal_strategy": "dfs",
         "max_depth": 3,
         "branching_factor": 3,
+        "root_id": "node_1",
+        "frontier": [],
     }
 
 
@@ -321,6 +404,32 @@ def test_thoughts_and_scores_are_parsed_by_public_pure_functions() -> None:
     assert parse_scores("1: 0.7\n2: 0.4", ["one", "two"]) == ({"t1": 0.7, "t2": 0.4}, "list")
     entries = [{"id": "x", "content": "one"}]
     assert parse_scores('{"scores": {"x": 0.7}}', entries) == ({"x": 0.7}, "json")
+
+
+# "parse_thoughts", "parse_scores": on what is no text the modes `none` and `default`; here `none` for both
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+@given(ANYTHING, st.lists(ANYTHING, max_size=3))
+@settings(max_examples=200, deadline=None)
+def test_the_parsers_never_raise(said: Any, thoughts: list[Any]) -> None:
+    found, mode = parse_thoughts(said)
+    assert isinstance(found, list)
+    scores, way = parse_scores(said, thoughts)
+    assert all(0 <= score <= 1 for score in scores.values())
+    if not isinstance(said, str):
+        assert (found, mode, scores, way) == ([], "none", {}, "none")
+
+
+def test_numbers_of_candidates_that_are_no_plain_numbers_raise_nothing() -> None:
+    for number in ("²", "9" * 5_000):
+        said = json.dumps([{"id": "0", "score": 0.5}, {"id": number, "score": 0.5}])
+        assert parse_scores(said, ["a", "b"])[1] in ("json", "none")
 
 
 @pytest.mark.parametrize(
@@ -469,6 +578,67 @@ def test_the_machine_survives_json_at_every_step_and_goes_on_as_if_nothing_had_b
         step = advance(TREE_OF_THOUGHTS, loaded, waiting[0].id, world(waiting[0]))
     assert step.snapshot.outcome == search_as_seed(World({"b": 0.7, "bc": 0.9})).outcome
     json.dumps(msgspec.to_builtins(step.snapshot))
+
+
+def test_a_map_is_plain_data_and_brings_the_machine_back() -> None:
+    world = World({"b": 0.7})
+    step = machine.begin("P", options={"preset": "seed"})
+    step = machine.advance(step.snapshot, "e1", world(step.effects[0]))
+    saved = json.loads(json.dumps(machine.to_map(step.snapshot)))
+    assert machine.from_map(saved) == step.snapshot
+    saved["body"]["unknown_key"] = saved["unknown_key"] = 1
+    assert machine.from_map(saved) == step.snapshot, "unknown keys are passed over"
+
+
+BODY = machine.to_map(machine.begin("P").snapshot)["body"]
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        {},
+        [],
+        None,
+        {"schema": 99, "body": {}},
+        {"schema": 2, "body": {}},
+        {"schema": 2, "body": BODY | {"stage": "nowhere"}},
+        {"schema": 2, "body": BODY | {"strategy": "nobody"}},
+        {"schema": 2, "body": BODY | {"state": 1}},
+        {"schema": 2, "body": BODY | {"status": "idle"}},
+        {"schema": object()},
+    ],
+)
+def test_what_is_no_map_of_a_machine_is_refused_and_says_what_makes_one(saved: Any) -> None:
+    with pytest.raises(UsageError, match="`to_map` makes such a dict"):
+        machine.from_map(saved)
+
+
+# "usage: input_tokens, output_tokens, total_tokens"; "termination: reason, status, depth_reached, node_count"
+
+
+def test_the_result_has_what_ended_it_and_what_it_took_in_one_place_each() -> None:
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    script = [
+        {"stage": "approach_exploration", "reply": {"thoughts": ["a", "b"]}, "usage": usage},
+        {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.9, "2": 0.1}}, "usage": usage},
+        {"stage": "continuation_decision", "reply": {"reason": "so", "answer": "a"}, "usage": usage},
+    ]
+    options = {"max_depth": 1}
+    result = solve_sync("P", model=ScriptedModel.of(*script), options=options, store="memory")
+    document = result.document()
+    ending = document["termination"]
+    assert ending == {
+        "reason": "max_depth",
+        "detail": "the search reached the depth of 1",
+        "status": "completed",
+        "depth_reached": 1,
+        "node_count": 3,
+        "duration_ms": document["duration_ms"],
+    }
+    assert (document["usage"]["total_tokens"], result.usage.tokens) == (45, 45)
+    brief = result.document(nodes=False)
+    assert brief["tree"]["node_count"] == 3
+    assert not {"nodes", "frontier"} & set(brief["tree"])
 
 
 # "default_generation_prompt/0, default_evaluation_prompt/0"

@@ -94,7 +94,13 @@ def test_json_is_one_document_on_stdout_and_nothing_else(shell: Shell) -> None:
         "tree",
         "diagnostics",
     }
-    assert set(document["usage"]) == {"calls", "input_tokens", "output_tokens", "cached_input_tokens", "usd"}
+    assert set(document["usage"]) == {
+        "calls",
+        "input_tokens",
+        "output_tokens",
+        "cached_input_tokens",
+        "usd",
+    } | {"total_tokens"}
     assert set(document["best"]) == {"node_id", "content", "score", "depth", "path_ids", "path_text"}
     assert set(document["tree"]) == {
         "node_count",
@@ -102,7 +108,53 @@ def test_json_is_one_document_on_stdout_and_nothing_else(shell: Shell) -> None:
         "traversal_strategy",
         "max_depth",
         "branching_factor",
+        "root_id",
+        "frontier",
+        "nodes",
     }
+    assert set(document["termination"]) == {
+        "reason",
+        "detail",
+        "status",
+        "depth_reached",
+        "node_count",
+        "duration_ms",
+    }
+
+
+def test_a_tree_can_be_had_from_outside_once_its_run_has_ended(shell: Shell) -> None:
+    solved = shell.json("solve", PUZZLE)
+    shown = shell.json("runs", "show", solved["run_id"])
+    nodes = shown["tree"]["nodes"]
+    assert nodes == solved["tree"]["nodes"]
+    assert len(nodes) == shown["termination"]["node_count"] == shown["tree"]["node_count"]
+    root = nodes[shown["tree"]["root_id"]]
+    assert (root["parent_id"], root["content"], root["depth"]) == (None, PUZZLE, 0)
+    for node in nodes.values():
+        assert all(nodes[child]["parent_id"] == node["id"] for child in node["children"])
+    assert shown["termination"]["status"] == "completed"
+
+
+def test_the_tree_of_a_run_that_has_ended_is_drawn_again(shell: Shell) -> None:
+    solved = shell.json("solve", PUZZLE)
+    lines = shell.run("runs", "show", solved["run_id"]).stdout.splitlines()
+    drawn = [line for line in lines if line.lstrip("│ ").startswith(("├──", "└──"))]
+    assert len(drawn) == solved["tree"]["node_count"] - 1
+    for node in list(solved["tree"]["nodes"].values())[1:]:
+        assert any(node["content"] in line for line in drawn)
+
+
+def test_a_coached_run_says_how_far_its_tree_has_grown(shell: Shell) -> None:
+    began = shell.json("coach", "start", "Use 4, 6 and 1 to make 24")
+    asked = {"answers": [{"id": "e1", "answer": {"thoughts": ["4 * 6 = 24", "4 + 6 = 10"]}}]}
+    shell.run("coach", "answer", began["runId"], text=json.dumps(asked))
+    progress = shell.json("coach", "status", began["runId"])["progress"]
+    assert progress["status"] == "evaluating"
+    assert {node["status"] for node in progress["tree"]["nodes"].values()} == {"open", "proposed"}
+    shell.run("coach", "cancel", began["runId"])
+    ended = shell.json("runs", "show", began["runId"])
+    assert ended["termination"]["status"] == "error"
+    assert [node["status"] for node in ended["tree"]["nodes"].values()] == ["open", "proposed", "proposed"]
 
 
 def test_the_problem_may_come_from_standard_input(shell: Shell) -> None:

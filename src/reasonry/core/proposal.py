@@ -15,7 +15,7 @@ _FENCED_LIST: Final = re.compile(r"```\w*\s*(?P<list>\[.*\])\s*```", re.DOTALL)
 _LISTS: Final = frozenset({"thoughts", *SYNONYMS["thoughts"]})
 
 
-def parse_thoughts(text: str) -> tuple[list[str], str]:
+def parse_thoughts(text: object) -> tuple[list[str], str]:
     """Read the thoughts a reply lists.
 
     Understood: `{"thoughts": ["…"]}` (entries may be objects with `content`) or a JSON list, alone, in a fence or in
@@ -24,8 +24,10 @@ def parse_thoughts(text: str) -> tuple[list[str], str]:
 
     Returns:
         The thoughts, none of them empty, and the mode: `json`, `fenced`, `embedded`, `repaired`, `list`, or `none` if
-        there are no thoughts to be found. Never raises.
+        there are no thoughts to be found, or this is no text. Never raises.
     """
+    if not isinstance(text, str):
+        return [], "none"
     try:
         for value, mode in (*json_values(text), *_fenced_list(text)):
             if thoughts := _texts_in(value):

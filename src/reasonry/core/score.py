@@ -84,7 +84,7 @@ def read_score(value: Any) -> float | None:
     return score if 0 <= score <= 1 else None
 
 
-def parse_scores(text: str, thoughts: Sequence[str | Mapping[str, str]]) -> tuple[dict[str, float], str]:
+def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, float], str]:
     """Read the scores a reply gives to thoughts.
 
     Understood: `{"scores": {…}}` keyed by id, position (1, 2, …) or text; a list in the order of the thoughts, or of
@@ -92,16 +92,15 @@ def parse_scores(text: str, thoughts: Sequence[str | Mapping[str, str]]) -> tupl
 
     Args:
         text: What was replied.
-        thoughts: `{"id", "content"}`, or plain texts, which get the ids `t1`, `t2`, ….
+        thoughts: `{"id", "content"}`, or plain texts, which get the ids `t1`, `t2`, …; what is neither has no score.
 
     Returns:
         The scores by id, and the mode: `json`, `fenced`, `embedded`, `repaired`, `list` or `none`. A thought whose
         score could not be read is not in it. Never raises.
     """
-    named = [
-        (f"t{number}", thought) if isinstance(thought, str) else (thought["id"], thought["content"])
-        for number, thought in enumerate(thoughts, start=1)
-    ]
+    if not isinstance(text, str):
+        return {}, "none"
+    named = [_name_and_text(number, thought) for number, thought in enumerate(thoughts, start=1)]
     best: tuple[dict[str, float], str] = {}, "none"
     for scores, mode in _readings(text, named):
         if len(scores) > len(best[0]):
@@ -109,6 +108,12 @@ def parse_scores(text: str, thoughts: Sequence[str | Mapping[str, str]]) -> tupl
         if len(scores) == len(named):
             break
     return best
+
+
+def _name_and_text(number: int, thought: object) -> tuple[str, str]:
+    if isinstance(thought, Mapping):
+        return str(thought.get("id", f"t{number}")), str(thought.get("content", ""))
+    return f"t{number}", thought if isinstance(thought, str) else ""
 
 
 def _readings(text: str, named: Sequence[tuple[str, str]]) -> Iterator[tuple[dict[str, float], str]]:
@@ -151,7 +156,7 @@ def _candidate(item: Any) -> str | None:
 
 
 def _from_one(key: str, shift: int) -> str:
-    return str(int(key) + shift) if shift and key.isdigit() else key
+    return str(int(key) + shift) if shift and re.fullmatch(r"[0-9]{1,6}", key) else key
 
 
 def _by_id(written: Mapping[str, Any], named: Sequence[tuple[str, str]]) -> dict[str, float]:

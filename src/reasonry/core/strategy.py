@@ -180,6 +180,7 @@ class Stage(Generic[S]):
         example: A legal reply, as data.
         read: Reads the replies to one ask, oldest first, into a value; for forms that a schema alone cannot hold.
         value: Type of what `read` returns, where that is not `reply`: recorded readings are read back into it.
+        phase: What whoever watches is told that a run does here, where that is not the stage's name.
     """
 
     name: str
@@ -193,6 +194,7 @@ class Stage(Generic[S]):
     read: Callable[[S, Ask, Sequence[str]], tuple[Any, str] | Unreadable] | None = None
     value: Any = None
     repeats: bool = False
+    phase: str = ""
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -339,6 +341,19 @@ class Strategy(Generic[S, O]):
     def is_driven(self) -> bool:
         """Whether the engine can run it, rather than only keep a thinker's stages straight."""
         return self.state is not None
+
+    def phase(self, stage: str, status: str) -> str:
+        """Return what a run does that stands in a stage, or how it has ended: `completed` or `error`.
+
+        Empty where the table has no phases.
+
+        Args:
+            status: That of the run: `active`, `done`, `failed` or `cancelled`.
+        """
+        phase = self.by_name[stage].phase
+        if status == "active" or not phase:
+            return phase
+        return "completed" if status == "done" else "error"
 
     def stage(self, name: str) -> Stage[S]:
         """Return the row called `name`.

@@ -94,10 +94,22 @@ class Coach(Struct, frozen=True):
             await opened.reopen(budget, participants)
             return await _go_on(opened, (), performers)
 
-    async def status(self, run_id: str) -> dict[str, Any]:
-        """Return where a run stands, as `answer` does."""
+    async def status(self, run_id: str, *, nodes: bool = False) -> dict[str, Any]:
+        """Return where a run stands, as `answer` does; in `progress` also how its tree looks while it grows.
+
+        Args:
+            nodes: Whether the tree comes with its nodes and frontier.
+        """
         read = await self.engine.read_on(run_id)
-        return document(run_id, read.row.session_id, read.run)
+        shown = document(run_id, read.row.session_id, read.run)
+        if "result" in shown:
+            return shown
+        so_far = result_of(run_id, read.row.session_id, read.run).document(nodes=nodes)
+        if "status" in so_far["termination"]:
+            parts = ("best", "tree") if nodes else ("tree",)
+            shown["progress"]["status"] = so_far["termination"]["status"]
+            shown["progress"] |= {name: so_far[name] for name in parts}
+        return shown
 
     async def cancel(self, run_id: str) -> dict[str, Any]:
         """Record a run as cancelled."""
@@ -148,7 +160,7 @@ def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
     if snapshot.status == "active" and not shown["questions"]:
         shown["note"] = NOTHING_ASKED
     if snapshot.status != "active":
-        shown["result"] = result_of(run_id, session_id, run).document()
+        shown["result"] = result_of(run_id, session_id, run).document(nodes=False)
     return shown
 
 

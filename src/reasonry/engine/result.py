@@ -12,6 +12,9 @@ from ..core.events import Answered, Event, Failed, Verified
 from ..core.strategy import Outcome
 from .journal import Run
 
+_NODES = ("root_id", "frontier", "nodes")
+"""Of a tree, what grows with it."""
+
 
 class Termination(Struct, frozen=True, omit_defaults=True):
     """Why a run ended: `reason` for programs, `detail` for people, `code` if an error did it."""
@@ -47,20 +50,29 @@ class Result(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     best_answer: str | None = None
 
-    def document(self) -> dict[str, Any]:
-        """Return the result document, JSON data; the strategy's own part stands at its top level."""
-        usage = self.usage
+    def document(self, *, nodes: bool = True) -> dict[str, Any]:
+        """Return the result document, JSON data; the strategy's own part stands at its top level.
+
+        Args:
+            nodes: Whether a tree comes with its nodes and frontier, or with their numbers alone.
+        """
+        usage, details = self.usage, dict(self.details)
+        ending: dict[str, Any] = details.pop("termination", {})
+        if not nodes and isinstance(tree := details.get("tree"), dict):
+            details["tree"] = {name: part for name, part in tree.items() if name not in _NODES}
         return {
             "answer": self.answer,
             "status": self.status,
             "termination": {"reason": self.termination.reason, "detail": self.termination.detail}
-            | ({"code": self.termination.code} if self.termination.code else {}),
+            | ({"code": self.termination.code} if self.termination.code else {})
+            | ending,
             "strategy": self.strategy,
             "model": self.model,
             "usage": {
                 "calls": usage.calls,
                 "input_tokens": usage.input_tokens,
                 "output_tokens": usage.output_tokens,
+                "total_tokens": usage.tokens,
                 "cached_input_tokens": usage.cached_input_tokens,
                 "usd": usage.usd,
             },
@@ -74,7 +86,7 @@ class Result(Struct, frozen=True):
             "diagnostics": {},
             "warnings": list(self.warnings),
             **({"best_answer": self.best_answer} if self.best_answer else {}),
-            **self.details,
+            **details,
         }
 
 
@@ -95,7 +107,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
         duration_ms=snapshot.at_ms,
         session_id=session_id,
         run_id=run_id,
-        details=_with_choice(outcome.document, run.begun.why),
+        details=_with_choice(_with_ending(outcome.document, run), run.begun.why),
         warnings=tuple(_warnings(run, outcome)),
         best_answer=run.strategy.outcome(snapshot.state).answer if snapshot.status == "failed" else None,
     )
@@ -128,6 +140,16 @@ def _warnings(run: Run, outcome: Outcome) -> Iterator[str]:
 
 def _is_unpriced(event: Event) -> bool:
     return isinstance(event, Answered | Failed) and event.usage.tokens > 0 and event.usage.usd is None
+
+
+def _with_ending(document: dict[str, Any], run: Run) -> dict[str, Any]:
+    """Return a document whose termination also says what the run does, and how long it took."""
+    snapshot = run.snapshot
+    phase = run.strategy.phase(snapshot.stage, snapshot.status)
+    if not phase:
+        return document
+    ending = {"status": phase, **document.get("termination", {}), "duration_ms": snapshot.at_ms}
+    return {**document, "termination": ending}
 
 
 def _with_choice(document: dict[str, Any], why: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from reasonry.strategies.tree_of_thoughts import (
     GENERATION_PROMPT,
     Options,
 )
-from reasonry.strategies.tree_of_thoughts.result import progress, status_of
+from reasonry.strategies.tree_of_thoughts.result import progress
 
 from ..searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
 from ..walking import Walked
@@ -474,16 +474,17 @@ def test_the_live_tree_shows_thoughts_before_they_are_valued() -> None:
     assert [one["id"] for one in shown["tree"] if one["on_path"]] == ["node_1", "node_3"]
 
 
-def test_every_stage_has_a_status() -> None:
-    assert {status_of(stage.name) for stage in TREE_OF_THOUGHTS.stages} == {
+def test_every_stage_has_a_phase() -> None:
+    assert {TREE_OF_THOUGHTS.phase(stage.name, "active") for stage in TREE_OF_THOUGHTS.stages} == {
         "idle",
         "generating",
         "evaluating",
         "expanding",
         "completed",
     }
-    assert status_of("branch_evaluation", "failed") == "error"
-    assert status_of("final_response", "done") == "completed"
+    assert TREE_OF_THOUGHTS.phase("branch_evaluation", "failed") == "error"
+    assert TREE_OF_THOUGHTS.phase("branch_evaluation", "cancelled") == "error"
+    assert TREE_OF_THOUGHTS.phase("final_response", "done") == "completed"
 
 
 def test_all_edges_of_the_table_are_walked_and_no_other() -> None:

@@ -362,6 +362,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             ("approach_exploration",),
             description="Take in the problem.",
             guidance="Say what is asked, what is given and how a solution would be recognised.",
+            phase="idle",
         ),
         Stage(
             "approach_exploration",
@@ -384,12 +385,14 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             example={"thoughts": ["10 - 4 = 6 (left: 6 9 13)", "13 - 9 = 4 (left: 4 4 10)"]},
             read=read_thoughts,
             value=list[str],
+            phase="generating",
         ),
         Stage(
             "branch_creation",
             ("branch_development",),
             description="Open a branch for an approach.",
             guidance="Name the approach this branch follows, and give the branch an id.",
+            phase="generating",
         ),
         Stage(
             "branch_development",
@@ -402,6 +405,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             example={"thoughts": ["13 - 9 = 4 (left: 4 6)", "13 - 6 = 7 (left: 7 9)"]},
             read=read_thoughts,
             value=list[str],
+            phase="generating",
         ),
         Stage(
             "branch_evaluation",
@@ -428,6 +432,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             },
             read=read_scores,
             value=list[float],
+            phase="evaluating",
         ),
         Stage(
             "branch_selection",
@@ -442,6 +447,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
                 ),
             ),
             body=select,
+            phase="expanding",
         ),
         Stage(
             "continuation_decision",
@@ -452,6 +458,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             body=decide,
             reply=Formulated,
             example={"reason": "10 - 4 is 6, 13 - 9 is 4, 6 * 4 is 24.", "answer": "(10 - 4) * (13 - 9)"},
+            phase="expanding",
         ),
         Stage(
             "solution_formulation",
@@ -459,6 +466,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             description="Write the answer from the best branch.",
             guidance="Follow the best branch from its first step and state what it arrives at.",
             body=formulate,
+            phase="generating",
         ),
         Stage(
             "path_justification",
@@ -466,11 +474,13 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             description="Say why this branch was the best.",
             guidance="Set its scores beside those of the branches that were dropped.",
             body=justify,
+            phase="generating",
         ),
         Stage(
             "final_response",
             description="Give the answer.",
             guidance="State the answer alone, complete and in the form that was asked for.",
+            phase="completed",
         ),
     ),
 )

@@ -1,39 +1,13 @@
-"""What a search shows: its result so far, the live tree, seed 004's statuses."""
+"""What a search shows: its result so far, and the live tree."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from ...core.machine import Status
 from ...core.strategy import Outcome
 from .state import ROOT, State
 from .tree import Node, candidate_document, path_to
-
-PHASES = {
-    "problem_reception": "idle",
-    "approach_exploration": "generating",
-    "branch_creation": "generating",
-    "branch_development": "generating",
-    "branch_evaluation": "evaluating",
-    "branch_selection": "expanding",
-    "continuation_decision": "expanding",
-    "solution_formulation": "generating",
-    "path_justification": "generating",
-    "final_response": "completed",
-}
-"""Seed 004's statuses, by the stage a run stands in."""
-
-
-def status_of(stage: str, status: Status = "active") -> str:
-    """Return seed 004's status of a run: `idle, generating, evaluating, expanding, completed, error`.
-
-    Args:
-        stage: Where the run stands.
-        status: Whether and how it has ended.
-    """
-    if status == "active":
-        return PHASES[stage]
-    return "completed" if status == "done" else "error"
 
 
 def outcome(state: State) -> Outcome:
@@ -79,9 +53,43 @@ def _document(state: State) -> dict[str, Any]:
             "traversal_strategy": options.traversal_strategy,
             "max_depth": options.max_depth,
             "branching_factor": options.branching_factor,
+            "root_id": ROOT,
+            "frontier": [waiting.id for waiting in state.frontier],
+            "nodes": _node_documents(state),
+        },
+        "termination": {
+            "depth_reached": max(node.depth for node in state.nodes.values()),
+            "node_count": len(state.nodes),
         },
         "diagnostics": _diagnostics(state, chosen),
     } | ({"unchecked": state.unchecked} if state.unchecked else {})
+
+
+def _node_documents(state: State) -> dict[str, dict[str, Any]]:
+    """Return the tree as a map of nodes, thoughts that are not yet valued included."""
+    waiting = set() if state.reason else {*state.expanding, *(each.id for each in state.frontier)}
+    documents: dict[str, dict[str, Any]] = {}
+    for node in (*state.nodes.values(), *state.fresh):
+        documents[node.id] = {
+            "id": node.id,
+            "parent_id": node.parent,
+            "content": node.content,
+            "score": node.score,
+            "children": list(node.children),
+            "depth": node.depth,
+            "status": _node_status(node, waiting),
+        } | ({"why": node.why} if node.why else {})
+    for child in state.fresh:
+        documents[child.id]["status"] = "pruned" if child.refuted else "proposed"
+    return documents
+
+
+def _node_status(node: Node, waiting: Collection[str]) -> str:
+    if node.refuted:
+        return "pruned"
+    if node.children:
+        return "expanded"
+    return "open" if node.id in waiting else "leaf"
 
 
 def _diagnostics(state: State, chosen: Node | None) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def status_(run_id: str, /, *, common: Common = Common()) -> int:
     run_id
         As `coach start` gave it.
     """
-    show_coached(lambda app: app.coach().status(run_id), common)
+    show_coached(lambda app: app.coach().status(run_id, nodes=True), common)
     return 0
 
 

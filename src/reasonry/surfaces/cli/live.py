@@ -11,11 +11,11 @@ from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
 from ...core.budget import Budget
 from ...engine.journal import Run
 from .. import present
+from .draw_tree import tree_of
 from .watch import Watch, bars, progress_of
 
 MAX_ROWS = 40
@@ -48,7 +48,8 @@ class Live(Watch):
         width = self.console.width
         parts: list[RenderableType] = [Text(present.clip(self.header, width), style="dim")]
         tree = progress_of(self.run).get("tree")
-        parts.append(_tree(tree, self.run.begun.problem, width) if tree else _thoughts(self.run, width))
+        problem = self.run.begun.problem
+        parts.append(tree_of(tree, problem, width, MAX_ROWS) if tree else _thoughts(self.run, width))
         if self.run.snapshot.status == "active":
             parts.append(self._asking(width))
         return Group(*parts, self._spend())
@@ -75,32 +76,6 @@ class Live(Watch):
             row.add_row(Text(f"{unit:>8}"), bar, Text(f"{spent:g} / {limit:g}"))
             table.add_row(row)
         return table
-
-
-def _tree(nodes: list[dict[str, Any]], problem: str, width: int) -> RenderableType:
-    shown = {node["id"] for node in nodes[-MAX_ROWS:]} | {node["id"] for node in nodes if node["on_path"]}
-    places: dict[str | None, Tree] = {}
-    for node in nodes:
-        if node["parent"] is None:
-            places[node["id"]] = Tree(Text(present.clip(problem, width - 2), style="bold"))
-        elif node["id"] in shown and node["parent"] in places:
-            label = _label(node, width)
-            places[node["id"]] = places[node["parent"]].add(label)
-    return next(iter(places.values()), Text(""))
-
-
-def _label(node: dict[str, Any], width: int) -> Text:
-    score = node["score"]
-    text = Text("  … " if score is None else f"{score:.2f} ", style=_colour(score))
-    style = "bold green" if node["on_path"] else ""
-    room = max(width - 4 * (node["depth"] + 1) - 6, 10)
-    return text.append(present.clip(node["text"], room), style=style)
-
-
-def _colour(score: float | None) -> str:
-    if score is None:
-        return "dim"
-    return "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
 
 
 def _thoughts(run: Run, width: int) -> RenderableType:

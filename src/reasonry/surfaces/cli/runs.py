@@ -18,6 +18,7 @@ from ...errors import UsageError
 from ...records import RunRow
 from .. import present
 from .coach import show_coached
+from .draw_tree import print_tree
 from .output import print_document, print_line, print_lines, print_long_document, print_note
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .solve import driven, show_result
@@ -151,6 +152,7 @@ def _print_trace(trace: dict[str, Any], record: Record) -> None:
     print_line(f"problem: {trace['problem']}")
     stages = [edge[0] for edge in record.entries("path")] + [trace["stage"]]
     print_line("path: " + " → ".join(stages))
+    print_tree(trace)
     print_lines(line for thought in record.thoughts() for line in _thought_lines(thought))
     print_line("questions:")
     print_lines(line for question in record.entries("questions") for line in _question_lines(question))

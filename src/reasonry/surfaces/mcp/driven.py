@@ -154,7 +154,7 @@ async def _solve(
     result = await access.app.solve(order, performers, watch)
     if watch is not None:
         await watch.wait()
-    return result.document()
+    return result.document(nodes=False)
 
 
 class _Reporter(Unwatched):

@@ -1,0 +1,183 @@
+"""A strategy by hand: answers in, questions out, with no loop, no clock and no I/O.
+
+`begin` and `advance` return a `Step`: the new `Snapshot`, the effects that are wanted now, the edges taken and the
+thoughts recorded. Whoever calls them performs the effects and says what came of each. `solve` does the same with a
+model, a journal and a budget around it.
+
+The tree helpers read what `tree_of_thoughts` keeps. Nothing here changes what it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from .core import machine
+from .core.codec import dump_snapshot, load_snapshot
+from .core.effects import Ask, CallTool, Effect, RunStrategy, Verify
+from .core.events import Answered, Event, Failed, Stopped, ToolReturned, Verified
+from .core.machine import Pending, Registry, Snapshot, Step
+from .core.options import read_options
+from .core.problem import check_problem
+from .core.proposal import parse_thoughts
+from .core.score import parse_scores
+from .core.strategy import Strategy
+from .errors import StoreError, UsageError
+from .strategies import DEFAULT_STRATEGY, STRATEGIES, resolve
+from .strategies.tree_of_thoughts import (
+    EVALUATION_PROMPT,
+    FORMULATION_PROMPT,
+    GENERATION_PROMPT,
+    State,
+)
+from .strategies.tree_of_thoughts.tree import Node, best_leaf, children, leaves, node, path_to
+
+__all__ = [
+    "EVALUATION_PROMPT",
+    "FORMULATION_PROMPT",
+    "GENERATION_PROMPT",
+    "Answered",
+    "Ask",
+    "CallTool",
+    "Effect",
+    "Event",
+    "Failed",
+    "Node",
+    "Pending",
+    "RunStrategy",
+    "Snapshot",
+    "Step",
+    "Stopped",
+    "ToolReturned",
+    "Verified",
+    "Verify",
+    "advance",
+    "begin",
+    "best",
+    "best_leaf",
+    "children",
+    "from_map",
+    "frontier",
+    "leaves",
+    "node",
+    "nodes",
+    "parse_scores",
+    "parse_thoughts",
+    "path_to",
+    "status",
+    "to_map",
+    "wanted_effects",
+]
+
+
+def begin(
+    problem: str,
+    strategy: str | Strategy[Any, Any] = DEFAULT_STRATEGY,
+    options: Mapping[str, Any] | None = None,
+    *,
+    strategies: Registry = STRATEGIES,
+) -> Step:
+    """Begin a run.
+
+    Args:
+        problem: What is to be solved.
+        strategy: A name or alias, or a strategy of your own.
+        options: The strategy's options by name, as `solve` takes them.
+        strategies: Where strategies that this one runs are looked up.
+
+    Raises:
+        UsageError: The problem is empty or no text, or there is no such strategy or option, or its value is illegal.
+    """
+    check_problem(problem)
+    chosen = resolve(strategy, strategies) if isinstance(strategy, str) else strategy
+    return machine.begin(chosen, problem, read_options(chosen, options or {}), strategies=strategies)
+
+
+def advance(
+    snapshot: Snapshot, effect_id: str | None, event: Event, *, strategies: Registry = STRATEGIES
+) -> Step:
+    """Take what came of one effect, and go as far as it leads.
+
+    Args:
+        effect_id: Which effect, as `wanted_effects` has it; None for `Stopped`.
+        event: `Answered` for an `Ask`, `Verified` for a `Verify`, `ToolReturned` for a `CallTool`, or `Failed`.
+            Its `at_ms` is the run time, for the options that limit it.
+
+    Raises:
+        ConflictError: The run has ended, or waits for no such effect, or the event does not fit it.
+    """
+    return machine.advance(
+        resolve(snapshot.strategy, strategies), snapshot, effect_id, event, strategies=strategies
+    )
+
+
+def wanted_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
+    """Return the effects that the run waits for, each with its `id`, in the order asked; none once it has ended."""
+    return machine.open_effects(snapshot)
+
+
+def status(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> str:
+    """Return what the run does: `generating`, `evaluating` or `expanding`, then `completed` or `error`.
+
+    For a strategy without such phases it is the run's own status: `active`, `done`, `failed` or `cancelled`.
+    """
+    strategy = resolve(snapshot.strategy, strategies)
+    return strategy.phase(snapshot.stage, snapshot.status) or snapshot.status
+
+
+def to_map(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the snapshot as a dict of JSON data, to be kept anywhere."""
+    return msgspec.json.decode(dump_snapshot(snapshot))
+
+
+def from_map(saved: Mapping[str, Any], *, strategies: Registry = STRATEGIES) -> Snapshot:
+    """Return the snapshot that `to_map` made a dict of; keys that are not known are passed over.
+
+    Raises:
+        UsageError: It is no such dict, a newer version made it, or its strategy is not among `strategies`.
+    """
+    try:
+        return load_snapshot(msgspec.json.encode(saved), strategies)
+    except StoreError as error:
+        reason = error.message
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = f"this is no snapshot: {error}"
+    raise UsageError(f"{reason}. `to_map` makes such a dict, `begin` a new run.", option="saved") from None
+
+
+# -- the tree
+
+
+def nodes(snapshot: Snapshot) -> Mapping[str, Node]:
+    """Return the tree: nodes by id, oldest first, the root first of all; what is not valued yet is not in it.
+
+    Raises:
+        UsageError: The strategy keeps no tree.
+    """
+    return _search(snapshot).nodes
+
+
+def frontier(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the ids of the nodes that may be expanded, the next one first; those being expanded are not among them.
+
+    Raises:
+        UsageError: The strategy keeps no tree.
+    """
+    return tuple(waiting.id for waiting in _search(snapshot).frontier)
+
+
+def best(snapshot: Snapshot) -> Node | None:
+    """Return the node that the answer comes from as the run stands; None before anything was valued.
+
+    Raises:
+        UsageError: The strategy keeps no tree.
+    """
+    return _search(snapshot).chosen
+
+
+def _search(snapshot: Snapshot) -> State:
+    if not isinstance(snapshot.state, State):
+        raise UsageError(f"{snapshot.strategy} keeps no tree; {DEFAULT_STRATEGY} does", option="snapshot")
+    return snapshot.state
