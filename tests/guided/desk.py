@@ -50,8 +50,15 @@ class Desk:
         self.sessions = Sessions(store, STRATEGIES, settings, self.clock)
 
     async def think(self, number: Any = 1, thought: str = "A thought.", **more: Any) -> dict[str, Any]:
-        """Hand in a thought; `bound` and `exact_id` go to the method, the rest to the tool."""
-        ways = {name: more.pop(name) for name in ("bound", "exact_id") if name in more}
+        """Hand in a thought.
+
+        Args:
+            more: `bound`, `exact_id` and `touched` go to the method; `whole` has it show the whole history; the rest
+                goes to the tool.
+        """
+        ways = {name: more.pop(name) for name in ("bound", "exact_id", "touched") if name in more}
+        if more.pop("whole", False):
+            ways["history"] = None
         given = {"thought": thought, "thoughtNumber": number, "totalThoughts": 3, "nextThoughtNeeded": True}
         return await self.sessions.think({**given, **more}, **ways)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .fields import describe_schema
 from .options import describe_options
 from .strategy import Stage, Strategy
 
@@ -18,24 +19,38 @@ def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
         "summary": strategy.summary,
         "aliases": list(strategy.aliases),
         "driven": strategy.is_driven,
-        "stages": [describe_stage(stage) for stage in strategy.stages],
+        "stages": [{**describe_stage(stage), **describe_form(stage)} for stage in strategy.stages],
         "options": describe_options(strategy),
     }
 
 
 def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
-    """Return one row of the table; stages that ask have `reply_schema` and `reply_example` too."""
+    """Return one row of the table for its thinker; `requires` and `fields` are there where it has fields."""
     document: dict[str, Any] = {
         "name": stage.name,
         "description": stage.description,
         "guidance": stage.guidance,
-        "fields": fields_schema(stage),
-        "next": list(stage.ways),
     }
-    if stage.form is not None:
-        document["reply_schema"] = stage.form
-        document["reply_example"] = None if stage.example is None else dict(stage.example)
-    return document
+    if required := required_fields(stage):
+        document["requires"] = required
+    if stage.fields:
+        document["fields"] = fields_schema(stage)
+    return {**document, "next": list(stage.ways)}
+
+
+def describe_form(stage: Stage[Any]) -> dict[str, Any]:
+    """Return the form of the replies to what a stage asks, as data; nothing for a stage that asks nothing."""
+    if stage.form is None:
+        return {}
+    return {
+        "reply_schema": stage.form,
+        "reply_example": None if stage.example is None else dict(stage.example),
+    }
+
+
+def required_fields(stage: Stage[Any]) -> dict[str, str]:
+    """Return the fields without which a guided thought of this stage is refused, each with what it takes."""
+    return {field.name: describe_schema(field.schema) for field in stage.fields if field.required}
 
 
 def fields_schema(stage: Stage[Any]) -> dict[str, Any]:

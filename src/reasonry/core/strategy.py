@@ -174,6 +174,8 @@ class Stage(Generic[S]):
         guidance: For the thinker: what to do here and when to leave.
         repeats: Whether the stage is a loop: each `stay` is an edge to itself, in diagram, table and recorded path.
         fields: What a guided thought of this stage carries in `data`.
+        compares: Whether a thinker weighs lines of thought against each other here, and so wants to see their scores.
+        tested_by: The stage that tests what is claimed in this one, if there is such a stage.
         body: What the engine runs: a generator function of the state, or, for a stage that asks nothing, a plain
             function that returns the move. None: the stage is passed through by its only way out.
         reply: The form of a reply: a Struct, whose JSON schema goes out with each question.
@@ -188,6 +190,8 @@ class Stage(Generic[S]):
     description: str = ""
     guidance: str = ""
     fields: tuple[Field, ...] = ()
+    compares: bool = False
+    tested_by: str = ""
     body: Callable[[S], Body | Move] | None = None
     reply: type[Struct] | None = None
     example: Mapping[str, Any] | None = None
@@ -415,6 +419,7 @@ def _titles(strategies: Mapping[str, Strategy[Any, Any]]) -> dict[str, Strategy[
 def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
     names = [stage.name for stage in strategy.stages]
     last = [stage.name for stage in strategy.stages if not stage.to]
+    tests = [(stage.name, stage.tested_by) for stage in strategy.stages if stage.tested_by]
     if len(names) < 2:
         yield "a table needs at least two stages"
         return
@@ -422,6 +427,9 @@ def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
     for stage, to in strategy.edges:
         if to not in names:
             yield f"stage {stage!r} leads to {to!r}, which is not in the table"
+    for stage, test in tests:
+        if test not in names:
+            yield f"stage {stage!r} is to be tested by {test!r}, which is not in the table"
     if len(last) != 1:
         yield f"there must be exactly one stage without a way out, the end; found {last or 'none'}"
         return

@@ -19,7 +19,9 @@
     [[stages]]
     name = "verdict"
 
-The first stage is where thinking begins; the one without `to` is where it ends; `repeats = true` makes a stage a loop.
+The first stage is where thinking begins; the one without `to` is where it ends. A stage may also say `repeats = true` (it
+is a loop), `compares = true` (its thinker is shown the scores of the open branches) and `tested_by = "STAGE"` (a claim made
+here and not tested there is named at the end).
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ class _Stage(Struct, forbid_unknown_fields=True):
     fields: dict[str, dict[str, Any]] = {}
     optional: list[str] = []
     repeats: bool = False
+    compares: bool = False
+    tested_by: str = ""
 
 
 class _Table(Struct, forbid_unknown_fields=True):
@@ -106,4 +110,6 @@ def _stage(written: _Stage, where: str) -> Stage[Any]:
             Field(name, schema, required=name not in written.optional)
             for name, schema in written.fields.items()
         ),
+        compares=written.compares,
+        tested_by=written.tested_by,
     )

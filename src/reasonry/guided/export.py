@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ..core.text import inert
+from .plain_data import plain_value
 
 Format = Literal["json", "markdown", "mermaid"]
 KIND = "reasonry.session"
@@ -49,7 +50,7 @@ def markdown(session: Document) -> str:
         f"# {_inline(session['purpose'] or 'Session')}",
         "",
         f"- Session: {_code(session['sessionId'])}",
-        f"- Strategy: {_word(session['strategy'])}",
+        *([f"- Strategy: {_word(session['strategy'])}"] if "strategy" in session else []),
         f"- Begun: {session['createdAt']}, last used: {session['usedAt']}",
         f"- Thoughts: {len(thoughts)}",
     ]
@@ -84,7 +85,7 @@ def _thought_lines(thought: Document) -> Iterator[str]:
     if data:
         yield ""
     for name, value in data.items():
-        yield f"- {_inline(str(name))}: {_inline(str(value))}"
+        yield f"- {_inline(str(name))}: {_inline(plain_value(value))}"
 
 
 def _quote(text: str) -> Iterator[str]:

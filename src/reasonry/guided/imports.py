@@ -117,9 +117,9 @@ def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now
             f"This session was exported in version {read.show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
-    strategy = find(read.text_of(document, "strategy"))
+    strategy = find(read.text_of(document, "strategy", None))
     thoughts = _check_thoughts(document.get("thoughts"), settings)
-    past, head = _Rows(), open_session(strategy)
+    past, head = _Rows(), open_session()
     for place, thought in enumerate(thoughts, 1):
         try:
             call = _own_call(thought, settings)

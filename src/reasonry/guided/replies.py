@@ -8,20 +8,16 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ..core.describe import required_fields
 from ..core.strategy import Strategy, Thought
 from ..records import SessionRow, ThoughtRow
+from .history import HistoryBound
+from .open_lines import LaidThought, scoreboard, what_is_left_open
 from .thinking_tool import NextStage, ShownThought, ThinkingReply
-from .thought import Head, ThoughtRecord
-from .turn import (
-    MAX_SHOWN_CHARS,
-    MAX_SHOWN_THOUGHTS,
-    Taken,
-    decode_head,
-    decode_record,
-    decode_stored,
-    encode,
-)
+from .thought import Head, ThoughtLine, ThoughtRecord
+from .turn import Taken, decode_head, decode_record, decode_stored, encode
 
 Document = dict[str, Any]
 _EXCERPT_CHARS = 100
@@ -39,14 +35,9 @@ class _Shown(Struct, frozen=True):
 _shown = msgspec.json.Decoder(_Shown)
 
 
-def reply_document(taken: Taken, history: int | None) -> Document:
-    """Return the thinking tool's reply.
-
-    Args:
-        history: Most thoughts wanted; None: as many as fit.
-    """
+def reply_document(taken: Taken) -> Document:
+    """Return the thinking tool's reply."""
     record, head = taken.placed.record, taken.placed.head
-    shown = latest_thoughts([*taken.before, taken.thought], history)
     reply = ThinkingReply(
         thought_number=taken.thought.number,
         total_thoughts=record.total,
@@ -54,15 +45,39 @@ def reply_document(taken: Taken, history: int | None) -> Document:
         branches=list(head.branches),
         thought_history_length=head.thoughts,
         session_id=taken.row.session_id,
-        strategy=taken.row.strategy,
-        stage=record.stage,
-        next_stages=next_stages(taken.strategy, record.stage),
-        thought_history=shown,
-        history_truncated=len(shown) < head.thoughts,
-        summary=None if record.next_needed else summary(head),
         notices=taken.notices,
     )
-    return msgspec.to_builtins(reply)
+    if record.stage:
+        reply = replace(reply, **_place(taken))
+    if not record.next_needed:
+        reply = replace(reply, summary=summary(head), left_open=_left_open(taken))
+    document = msgspec.to_builtins(reply)
+    if taken.bound.thoughts != 0:
+        document |= history_document([*taken.before, taken.thought], taken.bound, head.thoughts)
+    return document
+
+
+def _place(taken: Taken) -> Document:
+    """Return what a reply says of the stage: on entering it, or on a connection that is new to it, in full."""
+    record, stage = taken.placed.record, taken.strategy.stage(taken.placed.record.stage)
+    new = stage.name not in taken.earlier.entered or taken.recalls
+    members: Document = {
+        "stage": stage.name,
+        "next_stages": next_stages(taken.strategy, stage.name, entered=new or record.came_from is not None),
+    }
+    if new:
+        members["guidance"] = stage.guidance
+    if not taken.earlier.has_stage or taken.recalls:
+        members["strategy"] = taken.strategy.name
+    if stage.compares:
+        members["scores"] = scoreboard(taken.placed.head)
+    return members
+
+
+def _left_open(taken: Taken) -> str:
+    thoughts = [*taken.before, taken.thought]
+    laid = [LaidThought(thought.number, thought.branch, decode_record(thought)) for thought in thoughts]
+    return what_is_left_open(taken.strategy, taken.placed.head, laid)
 
 
 def summary(head: Head) -> str:
@@ -73,25 +88,40 @@ def summary(head: Head) -> str:
     )
 
 
-def next_stages(strategy: Strategy[Any, Any], stage: str) -> list[NextStage]:
-    """Return the stages that may follow, in table order."""
-    table = strategy.by_name
-    if stage not in table:
-        return []
-    return [NextStage(name, table[name].description) for name in table[stage].to]
+def next_stages(strategy: Strategy[Any, Any], stage: str, *, entered: bool) -> list[NextStage]:
+    """Return the stages that may follow, in table order.
+
+    Args:
+        entered: Whether to tell their required fields.
+    """
+    following = [strategy.by_name[name] for name in strategy.stage(stage).to]
+    return [NextStage(one.name, required_fields(one) if entered else {}) for one in following]
 
 
-def latest_thoughts(thoughts: Sequence[ThoughtRow], maximum: int | None) -> list[ShownThought]:
-    """Return the latest thoughts, oldest first and whole, as many as fit into a reply."""
-    count = MAX_SHOWN_THOUGHTS if maximum is None else min(maximum, MAX_SHOWN_THOUGHTS)
-    room, shown = MAX_SHOWN_CHARS, list[ShownThought]()
-    for thought in reversed(thoughts[-count:] if count else ()):
-        room -= len(thought.text)
-        if room < 0:
-            break
-        shown.append(_shown_thought(thought))
-    shown.reverse()
-    return shown
+def history_document(thoughts: Sequence[ThoughtRow], bound: HistoryBound, there: int) -> Document:
+    """Return the members of a reply that show its history.
+
+    Args:
+        thoughts: At least the latest that fit, oldest first.
+        there: How many the session has.
+    """
+    shown = [msgspec.to_builtins(_shown_thought(thought)) for thought in bound.cut(thoughts)]
+    return {"thoughtHistory": shown, "historyTruncated": len(shown) < there}
+
+
+def resumed_document(strategy: Strategy[Any, Any], head: Head) -> Document:
+    """Return what a thinker needs to go on in the stage of the latest thought; nothing where no stage was named."""
+    name = head.line(head.latest).stage
+    if name not in strategy.by_name:
+        return {}
+    stage = strategy.by_name[name]
+    members: Document = {
+        "stage": name,
+        "nextStages": msgspec.to_builtins(next_stages(strategy, name, entered=True)),
+        "guidance": stage.guidance,
+        "scores": scoreboard(head) if stage.compares else "",
+    }
+    return {key: value for key, value in members.items() if value != ""}
 
 
 def _shown_thought(thought: ThoughtRow) -> ShownThought:
@@ -113,7 +143,7 @@ def session_document(row: SessionRow, *, status: str | None = None) -> Document:
         return {"sessionId": row.session_id, "status": row.status}
     document: Document = {
         "sessionId": row.session_id,
-        "strategy": row.strategy,
+        **({"strategy": row.strategy} if has_strategy(row) else {}),
         "status": status or row.status,
         "pinned": row.pinned,
         "thoughtHistoryLength": row.thoughts,
@@ -126,6 +156,11 @@ def session_document(row: SessionRow, *, status: str | None = None) -> Document:
     return document
 
 
+def has_strategy(row: SessionRow) -> bool:
+    """Whether a session shows a strategy: those of runs do, others once a strategy or a stage was named."""
+    return row.run_id is not None or row.head == b"{}" or decode_head(row).has_stage
+
+
 def standing_document(row: SessionRow) -> Document:
     """Return where the lines of a session stand; nothing for one that a run writes."""
     if row.run_id is not None or row.head == b"{}":
@@ -133,13 +168,13 @@ def standing_document(row: SessionRow) -> Document:
     head = decode_head(row)
     line = head.line(head.latest)
     return {
-        "stage": head.main.stage,
+        **_stage_member(head.main),
         "ended": head.ended,
         "latestThought": {"thoughtNumber": line.number, "totalThoughts": line.total, "branchId": head.latest},
         "branches": [
             {
                 "branchId": name,
-                "stage": branch.stage,
+                **_stage_member(branch),
                 "branchFromThought": branch.left,
                 "parentBranchId": branch.parent,
                 "thoughts": branch.thoughts,
@@ -148,6 +183,10 @@ def standing_document(row: SessionRow) -> Document:
             for name, branch in head.branches.items()
         ],
     }
+
+
+def _stage_member(line: ThoughtLine) -> Document:
+    return {"stage": line.stage} if line.stage else {}
 
 
 def thought_document(thought: ThoughtRow) -> Document:
@@ -160,7 +199,7 @@ def thought_document(thought: ThoughtRow) -> Document:
         "nextThoughtNeeded": record.next_needed,
         "thought": thought.text,
         "stage": record.stage or None,
-        "fromStage": record.came_from,
+        "fromStage": record.came_from or None,
         "branchId": thought.branch,
         "branchFromThought": record.branch_from,
         "isRevision": record.is_revision or None,

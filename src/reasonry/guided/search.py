@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ..errors import NotFoundError, ReasonryError, StoreError
 from ..records import Damaged, InJournal, Store, ThoughtRow
-from .turn import Notice
+from .thinking_tool import Notice
 
 BATCH = 50
 PATIENCE_S = 1.5

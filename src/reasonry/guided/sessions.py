@@ -12,7 +12,7 @@ import builtins
 import contextlib
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,12 +24,13 @@ from ..ids import new_id as new_uuid
 from ..records import SessionChange, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from . import arguments as read
 from . import export, imports
+from .history import HistoryBound, read_latest
 from .replies import (
     Document,
-    latest_thoughts,
+    history_document,
     match_document,
-    next_stages,
     reply_document,
+    resumed_document,
     session_document,
     standing_document,
     thought_document,
@@ -49,7 +50,7 @@ from .session_actions import (
 )
 from .settings import SessionSettings
 from .thinking_tool import Notice
-from .turn import MAX_SHOWN_THOUGHTS, ThinkingTurn, decode_head, is_lapsed, is_over
+from .turn import ThinkingTurn, decode_head, is_lapsed, is_over
 
 Arguments = Mapping[str, Any]
 T = TypeVar("T")
@@ -116,13 +117,22 @@ class Sessions:
     # -- thinking
 
     async def think(
-        self, arguments: Arguments, *, bound: str | None = None, exact_id: str | None = None
+        self,
+        arguments: Arguments,
+        *,
+        bound: str | None = None,
+        exact_id: str | None = None,
+        history: int | None = 0,
+        touched: Container[str] | None = None,
     ) -> Document:
         """Take a thought and say where the session stands.
 
         Args:
             bound: The session that a call without `sessionId` is for; None: it begins one.
             exact_id: The one session of this tool, whatever the arguments say; begun under this id.
+            history: How many thoughts the reply shows where the call does not say; None: all.
+            touched: The sessions that the caller's connection has thought in. The reply shows the history of an
+                earlier one that is not among them. None: there is no connection.
 
         Raises:
             UsageError: The call breaks a rule; nothing has changed.
@@ -139,6 +149,8 @@ class Sessions:
             settings=self.settings,
             find=self.strategy,
             new_id=self._new_id,
+            history=history,
+            touched=touched,
         )
         try:
             taken = await self.store.change(turn.target, turn.decide)
@@ -147,7 +159,7 @@ class Sessions:
         if exact_id is not None and call.session_id not in (None, exact_id):
             message = "This tool thinks in one session of its own, whatever sessionId says."
             taken.notices.append(Notice("bound", message, call.session_id))
-        document = reply_document(taken, call.history)
+        document = reply_document(taken)
         # The thought is kept; a sweep that fails now is made up for by the next one.
         with contextlib.suppress(StoreError):
             await self.sweep()
@@ -269,6 +281,7 @@ class Sessions:
     async def resume(self, arguments: Arguments) -> Document:
         """Take a session up again: this is use. Returns where it stands and its latest thoughts."""
         call, at = read.read_arguments(ResumeSession, arguments), self._clock()
+        bound = HistoryBound.of(call.history, 0, self.settings, recalls=True)
 
         def decide(view: SessionView) -> SessionChange:
             row = self._present(view, call.session_id)
@@ -278,19 +291,14 @@ class Sessions:
                     run_id=row.run_id,
                 )
             row = replace(row, status="active", used_at_ms=at)
-            return SessionChange(row, value=(row, view.latest(MAX_SHOWN_THOUGHTS)))
+            return SessionChange(row, value=(row, read_latest(view, bound, row.thoughts)))
 
         row, thoughts = await self.store.change(call.session_id, decide)
-        shown = latest_thoughts(thoughts, call.history)
-        head = decode_head(row)
-        stage = head.line(head.latest).stage
         return {
             **self._document(row),
             **standing_document(row),
-            "stage": stage,
-            "nextStages": msgspec.to_builtins(next_stages(self.strategy(row.strategy), stage)),
-            "thoughtHistory": msgspec.to_builtins(shown),
-            "historyTruncated": len(shown) < row.thoughts,
+            **resumed_document(self.strategy(row.strategy), decode_head(row)),
+            **history_document(thoughts, bound, row.thoughts),
         }
 
     # -- taking out and in

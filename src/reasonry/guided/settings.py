@@ -30,6 +30,8 @@ class SessionSettings(Struct, frozen=True):
     """Of one session."""
     max_thought_chars: int = 50_000
     """Of one thought; its `data`, as JSON, may be as long again."""
+    max_history_chars: int | None = None
+    """Of the thoughts that a reply shows; None: all for the Python tool, 20,000 characters for others."""
 
     @staticmethod
     def from_environ(environ: Mapping[str, str]) -> SessionSettings:
@@ -46,6 +48,7 @@ class SessionSettings(Struct, frozen=True):
             max_thoughts=_count(environ, "REASONRY_MAX_THOUGHTS", defaults.max_thoughts),
             max_branches=_count(environ, "REASONRY_MAX_BRANCHES", defaults.max_branches),
             max_thought_chars=_count(environ, "REASONRY_MAX_THOUGHT_CHARS", defaults.max_thought_chars),
+            max_history_chars=_count(environ, "REASONRY_MAX_HISTORY_CHARS", 0) or None,
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..core.strategy import inlined_schema
 
@@ -43,11 +43,15 @@ class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
     ] = None
 
 
-class NextStage(Struct, frozen=True, rename="camel"):
-    """A stage that may follow."""
+class NextStage(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A stage that may follow.
+
+    Attributes:
+        requires: What each field takes without which the stage is refused; told on entering the stage before.
+    """
 
     name: str
-    description: str
+    requires: dict[str, str] = {}
 
 
 class ShownThought(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -63,7 +67,7 @@ class ShownThought(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Notice(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Something the caller did not ask for and must know."""
+    """Something the caller did not ask for and must know; `reason` is one of the codes in docs/mcp.md."""
 
     reason: str
     message: str
@@ -71,8 +75,17 @@ class Notice(Struct, frozen=True, rename="camel", omit_defaults=True):
     """The session id that the notice is about."""
 
 
-class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where the session stands after a thought."""
+class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Where the session stands after a thought; what says nothing is left out.
+
+    Attributes:
+        stage: Of the thought, once a strategy or a stage was named; so is `next_stages`.
+        guidance: What to do in the stage, the first time the session is in it.
+        strategy: In the reply that begins or adopts it.
+        scores: The valued lines that are open, best first, at a stage that compares.
+        thought_history: The latest thoughts, if they were asked for or are new to the connection.
+        left_open: At the end: branches, corrections and hypotheses that nothing came of.
+    """
 
     thought_number: int
     total_thoughts: int
@@ -80,13 +93,16 @@ class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel"):
     branches: list[str]
     thought_history_length: int
     session_id: str
-    strategy: str
-    stage: str
-    next_stages: list[NextStage]
-    thought_history: list[ShownThought]
-    history_truncated: bool
-    summary: str | None
-    notices: list[Notice]
+    strategy: str = ""
+    stage: str = ""
+    next_stages: list[NextStage] | UnsetType = UNSET
+    guidance: str = ""
+    scores: str = ""
+    thought_history: list[ShownThought] | UnsetType = UNSET
+    history_truncated: bool | UnsetType = UNSET
+    left_open: str = ""
+    summary: str = ""
+    notices: list[Notice] = []
 
 
 @cache

@@ -57,6 +57,8 @@ class Head(Struct, frozen=True, omit_defaults=True):
     """Whether the latest thought said that no other is needed."""
     directory: str = ""
     """The working directory in which the session was begun; never exported."""
+    entered: tuple[str, ...] = ()
+    """The stages that thoughts were handed in for, each when it was first."""
 
     def line(self, branch: str | None) -> ThoughtLine:
         """Return the line of that name; None: the main line."""
@@ -85,6 +87,11 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     merges: str | None = None
     data: dict[str, Any] | None = None
     score: float | None = None
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages the thought was handed in for, in order; none where no stage was named."""
+        return (self.stage,) if self.stage else ()
 
 
 class Placed(Struct, frozen=True):
@@ -187,7 +194,12 @@ def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: Thinkin
         latest=branch,
         thoughts=head.thoughts + 1,
         ended=not call.next_thought_needed,
+        entered=_with_stage(head.entered, line.stage),
     )
+
+
+def _with_stage(entered: tuple[str, ...], stage: str) -> tuple[str, ...]:
+    return entered if not stage or stage in entered else (*entered, stage)
 
 
 def _line_of(head: Head, call: ThinkingCall, past: Past) -> tuple[str | None, ThoughtLine, int | None]:

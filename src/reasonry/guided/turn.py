@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,12 +13,13 @@ from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, TooLargeError, UsageError
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .arguments import show_value
+from .history import HistoryBound, read_latest
 from .settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
 from .thought import Head, Placed, ThoughtRecord, open_session, submit
 
-MAX_SHOWN_THOUGHTS = 20
-MAX_SHOWN_CHARS = 8_000
+_FIRST_LOOK = 20
+"""Thoughts that are read at first to find the latest of a number."""
 PURPOSE_CHARS = 100
 
 T = TypeVar("T")
@@ -55,13 +56,22 @@ def decode_stored(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -
 
 
 class Taken(Struct, frozen=True):
-    """What came of a turn: the session and the thought as written, and the latest thoughts before."""
+    """What came of a turn: the session and the thought as written.
+
+    Attributes:
+        earlier: Where the session stood before.
+        before: The latest thoughts before, as many as the reply needs; at the end all.
+        recalls: Whether the connection sees an earlier session for the first time.
+    """
 
     strategy: Strategy[Any, Any]
     row: SessionRow
     thought: ThoughtRow
     placed: Placed
+    earlier: Head
     before: list[ThoughtRow]
+    bound: HistoryBound
+    recalls: bool
     notices: list[Notice]
 
 
@@ -76,7 +86,7 @@ class _Past:
         return self._thoughts > 0 and self._view.has_number(number)
 
     def place(self, number: int) -> tuple[str | None, str]:
-        count = MAX_SHOWN_THOUGHTS
+        count = _FIRST_LOOK
         while True:
             for thought in reversed(self._view.latest(count)):
                 if thought.number == number:
@@ -100,6 +110,8 @@ class ThinkingTurn:
         target: The id under which the store looks; also that of a new session if no id was asked for.
         exact: Whether a new session gets exactly the id asked for.
         lapses: Whether an expired session is over, rather than continued.
+        history: How many thoughts the reply shows where the call does not say; None: all.
+        touched: The sessions the caller has seen a reply of; None: that is not known.
         found: After `decide`: how many thoughts the session to go on with had; 0 for a new one.
     """
 
@@ -112,6 +124,8 @@ class ThinkingTurn:
     settings: SessionSettings
     find: Find
     new_id: Callable[[], str]
+    history: int | None = 0
+    touched: Container[str] | None = None
     found: int = field(default=0, init=False)
 
     def decide(self, view: SessionView) -> SessionChange:
@@ -125,14 +139,17 @@ class ThinkingTurn:
         delete = row is None and view.row is not None and self._replaces(view.row)
         if row is None:
             strategy = self.find(self.call.strategy or None)
-            row, head = self._new_row(strategy, view.row, delete), open_session(strategy)
+            row, head = self._new_row(strategy, view.row, delete), open_session()
         else:
             strategy, head = self._same_strategy(row), decode_head(row)
         placed = submit(strategy, head, self.call, _Past(view, row.thoughts), at_ms=self.now_ms)
         self._check_limits(row, head, placed)
-        before = self._before(view, row)
+        recalls = self.found > 0 and self.touched is not None and row.session_id not in self.touched
+        bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=recalls)
+        before = self._before(view, row, bound)
         row, thought = self._rows_after(row, placed)
-        return SessionChange(row, thought, delete, Taken(strategy, row, thought, placed, before, notices))
+        taken = Taken(strategy, row, thought, placed, head, before, bound, recalls, notices)
+        return SessionChange(row, thought, delete, taken)
 
     def _rows_after(self, row: SessionRow, placed: Placed) -> tuple[SessionRow, ThoughtRow]:
         call, count = self.call, row.thoughts + 1
@@ -216,12 +233,12 @@ class ThinkingTurn:
                 limit=limit,
             )
 
-    def _before(self, view: SessionView, row: SessionRow) -> list[ThoughtRow]:
-        wanted = self.call.history
-        count = MAX_SHOWN_THOUGHTS if wanted is None else min(wanted, MAX_SHOWN_THOUGHTS)
-        if row.thoughts == 0 or count < 2 or len(self.call.thought) >= MAX_SHOWN_CHARS:
+    def _before(self, view: SessionView, row: SessionRow, bound: HistoryBound) -> list[ThoughtRow]:
+        if row.thoughts == 0:
             return []
-        return view.latest(count - 1)
+        if not self.call.next_thought_needed:
+            return view.latest(row.thoughts)
+        return read_latest(view, bound, row.thoughts)
 
 
 def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:

@@ -282,6 +282,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
         Stage(
             "solution_formulation",
             ("answer_verification",),
+            tested_by="answer_verification",
             description="Derive the answer from the steps.",
             guidance="Bring the results together into one answer in the form that was asked for.",
             body=formulate,

@@ -540,6 +540,7 @@ LINEAR: Strategy[State, Options] = Strategy(
         Stage(
             "hypothesis_generation",
             ("hypothesis_verification",),
+            tested_by="hypothesis_verification",
             description="State a solution as a hypothesis.",
             guidance="Commit to one solution that could turn out wrong, and say what it rests on.",
             fields=(Field("hypothesis", _HYPOTHESIS),),

@@ -264,6 +264,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
         Stage(
             "step_by_step_solution",
             ("solution_verification",),
+            tested_by="solution_verification",
             description="Solve it step by step.",
             guidance="Work from the set-up to the answer, one step at a time. Stay for the next step; "
             "go on with an answer.",

@@ -15,7 +15,7 @@ PLAIN = b'{"thought":%b,"nextThoughtNeeded":true,"thoughtNumber":2,"totalThought
 @pytest.fixture(scope="module")
 def raw() -> Iterator[Raw]:
     with Raw(DISABLE_THOUGHT_LOGGING="true") as server:
-        server.think()
+        server.think(strategy="linear")
         yield server
 
 

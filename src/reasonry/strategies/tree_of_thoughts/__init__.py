@@ -410,6 +410,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
         Stage(
             "branch_evaluation",
             ("branch_selection",),
+            compares=True,
             description="Value how promising the branch is.",
             guidance="Say whether a solution can still be reached from here, and how surely: "
             "0 is impossible, 1 is solved.",
@@ -437,6 +438,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
         Stage(
             "branch_selection",
             ("continuation_decision",),
+            compares=True,
             description="Choose the branch to follow.",
             guidance="Compare the scores of all open branches, earlier ones too, and name the one to follow.",
             fields=(
@@ -452,6 +454,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
         Stage(
             "continuation_decision",
             ("branch_development", "branch_creation", "solution_formulation"),
+            compares=True,
             description="Go deeper, open another branch, or conclude.",
             guidance="Develop the chosen branch while it gains; open another when it stalls; "
             "conclude when a branch solves the problem or nothing promising is left.",
@@ -471,6 +474,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
         Stage(
             "path_justification",
             ("final_response",),
+            compares=True,
             description="Say why this branch was the best.",
             guidance="Set its scores beside those of the branches that were dropped.",
             body=justify,

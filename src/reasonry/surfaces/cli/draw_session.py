@@ -12,8 +12,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ...core.text import inert
+from ...guided.plain_data import plain_value
 from .. import present
 from .output import print_inert_lines
+
+_DATA_CHARS = 500
+"""Of one field; `--json` has it whole."""
 
 Document = dict[str, Any]
 Piece = tuple[str, str]
@@ -30,7 +34,8 @@ def draw(session: Document, thoughts: Iterable[Document]) -> None:
     """Draw the main line, and under the thought it left each branch."""
     console = Console(file=sys.stdout, highlight=False, soft_wrap=False)
     lines = _Lines(thoughts)
-    head = f"{session['sessionId']}  {session['strategy']}  {lines.count} thoughts"
+    strategy = f"  {session['strategy']}" if "strategy" in session else ""
+    head = f"{session['sessionId']}{strategy}  {lines.count} thoughts"
     console.print(Text(inert(head), style="bold"))
     if session.get("purpose"):
         console.print(Text(present.clip(session["purpose"], console.width), style="dim"))
@@ -85,6 +90,7 @@ class _Lines:
         self._drawn.add(branch)
         for thought in self._by_branch.get(branch, ()):
             yield _Row(2 * depth, tuple(_thought(thought)))
+            yield from _data(thought, 2 * depth + 4)
             for name in self._leaving.get(thought["thoughtNumber"], ()):
                 if name not in self._drawn:
                     yield _branch(name, 2 * depth + 2)
@@ -93,6 +99,14 @@ class _Lines:
 
 def _branch(name: str, indent: int) -> _Row:
     return _Row(indent, ((f"⎇ {present.clip(name, 40)}", "magenta"),))
+
+
+def _data(thought: Document, indent: int) -> Iterator[_Row]:
+    """Yield a row for each field of a thought's stage, and for the score a run gave it."""
+    data = {**({"score": thought["score"]} if "score" in thought else {}), **thought.get("data", {})}
+    for name, value in data.items():
+        text = present.clip(f"{name}: {plain_value(value)}", _DATA_CHARS)
+        yield _Row(indent, ((text, "dim"),))
 
 
 def _thought(thought: Document) -> Iterator[Piece]:

@@ -52,8 +52,9 @@ def list_(
             continue
         marks = "pinned " if row.get("pinned") else ""
         purpose = present.clip(row["purpose"], 50)
+        strategy = f"{row['strategy']}  " if "strategy" in row else ""
         print_line(
-            f"{row['sessionId']}  {row['thoughtHistoryLength']:>4} thoughts  {row['strategy']}  {marks}{purpose}"
+            f"{row['sessionId']}  {row['thoughtHistoryLength']:>4} thoughts  {strategy}{marks}{purpose}"
         )
     if not document["sessions"]:
         print_note("no sessions")

@@ -65,6 +65,7 @@ class SessionRules:
         max_thoughts: Of one session.
         max_branches: Of one session.
         max_thought_chars: Of one thought.
+        max_history_chars: Of the thoughts that a reply shows.
     """
 
     session_ttl_s: str | None = None
@@ -72,6 +73,7 @@ class SessionRules:
     max_thoughts: str | None = None
     max_branches: str | None = None
     max_thought_chars: str | None = None
+    max_history_chars: str | None = None
 
     def environ(self) -> dict[str, str]:
         """Return the environment with what was named laid over it."""

@@ -32,6 +32,8 @@ OPTIONS = {
     "history": "history",
 }
 """The argument of the thinking tool that each option stands for."""
+_LINES = {"guidance": "here", "scores": "scores", "leftOpen": "left open"}
+"""What is shown of a reply besides its numbers, and under which word."""
 
 
 def _option(name: str, argument: str) -> tuple[str, Any, Any]:
@@ -103,12 +105,20 @@ def _read_data(data: str) -> Any:
 
 
 def _show(document: dict[str, Any]) -> None:
-    number, total = document["thoughtNumber"], document["totalThoughts"]
-    print_line(f"thought {number}/{total} · {document['strategy']} · stage {document['stage']}")
+    place = [f"thought {document['thoughtNumber']}/{document['totalThoughts']}"]
+    place += [document["strategy"]] if "strategy" in document else []
+    place += [f"stage {document['stage']}"] if "stage" in document else []
+    print_line(" · ".join(place))
     print_line(f"session {document['sessionId']}")
-    for stage in document["nextStages"]:
-        print_line(f"  next: {stage['name']}: {stage['description']}")
-    if document.get("summary"):
+    for name, label in _LINES.items():
+        if name in document:
+            print_line(f"  {label}: {document[name]}")
+    for stage in document.get("nextStages", ()):
+        required = "; ".join(f"{name}: {takes}" for name, takes in stage.get("requires", {}).items())
+        print_line(f"  next: {stage['name']}{f' (--data {required})' if required else ''}")
+    for shown in document.get("thoughtHistory", ()):
+        print_line(f"  {shown['thoughtNumber']}: {shown['thought']}")
+    if "summary" in document:
         print_line(document["summary"])
-    for notice in document.get("notices", []):
+    for notice in document.get("notices", ()):
         print_note(f"note: {notice['message']}")

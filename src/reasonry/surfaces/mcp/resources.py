@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from ...core.describe import describe_stage
 from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError
 from .tools import Document
@@ -133,20 +134,7 @@ def strategy_document(strategy: Strategy[Any, Any]) -> Document:
         "title": strategy.title,
         "source": strategy.source,
         "summary": strategy.summary,
-        "stages": [_stage_document(stage) for stage in strategy.stages],
-    }
-
-
-def _stage_document(stage: Stage[Any]) -> Document:
-    return {
-        "name": stage.name,
-        "description": stage.description,
-        "guidance": stage.guidance,
-        "fields": [
-            {"name": field.name, "required": field.required, "schema": dict(field.schema)}
-            for field in stage.fields
-        ],
-        "next": list(stage.ways),
+        "stages": [describe_stage(stage) for stage in strategy.stages],
     }
 
 

@@ -60,7 +60,7 @@ class ThinkingTool:
             StoreError: The store cannot be used.
         """
         call = {name: value for name, value in arguments.items() if value is not None or name in _REQUIRED}
-        return await self._sessions.think(call, exact_id=self.session_id)
+        return await self._sessions.think(call, exact_id=self.session_id, history=None)
 
 
 def thinking_tool(session_id: str | None = None, *, store: Where = None) -> ThinkingTool:

@@ -1,0 +1,326 @@
+"""What a reply says, and what it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonry.core.describe import describe, describe_stage, required_fields
+from reasonry.guided.history import HistoryBound
+from reasonry.guided.settings import SessionSettings
+from reasonry.records import ThoughtRow
+from reasonry.strategies import STRATEGIES
+
+from .desk import Desk, desk
+
+pytestmark = pytest.mark.anyio
+
+ALWAYS = {
+    "thoughtNumber",
+    "totalThoughts",
+    "nextThoughtNeeded",
+    "branches",
+    "thoughtHistoryLength",
+    "sessionId",
+}
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with desk(request.param, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def fleeting(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with desk("memory", tmp_path) as opened:
+        yield opened
+
+
+def numbers(reply: dict[str, Any]) -> list[int]:
+    return [one["thoughtNumber"] for one in reply["thoughtHistory"]]
+
+
+# -- always there, and the rest
+
+
+async def test_who_names_neither_strategy_nor_stage_gets_the_six_that_are_always_there(at: Desk) -> None:
+    first = await at.think(1)
+    assert set(first) == ALWAYS
+    assert set(await at.think(2, sessionId=first["sessionId"], branchId="b")) == ALWAYS
+    end = await at.think(3, sessionId=first["sessionId"], branchId="b", nextThoughtNeeded=False)
+    assert set(end) == ALWAYS | {"summary"}
+
+
+async def test_no_stage_is_seen_where_none_was_named(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    await at.think(2, sessionId=sid, branchFromThought=1, branchId="b")
+    resumed = await at.sessions.resume({"sessionId": sid})
+    got = await at.sessions.get({"sessionId": sid})
+    listed = (await at.sessions.list({}))["sessions"][0]
+    whole = await at.sessions.export({"sessionId": sid})
+    for document in (resumed, got, listed, whole, *whole["branches"], *whole["thoughts"], *got["thoughts"]):
+        assert not {"stage", "strategy", "nextStages", "fromStage", "guidance"} & set(document)
+    for form in ("markdown", "mermaid"):
+        text = (await at.sessions.export({"sessionId": sid, "format": form}))["text"]
+        assert not any(word in text for word in ("linear", "problem_reception", "Strategy"))
+    copy = await at.sessions.import_({name: value for name, value in whole.items() if name != "sessionId"})
+    assert "strategy" not in copy
+
+
+async def test_a_stage_named_later_is_taken_and_shown_from_then_on(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    reply = await at.think(2, sessionId=sid, stage="thought_evaluation")
+    assert (reply["strategy"], reply["stage"]) == ("linear", "thought_evaluation")
+    assert [one["name"] for one in reply["nextStages"]] == ["thought_revision", "continuation_decision"]
+    assert (await at.think(3, sessionId=sid))["stage"] == "thought_evaluation"
+    assert (await at.sessions.list({}))["sessions"][0]["strategy"] == "linear"
+
+
+async def test_entering_a_stage_brings_its_guidance_and_the_required_fields_of_the_next_once(
+    at: Desk,
+) -> None:
+    react = STRATEGIES["react"]
+    first = await at.think(4, strategy="react")
+    assert first == {
+        "thoughtNumber": 4,
+        "totalThoughts": 4,
+        "nextThoughtNeeded": True,
+        "branches": [],
+        "thoughtHistoryLength": 1,
+        "sessionId": first["sessionId"],
+        "strategy": "react",
+        "stage": "problem_reception",
+        "nextStages": [{"name": "initial_reasoning"}],
+        "guidance": react.by_name["problem_reception"].guidance,
+    }
+    at_once = {"sessionId": first["sessionId"], "stage": "initial_reasoning"}
+    moved, stayed = await at.think(5, **at_once), await at.think(6, **at_once)
+    assert moved["nextStages"] == [{"name": "action_planning", "requires": {"action": "text"}}]
+    assert moved["guidance"] == react.by_name["initial_reasoning"].guidance
+    assert stayed["nextStages"] == [{"name": "action_planning"}]
+    assert not {"guidance", "strategy"} & (set(stayed) | (set(moved) - {"guidance"}))
+
+
+async def test_a_stage_entered_again_tells_the_required_fields_and_not_the_guidance(at: Desk) -> None:
+    sid = (await at.think(1, strategy="react", stage="evaluation_checkpoint"))["sessionId"]
+    for stage, data in (
+        ("action_planning", {"action": "look"}),
+        ("action_execution", {}),
+        ("observation_reception", {"observation": "4"}),
+        ("reasoning_update", {}),
+    ):
+        await at.think(2, sessionId=sid, stage=stage, data=data)
+    again = await at.think(3, sessionId=sid, stage="evaluation_checkpoint")
+    assert again["nextStages"] == [
+        {"name": "action_planning", "requires": {"action": "text"}},
+        {"name": "solution_formulation"},
+    ]
+    assert "guidance" not in again
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=list(STRATEGIES))
+def test_the_fields_of_a_stage_are_shaped_alike_everywhere(strategy: Any) -> None:
+    from reasonry.surfaces.mcp.resources import strategy_document
+
+    told = strategy_document(strategy)["stages"]
+    assert told == [describe_stage(stage) for stage in strategy.stages]
+    for shown, listed, stage in zip(told, describe(strategy)["stages"], strategy.stages, strict=True):
+        assert shown.items() <= listed.items()
+        assert shown.get("requires", {}) == required_fields(stage)
+        assert shown.get("fields", {}).get("required", []) == list(required_fields(stage))
+
+
+# -- history
+
+
+async def test_the_history_comes_when_it_is_asked_for_and_tells_what_thoughts_refer_to(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    await at.think(2, sessionId=sid, isRevision=True, revisesThought=1)
+    await at.think(2, sessionId=sid, branchFromThought=1, branchId="side")
+    reply = await at.think(3, sessionId=sid, mergeBranch="side", history=9)
+    assert [{k: v for k, v in one.items() if k != "thought"} for one in reply["thoughtHistory"]] == [
+        {"thoughtNumber": 1},
+        {"thoughtNumber": 2, "isRevision": True, "revisesThought": 1},
+        {"thoughtNumber": 2, "branchId": "side", "branchFromThought": 1},
+        {"thoughtNumber": 3, "mergeBranch": "side"},
+    ]
+    assert reply["historyTruncated"] is False
+
+
+@pytest.mark.parametrize(("wanted", "shown"), [(1, [3]), (2, [2, 3]), ("2", [2, 3]), (99, [1, 2, 3])])
+async def test_as_much_history_comes_as_is_asked_for(fleeting: Desk, wanted: Any, shown: list[int]) -> None:
+    sid = (await fleeting.think(1))["sessionId"]
+    await fleeting.think(2, sessionId=sid)
+    reply = await fleeting.think(3, sessionId=sid, history=wanted)
+    assert numbers(reply) == shown
+    assert reply["historyTruncated"] == (len(shown) < 3)
+    assert "thoughtHistory" not in await fleeting.think(4, sessionId=sid, history=0, whole=True)
+
+
+async def test_the_whole_history_is_whole(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    for number in range(2, 151):
+        await at.think(number, "x" * 300, sessionId=sid)
+    assert numbers(await at.think(151, "x" * 9_000, sessionId=sid, whole=True)) == list(range(1, 152))
+    assert numbers(await at.think(152, sessionId=sid, history=120)) == list(range(115, 153))
+
+
+@pytest.mark.parametrize("bound", [50, 5_000])
+async def test_the_bound_is_a_setting_and_the_thought_just_sent_is_in_it(tmp_path: Path, bound: int) -> None:
+    async with desk("memory", tmp_path, max_history_chars=bound) as at:
+        sid = (await at.think(1, "a" * 20))["sessionId"]
+        await at.think(2, "b" * 20, sessionId=sid)
+        for more in ({"whole": True}, {"history": 9}):
+            reply = await at.think(3, "c" * 6_000, sessionId=sid, **more)
+            assert (numbers(reply), reply["historyTruncated"]) == ([3], True)
+        assert numbers(await at.think(4, "d", sessionId=sid, history=9)) == [4]
+
+
+def test_the_bound_is_read_from_the_environment() -> None:
+    assert SessionSettings.from_environ({"REASONRY_MAX_HISTORY_CHARS": "1_500"}).max_history_chars == 1_500
+    assert SessionSettings.from_environ({}).max_history_chars is None
+
+
+async def test_an_earlier_session_that_is_new_to_a_connection_shows_its_history_once(at: Desk) -> None:
+    sid = (await at.think(1, strategy="react", touched=()))["sessionId"]
+    again = await at.think(2, sessionId=sid, touched=())
+    assert numbers(again) == [1, 2]
+    assert (again["strategy"], again["stage"]) == ("react", "problem_reception")
+    assert again["guidance"] == STRATEGIES["react"].by_name["problem_reception"].guidance
+    assert "thoughtHistory" not in await at.think(3, sessionId=sid, touched={sid})
+    assert "thoughtHistory" not in await at.think(4, sessionId=sid, touched=(), history=0)
+    assert "thoughtHistory" not in await at.think(1, touched=())
+
+
+async def test_resuming_shows_history_guidance_and_required_fields(at: Desk) -> None:
+    sid = (await at.think(1, "x" * 30_000, strategy="react", stage="initial_reasoning"))["sessionId"]
+    await at.think(2, sessionId=sid)
+    resumed = await at.sessions.resume({"sessionId": sid})
+    assert (numbers(resumed), resumed["historyTruncated"]) == ([2], True)
+    assert resumed["nextStages"] == [{"name": "action_planning", "requires": {"action": "text"}}]
+    assert resumed["guidance"] == STRATEGIES["react"].by_name["initial_reasoning"].guidance
+
+
+TEXTS = st.lists(st.integers(0, 40), min_size=1, max_size=30)
+
+
+@given(TEXTS, st.none() | st.integers(0, 35), st.none() | st.integers(1, 400))
+def test_a_history_is_the_longest_run_of_latest_thoughts_within_its_bounds(
+    sizes: list[int], thoughts: int | None, chars: int | None
+) -> None:
+    rows = [ThoughtRow(n, n, "x" * size) for n, size in enumerate(sizes, 1)]
+    shown = HistoryBound(thoughts, chars).cut(rows)
+    assert list(shown) == rows[len(rows) - len(shown) :]
+    assert thoughts == 0 or shown
+    fits = (
+        count
+        for count in range(len(rows) + 1)
+        if (thoughts is None or count <= thoughts)
+        and (chars is None or count <= 1 or sum(sizes[-count:]) <= chars)
+    )
+    assert len(shown) == max(fits)
+
+
+# -- scores
+
+
+async def valued(at: Desk, *scores: tuple[str, float]) -> str:
+    start = await at.think(1, strategy="tree_of_thoughts", stage="approach_exploration")
+    sid = start["sessionId"]
+    for name, score in scores:
+        await at.think(2, sessionId=sid, stage="branch_creation", branchId=name, branchFromThought=1)
+        await at.think(3, sessionId=sid, stage="branch_development", branchId=name)
+        data = {"score": score}
+        await at.think(4, sessionId=sid, stage="branch_evaluation", branchId=name, data=data)
+    return sid
+
+
+async def test_a_stage_that_compares_shows_the_open_lines_best_first(fleeting: Desk) -> None:
+    sid = await valued(fleeting, ("L", 0.7), ("D", 0.25), ("B", 0.9))
+    reply = await fleeting.think(5, sessionId=sid, stage="branch_selection", branchId="B")
+    assert reply["scores"] == "B 0.90 · L 0.70 · D 0.25"
+    decided = await fleeting.think(
+        6, sessionId=sid, stage="continuation_decision", branchId="B", mergeBranch="L"
+    )
+    assert decided["scores"] == "B 0.90 · D 0.25"
+    worked = await fleeting.think(7, sessionId=sid, stage="branch_development", branchId="B")
+    assert "scores" not in worked
+
+
+async def test_the_scoreboard_stays_short(fleeting: Desk) -> None:
+    sid = await valued(fleeting, *((f"approach {n} " + "x" * 100, n / 20) for n in range(1, 13)))
+    reply = await fleeting.think(
+        5, sessionId=sid, stage="branch_selection", branchId="approach 12 " + "x" * 100
+    )
+    assert reply["scores"].startswith("approach 12 xxx")
+    assert reply["scores"].endswith(" · 4 more")
+    assert len(reply["scores"]) < 500
+
+
+# -- the end
+
+
+async def ended(at: Desk, *thoughts: dict[str, Any]) -> str:
+    sid: str | None = None
+    for number, more in enumerate(thoughts, 1):
+        last = number == len(thoughts)
+        reply = await at.think(
+            number, nextThoughtNeeded=not last, **({} if sid is None else {"sessionId": sid}), **more
+        )
+        sid = reply["sessionId"]
+    assert "summary" in reply
+    return reply.get("leftOpen", "")
+
+
+LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "nothing": ([{}, {}, {}], ""),
+    "a branch": ([{}, {"branchId": "b", "branchFromThought": 1}, {"branchId": ""}], "not merged: b"),
+    "a merged branch": ([{}, {"branchId": "b"}, {"branchId": "", "mergeBranch": "b"}], ""),
+    "the branch it ends on": ([{}, {"branchId": "b"}, {"branchId": "c"}], ""),
+    "a branch beside it": (
+        [{}, {"branchId": "b"}, {"branchId": "c", "branchFromThought": 1}],
+        "not merged: b",
+    ),
+    "a correction at the end": ([{}, {}, {"revisesThought": 1}], "nothing was built on: revision 3 of 1"),
+    "a correction built on": ([{}, {}, {"revisesThought": 1}, {}], ""),
+    "a correction of a correction": (
+        [{}, {"revisesThought": 1}, {"revisesThought": 2}],
+        "nothing was built on: revision 3 of 2",
+    ),
+    "a correction on another line": (
+        [{}, {"branchId": "b"}, {"branchId": "b", "revisesThought": 1}, {"branchId": ""}],
+        "not merged: b; nothing was built on: revision 3 of 1",
+    ),
+    "a correction that is merged": (
+        [{}, {"branchId": "b"}, {"branchId": "b", "revisesThought": 1}, {"branchId": "", "mergeBranch": "b"}],
+        "",
+    ),
+    "a hypothesis": (
+        [{}, {"stage": "hypothesis_generation", "data": {"hypothesis": "h"}}, {}],
+        "not tested: thought 2",
+    ),
+    "a tested hypothesis": (
+        [
+            {"stage": "hypothesis_generation", "data": {"hypothesis": "h"}},
+            {"stage": "hypothesis_verification"},
+        ],
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OPEN)
+async def test_the_end_says_in_a_line_what_is_left_open(fleeting: Desk, name: str) -> None:
+    thoughts, said = LEFT_OPEN[name]
+    assert await ended(fleeting, *thoughts) == said
+
+
+async def test_a_hypothesis_restated_in_its_stage_is_named_once(fleeting: Desk) -> None:
+    stated = {"stage": "hypothesis_generation", "data": {"hypothesis": "h"}}
+    assert await ended(fleeting, stated, stated, {}) == "not tested: thought 2"
