@@ -19,9 +19,9 @@
     [[stages]]
     name = "verdict"
 
-The first stage is where thinking begins; the one without `to` is where it ends. A stage may also say `repeats = true` (it
-is a loop), `compares = true` (its thinker is shown the scores of the open branches) and `tested_by = "STAGE"` (a claim made
-here and not tested there is named at the end).
+The first stage is where thinking begins; the one without `to` is where it ends. A stage may also say:
+`repeats = true`: it is a loop; `compares = true`: its thinker is shown the scores of the open branches;
+`tested_by = "STAGE"`: a claim made here and not tested there is named at the end.
 """
 
 from __future__ import annotations

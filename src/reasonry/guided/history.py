@@ -62,7 +62,7 @@ def read_latest(view: SessionView, bound: HistoryBound, there: int) -> list[Thou
     while True:
         thoughts = view.latest(count)
         if count >= wanted or (
-            bound.chars is not None and sum(len(one.text) for one in thoughts) > bound.chars
+            bound.chars is not None and sum(len(thought.text) for thought in thoughts) > bound.chars
         ):
             return thoughts
         count = min(wanted, 4 * count)

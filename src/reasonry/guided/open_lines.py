@@ -1,6 +1,6 @@
 """What a session's lines come to: the scores of those that are open, and at the end what was left open.
 
-Both are one line of text, since they are paid for like every other word of a reply.
+Each is one line of text, since it is paid for like every other word of a reply.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def scoreboard(head: Head) -> str:
     if not head.branches or not valued:
         return ""
     valued.sort(key=lambda pair: -pair[1])
-    return _listed([f"{_short(name)} {_score(score)}" for name, score in valued], " · ")
+    return _join([f"{_short(name)} {_score(score)}" for name, score in valued], " · ")
 
 
 def what_is_left_open(strategy: Strategy[Any, Any], head: Head, thoughts: Sequence[LaidThought]) -> str:
@@ -41,7 +41,7 @@ def what_is_left_open(strategy: Strategy[Any, Any], head: Head, thoughts: Sequen
         thoughts: All of the session, oldest first.
     """
     return "; ".join(
-        (*_unmerged(head), *_unused_corrections(thoughts), *_untested_claims(strategy, thoughts))
+        (*_branches_beside(head), *_unused_corrections(thoughts), *_untested_claims(strategy, thoughts))
     )
 
 
@@ -49,7 +49,7 @@ def _open_branches(head: Head) -> Iterator[tuple[str, ThoughtLine]]:
     return ((name, line) for name, line in head.branches.items() if not line.merged)
 
 
-def _unmerged(head: Head) -> Iterator[str]:
+def _branches_beside(head: Head) -> Iterator[str]:
     """Name the open branches, without the one that the last thought is on and those it goes back to."""
     followed, line = set[str | None](), head.latest
     while line is not None and line not in followed:
@@ -57,7 +57,7 @@ def _unmerged(head: Head) -> Iterator[str]:
         line = head.branches[line].parent
     left = [_short(name) for name, _ in _open_branches(head) if name not in followed]
     if left:
-        yield f"not merged: {_listed(left)}"
+        yield f"not merged: {_join(left)}"
 
 
 def _unused_corrections(thoughts: Sequence[LaidThought]) -> Iterator[str]:
@@ -65,19 +65,19 @@ def _unused_corrections(thoughts: Sequence[LaidThought]) -> Iterator[str]:
     waiting: list[LaidThought] = []
     for thought in thoughts:
         record = thought.record
-        waiting = [one for one in waiting if not _follows(thought, one)]
+        waiting = [earlier for earlier in waiting if not _follows(thought, earlier)]
         if record.is_revision:
             waiting.append(thought)
     if waiting:
-        yield f"nothing was built on: {_listed([_correction(one) for one in waiting])}"
+        yield f"nothing was built on: {_join([_correction(earlier) for earlier in waiting])}"
 
 
 def _follows(thought: LaidThought, correction: LaidThought) -> bool:
     """Whether a later thought goes on from a correction, or corrects it in its turn."""
     record = thought.record
     if record.is_revision:
-        again = correction.record.revises is not None and record.revises == correction.record.revises
-        return again or (record.revises is not None and record.revises == correction.number)
+        same = correction.record.revises is not None and record.revises == correction.record.revises
+        return same or (record.revises is not None and record.revises == correction.number)
     if thought.branch == correction.branch or (record.merges and record.merges == correction.branch):
         return True
     return record.branch_from is not None and record.branch_from >= correction.number
@@ -103,10 +103,10 @@ def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[LaidThough
             if stage is not None and stage.tested_by and (thought.record.data or not own):
                 waiting = [*(pair for pair in waiting if pair not in own), (thought, stage.tested_by)]
     if waiting:
-        yield f"not tested: {_listed([f'thought {one.number}' for one, _ in waiting])}"
+        yield f"not tested: {_join([f'thought {earlier.number}' for earlier, _ in waiting])}"
 
 
-def _listed(items: Sequence[str], between: str = ", ") -> str:
+def _join(items: Sequence[str], between: str = ", ") -> str:
     more = len(items) - _SHOWN_LINES
     return between.join([*items[:_SHOWN_LINES], *([f"{more} more"] if more > 0 else [])])
 

@@ -95,7 +95,7 @@ def next_stages(strategy: Strategy[Any, Any], stage: str, *, entered: bool) -> l
         entered: Whether to tell their required fields.
     """
     following = [strategy.by_name[name] for name in strategy.stage(stage).to]
-    return [NextStage(one.name, required_fields(one) if entered else {}) for one in following]
+    return [NextStage(then.name, required_fields(then) if entered else {}) for then in following]
 
 
 def history_document(thoughts: Sequence[ThoughtRow], bound: HistoryBound, there: int) -> Document:
