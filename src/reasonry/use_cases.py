@@ -252,9 +252,9 @@ class UseCases:
 
     # -- answered by their caller
 
-    def coach(self) -> Coach:
-        """Return the coached runs of the store."""
-        return Coach(self.engine)
+    def coach(self, *, brief: bool = False) -> Coach:
+        """Return the coached runs of the store, whose replies are brief if wanted; see `Coach`."""
+        return Coach(self.engine, brief)
 
     async def coach_start(
         self,
@@ -264,12 +264,14 @@ class UseCases:
         budget: Budget,
         participants: Participants,
         from_session: str | None = None,
+        *,
+        brief: bool = False,
     ) -> dict[str, Any]:
         """Start a coached run; of the participants only the verifier and the tools work on it."""
         order, performers = await self.pool.run_in_thread(
             lambda: self.order(problem, strategy, options, budget, participants.with_caller(), from_session)
         )
-        return await self.coach().start(order, performers)
+        return await self.coach(brief=brief).start(order, performers)
 
     async def coach_take_over(
         self,
@@ -278,15 +280,23 @@ class UseCases:
         budget: Budget | None = None,
         *,
         vet: Vet | None = None,
+        brief: bool = False,
     ) -> dict[str, Any]:
         """Hand a run over to its caller; `vet` as in `coach_answer`."""
         if budget is not None:
             check_priced(dollar_limit(budget, ()), [Caller()], Prices())
         opener = self._opener(vet or (lambda recorded: participants or Participants()))
-        return await self.coach().take_over(run_id, opener, budget)
+        return await self.coach(brief=brief).take_over(run_id, opener, budget)
 
     async def coach_fork(
-        self, run_id: str, at: int, options: Mapping[str, Any], budget: Budget, vet: Vet
+        self,
+        run_id: str,
+        at: int,
+        options: Mapping[str, Any],
+        budget: Budget,
+        vet: Vet,
+        *,
+        brief: bool = False,
     ) -> dict[str, Any]:
         """Start a coached run from a point of another; `vet` as in `coach_answer`."""
         begun, _, names = await self.engine.terms(run_id)
@@ -296,7 +306,7 @@ class UseCases:
             return self._order_fork(begun, reopened.with_caller(), options, budget)
 
         order_, performers = await self.pool.run_in_thread(order)
-        return await self.coach().go_on(await self.engine.fork(run_id, order_, at), performers)
+        return await self.coach(brief=brief).go_on(await self.engine.fork(run_id, order_, at), performers)
 
     async def coach_answer(
         self,
@@ -305,6 +315,7 @@ class UseCases:
         participants: Participants | None = None,
         *,
         vet: Vet | None = None,
+        brief: bool = False,
     ) -> dict[str, Any]:
         """Take answers to a coached run; see `Coach.answer`.
 
@@ -313,7 +324,7 @@ class UseCases:
                 `participants`.
         """
         opener = self._opener(vet or (lambda recorded: participants or Participants()))
-        return await self.coach().answer(run_id, answers, opener)
+        return await self.coach(brief=brief).answer(run_id, answers, opener)
 
     def _opener(self, participants_of: Vet) -> Callable[[Run], Awaitable[Performers]]:
         """Return what opens the performers of a coached run: those of the record, but for the models."""

@@ -20,6 +20,7 @@ from ..core.machine import Pending, refusal_of
 from ..core.metering import no_price
 from ..errors import AnswerRefusedError, ConflictError, ModelError
 from .answers import read_answers
+from .brief_replies import HOW_TO_READ, brief_questions, brief_result, pieces_of, shown_ids
 from .engine import Engine, OpenRun, Order
 from .journal import CALLER, Run
 from .limits import handed_out, questions
@@ -34,9 +35,14 @@ NOTHING_ASKED = (
 
 
 class Coach(Struct, frozen=True):
-    """Coached runs over one engine."""
+    """Coached runs over one engine.
+
+    Args:
+        brief: Refer to what the caller was shown, rather than say it again; see `brief_replies`.
+    """
 
     engine: Engine
+    brief: bool = False
 
     async def start(self, order: Order, performers: Performers) -> dict[str, Any]:
         """Accept a run and return its first questions.
@@ -50,7 +56,7 @@ class Coach(Struct, frozen=True):
     async def go_on(self, run_id: str, performers: Performers) -> dict[str, Any]:
         """Perform what is no question, and return what is asked; as `start`."""
         async with self.engine.open(run_id) as opened:
-            return await _go_on(opened, (), performers)
+            return await self._go_on(opened, (), performers)
 
     async def answer(
         self,
@@ -76,7 +82,9 @@ class Coach(Struct, frozen=True):
             events = _events(opened.run, texts)
             refused = _refusals(opened.run, events)
             taken = [event for event in events if event[0] not in refused]
-            shown = await _go_on(opened, taken, await open_performers(opened.run))
+            answered = [pending for pending in questions(opened.run) if pending.id in dict(events)]
+            known = shown_ids(answered) if answered else None
+            shown = await self._go_on(opened, taken, await open_performers(opened.run), known)
         if refused:
             raise _refused_error(refused, len(taken), shown)
         return shown
@@ -92,7 +100,7 @@ class Coach(Struct, frozen=True):
             performers = await open_performers(opened.run)
             participants = replace(opened.run.participants, model=CALLER, judge_model=None, draft_model=None)
             await opened.reopen(budget, participants)
-            return await _go_on(opened, (), performers)
+            return await self._go_on(opened, (), performers)
 
     async def status(self, run_id: str, *, nodes: bool = False) -> dict[str, Any]:
         """Return where a run stands, as `answer` does; in `progress` also how its tree looks while it grows.
@@ -101,7 +109,7 @@ class Coach(Struct, frozen=True):
             nodes: Whether the tree comes with its nodes and frontier.
         """
         read = await self.engine.read_on(run_id)
-        shown = document(run_id, read.row.session_id, read.run)
+        shown = self._document(run_id, read.row.session_id, read.run)
         if "result" in shown:
             return shown
         so_far = result_of(run_id, read.row.session_id, read.run).document(nodes=nodes)
@@ -116,6 +124,39 @@ class Coach(Struct, frozen=True):
         await self.engine.cancel(run_id)
         return await self.status(run_id)
 
+    async def _go_on(
+        self,
+        opened: OpenRun,
+        answers: Sequence[tuple[str, Answered]],
+        performers: Performers,
+        known: Collection[str] | None = None,
+    ) -> dict[str, Any]:
+        """Take answers, then perform all that is not a question."""
+        await opened.take_answers(answers)
+        await opened.drive(performers, coached=True)
+        await opened.keep()
+        return self._document(opened.row.run_id, opened.row.session_id, opened.run, known)
+
+    def _document(
+        self, run_id: str, session_id: str, run: Run, known: Collection[str] | None = None
+    ) -> dict[str, Any]:
+        """Return where a run stands.
+
+        Args:
+            known: Ids of what the caller has been shown; None: it may have been shown nothing.
+        """
+        whole = document(run_id, session_id, run)
+        if not self.brief:
+            return whole
+        asked, shared = brief_questions(handed_out(run), known or ())
+        told = {"shared": shared, "questions": asked} if shared else {"questions": asked}
+        if known is None:
+            how = {"note": HOW_TO_READ} if shared else {}
+            return {**how, **{name: whole[name] for name in whole if name != "questions"}, **told}
+        kept = {name: whole[name] for name in ("runId", "status", "note") if name in whole}
+        result = {"result": brief_result(whole["result"])} if "result" in whole else {}
+        return {**kept, **told, **result}
+
 
 class Caller:
     """Stands where the model would in a coached run: the caller's answers come in by themselves."""
@@ -129,16 +170,6 @@ class Caller:
 
     async def close(self) -> None:
         """Do nothing."""
-
-
-async def _go_on(
-    opened: OpenRun, answers: Sequence[tuple[str, Answered]], performers: Performers
-) -> dict[str, Any]:
-    """Take answers, then perform all that is not a question."""
-    await opened.take_answers(answers)
-    await opened.drive(performers, coached=True)
-    await opened.keep()
-    return document(opened.row.run_id, opened.row.session_id, opened.run)
 
 
 def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
@@ -166,15 +197,11 @@ def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
 
 def _question(pending: Pending) -> dict[str, Any]:
     assert isinstance(pending.effect, Ask)
-    ask = pending.effect.spelled_out()
-    prompt = ask.text
-    if pending.tries:
-        prompt += f"\n(This is try {pending.tries + 1} of {ask.retries + 1}.)"
     return {
         "id": pending.id,
         "stage": pending.stage,
-        "prompt": prompt,
-        "answerSchema": ask.form or {"type": "string"},
+        "prompt": "\n\n".join(pieces_of(pending)),
+        "answerSchema": pending.effect.form or {"type": "string"},
     }
 
 

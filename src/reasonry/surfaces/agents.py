@@ -90,7 +90,7 @@ class AgentAccess:
             self.app.pool.run_in_thread(lambda: self._participants(call))
         )
         run = self.app.coach_start(
-            problem, call.strategy, call.options, call.budget(), participants, session_id
+            problem, call.strategy, call.options, call.budget(), participants, session_id, brief=True
         )
         return await self._censor_errors(run)
 
@@ -101,7 +101,7 @@ class AgentAccess:
             UsageError: The run's verifier is not listed (any more).
         """
         vet = self._vet(run_id, call, f"reasonry coach answer {run_id}")
-        return await self._censor_errors(self.app.coach_answer(run_id, call.answers, vet=vet))
+        return await self._censor_errors(self.app.coach_answer(run_id, call.answers, vet=vet, brief=True))
 
     async def coach_resume(self, run_id: str, call: ResumeRun) -> dict[str, Any]:
         """Take a run up again, whoever drove it, to be answered by the caller.
@@ -112,14 +112,18 @@ class AgentAccess:
         _, recorded, _ = await self.app.engine.terms(run_id)
         budget = call.budget_after(recorded) if call.has_limits else None
         vet = self._vet(run_id, call, f"reasonry runs resume {run_id} --coach")
-        document = await self._censor_errors(self.app.coach_take_over(run_id, vet=vet, budget=budget))
+        document = await self._censor_errors(
+            self.app.coach_take_over(run_id, vet=vet, budget=budget, brief=True)
+        )
         return document if document["status"] != "done" else {**document, "note": CAME_TO_ITS_END}
 
     async def coach_fork(self, run_id: str, call: ForkRun) -> dict[str, Any]:
         """Start a coached run from a point of another; raises as `coach_resume`."""
         _, recorded, _ = await self.app.engine.terms(run_id)
         vet = self._vet(run_id, call, f"reasonry runs fork {run_id}")
-        fork = self.app.coach_fork(run_id, call.at, call.options, call.budget_after(recorded), vet)
+        fork = self.app.coach_fork(
+            run_id, call.at, call.options, call.budget_after(recorded), vet, brief=True
+        )
         return await self._censor_errors(fork)
 
     def _vet(

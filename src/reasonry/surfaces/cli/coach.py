@@ -20,6 +20,8 @@ from .output import print_document, print_line, print_note, print_warnings
 from .settings import Common, Equipment, Limits, pairs, run_async, with_app
 from .solve import read_problem
 
+Brief = Annotated[bool, Parameter(negative=())]
+
 
 def start_(
     problem: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
@@ -28,6 +30,7 @@ def start_(
     session: str | None = None,
     strategy: str = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    brief: Brief = False,
     equipment: Equipment = Equipment(),
     limits: Limits = Limits(),
     common: Common = Common(),
@@ -45,6 +48,8 @@ def start_(
         The way of thinking; `reasonry strategies` lists them.
     option
         An option of the strategy, as NAME=VALUE; may be repeated.
+    brief
+        Refer to texts that were shown before, rather than repeat them; equal questions come as one.
     """
     text = read_problem(problem)
 
@@ -58,6 +63,7 @@ def start_(
             limits.budget() or Budget(),
             participants,
             session_id,
+            brief=brief,
         )
 
     return show_coached(work, common, equipment)
@@ -68,6 +74,7 @@ def answer_(
     /,
     *,
     answers: Path | None = None,
+    brief: Brief = False,
     equipment: Equipment = Equipment(),
     common: Common = Common(),
 ) -> int:
@@ -84,26 +91,30 @@ def answer_(
         As `coach start` gave it.
     answers
         The file with the answers; without it, standard input.
+    brief
+        As for `coach start`.
     """
     answers_read = _read_answers(answers)
 
     async def work(app: App) -> dict[str, Any]:
         return await app.coach_answer(
-            run_id, answers_read, await app.equip(equipment.participants(), run_id=run_id)
+            run_id, answers_read, await app.equip(equipment.participants(), run_id=run_id), brief=brief
         )
 
     return show_coached(work, common, equipment)
 
 
-def status_(run_id: str, /, *, common: Common = Common()) -> int:
+def status_(run_id: str, /, *, brief: Brief = False, common: Common = Common()) -> int:
     """Say where a run stands and what it asks.
 
     Parameters
     ----------
     run_id
         As `coach start` gave it.
+    brief
+        As for `coach start`.
     """
-    show_coached(lambda app: app.coach().status(run_id, nodes=True), common)
+    show_coached(lambda app: app.coach(brief=brief).status(run_id, nodes=not brief), common)
     return 0
 
 
@@ -151,21 +162,30 @@ def show_coached(
 
 def _print_standing(document: dict[str, Any]) -> None:
     result = document.get("result")
-    if result is None:
-        print_note(f"run {document['runId']} · {document['strategy']} · {document['progress']['stage']}")
-        for question in document["questions"]:
-            print_line(f"--- {question['id']} ({question['stage']})")
-            print_line(question["prompt"])
-        if document["questions"]:
-            first = document["questions"][0]["id"]
-            print_note(
-                f"answer with: reasonry coach answer {document['runId']}, "
-                f'and {{"{first}": ANSWER, …}} on its standard input'
-            )
-        if "note" in document:
-            print_note(document["note"])
+    if result is not None:
+        _print_result(result)
         return
+    heads = (document["runId"], document.get("strategy"), document.get("progress", {}).get("stage"))
+    print_note("run " + " · ".join(filter(None, heads)))
+    for text_id, text in document.get("shared", {}).items():
+        print_line(f"--- #{text_id}")
+        print_line(text if isinstance(text, str) else json_.dumps(text, ensure_ascii=False))
+    for question in document["questions"]:
+        print_line(f"--- {question['id']} ({question['stage']})")
+        print_line(question["prompt"])
+        if "note" in question:
+            print_line(question["note"])
+    if document["questions"]:
+        print_note(
+            f"answer with: reasonry coach answer {document['runId']}, "
+            f'and {{"{document["questions"][0]["id"]}": ANSWER, …}} on its standard input'
+        )
+    if "note" in document:
+        print_note(document["note"])
+
+
+def _print_result(result: dict[str, Any]) -> None:
     print_note(f"{result['status']}: {result['termination']['reason']}  {result['termination']['detail']}")
-    print_warnings(result)
+    print_warnings({"warnings": (), **result})
     if result["answer"] is not None:
         print_line(result["answer"])

@@ -68,6 +68,7 @@ def coach_tool(access: AgentAccess) -> McpTool:
             {
                 "runId": _STRING,
                 "status": _STRING,
+                "shared": {"type": "object"},
                 "questions": _OBJECTS,
                 "progress": {"type": "object"},
                 "note": _STRING,
@@ -140,9 +141,9 @@ async def _on_run(access: AgentAccess, action: str, run_id: str, call: OneRun | 
         case AnswerCoached():
             return await access.coach_answer(run_id, call)
         case _ if action == "cancel":
-            return await access.app.coach().cancel(run_id)
+            return await access.app.coach(brief=True).cancel(run_id)
         case _:
-            return await access.app.coach().status(run_id)
+            return await access.app.coach(brief=True).status(run_id)
 
 
 async def _solve(

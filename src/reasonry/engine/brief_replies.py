@@ -1,0 +1,144 @@
+"""Replies of coached runs for agents that pay for each word: what was said before is referred to.
+
+A text that questions share stands once in `shared`, by an id made from the text itself; in prompts `[#id]` stands for
+it. Questions that are equal are one, with `count`.
+
+Rule 1: nothing is left out but what the caller was shown: the texts of the questions that this very call answers.
+        Whoever begins, takes over or asks for the status gets everything.
+Rule 2: `spelled_out` puts the texts back in, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ..core.effects import Ask
+from ..core.machine import Pending
+from .answers import joined_id
+
+LEAST_CHARS: Final = 60
+"""Shorter texts are said again rather than referred to."""
+
+HOW_TO_READ: Final = (
+    "[#id] stands for the text of that id in `shared`, here or in an earlier reply; `status` repeats all."
+)
+_ANNOTATIONS: Final = frozenset({"title", "description", "default"})
+
+Pieces = tuple[str, ...]
+
+
+def pieces_of(pending: Pending) -> Pieces:
+    """Return the texts a question consists of, in order; what is to be done stands in the last."""
+    assert isinstance(pending.effect, Ask)
+    ask = pending.effect.spelled_out()
+    prompt = ask.prompt
+    if pending.tries:
+        prompt += f"\n(This is try {pending.tries + 1} of {ask.retries + 1}.)"
+    return (*filter(None, (ask.system,)), *prompt.split("\n\n"))
+
+
+def shown_ids(questions: Iterable[Pending]) -> frozenset[str]:
+    """Return the ids of all that these questions show."""
+    return frozenset(
+        _id(text) for pending in questions for text in (*_long(pieces_of(pending)), _schema_text(pending))
+    )
+
+
+def brief_questions(
+    questions: Sequence[Pending], shown: Collection[str] = ()
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the questions with references in place of what they share, and what is referred to for the first time.
+
+    Args:
+        shown: Ids of what the caller has been shown.
+    """
+    groups: dict[tuple[str, Pieces, str], list[Pending]] = {}
+    for pending in questions:
+        key = pending.stage, pieces_of(pending), _schema_text(pending)
+        groups.setdefault(key, []).append(pending)
+    shared: dict[str, Any] = {}
+    briefs: list[dict[str, Any]] = []
+    for (stage, pieces, schema), equal in groups.items():
+        for text in _long(pieces):
+            shared.setdefault(_id(text), text)
+        shared.setdefault(_id(schema), json.loads(schema))
+        *lead, last = pieces
+        prompt = [_reference(text) if len(text) >= LEAST_CHARS else text for text in lead]
+        several = {"count": len(equal), "note": _advice(equal)} if len(equal) > 1 else {}
+        briefs.append(
+            {
+                "id": joined_id([pending.id for pending in equal]),
+                "stage": stage,
+                "prompt": "\n\n".join([*prompt, last]),
+                "answerSchema": _reference(schema),
+                **several,
+            }
+        )
+    return briefs, {text_id: text for text_id, text in shared.items() if text_id not in shown}
+
+
+def brief_result(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return of a result what its caller does not know yet; `status` has the rest."""
+    return {name: result[name] for name in ("answer", "status", "termination")} | (
+        {"warnings": result["warnings"]} if result["warnings"] else {}
+    )
+
+
+def spelled_out(questions: Iterable[Mapping[str, Any]], shared: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return brief questions as they are asked, from all that was shared so far."""
+    texts = {text_id: text for text_id, text in shared.items() if isinstance(text, str)}
+
+    def whole(prompt: str) -> str:
+        blocks = prompt.split("\n\n")
+        return "\n\n".join(texts.get(block[2:-1], block) if block[:2] == "[#" else block for block in blocks)
+
+    return [
+        {
+            "id": question["id"],
+            "stage": question["stage"],
+            "prompt": whole(question["prompt"]),
+            "answerSchema": shared[question["answerSchema"][2:-1]],
+        }
+        for question in questions
+    ]
+
+
+def _long(pieces: Pieces) -> list[str]:
+    return [text for text in pieces[:-1] if len(text) >= LEAST_CHARS]
+
+
+def _id(text: str) -> str:
+    return base64.b32encode(hashlib.sha256(text.encode()).digest())[:6].decode().lower()
+
+
+def _reference(text: str) -> str:
+    return f"[#{_id(text)}]"
+
+
+def _schema_text(pending: Pending) -> str:
+    assert isinstance(pending.effect, Ask)
+    return json.dumps(_without_annotations(pending.effect.form or {"type": "string"}), ensure_ascii=False)
+
+
+def _without_annotations(schema: Any) -> Any:
+    """Return a schema without what only explains it; the prompt says that too."""
+    if isinstance(schema, list):
+        return [_without_annotations(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: part for name, part in schema.items() if name not in _ANNOTATIONS}
+    if isinstance(schema.get("properties"), dict):
+        kept["properties"] = {name: _without_annotations(part) for name, part in schema["properties"].items()}
+    rest = kept.keys() - {"properties", "enum", "const"}
+    return kept | {name: _without_annotations(kept[name]) for name in rest}
+
+
+def _advice(equal: Sequence[Pending]) -> str:
+    return (
+        f"Asked {len(equal)} times, each to be answered independently: give it to {len(equal)} fresh sub-agents if you "
+        "can; the answer to this id is the list of theirs."
+    )

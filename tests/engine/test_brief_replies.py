@@ -1,0 +1,91 @@
+"""Brief replies say all that the full ones say, once; nobody is referred to what they were not shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasonry.core.options import read_options
+from reasonry.engine.answers import read_answers
+from reasonry.engine.brief_replies import spelled_out
+from reasonry.engine.coach import Coach
+from reasonry.strategies import STRATEGIES
+
+from ..playing import World
+from ..test_every_strategy import each_driven, world
+from .answering import engine, order, performers_of
+from .playing import by
+
+pytestmark = pytest.mark.anyio
+
+NOBODY = performers_of(World(0))
+
+
+def single(questions: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """Return id, stage and prompt of each question, those that were joined apart again."""
+    return sorted(
+        (effect_id, question["stage"], question["prompt"])
+        for question in questions
+        for effect_id, _ in read_answers({question["id"]: [0] * question.get("count", 1)})
+    )
+
+
+def joined(questions: list[dict[str, Any]], shared: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return brief questions as they are asked, with their counts."""
+    whole = spelled_out(questions, shared)
+    return [{**question, **one} for question, one in zip(questions, whole, strict=True)]
+
+
+@each_driven
+async def test_a_caller_that_keeps_what_is_shared_can_spell_out_each_question(strategy: Any) -> None:
+    answers, engines = world(strategy, 1, 0.0), engine()
+    brief, full = Coach(engines, brief=True), Coach(engines)
+    shown = await brief.start(order(strategy, strategy.options()), NOBODY)
+    shared: dict[str, Any] = {}
+    for _ in range(40):
+        shared |= shown.get("shared", {})
+        if shown["status"] != "active":
+            break
+        asked = (await full.status(shown["runId"]))["questions"]
+        assert single(joined(shown["questions"], shared)) == single(asked)
+        status = await brief.status(shown["runId"])
+        assert single(joined(status["questions"], status["shared"])) == single(asked)
+        examples = {one["id"]: answers.examples[one["stage"]] for one in asked}
+        assert len(str(shown["questions"])) <= len(str(asked)) + 400
+        shown = await brief.answer(shown["runId"], examples, by(NOBODY))
+    assert shown["status"] != "active" or strategy.name != "linear"
+
+
+async def test_equal_questions_are_one_with_a_count_and_take_their_answers_as_a_list() -> None:
+    strategy, coach = STRATEGIES["self_consistency"], Coach(engine(), brief=True)
+    options = read_options(strategy, {"samples": 5, "window": 5, "stop": "full"})
+    shown = await coach.start(order(strategy, options), NOBODY)
+    (question,) = shown["questions"]
+    assert (question["id"], question["count"]) == ("e1..e5", 5)
+    assert "5 fresh sub-agents" in question["note"]
+    shown = await coach.answer(shown["runId"], {"e1..e5": ["12", "12 km"]}, by(NOBODY))
+    assert (shown["questions"][0]["id"], shown["questions"][0]["count"]) == ("e3..e5", 3)
+    shown = await coach.answer(shown["runId"], {"e4": "12"}, by(NOBODY))
+    assert shown["questions"][0]["id"] == "e3,e5"
+    shown = await coach.answer(shown["runId"], {"e3,e5": [12, "12.5"]}, by(NOBODY))
+    assert (shown["status"], shown["result"]["answer"]) == ("done", "12")
+    assert "usage" in (await coach.status(shown["runId"]))["result"]
+
+
+async def test_what_another_caller_was_shown_is_not_referred_to() -> None:
+    strategy, engines = STRATEGIES["self_consistency"], engine()
+    coach = Coach(engines, brief=True)
+    options = read_options(strategy, {"over": "tree_of_thoughts", "samples": 2, "window": 2})
+    shown = await coach.start(order(strategy, options), NOBODY)
+    run_id, (question,) = shown["runId"], shown["questions"]
+    assert question["id"] == "e1/e1,e2/e1"
+    first = await coach.answer(run_id, {"e1/e1": ["a", "b"]}, by(NOBODY))
+    valued = next(one for one in first["questions"] if one["id"].startswith("e1/"))
+    assert any(f"[#{text_id}]" in valued["prompt"] for text_id in first["shared"])
+    # The second caller knows only what its own question showed.
+    second = await coach.answer(run_id, {"e2/e1": ["c", "d"]}, by(NOBODY))
+    again = next(one for one in second["questions"] if one["id"].startswith("e1/"))
+    missing = {text_id for text_id in first["shared"] if f"[#{text_id}]" in again["prompt"]}
+    assert missing
+    assert missing <= second["shared"].keys()
