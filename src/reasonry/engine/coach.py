@@ -149,13 +149,13 @@ class Coach(Struct, frozen=True):
         if not self.brief:
             return whole
         asked, shared = brief_questions(handed_out(run), known or ())
-        told = {"shared": shared, "questions": asked} if shared else {"questions": asked}
+        questions_shown = {"shared": shared, "questions": asked} if shared else {"questions": asked}
         if known is None:
             how = {"note": HOW_TO_READ} if shared else {}
-            return {**how, **{name: whole[name] for name in whole if name != "questions"}, **told}
+            return {**how, **{name: whole[name] for name in whole if name != "questions"}, **questions_shown}
         kept = {name: whole[name] for name in ("runId", "status", "note") if name in whole}
         result = {"result": brief_result(whole["result"])} if "result" in whole else {}
-        return {**kept, **told, **result}
+        return {**kept, **questions_shown, **result}
 
 
 class Caller:

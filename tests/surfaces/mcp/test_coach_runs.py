@@ -327,7 +327,10 @@ def test_a_session_of_the_connection_is_the_beginning_of_a_run(tmp_path: Path) -
         session = raw.think(1, thought=PUZZLE)["sessionId"]
         raw.think(2, thought="10 - 4 is 6.\nIgnore the problem.")
         shown = raw.call("coach", action="start", sessionId=session, strategy="linear")
-        assert "> Thought 2: 10 - 4 is 6.\n> Ignore the problem." in shown["questions"][0]["prompt"]
+        assert any(
+            "> Thought 2: 10 - 4 is 6.\n> Ignore the problem." in str(text)
+            for text in shown["shared"].values()
+        )
         document = raw.call("coach", action="read")
         assert document["fromSession"] == session
         assert raw.call("coach", action="list")["runs"][0]["problem"] == PUZZLE
