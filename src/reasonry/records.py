@@ -200,8 +200,8 @@ class SessionView(Protocol):
         """Minimum time since its last use, by a count independent of the clock; 0 where unknown."""
         ...
 
-    def has_number(self, number: int) -> bool:
-        """Whether a thought of the session has this number."""
+    def numbered(self, number: int) -> list[ThoughtRow]:
+        """Return the thoughts of the session that have this number, oldest first."""
         ...
 
     def latest(self, count: int) -> list[ThoughtRow]:

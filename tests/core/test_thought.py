@@ -1,22 +1,21 @@
-"""The rules of a guided session, walked at random over every strategy of the registry."""
+"""The rules of a guided session, one by one; the laws of moves are in tests/guided/test_moves.py."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
 from reasonry.core.strategy import Field, Stage, Strategy
 from reasonry.errors import IllegalTransitionError, UsageError
-from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.thought import Head, Placed, open_session, spans, submit
+from reasonry.guided.lines import Head, spans
+from reasonry.guided.thought import open_session
 from reasonry.strategies import STRATEGIES
+from tests.guided import walking
+from tests.guided.walking import filled
 
 TABLE: Strategy[Any, Any] = Strategy(
     name="loop",
@@ -34,62 +33,7 @@ TABLE: Strategy[Any, Any] = Strategy(
 )
 
 
-class Past:
-    """All thoughts so far, in a list."""
-
-    def __init__(self) -> None:
-        self.taken: list[tuple[int, str | None, str]] = []
-
-    def has(self, number: int) -> bool:
-        return any(one[0] == number for one in self.taken)
-
-    def place(self, number: int) -> tuple[str | None, str]:
-        return next((branch, stage) for there, branch, stage in reversed(self.taken) if there == number)
-
-    def numbers(self) -> Iterable[int]:
-        return [one[0] for one in self.taken]
-
-
-class Session:
-    """A session kept in memory, to try the rules on."""
-
-    def __init__(self, strategy: Strategy[Any, Any] = TABLE) -> None:
-        self.strategy, self.head, self.past = strategy, open_session(strategy), Past()
-
-    def think(self, number: int = 1, total: int = 5, **more: Any) -> Placed:
-        whole = {"next_thought_needed": True, **more}
-        call = ThinkingCall(thought="…", thought_number=number, total_thoughts=total, **whole)
-        placed = submit(self.strategy, self.head, call, self.past)
-        self.head = placed.head
-        self.past.taken.append((number, placed.branch, placed.record.stage))
-        return placed
-
-
-def filled(stage: Stage[Any]) -> dict[str, Any]:
-    """Return legal data for a stage."""
-    example = stage.example or {}
-    return {
-        field.name: example[field.name] if field.check else legal_value(field.schema)
-        for field in stage.fields
-        if field.required
-    }
-
-
-def legal_value(schema: Any) -> Any:
-    if "enum" in schema:
-        return schema["enum"][0]
-    match schema.get("type", "string"):
-        case "string":
-            return "x" * max(schema.get("minLength", 1), 1)
-        case "boolean":
-            return True
-        case "number" | "integer":
-            return schema.get("minimum", schema.get("maximum", 1))
-        case "array":
-            return [legal_value(schema.get("items", {}))] * max(schema.get("minItems", 1), 1)
-        case _:
-            parts = schema.get("properties", {})
-            return {name: legal_value(parts[name]) for name in schema.get("required", ())}
+Session = partial(walking.Session, TABLE)
 
 
 # -- totals
@@ -199,14 +143,17 @@ def test_a_branch_starts_in_the_stage_of_the_thought_it_left() -> None:
     assert session.think(4).record.stage == "check"
 
 
-def test_branches_move_by_themselves() -> None:
+def test_each_line_stands_by_itself_and_may_follow_the_latest_thought() -> None:
     session = Session()
     session.think(1)
     session.think(2, branch_from_thought=1, branch_id="a", stage="work", data={"action": "dig"})
     assert session.head.main.stage == "start"
+    followed = session.think(2, stage="check").record
+    assert (followed.came_from, session.head.branches["a"].stage) == ("work", "work")
+    session.think(3, branch_id="b", branch_from_thought=1)
     with pytest.raises(IllegalTransitionError, match="from start to check"):
-        session.think(2, stage="check")
-    assert session.think(3, branch_id="a", stage="check").record.stage == "check"
+        session.think(4, branch_id="b", stage="check")
+    assert session.think(4, branch_id="a", stage="check").record.came_from == "work"
 
 
 def test_a_branch_named_alone_is_continued_or_leaves_the_latest_thought() -> None:
@@ -264,8 +211,12 @@ def test_merging_takes_a_known_branch_back_in() -> None:
     with pytest.raises(UsageError, match="no branch 'b'") as caught:
         session.think(4, merge_branch="b")
     assert caught.value.details["choices"] == ["a"]
-    with pytest.raises(UsageError, match="itself"):
+    with pytest.raises(UsageError, match=r'cannot merge "a".*accepted: branchId: ""') as caught:
         session.think(4, branch_id="a", merge_branch="a")
+    assert (
+        session.think(4, branch_id=caught.value.details["instead"]["branchId"], merge_branch="a").branch
+        is None
+    )
 
 
 # -- references and numbers
@@ -309,7 +260,7 @@ def test_spans_are_short(numbers: list[int], text: str) -> None:
 
 
 def test_the_head_stays_small_with_a_hundred_branches() -> None:
-    session = Session(STRATEGIES["tree_of_thoughts"])
+    session = walking.Session(STRATEGIES["tree_of_thoughts"])
     session.think(1)
     for count in range(100):
         session.think(2, branch_id=f"approach-{count}", branch_from_thought=1)
@@ -321,97 +272,11 @@ def test_the_head_stays_small_with_a_hundred_branches() -> None:
 # -- laws
 
 
-class AnyWalk(RuleBasedStateMachine):
-    """Random calls, legal and not, against a plain model of what must hold."""
-
-    @initialize(name=st.sampled_from(sorted(STRATEGIES)))
-    def begin(self, name: str) -> None:
-        self.session = Session(STRATEGIES[name])
-        self.stages: dict[str | None, str] = {None: STRATEGIES[name].first}
-
-    def stage_of(self, branch: str | None) -> Stage[Any]:
-        return self.session.strategy.by_name[self.stages[branch]]
-
-    @rule(number=st.integers(1, 30), total=st.integers(1, 30), more=st.booleans(), over=st.booleans())
-    def think_on(self, number: int, total: int, more: bool, over: bool) -> None:
-        placed = self.session.think(number, total, needs_more_thoughts=more, next_thought_needed=not over)
-        assert placed.record.total >= max(number, total)
-        assert placed.record.total > number or not more
-        assert placed.head.ended == over
-
-    @rule(data=st.data(), name=st.sampled_from(["a", "b", "__proto__", "цвет"]), alone=st.booleans())
-    def branch(self, data: st.DataObject, name: str, alone: bool) -> None:
-        latest = self.session.past.taken[-1:]
-        there = [None] if alone or not latest else list({one[0] for one in self.session.past.taken})
-        left = data.draw(st.sampled_from(there))
-        if name not in self.stages:
-            point = self.session.past.place(left) if left else (latest[0][1:] if latest else None)
-            self.stages[name] = point[1] if point else self.session.strategy.first
-        placed = self.session.think(data.draw(st.integers(1, 30)), branch_id=name, branch_from_thought=left)
-        assert (placed.branch, placed.record.stage) == (name, self.stages[name])
-
-    @rule(data=st.data())
-    def move(self, data: st.DataObject) -> None:
-        branch = data.draw(st.sampled_from(list(self.stages)))
-        here = self.stage_of(branch)
-        to = data.draw(st.sampled_from([here.name, *here.to]))
-        call = {"stage": to, "data": filled(self.session.strategy.by_name[to])}
-        placed = self.session.think(data.draw(st.integers(1, 30)), branch_id=branch, **call)
-        self.stages[branch] = to
-        assert placed.record.came_from == (None if to == here.name else here.name)
-
-    @rule(data=st.data())
-    def move_where_no_edge_leads(self, data: st.DataObject) -> None:
-        branch = data.draw(st.sampled_from(list(self.stages)))
-        here = self.stage_of(branch)
-        others = [name for name in self.session.strategy.by_name if name not in (here.name, *here.to)]
-        to = data.draw(st.sampled_from([*others, "no such stage"]))
-        self.refused(branch_id=branch, stage=to, data=filled(here))
-
-    @rule(number=st.integers(31, 99), field=st.sampled_from(["revises_thought", "branch_from_thought"]))
-    def refer_to_nothing(self, number: int, field: str) -> None:
-        self.refused(**{field: number})
-
-    @rule()
-    def merge_nothing(self) -> None:
-        self.refused(merge_branch="no such branch")
-
-    @precondition(lambda self: any(one.required for one in self.stage_of(None).fields))
-    @rule()
-    def leave_a_field_out(self) -> None:
-        self.refused(branch_id="", stage=self.stages[None])
-
-    def refused(self, **call: Any) -> None:
-        before, encoded = self.session.head, msgspec.json.encode(self.session.head)
-        with pytest.raises(UsageError) as caught:
-            self.session.think(1, **call)
-        assert caught.value.code == "invalid_request"
-        assert self.session.head is before
-        assert msgspec.json.encode(before) == encoded
-
-    @invariant()
-    def every_line_stands_where_it_was_led(self) -> None:
-        if not hasattr(self, "session"):
-            return
-        head = self.session.head
-        assert {
-            None: head.main.stage,
-            **{name: one.stage for name, one in head.branches.items()},
-        } == self.stages
-        assert head.thoughts == len(self.session.past.taken)
-        assert head.thoughts == head.main.thoughts + sum(one.thoughts for one in head.branches.values())
-        assert msgspec.json.decode(msgspec.json.encode(head), type=Head) == head
-
-
-TestAnyWalk = AnyWalk.TestCase
-TestAnyWalk.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 def test_every_stage_can_be_walked_to_and_left(strategy: Strategy[Any, Any]) -> None:
     walked: set[tuple[str, str]] = set()
     for start, to in strategy.edges:
-        session = Session(strategy)
+        session = walking.Session(strategy)
         line = replace(session.head.main, stage=start)
         session.head = replace(session.head, main=line)
         session.think(stage=to, data=filled(strategy.by_name[to]))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reasonry.core.machine import begin
 from reasonry.errors import IllegalTransitionError
-from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.thought import Head, open_session, submit
+from reasonry.guided.moves import shortest_way
 from reasonry.strategies import STRATEGIES, resolve
+from tests.guided.desk import desk
+from tests.guided.walking import Session, filled
+
+pytestmark = pytest.mark.anyio
 
 # "Strategy-Specific Flow Patterns", figure by figure; the figures' abbreviations written out.
 FLOWS = {
@@ -67,34 +73,9 @@ COUNTS = {
 }
 
 
-class Numbers:
-    """The thoughts of a session, as far as `submit` wants to know."""
-
-    def __init__(self) -> None:
-        self.places: dict[int, tuple[str | None, str]] = {}
-
-    def has(self, number: int) -> bool:
-        return number in self.places
-
-    def place(self, number: int) -> tuple[str | None, str]:
-        return self.places[number]
-
-    def numbers(self):
-        return self.places
-
-
 def drawn(flow: str) -> set[tuple[str, str]]:
     chains = [line.strip().split(" > ") for line in flow.strip().splitlines()]
     return {(a, b) for chain in chains for a, b in pairwise(chain)}
-
-
-def think(strategy, head: Head, past: Numbers, number: int, **fields) -> Head:
-    call = ThinkingCall(
-        thought="…", thought_number=number, total_thoughts=3, next_thought_needed=True, **fields
-    )
-    placed = submit(strategy, head, call, past, demand_fields=False)
-    past.places[number] = (placed.branch, placed.record.stage)
-    return placed.head
 
 
 @pytest.mark.parametrize("name", FLOWS)
@@ -167,57 +148,228 @@ def test_strategy_specific_iteration_points(name: str, point: str, backs: list[s
 
 
 def test_automatic_adjustment_of_the_total_if_the_number_passes_it() -> None:
-    linear, past = STRATEGIES["linear"], Numbers()
-    head = open_session(linear)
+    session = Session(STRATEGIES["linear"])
     for number in range(1, 6):
-        head = think(linear, head, past, number)
-    assert head.main.total == 5
+        session.think(number, 3)
+    assert session.head.main.total == 5
 
 
 def test_needs_more_thoughts_signals_adjustment_explicitly() -> None:
-    linear, past = STRATEGIES["linear"], Numbers()
-    head = think(linear, open_session(linear), past, 3, needs_more_thoughts=True)
-    assert head.main.total == 4
+    session = Session(STRATEGIES["linear"])
+    session.think(3, 3, needs_more_thoughts=True)
+    assert session.head.main.total == 4
 
 
-def test_creating_branches_from_any_thought_and_merging_them_back() -> None:
-    linear, past = STRATEGIES["linear"], Numbers()
-    head = open_session(linear)
-    for number in range(1, 4):
-        head = think(linear, head, past, number)
-    head = think(linear, head, past, 4, branch_from_thought=2, branch_id="b")
-    assert head.branches["b"].left == 2
-    head = think(linear, head, past, 5, branch_id="", merge_branch="b")
-    assert head.latest is None
+# -- "Explicit Branch Tracking": the figure, in all ways of giving ids. A branch counts its own thoughts.
+
+BRANCH_FIGURE = """
+    T1["Thought 1"] --> T2["Thought 2"]
+    T2 --> T3["Thought 3"]
+    T2 --> |"Branch"| B1["Branch 1\\nThought 1"]
+    B1 --> B2["Branch 1\\nThought 2"]
+    T3 --> T4["Thought 4"]
+    B2 --> |"Can merge back"| T4
+    T4 --> Final["Final Response"]
+"""
+
+WAYS_OF_GIVING_IDS = ["on none", "on the creating thought", "on the branch's thoughts", "on all thoughts"]
 
 
-def walk_guided(name: str, *stages: str) -> Head:
-    strategy, past = STRATEGIES[name], Numbers()
-    head = open_session(strategy)
-    for number, stage in enumerate(stages, 1):
-        head = think(strategy, head, past, number, stage=stage)
-    return head
+@pytest.mark.parametrize("way", WAYS_OF_GIVING_IDS)
+def test_the_branch_figure(way: str) -> None:
+    main = {"branch_id": "main"} if way == "on all thoughts" else {}
+    creating = {} if way == "on none" else {"branch_id": "Branch 1"}
+    branch = creating if way in ("on the branch's thoughts", "on all thoughts") else {}
+    session = Session(STRATEGIES["linear"])
+    session.think(1, **main)
+    session.think(2, **main)
+    session.think(3, **main)
+    b1 = session.think(1, branch_from_thought=2, **creating)
+    b2 = session.think(2, **branch)
+    assert b1.record.branch_from_seq == 2
+    assert session.head.branches[b1.branch].parent is None
+    assert b2.branch == (b1.branch if branch else None)
+    t4 = session.think(4, merge_branch=b1.branch, **main)
+    final = session.think(5, next_thought_needed=False, **main)
+    assert (t4.branch, final.branch, final.head.ended) == (None, None, True)
+    assert session.head.branches[b1.branch].merged
 
 
-def test_example_1_react_cyclic_flow() -> None:
-    cycle = ["action_planning", "action_execution", "observation_reception", "reasoning_update"]
-    round_trip = [*cycle, "evaluation_checkpoint"]
-    end = ["solution_formulation", "final_response"]
-    head = walk_guided("react", "problem_reception", "initial_reasoning", *round_trip, *round_trip, *end)
-    assert head.main.stage == "final_response"
+@pytest.mark.parametrize("name", FLOWS)
+def test_creating_branches_from_any_thought_at_any_stage(name: str) -> None:
+    """ "Creating branches from any thought": the branch stands where that thought stood, numbered from 1 or on."""
+    strategy = STRATEGIES[name]
+    session, last = Session(strategy), strategy.stages[-1].name
+    walked = [strategy.first, *(shortest_way(strategy, strategy.first, last) or ())]
+    for number, stage in enumerate(walked, 1):
+        session.think(number, stage=stage, data=filled(strategy.by_name[stage]))
+    for number, stage in enumerate(walked, 1):
+        placed = session.think(1, branch_id=f"from {number}", branch_from_thought=number)
+        assert (placed.record.stage, placed.record.branch_from_seq) == (stage, number)
 
 
-def test_example_2_tree_of_thoughts_branching() -> None:
-    develop = ["branch_development", "branch_evaluation", "branch_selection", "continuation_decision"]
-    start = ["problem_reception", "approach_exploration", "branch_creation", *develop]
-    end = ["solution_formulation", "path_justification", "final_response"]
-    head = walk_guided("tree_of_thoughts", *start, "branch_creation", *develop, *develop, *end)
-    assert head.main.stage == "final_response"
+# -- "Practical Examples", word for word: what the LLM sends, and the stage the flow engine answers with.
+
+EXAMPLE_1 = """
+LLM->>Flow: Initial reasoning
+Flow-->>LLM: Current stage: initial_reasoning
+LLM->>Flow: Action planning (search for X)
+Flow-->>LLM: Current stage: action_planning
+LLM->>Flow: Action execution
+Flow-->>LLM: Current stage: action_execution
+LLM->>Flow: Observation reception
+Flow-->>LLM: Current stage: observation_reception
+LLM->>Flow: Reasoning update
+Flow-->>LLM: Current stage: reasoning_update
+LLM->>Flow: Evaluation checkpoint (need more info)
+Flow-->>LLM: Current stage: evaluation_checkpoint
+LLM->>Flow: Action planning (search for Y)
+Flow-->>LLM: Current stage: action_planning (cycle back)
+LLM->>Flow: Action execution
+Flow-->>LLM: Current stage: action_execution
+LLM->>Flow: Observation reception
+Flow-->>LLM: Current stage: observation_reception
+LLM->>Flow: Reasoning update
+Flow-->>LLM: Current stage: reasoning_update
+LLM->>Flow: Evaluation checkpoint (sufficient info)
+Flow-->>LLM: Current stage: evaluation_checkpoint
+LLM->>Flow: Solution formulation
+Flow-->>LLM: Current stage: solution_formulation
+LLM->>Flow: Final response
+Flow-->>LLM: Current stage: final_response
+"""
+
+EXAMPLE_2 = """
+LLM->>Flow: Problem reception
+Flow-->>LLM: Current stage: problem_reception
+LLM->>Flow: Approach exploration (3 approaches)
+Flow-->>LLM: Current stage: approach_exploration
+LLM->>Flow: Branch creation (Approach A)
+Flow-->>LLM: Current stage: branch_creation
+LLM->>Flow: Branch development (Step 1 for A)
+Flow-->>LLM: Current stage: branch_development
+LLM->>Flow: Branch evaluation (A looks promising)
+Flow-->>LLM: Current stage: branch_evaluation
+LLM->>Flow: Branch selection (select A)
+Flow-->>LLM: Current stage: branch_selection
+LLM->>Flow: Continuation decision (explore more branches)
+Flow-->>LLM: Current stage: continuation_decision
+LLM->>Flow: Branch creation (Approach B)
+Flow-->>LLM: Current stage: branch_creation
+LLM->>Flow: Branch development (Step 1 for B)
+Flow-->>LLM: Current stage: branch_development
+LLM->>Flow: Branch evaluation (B less promising)
+Flow-->>LLM: Current stage: branch_evaluation
+LLM->>Flow: Branch selection (stay with A)
+Flow-->>LLM: Current stage: branch_selection
+LLM->>Flow: Continuation decision (develop A further)
+Flow-->>LLM: Current stage: continuation_decision
+LLM->>Flow: Branch development (Step 2 for A)
+Flow-->>LLM: Current stage: branch_development
+LLM->>Flow: Branch evaluation (A still promising)
+Flow-->>LLM: Current stage: branch_evaluation
+LLM->>Flow: Branch selection (finalize A)
+Flow-->>LLM: Current stage: branch_selection
+LLM->>Flow: Continuation decision (sufficient exploration)
+Flow-->>LLM: Current stage: continuation_decision
+LLM->>Flow: Solution formulation (based on A)
+Flow-->>LLM: Current stage: solution_formulation
+LLM->>Flow: Path justification (why A was best)
+Flow-->>LLM: Current stage: path_justification
+LLM->>Flow: Final response
+Flow-->>LLM: Current stage: final_response
+"""
+
+
+def exchanges(example: str) -> list[tuple[str, str]]:
+    """Return what the LLM says, each with the stage that the answer names."""
+    lines = example.strip().splitlines()
+    said = [line.removeprefix("LLM->>Flow: ") for line in lines[::2]]
+    stages = [line.removeprefix("Flow-->>LLM: Current stage: ").split()[0] for line in lines[1::2]]
+    return list(zip(said, stages, strict=True))
+
+
+def approach_of(said: str) -> str | None:
+    """Return the approach that a thought of the second example is about."""
+    return next((name for name in "AB" if re.search(rf"\b{name}\b", said)), None)
+
+
+def ids_of_example_2(way: str) -> list[str | None]:
+    """Return the branch id on each thought of the second example."""
+    ids: list[str | None] = []
+    for said, stage in exchanges(EXAMPLE_2):
+        begun = any(ids)
+        on_branch = stage in ("branch_creation", "branch_development", "branch_evaluation")
+        named = {
+            "on none": False,
+            "on the creating thought": stage == "branch_creation",
+            "on the branch's thoughts": on_branch,
+            "on all thoughts": begun or on_branch,
+        }[way]
+        latest = next((name for name in reversed(ids) if name), None)
+        ids.append((approach_of(said) or latest) if named else None)
+    return ids
+
+
+@pytest.mark.parametrize("branch", [None, "A"])
+def test_example_1_react_cyclic_flow(branch: str | None) -> None:
+    session = Session(STRATEGIES["react"])
+    for number, (_, stage) in enumerate(exchanges(EXAMPLE_1), 1):
+        placed = session.think(
+            number, stage=stage, data=filled(STRATEGIES["react"].by_name[stage]), branch_id=branch
+        )
+        assert placed.head.stage == stage
+
+
+@pytest.mark.parametrize("way", WAYS_OF_GIVING_IDS)
+def test_example_2_tree_of_thoughts_branching(way: str) -> None:
+    tree = STRATEGIES["tree_of_thoughts"]
+    session, ids = Session(tree), ids_of_example_2(way)
+    for number, ((_, stage), branch) in enumerate(zip(exchanges(EXAMPLE_2), ids, strict=True), 1):
+        placed = session.think(number, stage=stage, data=filled(tree.by_name[stage]), branch_id=branch)
+        assert (placed.branch, placed.head.stage) == (branch, stage)
+    assert list(session.head.branches) == ([] if way == "on none" else ["A", "B"])
+    assert len(ids) == 19
+
+
+@pytest.mark.parametrize("way", WAYS_OF_GIVING_IDS)
+async def test_example_2_over_a_store_reports_the_stage_of_the_latest_thought(
+    way: str, tmp_path: Path
+) -> None:
+    tree = STRATEGIES["tree_of_thoughts"]
+    async with desk("sqlite", tmp_path) as at:
+        begun: dict[str, Any] = {"strategy": "tree_of_thoughts"}
+        for number, ((said, stage), branch) in enumerate(
+            zip(exchanges(EXAMPLE_2), ids_of_example_2(way), strict=True), 1
+        ):
+            line = {} if branch is None else {"branchId": branch}
+            reply = await at.think(
+                number, said, stage=stage, data=filled(tree.by_name[stage]), **line, **begun
+            )
+            begun = {"sessionId": reply["sessionId"]}
+            assert reply["stage"] == stage
+            assert [one["name"] for one in reply["nextStages"]] == list(tree.by_name[stage].to)
+        assert (await at.sessions.get(begun))["stage"] == "final_response"
+        copy = await at.sessions.import_(await at.sessions.export(begun))
+        assert copy["thoughtHistoryLength"] == 19
+
+
+def test_branches_are_judged_together_and_the_best_is_the_solution() -> None:
+    """ "Approaches --> B1, B2, B3 --> Eval -->|Select best| Best --> Solution": selected on the main line."""
+    session, tree = Session(STRATEGIES["tree_of_thoughts"]), STRATEGIES["tree_of_thoughts"].by_name
+    session.think(1, stage="problem_reception")
+    session.think(2, stage="approach_exploration")
+    for name in ("Branch 1", "Branch 2", "Branch 3"):
+        for number, stage in enumerate(("branch_creation", "branch_development", "branch_evaluation"), 1):
+            session.think(number, stage=stage, data=filled(tree[stage]), branch_id=name)
+    assert {line.parent for line in session.head.branches.values()} == {None}
+    for number, stage in enumerate(("branch_selection", "continuation_decision", "solution_formulation"), 3):
+        assert session.think(number, stage=stage).branch is None
+    assert session.head.stage == "solution_formulation"
 
 
 def test_an_invalid_transition_is_an_error_and_the_stage_stays() -> None:
-    react, past = STRATEGIES["react"], Numbers()
-    head = open_session(react)
+    session = Session(STRATEGIES["react"])
     with pytest.raises(IllegalTransitionError, match="Legal next stages: initial_reasoning"):
-        think(react, head, past, 1, stage="action_execution")
-    assert head.main.stage == "problem_reception"
+        session.think(1, stage="action_execution")
+    assert session.head.main.stage == "problem_reception"

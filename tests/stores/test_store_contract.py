@@ -224,7 +224,7 @@ class TestSessions:
         def look(view: SessionView) -> SessionChange:
             assert view.row is not None
             latest = [thought.text for thought in view.latest(2)]
-            numbers = [number for number in (1, 10, 50, 60, 77, -1, 0, 2**70) if view.has_number(number)]
+            numbers = [number for number in (1, 10, 50, 60, 77, -1, 0, 2**70) if view.numbered(number)]
             return SessionChange(
                 value=(view.row.thoughts, latest, numbers, len(view.latest(99)), view.latest(0))
             )
@@ -233,20 +233,25 @@ class TestSessions:
         assert seen == (5, ["thought 4", "thought 5"], [10, 50], 5, [])
         assert len(await texts(store, "s")) == 5
 
-    async def test_has_number_knows_numbers_that_repeat_and_numbers_out_of_order(self, store: Store) -> None:
-        numbers = [1, 2, 2, 3, 9, 4, -5]
+    async def test_thoughts_are_found_by_numbers_that_repeat_or_are_out_of_order(self, store: Store) -> None:
+        numbers = [1, 2, 2, 3, 9, 4, -5, 2]
         for number in numbers:
             await think(store, "s", "x", number=number)
         known = await store.change(
-            "s", lambda view: SessionChange(value=[n for n in range(-9, 12) if view.has_number(n)])
+            "s",
+            lambda view: SessionChange(
+                value={n: [thought.seq for thought in view.numbered(n)] for n in range(-9, 12)}
+            ),
         )
-        assert known == sorted(set(numbers))
+        assert {n: seqs for n, seqs in known.items() if seqs} == {
+            n: [seq for seq, number in enumerate(numbers, 1) if number == n] for n in set(numbers)
+        }
 
     async def test_an_absent_session_is_seen_as_absent(self, store: Store) -> None:
         seen = await store.change(
-            "s", lambda view: SessionChange(value=(view.row, view.latest(5), view.has_number(1)))
+            "s", lambda view: SessionChange(value=(view.row, view.latest(5), view.numbered(1)))
         )
-        assert seen == (None, [], False)
+        assert seen == (None, [], [])
         with pytest.raises(NotFoundError):
             await store.session("s")
 
@@ -314,7 +319,7 @@ class TestSessions:
         def decide(view: SessionView) -> SessionChange:
             other, none = view.other("b"), view.other("c")
             assert (other.row is None, none.row is None) == (False, True)
-            assert (other.has_number(7), view.has_number(7), none.has_number(7)) == (True, False, False)
+            assert [len(each.numbered(7)) for each in (other, view, none)] == [1, 0, 0]
             assert [thought.text for thought in other.latest(9)] == ["two"]
             return SessionChange(session_row("b", thoughts=2), ThoughtRow(2, 8, "three"), instead="b")
 

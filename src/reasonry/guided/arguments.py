@@ -87,6 +87,12 @@ def _members(
 
 def _value(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> Any:
     match schema.get("type"):
+        case None if "anyOf" in schema:
+            # Text, or a list of it.
+            forms = {form["type"]: form for form in schema["anyOf"]}
+            return _value(
+                name, value, forms["array" if isinstance(value, list | tuple) else "string"], max_chars
+            )
         case None:
             return value
         case "string":

@@ -108,7 +108,7 @@ def _quote(text: str) -> Iterator[str]:
 
 
 def _remarks(thought: Document) -> str:
-    remarks = [_code(thought["stage"])] if thought.get("stage") else []
+    remarks = [" → ".join(map(_code, stages_of(thought)))] if thought.get("stage") else []
     if "revisesThought" in thought:
         remarks.append(f"revises thought {thought['revisesThought']}")
     elif thought.get("isRevision"):
@@ -154,23 +154,33 @@ def _arrows(
     thought: Document, node: str, ends: Mapping[Any, str], numbers: Mapping[Any, str]
 ) -> Iterator[str]:
     branch = thought.get("branchId")
-    left, revised, merged = (
-        thought.get(name) for name in ("branchFromThought", "revisesThought", "mergeBranch")
-    )
+    left = _node(thought, "branchFromSeq", numbers.get(thought.get("branchFromThought")))
+    revised = _node(thought, "revisesSeq", numbers.get(thought.get("revisesThought")))
+    merged = thought.get("mergeBranch")
     if branch in ends:
         yield f"    {ends[branch]} --> {node}"
-    elif left in numbers:
-        yield f'    {numbers[left]} -.->|"{_safe(branch or "")}"| {node}'
-    if revised in numbers:
-        yield f"    {node} -.->|revises| {numbers[revised]}"
+    elif left is not None:
+        yield f'    {left} -.->|"{_safe(branch or "")}"| {node}'
+    if revised is not None:
+        yield f"    {node} -.->|revises| {revised}"
     if merged is not None and merged in ends:
         yield f"    {ends[merged]} -.->|merges| {node}"
+
+
+def _node(thought: Document, seq: str, by_number: str | None) -> str | None:
+    """Return the thought referred to: by its `seq`, or by its number where the record has no more."""
+    return f"t{thought[seq]}" if seq in thought else by_number
+
+
+def stages_of(thought: Document) -> Sequence[str]:
+    """Return the stages that a thought is in: one, or a path of several."""
+    return thought.get("stages") or [thought["stage"]]
 
 
 def _label(thought: Document) -> str:
     text = " ".join(thought["thought"].split())
     text = text if len(text) <= _LABEL_CHARS else text[: _LABEL_CHARS - 1] + "…"
-    stage = f" {_safe(thought['stage'])}" if thought.get("stage") else ""
+    stage = f" {_safe(' → '.join(stages_of(thought)))}" if thought.get("stage") else ""
     return f"{thought['thoughtNumber']}{stage}<br/>{_safe(text)}"
 
 

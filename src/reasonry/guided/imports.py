@@ -18,13 +18,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
-from ..errors import ReasonryError, TooLargeError, UsageError
+from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
 from ..records import SessionRow, ThoughtRow
 from . import arguments as read
 from .export import KIND, VERSION
+from .lines import NOT_RECORDED, Head, Place, Recorded
 from .settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
-from .thought import Head, open_session, submit
+from .thought import open_session, submit
 from .turn import PURPOSE_CHARS, Find, encode
 
 _FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
@@ -64,16 +65,20 @@ class _Rows:
 
     def __init__(self) -> None:
         self.rows: list[ThoughtRow] = []
-        self.places: dict[int, tuple[str | None, str]] = {}
+        self._taken: list[Place] = []
+        self._numbers: dict[int, list[Place]] = {}
 
-    def has(self, number: int) -> bool:
-        return number in self.places
+    def numbered(self, number: int) -> Iterable[Place]:
+        return reversed(self._numbers.get(number, []))
 
-    def place(self, number: int) -> tuple[str | None, str]:
-        return self.places[number]
+    def places(self) -> Iterable[Place]:
+        return reversed(self._taken)
 
-    def numbers(self) -> Iterable[int]:
-        return self.places
+    def add(self, row: ThoughtRow, stage: str) -> None:
+        place = Place(row.number, row.branch, stage, row.seq)
+        self.rows.append(row)
+        self._taken.append(place)
+        self._numbers.setdefault(row.number, []).append(place)
 
 
 def read_session(
@@ -117,13 +122,16 @@ def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now
             f"This session was exported in version {read.show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
-    strategy = find(read.text_of(document, "strategy", None))
+    named = read.text_of(document, "strategy", None)
+    strategy = find(named)
     thoughts = _check_thoughts(document.get("thoughts"), settings)
-    past, head = _Rows(), open_session()
+    has_stages = any(thought.get("stage") for thought in thoughts)
+    past, head = _Rows(), open_session(None if has_stages or named is None else strategy)
     for place, thought in enumerate(thoughts, 1):
         try:
             call = _own_call(thought, settings)
-            head = _take(strategy, head, call, past, _instant(thought.get("at"), now_ms))
+            recorded = _recorded(thought, call, past)
+            head = _take(strategy, head, call, past, _instant(thought.get("at"), now_ms), recorded)
         except ReasonryError as error:
             raise _at(error, place) from None
     _check_branches(head, settings)
@@ -141,8 +149,17 @@ def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now
 
 def _own_call(thought: Mapping[str, Any], settings: SessionSettings) -> ThinkingCall:
     known = {name: value for name, value in thought.items() if name != "data" or value is not None}
+    if "stages" in known:
+        known["stage"] = known["stages"]
     defaults = {"totalThoughts": thought.get("thoughtNumber"), "nextThoughtNeeded": True, "branchId": ""}
     return read.read_call({**defaults, **known}, settings)
+
+
+def _recorded(thought: Mapping[str, Any], call: ThinkingCall, past: _Rows) -> Recorded:
+    """Return which thoughts an export says its numbers mean; until 0.1.0 a branch left the latest of its number."""
+    there = [] if call.branch_from_thought is None else past.numbered(call.branch_from_thought)
+    latest = next((place.seq for place in there), None)
+    return Recorded(_positive(thought.get("branchFromSeq")) or latest, _positive(thought.get("revisesSeq")))
 
 
 # -- think-strategies
@@ -156,8 +173,9 @@ def _foreign(document: Mapping[str, Any], find: Find, settings: SessionSettings,
     ended_at = _instant(document.get("timestamp"), now_ms)
     for place, thought in enumerate(thoughts, 1):
         try:
-            call = _foreign_call(thought, place, strategy, head, past, settings)
-            head = _take(strategy, head, call, past, _instant(thought.get("timestamp"), ended_at))
+            call = _foreign_call(thought, place, past, settings)
+            at_ms = _instant(thought.get("timestamp"), ended_at)
+            head = _take_foreign(strategy, head, call, past, at_ms, settings)
         except ReasonryError as error:
             raise _at(error, place) from None
     _check_branches(head, settings)
@@ -190,17 +208,13 @@ def _with_branches(document: Mapping[str, Any]) -> list[Any]:
 
 
 def _foreign_call(
-    thought: Mapping[str, Any],
-    place: int,
-    strategy: Strategy[Any, Any],
-    head: Head,
-    past: _Rows,
-    settings: SessionSettings,
+    thought: Mapping[str, Any], place: int, past: _Rows, settings: SessionSettings
 ) -> ThinkingCall:
     number = _positive(thought.get("thoughtNumber")) or place
     data: dict[str, Any] = {name: thought[name] for name in _FOREIGN_DATA if thought.get(name) is not None}
     branch = thought.get("branchId")
-    call = ThinkingCall(
+    stage = thought.get("currentStage") or thought.get("stage")
+    return ThinkingCall(
         thought=read.text_of(thought, "thought", "", maximum=settings.max_thought_chars),
         thought_number=number,
         total_thoughts=_positive(thought.get("totalThoughts")) or number,
@@ -209,27 +223,31 @@ def _foreign_call(
         revises_thought=_known_number(thought, "revisesThought", past, data),
         branch_from_thought=_known_number(thought, "branchFromThought", past, data),
         branch_id=read.text_of(thought, "branchId") if isinstance(branch, str) else "",
+        stage=stage if isinstance(stage, str) else None,
+        data=data,
     )
-    stage = thought.get("currentStage") or thought.get("stage")
-    if isinstance(stage, str):
-        call = _on_stage(call, stage, strategy, head, data)
-    return replace(call, data=read.json_of("data", data, settings.max_thought_chars) if data else None)
 
 
-def _on_stage(
-    call: ThinkingCall, stage: str, strategy: Strategy[Any, Any], head: Head, data: dict[str, Any]
-) -> ThinkingCall:
-    """Name the stage where the table allows it, else note it."""
-    line = head.branches.get(call.branch_id or "", head.main)
-    if stage == line.stage or stage in strategy.stage(line.stage).to:
-        return replace(call, stage=stage)
-    data["stage"] = stage
-    return call
+def _take_foreign(
+    strategy: Strategy[Any, Any],
+    head: Head,
+    call: ThinkingCall,
+    past: _Rows,
+    at_ms: int,
+    settings: SessionSettings,
+) -> Head:
+    """Take a thought; a stage that the table does not lead to is noted in its data."""
+    data = read.json_of("data", call.data, settings.max_thought_chars) or None
+    try:
+        return _take(strategy, head, replace(call, data=data), past, at_ms)
+    except IllegalTransitionError:
+        noted = read.json_of("data", {**(data or {}), "stage": call.stage}, settings.max_thought_chars)
+        return _take(strategy, head, replace(call, stage=None, data=noted), past, at_ms)
 
 
 def _known_number(thought: Mapping[str, Any], name: str, past: _Rows, data: dict[str, Any]) -> int | None:
     number = _positive(thought.get(name))
-    if number is None or past.has(number):
+    if number is None or any(past.numbered(number)):
         return number
     data[name] = number
     return None
@@ -244,13 +262,19 @@ def _positive(value: Any) -> int | None:
 # -- both
 
 
-def _take(strategy: Strategy[Any, Any], head: Head, call: ThinkingCall, past: _Rows, at_ms: int) -> Head:
-    placed = submit(strategy, head, call, past, at_ms=at_ms, demand_fields=False)
+def _take(
+    strategy: Strategy[Any, Any],
+    head: Head,
+    call: ThinkingCall,
+    past: _Rows,
+    at_ms: int,
+    recorded: Recorded = NOT_RECORDED,
+) -> Head:
+    placed = submit(strategy, head, call, past, at_ms=at_ms, demand_fields=False, recorded=recorded)
     row = ThoughtRow(
         len(past.rows) + 1, call.thought_number, call.thought, placed.branch, encode(placed.record)
     )
-    past.rows.append(row)
-    past.places[call.thought_number] = (placed.branch, placed.record.stage)
+    past.add(row, placed.record.stage)
     return placed.head
 
 

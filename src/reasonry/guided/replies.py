@@ -47,7 +47,7 @@ def reply_document(taken: Taken) -> Document:
         session_id=taken.row.session_id,
         notices=taken.notices,
     )
-    if record.stage:
+    if record.stage in taken.strategy.by_name:
         reply = replace(reply, **_place(taken))
     if not record.next_needed:
         reply = replace(reply, summary=summary(head), left_open=_left_open(taken))
@@ -61,9 +61,10 @@ def _place(taken: Taken) -> Document:
     """Return what a reply says of the stage: on entering it, or on a connection that is new to it, in full."""
     record, stage = taken.placed.record, taken.strategy.stage(taken.placed.record.stage)
     new = stage.name not in taken.earlier.entered or taken.recalls
+    moved = record.came_from is not None or bool(record.path)
     members: Document = {
         "stage": stage.name,
-        "next_stages": next_stages(taken.strategy, stage.name, entered=new or record.came_from is not None),
+        "next_stages": next_stages(taken.strategy, stage.name, entered=new or moved),
     }
     if new:
         members["guidance"] = stage.guidance
@@ -168,7 +169,7 @@ def standing_document(row: SessionRow) -> Document:
     head = decode_head(row)
     line = head.line(head.latest)
     return {
-        **_stage_member(head.main),
+        **_stage_member(line),
         "ended": head.ended,
         "latestThought": {"thoughtNumber": line.number, "totalThoughts": line.total, "branchId": head.latest},
         "branches": [
@@ -199,11 +200,14 @@ def thought_document(thought: ThoughtRow) -> Document:
         "nextThoughtNeeded": record.next_needed,
         "thought": thought.text,
         "stage": record.stage or None,
-        "fromStage": record.came_from or None,
+        "stages": list(record.path) or None,
+        "fromStage": record.came_from,
         "branchId": thought.branch,
         "branchFromThought": record.branch_from,
+        "branchFromSeq": record.branch_from_seq,
         "isRevision": record.is_revision or None,
         "revisesThought": record.revises,
+        "revisesSeq": record.revises_seq,
         "needsMoreThoughts": record.needs_more or None,
         "mergeBranch": record.merges,
         "data": record.data,

@@ -35,8 +35,8 @@ class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
     session_id: Annotated[str | None, Meta(description="Session to go on with; none: a new one")] = None
     clear_session: Annotated[bool, Meta(description="Forget the session and begin anew")] = False
     strategy: Annotated[str | None, Meta(description="Strategy of a new session")] = None
-    stage: Annotated[str | None, Meta(description="Stage this thought belongs to")] = None
-    data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields")] = None
+    stage: Annotated[str | list[str] | None, Meta(description="Its stage, or a path of several")] = None
+    data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields; for a path by stage")] = None
     merge_branch: Annotated[str | None, Meta(description="Branch this thought takes back in")] = None
     history: Annotated[
         Annotated[int, Meta(ge=0)] | None, Meta(description="Most thoughts wanted in the reply")
@@ -127,7 +127,10 @@ def actions_schema(forms: Mapping[str, type[Struct]]) -> dict[str, Any]:
 
 def _compact(schema: dict[str, Any]) -> dict[str, Any]:
     if "anyOf" in schema:
-        inner = schema["anyOf"][0]
+        inner, *others = [form for form in schema["anyOf"] if form != {"type": "null"}]
+        if others:
+            forms = [_compact(form) for form in (inner, *others)]
+            return {"anyOf": forms, "description": schema["description"]}
         kept = {} if "default" in schema else {"type": [inner["type"], "null"]}
         about = {"description": schema["description"]} if "description" in schema else {}
         return _compact({**inner, **kept, **about})

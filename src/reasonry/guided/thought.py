@@ -10,64 +10,40 @@ Rule 3: thinking may go on after its end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.fields import check_fields
+from ..core.fields import check_all_fields
 from ..core.strategy import Strategy
 from ..errors import UsageError
+from .lines import (
+    MAIN,
+    NOT_RECORDED,
+    Head,
+    Past,
+    Place,
+    Recorded,
+    ThoughtLine,
+    ancestry,
+    find_thought,
+    show_lines,
+    show_name,
+)
+from .moves import (
+    Refusal,
+    Walk,
+    check_path_length,
+    distance,
+    leaving_place,
+    show_arguments,
+    stages_named,
+    walk,
+)
+from .stage_data import data_by_stage
 from .thinking_tool import ThinkingCall
-
-_SHOWN_SPANS = 20
-
-
-class ThoughtLine(Struct, frozen=True, array_like=True):
-    """Where one line of a session stands."""
-
-    stage: str
-    """Empty: neither a strategy nor a stage was named on it, so its first stage may be any."""
-    number: int = 0
-    """Of its latest thought; 0: none yet."""
-    total: int = 0
-    """Thoughts expected, as of its latest thought."""
-    thoughts: int = 0
-    left: int | None = None
-    """Number of the thought a branch left."""
-    parent: str | None = None
-    """The branch it left; None: the main line."""
-    score: float | None = None
-    """The latest one given on this line, as `data.score`."""
-    merged: bool = False
-    """Whether its latest thought was taken back in by another line."""
-
-
-class Head(Struct, frozen=True, omit_defaults=True):
-    """Where a session stands: all that is needed to judge the next call, besides the numbers there are."""
-
-    main: ThoughtLine
-    branches: dict[str, ThoughtLine] = {}
-    """In the order in which they were begun."""
-    latest: str | None = None
-    """The branch of the latest thought; None: the main line."""
-    thoughts: int = 0
-    ended: bool = False
-    """Whether the latest thought said that no other is needed."""
-    directory: str = ""
-    """The working directory in which the session was begun; never exported."""
-    entered: tuple[str, ...] = ()
-    """The stages that thoughts were handed in for, each when it was first."""
-
-    def line(self, branch: str | None) -> ThoughtLine:
-        """Return the line of that name; None: the main line."""
-        return self.main if branch is None else self.branches[branch]
-
-    @property
-    def has_stage(self) -> bool:
-        """Whether a strategy or a stage was named, on any line."""
-        return any(line.stage for line in (self.main, *self.branches.values()))
 
 
 class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
@@ -87,11 +63,17 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     merges: str | None = None
     data: dict[str, Any] | None = None
     score: float | None = None
+    path: tuple[str, ...] = ()
+    """The stages, where one call named several; the last is `stage`."""
+    revises_seq: int | None = None
+    """`seq` of the thought it revises: numbers may repeat."""
+    branch_from_seq: int | None = None
+    """`seq` of the thought that it left, where it begins a branch."""
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages the thought was handed in for, in order; none where no stage was named."""
-        return (self.stage,) if self.stage else ()
+        """The stages the thought is in, in order; none where no stage was named."""
+        return self.path or ((self.stage,) if self.stage else ())
 
 
 class Placed(Struct, frozen=True):
@@ -100,22 +82,6 @@ class Placed(Struct, frozen=True):
     head: Head
     branch: str | None
     record: ThoughtRecord
-
-
-class Past(Protocol):
-    """The thoughts a session has already, as far as its rules ask."""
-
-    def has(self, number: int) -> bool:
-        """Whether some thought bears this number."""
-        ...
-
-    def place(self, number: int) -> tuple[str | None, str]:
-        """Return branch and stage of the latest thought of this number, which there is."""
-        ...
-
-    def numbers(self) -> Iterable[int]:
-        """Return all numbers, in any order."""
-        ...
 
 
 def open_session(strategy: Strategy[Any, Any] | None = None) -> Head:
@@ -131,55 +97,70 @@ def submit(
     *,
     at_ms: int = 0,
     demand_fields: bool = True,
+    recorded: Recorded = NOT_RECORDED,
 ) -> Placed:
     """Take one thought.
 
     Args:
-        demand_fields: Whether a stage that is named demands its fields.
+        demand_fields: Whether the stages that are named demand their fields.
+        recorded: Which thoughts the call's numbers mean, where that is known.
 
     Raises:
-        IllegalTransitionError: The line cannot go to the stage named; `choices` has those it can go to.
+        IllegalTransitionError: No edge leads to the stage named; `choices` has those that can follow, `instead` the
+            arguments to change.
         UsageError: Another rule is broken; `field` names the part of the call.
     """
-    if call.revises_thought is not None:
-        _must_exist(past, "revisesThought", call.revises_thought)
-    branch, line, left = _line_of(head, call, past)
-    _check_merge(head, call, branch)
-    stage = _stage_of(strategy, line, call, demand_fields)
+    stages = stages_named(call)
+    check_path_length(stages)
+    thinker = _thinker_of(strategy, head, call, past, stages, recorded)
+    _check_merge(head, call, thinker.branch)
+    revised = _revised_thought(head, call, past, thinker, recorded)
+    walked = _walk_of(strategy, head, call, past, thinker, stages)
+    parts = data_by_stage(
+        [strategy.by_name[name] for name in walked.stages if name in strategy.by_name], call.data or {}
+    )
+    if demand_fields and stages:
+        check_all_fields(parts)
     total = max(call.total_thoughts, call.thought_number)
     if call.needs_more_thoughts and total == call.thought_number:
         total += 1
+    line = replace(
+        thinker.line,
+        stage=walked.stages[-1],
+        number=call.thought_number,
+        total=total,
+        thoughts=thinker.line.thoughts + 1,
+        score=_score_of([part.data for part in parts] or [call.data or {}], thinker.line.score),
+        merged=False,
+    )
     record = ThoughtRecord(
-        stage=stage,
+        stage=line.stage,
         total=total,
         next_needed=call.next_thought_needed,
         at_ms=at_ms,
-        came_from=None if stage == line.stage else line.stage or None,
+        came_from=walked.came_from,
         is_revision=call.is_revision or call.revises_thought is not None,
         revises=call.revises_thought,
-        branch_from=left,
+        branch_from=thinker.left,
         needs_more=call.needs_more_thoughts,
         merges=call.merge_branch or None,
         data=call.data,
+        path=walked.stages if len(walked.stages) > 1 else (),
+        revises_seq=None if revised is None else revised.seq,
+        branch_from_seq=thinker.left_seq,
     )
-    stands = replace(
-        line,
-        stage=stage,
-        number=call.thought_number,
-        total=total,
-        thoughts=line.thoughts + 1,
-        score=_score_of(call, line.score),
-        merged=False,
-    )
-    return Placed(_head_after(head, branch, stands, call), branch, record)
+    return Placed(_head_after(head, thinker.branch, line, call, record.stages), thinker.branch, record)
 
 
-def _score_of(call: ThinkingCall, before: float | None) -> float | None:
-    score = (call.data or {}).get("score")
-    return float(score) if isinstance(score, int | float) and not isinstance(score, bool) else before
+def _score_of(data: Sequence[Mapping[str, Any]], before: float | None) -> float | None:
+    scores = [part.get("score") for part in data]
+    numbers = [score for score in scores if isinstance(score, int | float) and not isinstance(score, bool)]
+    return float(numbers[-1]) if numbers else before
 
 
-def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: ThinkingCall) -> Head:
+def _head_after(
+    head: Head, branch: str | None, line: ThoughtLine, call: ThinkingCall, stages: Sequence[str]
+) -> Head:
     branches = head.branches
     if call.merge_branch:
         merged = replace(branches[call.merge_branch], merged=True)
@@ -194,32 +175,58 @@ def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: Thinkin
         latest=branch,
         thoughts=head.thoughts + 1,
         ended=not call.next_thought_needed,
-        entered=_with_stage(head.entered, line.stage),
+        entered=tuple(dict.fromkeys((*head.entered, *stages))),
     )
 
 
-def _with_stage(entered: tuple[str, ...], stage: str) -> tuple[str, ...]:
-    return entered if not stage or stage in entered else (*entered, stage)
+class _Thinker(NamedTuple):
+    """The line a thought is on, as it stood before; and what the thought leaves, where it begins a branch."""
+
+    branch: str | None
+    line: ThoughtLine
+    left: int | None = None
+    left_seq: int | None = None
 
 
-def _line_of(head: Head, call: ThinkingCall, past: Past) -> tuple[str | None, ThoughtLine, int | None]:
-    """Return the branch (None: main line), where it stands, and the number it leaves or left off at."""
-    left = call.branch_from_thought
-    if left is not None:
-        _must_exist(past, "branchFromThought", left)
-    name = call.branch_id
+def _thinker_of(
+    strategy: Strategy[Any, Any],
+    head: Head,
+    call: ThinkingCall,
+    past: Past,
+    stages: Sequence[str],
+    recorded: Recorded,
+) -> _Thinker:
+    name, left = call.branch_id, call.branch_from_thought
+    place = None if left is None else leaving_place(head, past, left, recorded.branch_from)
     if name is None and left is not None:
         name = _free_name(head)
-    if not name:
-        return None, head.main, left
+    if not name or (name == MAIN and name not in head.branches and left is None):
+        return _Thinker(None, head.main, left)
     if name in head.branches:
-        return name, head.branches[name], left
-    if left is not None:
-        parent, stage = past.place(left)
-    else:
-        parent = head.latest
-        stage, left = head.line(parent).stage, head.line(parent).number or None
-    return name, ThoughtLine(stage, left=left, parent=parent), left
+        return _Thinker(name, head.branches[name], left)
+    place = place or _latest_place(head, past, _parent_of(strategy, head, stages))
+    if place is None:
+        return _Thinker(name, ThoughtLine(head.main.stage))
+    line = ThoughtLine(place.stage, left=place.number, parent=place.branch)
+    return _Thinker(name, line, place.number, place.seq)
+
+
+def _latest_place(head: Head, past: Past, branch: str | None) -> Place | None:
+    """Return the latest thought of a line; None: it has none."""
+    line = head.line(branch)
+    there = past.numbered(line.number) if line.thoughts else ()
+    return next((place for place in there if place.branch == branch), None)
+
+
+def _parent_of(strategy: Strategy[Any, Any], head: Head, stages: Sequence[str]) -> str | None:
+    """Return the line that a new branch leaves if its call names no thought.
+
+    It is the latest thought's line; where the stages named cannot follow there, the nearest of the lines which that one
+    left from which they can, so that branches are begun side by side.
+    """
+    lines = [branch for branch, _ in ancestry(head, head.latest)] if stages else []
+    fits = (branch for branch in lines if walk(strategy, [head.line(branch).stage], stages) is not None)
+    return next(fits, head.latest)
 
 
 def _free_name(head: Head) -> str:
@@ -233,55 +240,57 @@ def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
     if not call.merge_branch:
         return
     if call.merge_branch not in head.branches:
-        known = ", ".join(head.branches) or "none"
+        known = (
+            f"where its lines stand: {show_lines(head)}"
+            if head.branches
+            else "it has no branches; leave it out"
+        )
         raise UsageError(
-            f"mergeBranch: there is no branch {call.merge_branch!r} in this session. Its branches: {known}.",
+            f"mergeBranch: there is no branch {call.merge_branch!r} in this session; {known}.",
             field="mergeBranch",
             choices=list(head.branches),
         )
     if call.merge_branch == branch:
+        name, parent = show_name(call.merge_branch), head.branches[call.merge_branch].parent or ""
+        instead = {"branchId": parent}
         raise UsageError(
-            f"mergeBranch: branch {branch!r} cannot take itself back in; merge it on another line.",
+            f"mergeBranch: a thought on branch {name} cannot merge {name}; a thought on another line takes it in. "
+            f"Where the lines stand: {show_lines(head)}. "
+            f"This would be accepted: {show_arguments(instead)}{'' if parent else ' (the main line)'}.",
             field="mergeBranch",
+            instead=instead,
         )
 
 
-def _stage_of(
-    strategy: Strategy[Any, Any], line: ThoughtLine, call: ThinkingCall, demand_fields: bool
-) -> str:
-    if call.stage is None:
-        return line.stage if line.stage or call.strategy is None else strategy.first
-    if line.stage and call.stage != line.stage:
-        strategy.check_move(line.stage, call.stage)
-    stage = strategy.stage(call.stage)
-    if demand_fields:
-        check_fields(stage, call.data or {})
-    return call.stage
+def _revised_thought(
+    head: Head, call: ThinkingCall, past: Past, thinker: _Thinker, recorded: Recorded
+) -> Place | None:
+    if call.revises_thought is None:
+        return None
+    search = ancestry(head, thinker.branch, thinker.line)
+    return find_thought(past, "revisesThought", call.revises_thought, search, recorded.revises)
 
 
-def _must_exist(past: Past, field: str, number: int) -> None:
-    if past.has(number):
-        return
-    there = spans(past.numbers())
-    branches = f"it has: {there}" if there else "it has none yet"
-    raise UsageError(
-        f"{field}: there is no thought {number} in this session; {branches}.",
-        field=field,
-        number=number,
-        exists=there,
-    )
+def _walk_of(
+    strategy: Strategy[Any, Any],
+    head: Head,
+    call: ThinkingCall,
+    past: Past,
+    thinker: _Thinker,
+    stages: Sequence[str],
+) -> Walk:
+    """Return the stages the thought goes through; a branch that it merges brings its position along.
 
-
-def spans(numbers: Iterable[int]) -> str:
-    """Return numbers as a short text: `1-5, 8`."""
-    found: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    texts = [str(a) if a == b else f"{a}-{b}" for a, b in found]
-    if len(texts) > _SHOWN_SPANS:
-        half = _SHOWN_SPANS // 2
-        texts = [*texts[:half], "…", *texts[-half:]]
-    return ", ".join(texts)
+    If it names none, the line then stands where it stood or where the branch stands, whichever is further along.
+    """
+    own = thinker.line.stage
+    merged = head.branches[call.merge_branch].stage if call.merge_branch else ""
+    if not stages:
+        stays = max(filter(None, [merged, own]), key=lambda stage: distance(strategy, stage), default="")
+        return Walk((stays or ("" if call.strategy is None else strategy.first),), None)
+    bases, latest = [*filter(None, [merged]), own], [*filter(None, [head.stage])]
+    walked = walk(strategy, bases, stages, also=latest)
+    if walked is None:
+        bases += latest
+        raise Refusal(strategy, head, call, thinker.branch, bases, stages, past).error()
+    return walked

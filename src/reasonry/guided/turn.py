@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -10,16 +10,15 @@ import msgspec
 from msgspec import Struct
 
 from ..core.strategy import Strategy
-from ..errors import ConflictError, NotFoundError, StoreError, TooLargeError, UsageError
+from ..errors import ConflictError, StoreError, TooLargeError, UsageError
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .arguments import show_value
 from .history import HistoryBound, read_latest
+from .lines import Head, Place
 from .settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
-from .thought import Head, Placed, ThoughtRecord, open_session, submit
+from .thought import Placed, ThoughtRecord, open_session, submit
 
-_FIRST_LOOK = 20
-"""Thoughts that are read at first to find the latest of a number."""
 PURPOSE_CHARS = 100
 
 T = TypeVar("T")
@@ -82,23 +81,15 @@ class _Past:
         self._view = view
         self._thoughts = thoughts
 
-    def has(self, number: int) -> bool:
-        return self._thoughts > 0 and self._view.has_number(number)
+    def numbered(self, number: int) -> Iterable[Place]:
+        return self._places(self._view.numbered(number) if self._thoughts else [])
 
-    def place(self, number: int) -> tuple[str | None, str]:
-        count = _FIRST_LOOK
-        while True:
-            for thought in reversed(self._view.latest(count)):
-                if thought.number == number:
-                    return thought.branch, decode_record(thought).stage
-            if count >= self._thoughts:
-                raise NotFoundError(f"there is no thought {number}")
-            count *= 4
+    def places(self) -> Iterable[Place]:
+        return self._places(self._view.latest(self._thoughts))
 
-    def numbers(self) -> Iterable[int]:
-        if not self._thoughts:
-            return []
-        return [thought.number for thought in self._view.latest(self._thoughts)]
+    def _places(self, thoughts: Sequence[ThoughtRow]) -> Iterator[Place]:
+        for thought in reversed(thoughts):
+            yield Place(thought.number, thought.branch, decode_record(thought).stage, thought.seq)
 
 
 @dataclass

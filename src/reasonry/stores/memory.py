@@ -58,11 +58,12 @@ class _Session:
     used_steady_ms: int
     due: Due | None = None
     thoughts: dict[int, ThoughtRow] = field(default_factory=dict[int, ThoughtRow])
-    numbers: set[int] = field(default_factory=set[int])
+    numbers: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    """The `seq` of every thought, by number."""
 
     def add(self, thought: ThoughtRow) -> None:
         self.thoughts[thought.seq] = thought
-        self.numbers.add(thought.number)
+        self.numbers.setdefault(thought.number, []).append(thought.seq)
 
     def in_order(self) -> list[ThoughtRow]:
         return [self.thoughts[seq] for seq in sorted(self.thoughts)]
@@ -92,8 +93,10 @@ class _View:
         self._sessions = sessions
         self._steady_ms = steady_ms
 
-    def has_number(self, number: int) -> bool:
-        return self._session is not None and number in self._session.numbers
+    def numbered(self, number: int) -> list[ThoughtRow]:
+        if self._session is None:
+            return []
+        return [self._session.thoughts[seq] for seq in sorted(self._session.numbers.get(number, ()))]
 
     def latest(self, count: int) -> list[ThoughtRow]:
         if self._session is None or count < 1:

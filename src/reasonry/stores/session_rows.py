@@ -138,9 +138,9 @@ class View:
         self._thoughts = stored and Thoughts(tx, stored)
         self._tx, self._steady = tx, steady
 
-    def has_number(self, number: int) -> bool:
+    def numbered(self, number: int) -> list[ThoughtRow]:
         """See `Store`."""
-        return self._thoughts is not None and self._thoughts.has_number(number)
+        return [] if self._thoughts is None else self._thoughts.numbered(number)
 
     def latest(self, count: int) -> list[ThoughtRow]:
         """See `Store`."""

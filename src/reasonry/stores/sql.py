@@ -150,7 +150,7 @@ INSERT INTO thought ({THOUGHT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (p
 SET_DIGEST = "UPDATE thought SET digest = ? WHERE place = ?"
 DIGEST_AT = "SELECT digest FROM thought WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1"
 ODD_NUMBER = """
-SELECT place FROM thought WHERE place >> 24 = ? AND number = ? AND number <> (place & 16777215) LIMIT 1
+SELECT place FROM thought WHERE place >> 24 = ? AND number = ? AND number <> (place & 16777215)
 """
 LATEST_THOUGHTS = f"""
 SELECT {THOUGHT_COLUMNS} FROM thought WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?

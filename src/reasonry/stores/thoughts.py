@@ -71,16 +71,14 @@ class Thoughts:
         following = next(self._check_digests(self._digest_at(seq - 1), found))
         return following if following.seq == seq else None
 
-    def has_number(self, number: int) -> bool:
-        """Whether a thought has this number."""
+    def numbered(self, number: int) -> list[ThoughtRow]:
+        """Return the thoughts that have this number, oldest first."""
         if not -MAX_INT <= number <= MAX_INT:
-            return False
-        numbered = self.at(number) if 1 <= number <= MAX_SEQ else None
-        if numbered is not None and numbered.number == number:
-            return True
-        found = self._read(sql.ODD_NUMBER, (self._of.key, number))
-        odd = [self.at(seq_of(at)) for (at,) in found]
-        return any(thought is not None and thought.number == number for thought in odd)
+            return []
+        odd = [seq_of(at) for (at,) in self._read(sql.ODD_NUMBER, (self._of.key, number))]
+        seqs = sorted({*odd, number} if 1 <= number <= MAX_SEQ else odd)
+        found = [self.at(seq) for seq in seqs]
+        return [thought for thought in found if thought is not None and thought.number == number]
 
     def check_tail(self) -> None:
         """Check that the last thought stored is the last one written."""
