@@ -222,6 +222,34 @@ def strategy_rows() -> str:
     return "\n".join(["| strategy | name | what it does | source |", "|---|---|---|---|", *rows])
 
 
+DESIGNS = (
+    ("Base Sequential", "linear"),
+    ("Chain of Thought", "chain_of_thought"),
+    ("ReAct", "react"),
+    ("ReWOO", "rewoo"),
+    ("Scratchpad", "scratchpad"),
+    ("Self-Ask", "self_ask"),
+    ("Self-Consistency", "self_consistency"),
+    ("Step-Back", "step_back"),
+    ("Tree of Thoughts", "tree_of_thoughts"),
+)
+"""The strategies of the flow engine, as it has them and as they are called here."""
+
+
+def stage_rows() -> str:
+    """Return the stages of the flow engine's strategies, each with those that may come next."""
+    from reasonry.strategies import STRATEGIES
+
+    rows: list[str] = []
+    for title, name in DESIGNS:
+        steps = [
+            f"`{stage.name}`" + (f" → {', '.join(f'`{to}`' for to in stage.to)}" if stage.to else "")
+            for stage in STRATEGIES[name].stages
+        ]
+        rows.append(f"| {title} | `{name}`: {'; '.join(steps)} | `reasonry strategies {name} --diagram` |")
+    return "\n".join(["| there | here | a line |", "|---|---|---|", *rows])
+
+
 # -- choosing
 
 
@@ -305,6 +333,7 @@ PARTS = {
     "command-line.md": {"help": help_sections},
     "runs.md": {"codes": code_table, "limits": limit_reasons},
     "README.md": {"strategies": strategy_rows},
+    "seeds.md": {"stages": stage_rows},
     "choosing.md": {"kinds": kind_rows, "calls": call_rows},
 }
 """Pages with markers, and what stands between them."""
