@@ -115,7 +115,7 @@ def test_the_python_lines_of_a_section_run(section: str) -> None:
             if not line.startswith("reasonry "):
                 _run_line(line, known)
     finally:
-        known["run"].__self__.close()
+        known["runner"].close()
 
 
 def _run_line(line: str, known: dict[str, Any]) -> None:

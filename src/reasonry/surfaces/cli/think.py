@@ -40,9 +40,10 @@ def _option(name: str, argument: str) -> tuple[str, Any, Any]:
     """Return a command line option as a dataclass field: text, which the tool reads, or a flag."""
     schema = tool_schema(ThinkingCall)
     member = schema["properties"][argument]
-    form = ", as a JSON object" if member["type"] == "object" else ""
+    kind = member.get("type")  # None: it takes several, text among them
+    form = ", as a JSON object" if kind == "object" else ""
     described = Parameter(help=f"{member['description']}{form}.")
-    if member["type"] == "boolean":
+    if kind == "boolean":
         return name, Annotated[Flag, described], field(default=False)
     if argument in schema["required"]:
         return name, Annotated[str, described], field()
