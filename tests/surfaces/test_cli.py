@@ -521,6 +521,30 @@ def test_a_thought_is_kept_and_the_session_goes_on(shell: Shell) -> None:
     assert shell.run("sessions", "show", first["sessionId"]).returncode == 3
 
 
+def test_a_thought_without_a_stage_shows_none_and_one_with_a_stage_what_it_must_know(shell: Shell) -> None:
+    plain = shell.run("think", "a", "--number", "1", "--total", "2", "--next").stdout.splitlines()
+    assert plain[0] == "thought 1/2"
+    assert plain[1].startswith("session ")
+    assert len(plain) == 2
+    session = plain[1].removeprefix("session ")
+    assert shell.run("sessions", "show", session).stdout.startswith(f"{session}  1 thoughts\n")
+    assert "linear" not in shell.run("sessions", "list").stdout
+    more = ("--session", session, "--next", "--strategy", "linear", "--stage", "continuation_decision")
+    staged = shell.run("think", "b", "--number", "2", "--total", "2", *more, "--history", "2").stdout
+    assert staged.startswith("thought 2/2 · linear · stage continuation_decision\n")
+    assert "  here: With more to think" in staged
+    assert "  next: thought_adjustment\n" in staged
+    assert "  next: hypothesis_generation (--data hypothesis: text)\n" in staged
+    assert staged.endswith("  1: a\n  2: b\n")
+    stated = ("--session", session, "--done", "--stage", "hypothesis_generation")
+    data = '{"hypothesis": "It [rains]", "causes": ["wind", "sea"], "score": 0.5}'
+    end = shell.run("think", "c", "--number", "3", "--total", "3", *stated, "--data", data).stdout
+    assert "  left open: not tested: thought 3\n" in end
+    assert "1: a" not in end
+    drawn = [line.strip() for line in shell.run("sessions", "show", session).stdout.splitlines()]
+    assert {"hypothesis: It [rains]", "causes: wind; sea", "score: 0.5"} <= set(drawn)
+
+
 def test_the_session_of_a_run_is_counted_and_found(shell: Shell) -> None:
     assert shell.run("solve", "Use 4, 9, 10 and 13 to make 24", "--model", "offline").returncode == 0
     (row,) = shell.json("sessions", "list")["sessions"]
@@ -541,7 +565,7 @@ def test_the_session_of_a_run_is_counted_and_found(shell: Shell) -> None:
         ["think", "x", "--number", "0", "--total", "1", "--done"],
         ["think", "x", "--number", "1.5", "--total", "1", "--done"],
         ["think", "x", "--number", "1", "--total", "1"],
-        ["think", "x", "--number", "1", "--total", "1", "--done", "--stage", "final_response"],
+        ["think", "x", "--number", "1", "--total", "1", "--done", "--stage", "nowhere"],
         ["think", "x", "--number", "1", "--total", "1", "--done", "--strategy", "no-such"],
         ["think", "x", "--number", "1", "--total", "1", "--done", "--data", "{"],
         ["think", "x", "--number", "2", "--total", "2", "--done", "--revises", "7"],

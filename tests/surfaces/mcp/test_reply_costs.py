@@ -1,0 +1,53 @@
+"""What the replies of whole conversations cost an agent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ...conversations import CONVERSATIONS, THOUGHT, Conversation, reference_replies, tokens
+from .raw import Raw
+
+
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=[one.name for one in CONVERSATIONS])
+def test_the_replies_of_a_conversation_keep_within_their_target(conversation: Conversation) -> None:
+    with Raw(DISABLE_THOUGHT_LOGGING="true") as raw:
+        answers = [
+            raw.ask("tools/call", {"name": "sequentialthinking", "arguments": call})["result"]
+            for call in conversation.calls
+        ]
+    texts: list[str] = [answer["content"][0]["text"] for answer in answers]
+    replies = [json.loads(text) for text in texts]
+    assert [reply["thoughtHistoryLength"] for reply in replies] == list(range(1, len(conversation.calls) + 1))
+    assert len({reply["sessionId"] for reply in replies}) == 1
+    assert tokens(texts) <= conversation.target
+    assert not any(THOUGHT in text for text in texts)
+    assert texts == [json.dumps(reply, separators=(",", ":"), ensure_ascii=False) for reply in replies]
+    assert replies == [answer["structuredContent"] for answer in answers]
+
+
+def test_the_tree_is_led_with_guidance_required_fields_and_scores() -> None:
+    tree = CONVERSATIONS[1]
+    with Raw(DISABLE_THOUGHT_LOGGING="true") as raw:
+        replies: list[dict[str, Any]] = [raw.call("sequentialthinking", **call) for call in tree.calls]
+    assert [reply["stage"] for reply in replies] == [call["stage"] for call in tree.calls]
+    assert sum("guidance" in reply for reply in replies) == len({call["stage"] for call in tree.calls})
+    required = [one.get("requires") for reply in replies for one in reply["nextStages"]]
+    assert required.count({"score": "number, 0 to 1"}) == 3
+    assert replies[13]["scores"] == "A 0.90 · B 0.40"
+    assert replies[18]["leftOpen"] == "not merged: B"
+
+
+def test_the_replies_of_the_reference_are_counted_in_its_form() -> None:
+    first = """{
+  "thoughtNumber": 1,
+  "totalThoughts": 20,
+  "nextThoughtNeeded": true,
+  "branches": [],
+  "thoughtHistoryLength": 1
+}"""
+    replies = list(reference_replies(CONVERSATIONS[0].calls))
+    assert replies[0] == first
+    assert 600 < tokens(replies) < 650
