@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from reasonry.core.fit import plain_name
 from reasonry.errors import UsageError
-from reasonry.guided.arguments import read_arguments
+from reasonry.guided.arguments import name_arguments, read_action, read_arguments, read_call
 from reasonry.guided.session_actions import (
+    ACTIONS,
     ExportSession,
     GetSession,
     ListSessions,
@@ -22,8 +24,16 @@ from reasonry.guided.session_actions import (
     ResumeSession,
     SearchThoughts,
 )
+from reasonry.guided.settings import SessionSettings
 from reasonry.guided.thinking_tool import ThinkingCall, actions_schema, tool_schema
-from reasonry.surfaces.agent_calls import AnswerCoached, NewRun, OneRun, SolveCall, read_run_call
+from reasonry.surfaces.agent_calls import (
+    AnswerCoached,
+    NewRun,
+    OneRun,
+    SolveCall,
+    name_known_arguments,
+    read_run_call,
+)
 
 THINKING = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
 SESSION = {"sessionId": "s"}
@@ -78,9 +88,111 @@ def test_what_is_read_follows_the_schema_and_what_is_refused_is_named(
     assert read(form, document) == call
 
 
+TAKEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"thoughtNumber": "2"}, {"thought_number": 2}),
+    ({"thoughtNumber": " 2.0 "}, {"thought_number": 2}),
+    ({"thoughtNumber": 2.0}, {"thought_number": 2}),
+    ({"thoughtNumber": "3/5"}, {"thought_number": 3}),
+    ({"thoughtNumber": "Thought 3 of 5"}, {"thought_number": 3}),
+    ({"revisesThought": "#2"}, {"revises_thought": 2}),
+    ({"nextThoughtNeeded": "FALSE"}, {"next_thought_needed": False}),
+    ({"nextThoughtNeeded": "yes"}, {"next_thought_needed": True}),
+    ({"nextThoughtNeeded": 0}, {"next_thought_needed": False}),
+    ({"thought": ["a", "b"]}, {"thought": "a\nb"}),
+    ({"thought": 42}, {"thought": "42"}),
+    ({"thought": "  null "}, {"thought": "  null "}),
+    ({"branchId": 2}, {"branch_id": "2"}),
+    ({"branchId": "none"}, {"branch_id": "none"}),
+    ({"branchId": " a "}, {"branch_id": " a "}),
+    ({"sessionId": " s1\n"}, {"session_id": "s1"}),
+    ({"data": '{"score": 1}'}, {"data": {"score": 1}}),
+    ({"data": "{'score': 1}"}, {"data": {"score": 1}}),
+    ({"next_thought_needed": False}, {"next_thought_needed": False}),
+    ({"Branch-Id": "b"}, {"branch_id": "b"}),
+]
+
+
+@pytest.mark.parametrize(("change", "read_as"), TAKEN, ids=[str(change) for change, _ in TAKEN])
+def test_what_keeps_its_meaning_is_taken(change: dict[str, Any], read_as: dict[str, Any]) -> None:
+    plain = {
+        name: value for name, value in THINKING.items() if plain_name(name) not in map(plain_name, change)
+    }
+    call, others = read_call({**plain, **change}, SessionSettings())
+    assert {name: getattr(call, name) for name in read_as} == read_as
+    assert others == {}
+
+
+@pytest.mark.parametrize("name", sorted(set(tool_schema(ThinkingCall)["properties"]) - set(THINKING)))
+def test_what_fills_an_argument_without_saying_anything_counts_as_left_out(name: str) -> None:
+    plain, _ = read_call(THINKING, SessionSettings())
+    kind = tool_schema(ThinkingCall)["properties"][name].get("type")
+    fillers: list[Any] = [None, ""]
+    if name not in ("branchId", "mergeBranch"):
+        fillers += [" ", "null", "None", "undefined", "N/A"]
+    if kind != "boolean":
+        fillers += [False]
+    if name in ("revisesThought", "branchFromThought"):
+        fillers += [0]
+    if kind == "object":
+        fillers += [[]]
+    for filler in fillers:
+        assert read_call({**THINKING, name: filler}, SessionSettings()) == (plain, {}), filler
+
+
+def test_an_empty_branch_means_the_main_line_only_where_the_reader_says_so() -> None:
+    arguments = {**SESSION, "branchId": ""}
+    assert read_arguments(GetSession, arguments).branch_id is None
+    assert read_arguments(GetSession, arguments, keep_empty=("branchId",)).branch_id == ""
+    with pytest.raises(UsageError, match="sessionId is empty"):
+        read_arguments(GetSession, {"sessionId": ""})
+
+
+def test_arguments_that_the_tool_does_not_have_are_handed_on_but_for_blank_ones() -> None:
+    call, others = read_call({**THINKING, "score": 0.5, "note": None, "data": [1]}, SessionSettings())
+    assert (call.data, others) == (None, {"score": 0.5, "data": [1]})
+
+
+def test_an_argument_in_two_spellings_must_say_the_same() -> None:
+    assert name_arguments(tool_schema(ThinkingCall), {"thoughtNumber": 1, "thought_number": 1}) == {
+        "thoughtNumber": 1
+    }
+    with pytest.raises(
+        UsageError, match="thoughtNumber is there twice, as 'thoughtNumber' and 'thought_number'"
+    ):
+        name_arguments(tool_schema(ThinkingCall), {"thoughtNumber": 1, "thought_number": 2})
+
+
+def test_everything_that_is_missing_or_wrong_is_said_in_one_error() -> None:
+    wrong = {"thought": "x", "number": 3, "isRevision": "perhaps", "total": 5, "nextThoughtNeeded": "soon"}
+    with pytest.raises(UsageError) as caught:
+        read_call(wrong, SessionSettings())
+    assert caught.value.message == (
+        "thoughtNumber and totalThoughts are missing; there is no 'number': did you mean thoughtNumber?; "
+        "there is no 'total': did you mean totalThoughts?; isRevision must be true or false, not 'perhaps'; "
+        "nextThoughtNeeded must be true or false, not 'soon'"
+    )
+    fields = ["thoughtNumber", "totalThoughts", "isRevision", "nextThoughtNeeded"]
+    assert (caught.value.details["field"], caught.value.details["fields"]) == ("thoughtNumber", fields)
+
+
+def test_a_name_that_is_none_of_the_choices_gets_the_nearest() -> None:
+    assert read_action(ACTIONS, {"Action": " LIST "}) == "list"
+    with pytest.raises(UsageError, match=r"Did you mean resume\?"):
+        read_action(ACTIONS, {"action": "resumes it"})
+    with pytest.raises(UsageError, match="action is missing; it is one of: list, get"):
+        read_action(ACTIONS, {})
+
+
+def test_lists_may_be_one_value_or_the_text_of_a_list() -> None:
+    for written in ("sum", ["sum"], '["sum"]'):
+        assert read_arguments(NewRun, {"problem": "x", "tools": written}) == NewRun(
+            problem="x", tools=("sum",)
+        )
+
+
 @pytest.mark.parametrize("form", REQUIRED)
 def test_what_is_required_is_missed_by_name(form: type[Struct]) -> None:
-    for name in REQUIRED[form]:
+    for name in tool_schema(form)["required"]:
         refusal = read(form, {key: value for key, value in REQUIRED[form].items() if key != name})
         assert isinstance(refusal, UsageError)
         assert (refusal.message, refusal.details["field"]) == (f"{name} is missing", name)
@@ -92,6 +204,17 @@ def test_an_optional_argument_of_a_run_that_is_null_counts_as_left_out(form: typ
     nulls = dict.fromkeys(set(tool_schema(form)["properties"]) - set(required))
     assert read_run_call(form, {**required, **nulls}) == read(form, required)
     assert read_run_call(form, {**required, "verifier": " "}) == read(form, required)
+
+
+def test_a_run_takes_its_arguments_in_any_spelling_and_refuses_those_it_does_not_have() -> None:
+    schema = tool_schema(SolveCall)
+    found = name_known_arguments("solve", {"max_calls": 3, "Problem": "x", "model": None, "y": ""}, schema)
+    assert found == {"maxCalls": 3, "problem": "x"}
+    with pytest.raises(
+        UsageError, match=r"solve has no argument 'max_usdd'\. Did you mean maxUsd\?"
+    ) as caught:
+        name_known_arguments("solve", {"problem": "x", "max_usdd": 3}, schema)
+    assert caught.value.details["field"] == "max_usdd"
 
 
 def test_a_tool_with_actions_shows_what_each_takes() -> None:

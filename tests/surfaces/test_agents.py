@@ -200,7 +200,7 @@ async def test_tools_are_not_brought_along_in_options_however_deep(
         {"model": 5},
         {"model": ["offline"]},
         {"verifier": {}},
-        {"tools": "add"},
+        {"tools": {}},
         {"tools": [5]},
         {"documents": ["x"] * 101},
     ],

@@ -99,7 +99,7 @@ async def test_the_reply_is_what_its_schema_says(tool: ThinkingTool) -> None:
 
 async def test_an_optional_argument_that_is_none_counts_as_left_out(tool: ThinkingTool) -> None:
     assert (await tool(**CALL, sessionId=None, branchId=None))["branches"] == []
-    with pytest.raises(UsageError, match="thought must be text"):
+    with pytest.raises(UsageError, match="thought is missing"):
         await tool(**CALL | {"thought": None})
 
 

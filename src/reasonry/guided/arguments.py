@@ -1,19 +1,24 @@
 """Arguments as they come from outside, read into the types they must have.
 
-Models write numbers and booleans as text, so `"2"`, `"2.0"` and `"true"` pass for 2 and true. Whatever else
-is not of the type is refused by name. Arguments nobody asks for are ignored.
+Agents write them loosely, so whatever keeps its meaning is taken: names in any spelling (`thought_number`), numbers,
+truth values and JSON as text, a single value for a list. An optional argument that is null or empty counts as left out.
+
+Rule 1: what has no such meaning, or two, is refused by name; everything that is wrong is said in one error.
+Rule 2: text is not changed: any text but the empty one names a branch.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from ..core.field_values import json_value, truth
+from ..core.names import closest_names, did_you_mean, find_name
 from ..errors import TooLargeError, UsageError
 from .settings import SessionSettings
 from .thinking_tool import ThinkingCall, tool_schema
@@ -27,21 +32,47 @@ MAX_NAME_CHARS = 200
 """Of a session id, a branch id, a stage or a strategy's name."""
 
 _MISSING: Any = object()
-_INTEGER = re.compile(r"[+-]?[0-9]{1,20}(\.0{0,20})?")
-_DECIMAL = re.compile(r"[+-]?[0-9]{1,20}(\.[0-9]{0,20})?")
+_INTEGER = re.compile(
+    r"\s*(?:(?:thought|step|number|no\.?)\s*)?#?\s*(?P<number>[+-]?[0-9]{1,20})(?:\.0{0,20})?"
+    r"(?:\s*(?:/|of)\s*[0-9]{1,20})?\s*",
+    re.IGNORECASE,
+)
+"""A whole number as text, also with what it counts: `#3`, `thought 3`, `3/5`, `3 of 5`."""
+_DECIMAL = re.compile(r"\s*[+-]?[0-9]{1,20}(\.[0-9]{0,20})?\s*")
+_NONE_WORDS = frozenset({"", "null", "none", "undefined", "n/a"})
+"""What agents fill an argument with that they have no use for."""
+_ANY_TEXT = frozenset({"branchId", "mergeBranch"})
+"""Arguments that may be any text but the empty one, as it is."""
+_NUMBERS_FROM_1 = frozenset({"revisesThought", "branchFromThought"})
+"""Thoughts are counted from 1, so 0 names none."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def read_call(arguments: Arguments, settings: SessionSettings) -> ThinkingCall:
+def read_call(arguments: Arguments, settings: SessionSettings) -> tuple[ThinkingCall, dict[str, Any]]:
     """Read the arguments of the thinking tool.
+
+    Returns:
+        The call, and the arguments that the tool does not have, which may be fields of the thought's stage. `data` is
+        among them if it is neither an object nor the text of one.
 
     Raises:
         UsageError: An argument is missing or not of its type; `field` names it.
         TooLargeError: An argument is too long.
     """
+    schema = tool_schema(ThinkingCall)
+    known = name_arguments(schema, arguments)
+    others = {name: known.pop(name) for name in list(known) if name not in schema["properties"]}
+    if "data" in known and not isinstance(known["data"], dict):
+        bare = known.pop("data")
+        data = json_value(bare) if isinstance(bare, str) else None
+        if isinstance(data, dict):
+            known["data"] = data
+        else:
+            others["data"] = bare
     long = {"thought": settings.max_thought_chars, "data": settings.max_thought_chars}
-    return read_arguments(ThinkingCall, arguments, long)
+    unknown = {name: value for name, value in others.items() if name != "data"}
+    return _convert(ThinkingCall, _members("", {**unknown, **known}, schema, long)), others
 
 
 def read_action(forms: Mapping[str, type[Struct]], arguments: Arguments) -> str:
@@ -50,23 +81,102 @@ def read_action(forms: Mapping[str, type[Struct]], arguments: Arguments) -> str:
     Raises:
         UsageError: It is missing, or there is no such action; `choices` has those there are.
     """
-    if "action" not in arguments:
-        raise _missing("action")
-    return _value("action", arguments["action"], {"type": "string", "enum": list(forms)}, MAX_NAME_CHARS)
+    schema: Mapping[str, Any] = {"properties": {"action": {}}, "required": ["action"]}
+    known = name_arguments(schema, arguments)
+    if "action" not in known:
+        choices = list(forms)
+        raise UsageError(
+            f"action is missing; it is one of: {', '.join(choices)}", field="action", choices=choices
+        )
+    return _value("action", known["action"], {"type": "string", "enum": list(forms)}, MAX_NAME_CHARS)
 
 
-def read_arguments(form: type[T], arguments: Arguments, max_chars: Mapping[str, int] | None = None) -> T:
-    """Return arguments as the Struct whose schema they follow.
+def read_arguments(
+    form: type[T],
+    arguments: Arguments,
+    max_chars: Mapping[str, int] | None = None,
+    *,
+    keep_empty: Collection[str] = (),
+) -> T:
+    """Return arguments as the Struct whose schema they follow; those it does not have are passed over.
 
     Args:
         max_chars: How long a text or an object may be, by its name; for the others what their schema says, else
             `MAX_NAME_CHARS`.
+        keep_empty: The arguments that the empty text means something for.
 
     Raises:
         UsageError: An argument is missing or not of its type; `field` names it.
         TooLargeError: An argument is too long.
     """
-    values = _members("", arguments, tool_schema(form), max_chars or {})
+    schema = tool_schema(form)
+    return _convert(
+        form, _members("", name_arguments(schema, arguments, keep_empty), schema, max_chars or {})
+    )
+
+
+def name_arguments(
+    schema: Mapping[str, Any], arguments: Arguments, keep_empty: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return arguments under the names that a tool's schema has, without those that count as left out.
+
+    Those that the tool does not have keep their names, and are left out where they say nothing.
+
+    Raises:
+        UsageError: An argument is there in two spellings that differ.
+    """
+    members, required = schema["properties"], schema["required"]
+    found: dict[str, Any] = {}
+    spelled: dict[str, str] = {}
+    for key, value in arguments.items():
+        name = key if key in members else find_name(key, members) or key
+        if _is_absent(name, value, members.get(name, {}), name in required) and not (
+            value == "" and name in keep_empty
+        ):
+            continue
+        if name in found and not _is_same(found[name], value):
+            raise UsageError(
+                f"{name} is there twice, as {spelled[name]!r} and {key[:60]!r}, and they differ; give it once",
+                field=name,
+            )
+        found[name], spelled[name] = value, key[:60]
+    return found
+
+
+def unknown_arguments(tool: str, names: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return a sentence for each argument that a tool does not have, with the nearest that it has."""
+    return [
+        f"{tool} has no argument {show_value(name)}.{did_you_mean(name, known)}"
+        for name in names
+        if name not in known
+    ]
+
+
+def _is_absent(name: str, value: Any, member: Mapping[str, Any], required: bool) -> bool:
+    """Whether an argument says nothing, as agents fill in those that they have no use for."""
+    if required or value is None:
+        return value is None
+    match value:
+        case str():
+            return value == "" if name in _ANY_TEXT else value.strip().lower() in _NONE_WORDS
+        case False:
+            return bool(member) and member.get("type") != "boolean"
+        case 0:
+            return name in _NUMBERS_FROM_1
+        case [] | ():
+            return member.get("type") == "object" or "anyOf" in member
+        case _:
+            return False
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    try:
+        return first == second
+    except RecursionError:
+        return False
+
+
+def _convert(form: type[T], values: dict[str, Any]) -> T:
     _check_id("sessionId", values.get("sessionId"))
     return msgspec.convert(values, form)
 
@@ -74,21 +184,50 @@ def read_arguments(form: type[T], arguments: Arguments, max_chars: Mapping[str, 
 def _members(
     path: str, arguments: Arguments, schema: Mapping[str, Any], max_chars: Mapping[str, int]
 ) -> dict[str, Any]:
-    for name in schema["required"]:
-        if name not in arguments:
-            raise _missing(path + name)
     members = schema["properties"]
-    return {
-        name: _value(path + name, value, members[name], max_chars.get(name, MAX_NAME_CHARS))
-        for name, value in arguments.items()
-        if name in members
-    }
+    missing = [name for name in schema["required"] if name not in arguments]
+    values: dict[str, Any] = {}
+    wrong: list[UsageError] = []
+    for name, value in arguments.items():
+        if name not in members:
+            continue
+        try:
+            values[name] = _value(path + name, value, members[name], max_chars.get(name, MAX_NAME_CHARS))
+        except TooLargeError:
+            raise
+        except UsageError as error:
+            wrong.append(error)
+    if missing:
+        wrong.insert(0, _missing_error(path, missing, [name for name in arguments if name not in members]))
+    if wrong:
+        raise wrong[0] if len(wrong) == 1 else _join_errors(wrong)
+    return values
+
+
+def _missing_error(path: str, missing: Sequence[str], unknown: Sequence[str]) -> UsageError:
+    names = [path + name for name in missing]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    message = f"{listed} {'is' if len(names) == 1 else 'are'} missing"
+    for name in unknown:
+        near = closest_names(name, missing)
+        message += f"; there is no {show_value(name)}: did you mean {' or '.join(near)}?" if near else ""
+    return UsageError(message, field=names[0], fields=names)
+
+
+def _join_errors(errors: Sequence[UsageError]) -> UsageError:
+    fields = [name for error in errors for name in error.details.get("fields", [error.details["field"]])]
+    message = "; ".join(error.message for error in errors)
+    error = UsageError(message)
+    error.details = {**errors[0].details, "fields": fields}
+    return error
 
 
 def _value(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> Any:
     match schema.get("type"):
         case None if "anyOf" in schema:
             # Text, or a list of it.
+            if isinstance(value, str) and value.lstrip().startswith("["):
+                value = json_value(value) or value
             forms = {form["type"]: form for form in schema["anyOf"]}
             return _value(
                 name, value, forms["array" if isinstance(value, list | tuple) else "string"], max_chars
@@ -96,7 +235,8 @@ def _value(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> 
         case None:
             return value
         case "string":
-            return _choice(name, _text(name, value, schema.get("maxLength", max_chars)), schema.get("enum"))
+            text = _text(name, _as_text(name, value), schema.get("maxLength", max_chars))
+            return _choice(name, text, schema["enum"]) if "enum" in schema else text
         case "integer":
             return _whole(name, value, schema.get("minimum", -MAX_INT), schema.get("maximum", MAX_INT))
         case "number":
@@ -105,25 +245,47 @@ def _value(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> 
             return _flag(name, value)
         case "array":
             return _list(name, value, schema, max_chars)
-        case "object" if isinstance(value, dict):
-            if "properties" in schema:
-                return _members(f"{name}.", value, schema, {})
-            return json_of(name, value, max_chars)
         case _:
-            raise _wrong(name, "an object", value)
+            return _object(name, value, schema, max_chars)
 
 
-def _choice(name: str, text: str, choices: Sequence[str] | None) -> str:
-    if choices is not None and text not in choices:
+def _object(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> Any:
+    if isinstance(value, str):
+        value = json_value(value) or value
+    if not isinstance(value, dict):
+        raise _wrong(name, "an object", value)
+    if "properties" in schema:
+        return _members(f"{name}.", value, schema, {})
+    return json_of(name, value, max_chars)
+
+
+def _as_text(name: str, value: Any) -> Any:
+    """Return the text that a number or a list of lines stands for, where it may stand for one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_INT
+    if is_number and (name == "thought" or name in _ANY_TEXT):
+        return str(value)
+    if name == "thought" and isinstance(value, list) and value:
+        return "\n".join(value) if all(isinstance(line, str) for line in value) else value
+    return value.strip() if name == "sessionId" and isinstance(value, str) else value
+
+
+def _choice(name: str, text: str, choices: Sequence[str]) -> str:
+    found = find_name(text, choices)
+    if found is None:
         raise UsageError(
-            f"{name} must be one of: {', '.join(choices)}; not {show_value(text)}",
+            f"{name} must be one of: {', '.join(choices)}; not {show_value(text)}.{did_you_mean(text, choices)}",
             field=name,
             choices=list(choices),
         )
-    return text
+    return found
 
 
 def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> list[Any]:
+    items = schema["items"]
+    if isinstance(value, str):
+        value = json_value(value) or ([value] if items.get("type") == "string" else value)
+    if isinstance(value, dict) and items.get("type") == "object":
+        value = [value]
     if not isinstance(value, list | tuple):
         raise _wrong(name, "a list", value)
     maximum = schema.get("maxItems", MAX_INT)
@@ -131,7 +293,6 @@ def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> l
         raise TooLargeError(
             f"{name} has {len(value):,} items; the limit is {maximum:,}", field=name, limit=maximum
         )
-    items = schema["items"]
     return [_value(f"{name}[{place}]", item, items, max_chars) for place, item in enumerate(value)]
 
 
@@ -229,8 +390,9 @@ def _check_id(name: str, value: Any) -> Any:
 
 
 def _whole(name: str, value: Any, minimum: int, maximum: int) -> int:
-    if isinstance(value, str) and _INTEGER.fullmatch(value):
-        number = int(value.partition(".")[0])
+    written = _INTEGER.fullmatch(value) if isinstance(value, str) else None
+    if written is not None:
+        number = int(written["number"])
     elif isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0:
         number = int(value)
     else:
@@ -252,11 +414,10 @@ def _number(name: str, value: Any, above: float) -> float:
 
 
 def _flag(name: str, value: Any) -> bool:
-    if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if not isinstance(value, bool):
+    meant = truth(value)
+    if meant is None:
         raise _wrong(name, "true or false", value)
-    return value
+    return meant
 
 
 def _check_unicode(name: str, text: str) -> None:

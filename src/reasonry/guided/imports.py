@@ -151,8 +151,12 @@ def _own_call(thought: Mapping[str, Any], settings: SessionSettings) -> Thinking
     known = {name: value for name, value in thought.items() if name != "data" or value is not None}
     if "stages" in known:
         known["stage"] = known["stages"]
-    defaults = {"totalThoughts": thought.get("thoughtNumber"), "nextThoughtNeeded": True, "branchId": ""}
-    return read.read_call({**defaults, **known}, settings)
+    defaults = {"totalThoughts": thought.get("thoughtNumber"), "nextThoughtNeeded": True}
+    read.text_of(thought, "thought", maximum=settings.max_thought_chars)
+    if not isinstance(thought.get("data"), dict | None):
+        raise UsageError(f"data must be an object, not {read.show_value(thought['data'])}", field="data")
+    call, _ = read.read_call({**defaults, **known}, settings)
+    return replace(call, branch_id=call.branch_id or "")
 
 
 def _recorded(thought: Mapping[str, Any], call: ThinkingCall, past: _Rows) -> Recorded:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from ..core.strategy import Strategy
+from ..core.strategy import Strategy, find_strategy, suggest_strategy
 from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
 from ..ids import new_id as new_uuid
 from ..records import SessionChange, SessionRow, SessionView, Store, Sweep, ThoughtRow
@@ -56,6 +56,8 @@ Arguments = Mapping[str, Any]
 T = TypeVar("T")
 
 SWEEP_EVERY_MS = 60_000
+_MAIN_LINE = ("branchId",)
+"""What `get` takes the empty text for."""
 JUST_BEGUN = 3
 """Thoughts up to which a session is taken for one that may have been begun by mistake."""
 
@@ -85,10 +87,7 @@ class Sessions:
     ) -> None:
         self.store = store
         self.settings = settings or SessionSettings()
-        self._names = {
-            name: strategy for strategy in strategies.values() for name in (*strategy.aliases, strategy.name)
-        }
-        self._known = builtins.list(strategies)
+        self._strategies = strategies
         self._clock = clock
         self._new_id = new_id
         self._run_thoughts = run_thoughts
@@ -97,20 +96,21 @@ class Sessions:
         self._lapses = (self.settings.on_expiry or default) == "delete"
 
     def strategy(self, name: str | None) -> Strategy[Any, Any]:
-        """Return the strategy that goes by a name or alias; dashes are underscores. For None it is the first.
+        """Return the strategy that goes by a name, however it is spelled. For None it is the first.
 
         Raises:
             UsageError: There is none; `choices` has the names.
         """
         if name is None:
-            return self._names[self._known[0]]
-        found = self._names.get(name) or self._names.get(name.strip().lower().replace("-", "_"))
+            return next(iter(self._strategies.values()))
+        found = find_strategy(name, self._strategies)
         if found is None:
-            known = ", ".join(self._known)
+            near = suggest_strategy(name, self._strategies)
             raise UsageError(
-                f"There is no strategy {read.show_value(name)}. The strategies: {known}.",
+                f"There is no strategy {read.show_value(name)}.{near} "
+                f"The strategies: {', '.join(self._strategies)}.",
                 field="strategy",
-                choices=self._known,
+                choices=builtins.list(self._strategies),
             )
         return found
 
@@ -137,10 +137,11 @@ class Sessions:
         Raises:
             UsageError: The call breaks a rule; nothing has changed.
         """
-        call = read.read_call(arguments, self.settings)
+        call, others = read.read_call(arguments, self.settings)
         asked = exact_id or call.session_id or bound
         turn = ThinkingTurn(
             call=call,
+            others=others,
             asked=asked,
             target=asked or self._new_id(),
             exact=exact_id is not None,
@@ -213,7 +214,7 @@ class Sessions:
 
     async def get(self, arguments: Arguments) -> Document:
         """Return a session and a page of its thoughts: `from`, `to` (numbers), `branchId` ("": main line)."""
-        call = read.read_arguments(GetSession, arguments)
+        call = read.read_arguments(GetSession, arguments, keep_empty=_MAIN_LINE)
         limit = call.limit
         document, rows = await self._select(call, limit)
         return {
@@ -224,7 +225,9 @@ class Sessions:
 
     async def get_all(self, arguments: Arguments) -> tuple[Document, Iterator[Document]]:
         """Return a session, and one by one all the thoughts that `get` gives in pages, from `cursor` on."""
-        document, rows = await self._select(read.read_arguments(GetSession, arguments), None)
+        document, rows = await self._select(
+            read.read_arguments(GetSession, arguments, keep_empty=_MAIN_LINE), None
+        )
         return document, map(thought_document, rows)
 
     async def _select(self, call: GetSession, limit: int | None) -> tuple[Document, Sequence[ThoughtRow]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,9 +13,11 @@ from ..core.strategy import Strategy
 from ..errors import ConflictError, StoreError, TooLargeError, UsageError
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .arguments import show_value
+from .call_notices import call_notices
 from .history import HistoryBound, read_latest
 from .lines import Head, Place
 from .settings import SessionSettings
+from .stage_fields import settle_fields
 from .thinking_tool import Notice, ThinkingCall
 from .thought import Placed, ThoughtRecord, open_session, submit
 
@@ -97,6 +99,7 @@ class ThinkingTurn:
     """One call, and what it needs to be decided.
 
     Args:
+        others: Arguments that the tool does not have; some may be fields of the thought's stage.
         asked: The session the call is for; None: a new one.
         target: The id under which the store looks; also that of a new session if no id was asked for.
         exact: Whether a new session gets exactly the id asked for.
@@ -107,6 +110,7 @@ class ThinkingTurn:
     """
 
     call: ThinkingCall
+    others: Mapping[str, Any]
     asked: str | None
     target: str
     exact: bool
@@ -133,8 +137,11 @@ class ThinkingTurn:
             row, head = self._new_row(strategy, view.row, delete), open_session()
         else:
             strategy, head = self._same_strategy(row), decode_head(row)
-        placed = submit(strategy, head, self.call, _Past(view, row.thoughts), at_ms=self.now_ms)
+        call, unknown = settle_fields(strategy, self.call, self.others, self.settings.max_thought_chars)
+        placed = submit(strategy, head, call, _Past(view, row.thoughts), at_ms=self.now_ms)
         self._check_limits(row, head, placed)
+        line = head.main if placed.branch is None else head.branches.get(placed.branch, head.main)
+        notices += call_notices(call, unknown, line if head.thoughts else None, view.numbered)
         recalls = self.found > 0 and self.touched is not None and row.session_id not in self.touched
         bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=recalls)
         before = self._before(view, row, bound)

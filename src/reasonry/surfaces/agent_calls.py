@@ -14,8 +14,7 @@ from msgspec import Meta, Struct, structs
 from ..core.budget import Amount, Budget, Count
 from ..core.problem import MAX_PROBLEM_CHARS
 from ..errors import UsageError
-from ..guided.arguments import read_action, read_arguments
-from ..guided.thinking_tool import tool_schema
+from ..guided.arguments import name_arguments, read_action, read_arguments, unknown_arguments
 from ..strategies import DEFAULT_STRATEGY
 
 T = TypeVar("T", bound=Struct)
@@ -152,29 +151,33 @@ def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
 
 
 def read_run_call(form: type[T], arguments: Mapping[str, Any]) -> T:
-    """Return arguments as one of these Structs; an optional one that is null, or a blank name, counts as left out.
+    """Return arguments as one of these Structs.
 
     Raises:
         UsageError: One is missing or not of its type; `field` names it.
     """
-    required = tool_schema(form)["required"]
-    stripped = {name: _strip(value) if name in _NAMES else value for name, value in arguments.items()}
-    present = {name: value for name, value in stripped.items() if value is not None or name in required}
-    return read_arguments(form, present, _MAX_CHARS)
+    stripped = {name: value.strip() for name, value in arguments.items() if _is_name(name, value)}
+    return read_arguments(form, {**arguments, **stripped}, _MAX_CHARS)
 
 
-def _strip(value: Any) -> Any:
-    return value.strip() or None if isinstance(value, str) else value
+def _is_name(name: str, value: Any) -> bool:
+    return name in _NAMES and isinstance(value, str)
 
 
-def refuse_unknown(tool: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Check that each argument is in a tool's schema: one that would do nothing is refused.
+def name_known_arguments(
+    tool: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return arguments under the names in a tool's schema; one that would do nothing is refused.
 
     Raises:
-        UsageError: One is not; `choices` has those that are.
+        UsageError: One is not in the schema; `choices` has those that are.
     """
-    known = list(schema["properties"])
-    for name in arguments:
-        if name not in known:
-            message = f"{tool} has no argument {name[:60]!r}; its arguments: {', '.join(known)}"
-            raise UsageError(message, field=name[:60], choices=known)
+    known = schema["properties"]
+    found = name_arguments(schema, arguments)
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        message = " ".join(unknown_arguments(tool, unknown, known))
+        raise UsageError(
+            f"{message} Its arguments: {', '.join(known)}", field=unknown[0][:60], choices=list(known)
+        )
+    return found

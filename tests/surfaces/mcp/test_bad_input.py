@@ -111,8 +111,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         for value in ("abc", "", 0, -1, 1.5, None, [2], {})
     },
     **{f"totalThoughts {value!r}": {"totalThoughts": value} for value in ("abc", "", 0, -1, 1.5, None, True)},
-    **{f"nextThoughtNeeded {value!r}": {"nextThoughtNeeded": value} for value in ("yes", 1, None, "")},
-    **{f"thought {value!r}": {"thought": value} for value in (5, None, ["x"])},
+    **{f"nextThoughtNeeded {value!r}": {"nextThoughtNeeded": value} for value in ("done", 2, None, "")},
+    **{f"thought {value!r}": {"thought": value} for value in (True, None, {"text": "x"})},
     "a revision of nothing": {"revisesThought": 77},
     "a branch from nothing": {"branchFromThought": 77, "branchId": "b"},
     "an unknown branch to merge": {"mergeBranch": "nope"},
@@ -121,8 +121,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "an unknown strategy": {"strategy": "magic"},
     "another strategy in mid-session": {"strategy": "react"},
     "10 kB of session id": {"sessionId": "x" * 10_000},
-    "an empty session id": {"sessionId": ""},
-    "data that is a list": {"data": []},
+    "a number twice": {"thought_number": 3},
+    "data that is a list": {"data": ["x"]},
 }
 
 

@@ -256,7 +256,7 @@ def test_bad_points_and_options_are_refused_and_make_no_run(raw: Raw) -> None:
         ({"at": -1}, "at"),
         ({"at": "x"}, "at"),
         ({"at": 0, "options": {"no_such": 1}}, "no_such"),
-        ({"at": 0, "options": []}, "options"),
+        ({"at": 0, "options": [1]}, "options"),
         ({"at": 0, "maxCalls": 0}, "maxCalls"),
         ({"at": 0, "runId": "no-such"}, "no-such"),
         ({"at": 0, "options": {"tools": [{"name": "sh"}]}}, "tools"),

@@ -23,9 +23,9 @@ from ..agent_calls import (
     ReadTrace,
     ResumeRun,
     SolveCall,
+    name_known_arguments,
     read_coach_call,
     read_run_call,
-    refuse_unknown,
 )
 from ..agent_runs import find_run, list_runs, no_run_named, read_trace
 from ..agents import AgentAccess
@@ -108,7 +108,7 @@ def _object(properties: Mapping[str, Any], required: list[str]) -> Document:
 async def _coach(
     access: AgentAccess, schema: Document, arguments: Document, context: CallContext
 ) -> Document:
-    refuse_unknown("coach", arguments, schema)
+    arguments = name_known_arguments("coach", arguments, schema)
     store, runs = access.app.store, context.runs or CurrentRuns()
     try:
         action, call = read_coach_call(arguments)
@@ -149,7 +149,7 @@ async def _on_run(access: AgentAccess, action: str, run_id: str, call: OneRun | 
 async def _solve(
     access: AgentAccess, schema: Document, arguments: Document, context: CallContext
 ) -> Document:
-    refuse_unknown("solve", arguments, schema)
+    arguments = name_known_arguments("solve", arguments, schema)
     order, performers = await access.order(read_run_call(SolveCall, arguments))
     watch = _Reporter(context.report) if context.report else None
     result = await access.app.solve(order, performers, watch)

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from ...errors import UsageError
+from ...guided.arguments import name_arguments, read_action, unknown_arguments
+from ...guided.session_actions import ACTIONS
+from ...guided.thinking_tool import ThinkingCall, tool_schema
 from .. import thinking
-from .tools import CallContext, Document, McpTool
+from .tools import CallContext, CurrentSession, Document, McpTool
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 _MANAGE = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}
 _OF_THE_BOUND = frozenset({"get", "export", "pin"})
 """Actions on one session that mean the connection's own where none is named."""
+_CHANGING = frozenset({"delete", "pin"})
+"""Actions that change something: an argument that would do nothing is refused, where others only say so."""
 
 
 class GuidedSessions(Protocol):
@@ -41,6 +47,7 @@ def guided_tools(sessions: GuidedSessions, strategies: Iterable[str]) -> list[Mc
         sessions: Where thoughts are kept.
         strategies: The names a thinker may choose from.
     """
+    managing = thinking.sessions_input()
     return [
         McpTool(
             name=thinking.THINKING,
@@ -55,16 +62,16 @@ def guided_tools(sessions: GuidedSessions, strategies: Iterable[str]) -> list[Mc
             name=thinking.SESSIONS,
             title=thinking.SESSIONS_TITLE,
             description=thinking.SESSIONS_DESCRIPTION,
-            input_schema=thinking.sessions_input(),
+            input_schema=managing,
             output_schema=thinking.sessions_output(),
             annotations=_MANAGE,
-            call=lambda arguments, context: _manage(sessions, arguments, context),
+            call=lambda arguments, context: _manage(sessions, managing, arguments, context),
         ),
     ]
 
 
 async def _think(sessions: GuidedSessions, arguments: Document, context: CallContext) -> Document:
-    current = context.session
+    current, arguments = context.session, name_arguments(tool_schema(ThinkingCall), arguments)
     if current is None or arguments.get("sessionId") is not None:
         return await sessions.think(arguments)
 
@@ -74,8 +81,24 @@ async def _think(sessions: GuidedSessions, arguments: Document, context: CallCon
     return await current.call(go_on, rebinds=bool(arguments.get("clearSession")))
 
 
-async def _manage(sessions: GuidedSessions, arguments: Document, context: CallContext) -> Document:
-    current, action = context.session, arguments.get("action")
+async def _manage(
+    sessions: GuidedSessions, schema: Document, arguments: Document, context: CallContext
+) -> Document:
+    action = read_action(ACTIONS, arguments)
+    arguments = {**name_arguments(schema, arguments, keep_empty=("branchId",)), "action": action}
+    unknown = unknown_arguments(thinking.SESSIONS, arguments, schema["properties"])
+    if unknown and action in _CHANGING:
+        raise UsageError(" ".join(unknown), choices=list(schema["properties"]))
+    document = await _perform(sessions, action, arguments, context.session)
+    if unknown:
+        notices = [{"reason": "unknown_argument", "message": sentence} for sentence in unknown]
+        document["notices"] = [*document.get("notices", []), *notices]
+    return document
+
+
+async def _perform(
+    sessions: GuidedSessions, action: str, arguments: Document, current: CurrentSession | None
+) -> Document:
     if current is None:
         return await sessions.manage(arguments)
 

@@ -1,0 +1,132 @@
+"""A stage's fields as thinkers write them: found whatever the spelling of their names, and read as what they mean.
+
+`"0.7"`, `"70%"` and `"7/10"` are the score 0.7; `"yes"` is true; JSON in a text is what it says; `"accepted"` is the
+choice `ACCEPTED`. What has no such meaning stays as it is, for `check_fields` to refuse.
+
+Rule: what a schema accepts is never changed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from .fields import faults
+from .lists import list_items
+from .names import find_name
+from .parse import json_values
+from .score import read_score
+from .strategy import Field
+
+MAX_JSON_CHARS: Final = 100_000
+"""A longer text is not looked through for JSON."""
+
+TRUE_WORDS: Final = frozenset({"true", "yes", "1"})
+FALSE_WORDS: Final = frozenset({"false", "no", "0"})
+_NUMBER: Final = re.compile(r"[+-]?\d{1,15}(?:\.\d{0,15})?")
+
+
+def find_field(name: str, fields: Iterable[Field]) -> Field | None:
+    """Return the field that a key names, whatever its spelling."""
+    by_name = {field.name: field for field in fields}
+    found = find_name(name, by_name)
+    return None if found is None else by_name[found]
+
+
+def read_data(data: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
+    """Return the data of a thought with the fields it may have under their names and as what they mean.
+
+    Keys that are no field stay. A field that is null or blank counts as left out, where its schema allows neither.
+    """
+    known = list(fields)
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        field = find_field(key, known)
+        if field is None or (field.name != key and field.name in data):
+            found[key] = value
+        elif not (_is_blank(value) and any(faults(value, field.schema, key))):
+            found[field.name] = read_value(value, field.schema)
+    return found
+
+
+def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a value as its schema wants it; the value itself where it cannot be told what it means."""
+    if not any(faults(value, schema, "")):
+        return value
+    kinds = schema.get("type", ())
+    for kind in (kinds,) if isinstance(kinds, str) else kinds:
+        meant = _as_kind(value, kind, schema)
+        if meant is not None and not any(faults(meant, schema, "")):
+            return meant
+    choices = [choice for choice in schema.get("enum", ()) if isinstance(choice, str)]
+    choice = find_name(value, choices) if isinstance(value, str) else None
+    return value if choice is None else choice
+
+
+def json_value(text: str) -> Any:
+    """Return the JSON object or list that a text holds, put right where it is nearly one; None if it holds none."""
+    if len(text) > MAX_JSON_CHARS or text.lstrip()[:1] not in ("{", "[", "`"):
+        return None
+    try:
+        return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)
+    except RecursionError:
+        return None
+
+
+def truth(value: Any) -> bool | None:
+    """Return what a word or a number says as true or false; None if it says neither."""
+    word = str(value).strip().lower() if isinstance(value, str | int) else None
+    return True if word in TRUE_WORDS else False if word in FALSE_WORDS else None
+
+
+def _as_kind(value: Any, kind: str, schema: Mapping[str, Any]) -> Any:
+    match kind:
+        case "number" | "integer":
+            return _as_number(value, schema)
+        case "boolean":
+            return truth(value)
+        case "string":
+            return _as_text(value)
+        case "array":
+            return _as_list(value, schema.get("items", {}))
+        case "object" if isinstance(value, str):
+            return json_value(value)
+        case _:
+            return None
+
+
+def _as_number(value: Any, schema: Mapping[str, Any]) -> float | int | None:
+    text = value.strip() if isinstance(value, str) else ""
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        return int(number) if number % 1 == 0 else number
+    score = read_score(value)
+    maximum = schema.get("maximum")
+    if score is None or schema.get("minimum") != 0 or not isinstance(maximum, int | float):
+        return None
+    return score if maximum == 1 else round(score * maximum, 9)
+
+
+def _as_text(value: Any) -> str | None:
+    if isinstance(value, int | float):
+        return json.dumps(value)
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) and value else None
+
+
+def _as_list(value: Any, items: Mapping[str, Any]) -> list[Any] | None:
+    if isinstance(value, str):
+        parsed = json_value(value)
+        if parsed is None and items.get("type") == "string":
+            parsed = list_items(value) or [value]
+        value = parsed
+    if isinstance(value, dict):
+        value = [value]
+    return [read_value(item, items) for item in value] if isinstance(value, list) else None
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())

@@ -1,0 +1,151 @@
+"""Calls that are not quite as they should be: what is made of them, and what the thinker is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.errors import TooLargeError, UsageError
+
+from .desk import Desk, desk
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def at(tmp_path: Path) -> Any:
+    async with desk("memory", tmp_path, max_thought_chars=1_000) as opened:
+        yield opened
+
+
+async def to_evaluation(at: Desk) -> str:
+    """Begin a tree of thoughts and go to where a branch may be evaluated."""
+    sid = (await at.think(1, strategy="ToT"))["sessionId"]
+    for number, stage in enumerate(("Approach Exploration", "branch-creation", "Branch Development"), 2):
+        await at.think(number, sessionId=sid, stage=stage)
+    return sid
+
+
+async def record(at: Desk, sid: str, place: int = -1) -> dict[str, Any]:
+    """Return what is kept of a thought."""
+    return (await at.sessions.export({"sessionId": sid}))["thoughts"][place]
+
+
+def reasons(reply: dict[str, Any]) -> list[str]:
+    return [notice["reason"] for notice in reply.get("notices", [])]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"data": {"score": 0.7}},
+        {"data": {"score": "0.7"}},
+        {"data": {"Score": "70%"}},
+        {"data": '{"score": "7/10"}'},
+        {"data": "0.7"},
+        {"data": 0.7},
+        {"score": 0.7},
+        {"score": "70 %", "data": {}},
+        {"score": "0.7", "data": None},
+    ],
+    ids=str,
+)
+async def test_a_stages_field_is_taken_however_it_is_handed_in(at: Desk, written: dict[str, Any]) -> None:
+    sid = await to_evaluation(at)
+    reply = await at.think(5, sessionId=sid, stage="BranchEvaluation", **written)
+    assert (reply["stage"], reasons(reply)) == ("branch_evaluation", [])
+    assert (await record(at, sid))["data"] == {"score": 0.7}
+
+
+@pytest.mark.parametrize("score", [7, "7", "high", "120%"])
+async def test_a_score_that_could_mean_several_things_is_refused(at: Desk, score: Any) -> None:
+    sid = await to_evaluation(at)
+    with pytest.raises(UsageError, match=r"data\.score must be"):
+        await at.think(5, sessionId=sid, stage="branch_evaluation", score=score)
+
+
+async def test_what_stands_in_data_goes_before_the_same_field_beside_it(at: Desk) -> None:
+    sid = await to_evaluation(at)
+    await at.think(5, sessionId=sid, stage="branch_evaluation", data={"score": 0.1}, score=0.9)
+    assert (await record(at, sid))["data"] == {"score": 0.1}
+
+
+async def test_a_field_is_taken_without_a_stage_being_named_too(at: Desk) -> None:
+    sid = await to_evaluation(at)
+    await at.think(5, sessionId=sid, score="0.5")
+    assert (await record(at, sid))["data"] == {"score": 0.5}
+
+
+async def test_bare_data_is_refused_where_not_one_field_can_be_meant(at: Desk) -> None:
+    with pytest.raises(UsageError, match="data must be an object with the stage's fields"):
+        await at.think(1, data="0.7")
+
+
+async def test_a_field_beside_data_is_held_to_the_limits_of_data(at: Desk) -> None:
+    with pytest.raises(TooLargeError, match="data has"):
+        await at.think(1, hypothesis="x" * 2_000)
+    with pytest.raises(UsageError, match="lone surrogate"):
+        await at.think(1, hypothesis="\ud800")
+    assert await at.store.sessions() == []
+
+
+async def test_an_argument_of_which_nothing_is_made_is_noticed(at: Desk) -> None:
+    reply = await at.think(1, confidence=0.9, branches="b", comment=None)
+    assert reasons(reply) == ["unknown_argument"] * 2
+    assert "no argument 'confidence'" in reply["notices"][0]["message"]
+    assert "Did you mean branchId" not in reply["notices"][0]["message"]
+
+
+async def test_a_misspelled_argument_is_named_with_the_right_one(at: Desk) -> None:
+    (notice,) = (await at.think(1, branchIdd="b"))["notices"]
+    assert "Did you mean branchId?" in notice["message"]
+
+
+async def test_an_empty_thought_is_kept_and_noticed_unless_its_data_says_something(at: Desk) -> None:
+    first = await at.think(1, "")
+    assert reasons(first) == ["empty_thought"]
+    assert first["thoughtHistoryLength"] == 1
+    reply = await at.think(2, " ", sessionId=first["sessionId"], data={"hypothesis": "It is the clock."})
+    assert reasons(reply) == []
+
+
+async def test_a_gap_in_the_numbers_is_noticed_and_so_is_a_number_that_comes_again(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    assert reasons(await at.think(2, sessionId=sid)) == []
+    gap = await at.think(7, sessionId=sid)
+    assert reasons(gap) == ["number_gap"]
+    assert "no thought here has number 6. The latest on this line is 2." in gap["notices"][0]["message"]
+    assert reasons(await at.think(7, sessionId=sid)) == ["number_repeated"]
+    assert reasons(await at.think(7, sessionId=sid, isRevision=True)) == []
+    assert reasons(await at.think(3, sessionId=sid)) == []
+    assert reasons(await at.think(1, sessionId=sid, branchFromThought=2, branchId="b")) == []
+
+
+async def test_a_strategy_or_stage_that_is_none_is_refused_with_the_nearest(at: Desk) -> None:
+    with pytest.raises(UsageError, match=r"no strategy 'tree_of_ideas'\. Did you mean tree_of_thoughts\?"):
+        await at.think(1, strategy="tree_of_ideas")
+    sid = await to_evaluation(at)
+    with pytest.raises(UsageError):
+        await at.think(5, sessionId=sid, stage="evaluate_branches")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"stage": ["Action Planning", "action-execution"], "data": {"action": "dig"}},
+        {"stage": '["action_planning", "action_execution"]', "action": "dig"},
+        {"stage": ["action_planning", "action_execution"], "data": {"ActionPlanning": '{"Action": "dig"}'}},
+        {"stage": ["action_planning", "action_execution"], "data": "dig"},
+    ],
+    ids=str,
+)
+async def test_a_path_of_stages_and_its_fields_may_be_written_loosely(
+    at: Desk, written: dict[str, Any]
+) -> None:
+    sid = (await at.think(1, strategy="react", stage="initial_reasoning"))["sessionId"]
+    reply = await at.think(2, sessionId=sid, **written)
+    assert (reply["stage"], reasons(reply)) == ("action_execution", [])
+    kept = (await record(at, sid))["data"]
+    assert kept in ({"action": "dig"}, {"action_planning": {"action": "dig"}})
