@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 
 from reasonry.core.describe import describe, describe_stage, required_fields
 from reasonry.guided.history import HistoryBound
+from reasonry.guided.session_actions import ACTIONS
 from reasonry.guided.settings import SessionSettings
 from reasonry.records import ThoughtRow
 from reasonry.strategies import STRATEGIES
+from reasonry.surfaces.thinking import thinking_input, thinking_output
 
 from .desk import Desk, desk
 
@@ -324,3 +327,16 @@ async def test_the_end_says_in_a_line_what_is_left_open(fleeting: Desk, name: st
 async def test_a_hypothesis_restated_in_its_stage_is_named_once(fleeting: Desk) -> None:
     stated = {"stage": "hypothesis_generation", "data": {"hypothesis": "h"}}
     assert await ended(fleeting, stated, stated, {}) == "not tested: thought 2"
+
+
+# -- the documentation
+
+
+def test_every_reason_of_a_notice_and_every_field_is_in_the_documentation() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "mcp.md").read_text("utf-8")
+    sources = "".join(path.read_text("utf-8") for path in (root / "src").rglob("*.py"))
+    reasons = set(re.findall(r'\bNotice\(\s*"(\w*)"', sources))
+    assert len(reasons) > 5
+    words = {*reasons, *thinking_output()["properties"], *thinking_input(STRATEGIES)["properties"], *ACTIONS}
+    assert {word for word in words if f"`{word}`" not in page} == set()
