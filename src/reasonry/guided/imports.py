@@ -9,7 +9,7 @@ rules, since that server lets its thinkers do so: what cannot be followed there 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,10 +22,11 @@ from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, Usage
 from ..records import SessionRow, ThoughtRow
 from . import arguments as read
 from .export import KIND, VERSION
-from .lines import NOT_RECORDED, Head, Place, Recorded
+from .lines import Head, Recorded
 from .settings import SessionSettings
+from .taking import TakenRows
 from .thinking_tool import Notice, ThinkingCall
-from .thought import open_session, submit
+from .thought import open_session
 from .turn import PURPOSE_CHARS, Find, encode
 
 _FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
@@ -58,27 +59,6 @@ class Brought(Struct, frozen=True):
             purpose=self.purpose,
             head=encode(self.head),
         )
-
-
-class _Rows:
-    """The thoughts taken so far, as the rules see them."""
-
-    def __init__(self) -> None:
-        self.rows: list[ThoughtRow] = []
-        self._taken: list[Place] = []
-        self._numbers: dict[int, list[Place]] = {}
-
-    def numbered(self, number: int) -> Iterable[Place]:
-        return reversed(self._numbers.get(number, []))
-
-    def places(self) -> Iterable[Place]:
-        return reversed(self._taken)
-
-    def add(self, row: ThoughtRow, stage: str) -> None:
-        place = Place(row.number, row.branch, stage, row.seq)
-        self.rows.append(row)
-        self._taken.append(place)
-        self._numbers.setdefault(row.number, []).append(place)
 
 
 def read_session(
@@ -126,12 +106,12 @@ def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now
     strategy = find(named)
     thoughts = _check_thoughts(document.get("thoughts"), settings)
     has_stages = any(thought.get("stage") for thought in thoughts)
-    past, head = _Rows(), open_session(None if has_stages or named is None else strategy)
+    past, head = TakenRows(), open_session(None if has_stages or named is None else strategy)
     for place, thought in enumerate(thoughts, 1):
         try:
             call = _own_call(thought, settings)
             recorded = _recorded(thought, call, past)
-            head = _take(strategy, head, call, past, _instant(thought.get("at"), now_ms), recorded)
+            head = past.take(strategy, head, call, _instant(thought.get("at"), now_ms), recorded)
         except ReasonryError as error:
             raise _at(error, place) from None
     _check_branches(head, settings)
@@ -159,7 +139,7 @@ def _own_call(thought: Mapping[str, Any], settings: SessionSettings) -> Thinking
     return replace(call, branch_id=call.branch_id or "")
 
 
-def _recorded(thought: Mapping[str, Any], call: ThinkingCall, past: _Rows) -> Recorded:
+def _recorded(thought: Mapping[str, Any], call: ThinkingCall, past: TakenRows) -> Recorded:
     """Return which thoughts an export says its numbers mean; until 0.1.0 a branch left the latest of its number."""
     there = [] if call.branch_from_thought is None else past.numbered(call.branch_from_thought)
     latest = next((place.seq for place in there), None)
@@ -173,7 +153,7 @@ def _foreign(document: Mapping[str, Any], find: Find, settings: SessionSettings,
     thoughts = _check_thoughts(_with_branches(document), settings)
     named = document.get("strategy") or next((thought.get("strategy") for thought in thoughts), None)
     strategy, notices = _foreign_strategy(named, find)
-    past, head = _Rows(), open_session(strategy)
+    past, head = TakenRows(), open_session(strategy)
     ended_at = _instant(document.get("timestamp"), now_ms)
     for place, thought in enumerate(thoughts, 1):
         try:
@@ -212,7 +192,7 @@ def _with_branches(document: Mapping[str, Any]) -> list[Any]:
 
 
 def _foreign_call(
-    thought: Mapping[str, Any], place: int, past: _Rows, settings: SessionSettings
+    thought: Mapping[str, Any], place: int, past: TakenRows, settings: SessionSettings
 ) -> ThinkingCall:
     number = _positive(thought.get("thoughtNumber")) or place
     data: dict[str, Any] = {name: thought[name] for name in _FOREIGN_DATA if thought.get(name) is not None}
@@ -236,20 +216,20 @@ def _take_foreign(
     strategy: Strategy[Any, Any],
     head: Head,
     call: ThinkingCall,
-    past: _Rows,
+    past: TakenRows,
     at_ms: int,
     settings: SessionSettings,
 ) -> Head:
     """Take a thought; a stage that the table does not lead to is noted in its data."""
     data = read.json_of("data", call.data, settings.max_thought_chars) or None
     try:
-        return _take(strategy, head, replace(call, data=data), past, at_ms)
+        return past.take(strategy, head, replace(call, data=data), at_ms)
     except IllegalTransitionError:
         noted = read.json_of("data", {**(data or {}), "stage": call.stage}, settings.max_thought_chars)
-        return _take(strategy, head, replace(call, stage=None, data=noted), past, at_ms)
+        return past.take(strategy, head, replace(call, stage=None, data=noted), at_ms)
 
 
-def _known_number(thought: Mapping[str, Any], name: str, past: _Rows, data: dict[str, Any]) -> int | None:
+def _known_number(thought: Mapping[str, Any], name: str, past: TakenRows, data: dict[str, Any]) -> int | None:
     number = _positive(thought.get(name))
     if number is None or any(past.numbered(number)):
         return number
@@ -264,22 +244,6 @@ def _positive(value: Any) -> int | None:
 
 
 # -- both
-
-
-def _take(
-    strategy: Strategy[Any, Any],
-    head: Head,
-    call: ThinkingCall,
-    past: _Rows,
-    at_ms: int,
-    recorded: Recorded = NOT_RECORDED,
-) -> Head:
-    placed = submit(strategy, head, call, past, at_ms=at_ms, demand_fields=False, recorded=recorded)
-    row = ThoughtRow(
-        len(past.rows) + 1, call.thought_number, call.thought, placed.branch, encode(placed.record)
-    )
-    past.add(row, placed.record.stage)
-    return placed.head
 
 
 def _check_thoughts(thoughts: Any, settings: SessionSettings) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from ..ids import new_id as new_uuid
 from ..records import SessionChange, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from . import arguments as read
 from . import export, imports
+from .continuation import RunContinuations
 from .history import HistoryBound, read_latest
 from .replies import (
     Document,
@@ -50,7 +51,7 @@ from .session_actions import (
 )
 from .settings import SessionSettings
 from .thinking_tool import Notice
-from .turn import ThinkingTurn, decode_head, is_lapsed, is_over
+from .turn import Taken, ThinkingTurn, decode_head, is_lapsed, is_over
 
 Arguments = Mapping[str, Any]
 T = TypeVar("T")
@@ -91,6 +92,7 @@ class Sessions:
         self._clock = clock
         self._new_id = new_id
         self._run_thoughts = run_thoughts
+        self._continuations = RunContinuations(store, self._thoughts_of_run, self.strategy, self.settings)
         self._swept_at_ms = 0
         default = "archive" if store.durable else "delete"
         self._lapses = (self.settings.on_expiry or default) == "delete"
@@ -154,7 +156,7 @@ class Sessions:
             touched=touched,
         )
         try:
-            taken = await self.store.change(turn.target, turn.decide)
+            taken = await self._take(turn)
         except UsageError as error:
             raise await self._with_way_back(error, turn) from None
         if exact_id is not None and call.session_id not in (None, exact_id):
@@ -165,6 +167,14 @@ class Sessions:
         with contextlib.suppress(StoreError):
             await self.sweep()
         return document
+
+    async def _take(self, turn: ThinkingTurn) -> Taken:
+        try:
+            return await self.store.change(turn.target, turn.decide)
+        except ConflictError as error:
+            if "run_id" not in error.details or turn.exact:
+                raise
+        return await self._continuations.think(turn.target, turn)
 
     async def _with_way_back(self, error: UsageError, turn: ThinkingTurn) -> UsageError:
         """Name the latest earlier session where a call refers to thoughts that a new session cannot have."""
@@ -296,12 +306,21 @@ class Sessions:
             row = replace(row, status="active", used_at_ms=at)
             return SessionChange(row, value=(row, read_latest(view, bound, row.thoughts)))
 
-        row, thoughts = await self.store.change(call.session_id, decide)
+        notices, session_id = builtins.list[Notice](), call.session_id
+        try:
+            row, thoughts = await self.store.change(session_id, decide)
+        except ConflictError as error:
+            if "run_id" not in error.details:
+                raise
+            session_id, notice = await self._continuations.begin(session_id, at)
+            notices.append(notice)
+            row, thoughts = await self.store.change(session_id, decide)
         return {
             **self._document(row),
             **standing_document(row),
             **resumed_document(self.strategy(row.strategy), decode_head(row)),
             **history_document(thoughts, bound, row.thoughts),
+            **({"notices": msgspec.to_builtins(notices)} if notices else {}),
         }
 
     # -- taking out and in

@@ -17,7 +17,7 @@ from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.participants import Participants
 
-from .raw import COMMAND, Raw
+from .raw import COMMAND, Raw, thought
 
 SUM = "What is 17 + 25?"
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
@@ -293,6 +293,21 @@ def test_resume_and_fork_bring_in_no_verifier_and_no_tool_that_is_not_listed_now
         assert "add" in json.dumps(error(raw, action="fork", runId=armed, at=0))
 
 
+def test_the_operators_verifiers_check_what_the_agent_answers(tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_text('{"type": "object", "required": ["sum"]}')
+    with Raw(tmp_path / "s.db", REASONRY_VERIFIERS=f"fits=json-schema:{tmp_path}/schema.json") as raw:
+        shown = start(raw, PUZZLE, "tree_of_thoughts", verifier="arithmetic:24")
+        thoughts = ["4 + 9 = 14 (left: 10 13 14)", "(10 - 4) * (13 - 9) = 24"]
+        answers = [{"id": shown["questions"][0]["id"], "answer": {"thoughts": thoughts}}]
+        done = raw.call("coach", action="answer", answers=answers)
+        assert done["result"]["termination"]["reason"] == "verified"
+        shown = start(raw, "The sum as JSON", verifier="fits")
+        answers = [{"id": shown["questions"][0]["id"], "answer": {"steps": ["17 + 25"], "answer": "42"}}]
+        shown = raw.call("coach", action="answer", answers=answers)
+        assert shown["status"] == "active"
+        assert "sum" in shown["questions"][0]["prompt"]
+
+
 # -- with the official client
 
 
@@ -345,3 +360,32 @@ def test_a_session_of_the_connection_is_the_beginning_of_a_run(tmp_path: Path) -
         ):
             assert error(raw, action="start", **wrong)["code"] == code
             assert raw.call("solve", **wrong)["error"]["code"] == code
+
+
+def test_an_ended_run_goes_on_as_a_session_and_that_as_a_run(tmp_path: Path) -> None:
+    with Raw(tmp_path / "s.db", DISABLE_THOUGHT_LOGGING="true") as raw:
+        begun = raw.think(1, thought=SUM)["sessionId"]
+        shown = start(raw, sessionId=begun)
+        refused = raw.call("sequentialthinking", **thought(9, sessionId=shown["sessionId"]))["error"]
+        assert refused["code"] == "conflict"
+        assert "`coach`" in refused["message"]
+        answered(raw, shown)
+        before = raw.call("coach", action="read")
+        reply = raw.call("sequentialthinking", **thought(9, sessionId=shown["sessionId"]))
+        assert reply["sessionId"] not in (begun, shown["sessionId"])
+        assert reply["notices"][-1]["reason"] == "run_continued"
+        assert reply["notices"][-1]["requestedSessionId"] == shown["sessionId"]
+        copied = raw.call("sessions", action="get", sessionId=reply["sessionId"])["thoughts"]
+        own = raw.call("sessions", action="get", sessionId=shown["sessionId"])["thoughts"]
+        assert [one["thought"] for one in copied[:-1]] == [one["thought"] for one in own]
+        again = raw.call("sequentialthinking", **thought(10, sessionId=shown["sessionId"]))
+        assert again["sessionId"] == reply["sessionId"]
+        raw.call("sequentialthinking", **thought(11, sessionId=reply["sessionId"]))
+        assert raw.call("coach", action="read") == before
+        second = start(raw, "And 18 + 25?", sessionId=reply["sessionId"])
+        assert "> Thought 11: thought 11" in second["questions"][0]["prompt"]
+    with Raw(tmp_path / "s.db", DISABLE_THOUGHT_LOGGING="true") as raw:
+        resumed = raw.call("sessions", action="resume", sessionId=shown["sessionId"])
+        assert resumed["sessionId"] == reply["sessionId"]
+        assert [one["reason"] for one in resumed["notices"]] == ["run_continued"]
+        assert raw.think(12)["sessionId"] == reply["sessionId"]
