@@ -40,6 +40,19 @@ def test_the_middleware_sends_only_what_was_accepted_to_the_approval_queue(tmp_p
     assert "focused_answer_failed" in done.stdout.splitlines()[2]
 
 
+def test_the_die_is_thought_about_along_a_plan_to_216_of_431(tmp_path: Path) -> None:
+    """Seed 001's own problem; the brain is scripted, the fraction computed."""
+    done = run("die_in_thoughts.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("Thought ")] == [f"Thought {n}" for n in range(1, 6)]
+    doubt = "- [Verification Needed] Write the equations (after 3, 4 a 3 leads to q, not to the start)"
+    assert doubt in lines
+    assert "  - [Done] After 3: q = 1/6 (1-r) + 1/6 (1-q) + 4/6 (1-p)" in lines
+    assert "- [Done] Conclusion: 216/431" in lines
+    assert lines[-1] == "Solution: The probability of an odd number of rolls is 216/431, about 0.5012."
+
+
 @pytest.mark.anyio
 async def test_the_weather_server_serves_two_tools() -> None:
     async with mcp_tools([f"{sys.executable} {EXAMPLES / 'weather_server.py'}"]) as tools:

@@ -86,10 +86,24 @@ def test_solve_and_runs_show_print_the_plan_of_each_thought(tmp_path: Path, scri
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
 
     solved = shell("solve", "17 + 25?", "--strategy", "planned_thinking", "--model", script)
-    assert "\n".join(["think: Set up.", *SHOWN, "think: Evaluation: Right. It is 42."]) in solved.stderr
+    told = ["Thought 1 · think: Set up.", *SHOWN, "Thought 2 · think: Evaluation: Right. It is 42."]
+    assert "\n".join(told) in solved.stderr
     run_id = json.loads(shell("runs", "list", "--json").stdout)["runs"][0]["run_id"]
     shown = shell("runs", "show", run_id)
-    assert "\n".join(["  think: Set up.", *(f"  {line}" for line in SHOWN)]) in shown.stdout
+    plan_text = format_plan(PLAN).splitlines()
+    whole = [
+        "Thought 1 · think",
+        "  Set up.",
+        "",
+        "  Plan:",
+        *(f"  {line}" for line in plan_text),
+        "Thought 2 · think",
+    ]
+    assert "\n".join(whole) in shown.stdout
+    assert "path: problem_reception → think ×2 → conclude → final_response" in shown.stdout
+    in_full = shell("solve", "17 + 25?", "--strategy", "planned_thinking", "--model", script, "--full")
+    assert "\n".join(whole) in in_full.stderr
+    assert in_full.stdout.splitlines() == [solved.stdout.strip()]
     recorded = json.loads(shell("runs", "show", run_id, "--json").stdout)["thoughts"][0]
     assert recorded["text"].endswith(format_plan(PLAN))
 
@@ -111,9 +125,9 @@ def test_the_live_view_shows_the_plan_as_it_stands(script: str) -> None:
 
     Run.thoughts = thoughts
     out = Console(file=io.StringIO(), width=60)
-    out.print(live._thoughts(Run, 60))
+    out.print(live._thoughts(Run, 60, 20))
     assert [line.rstrip() for line in out.file.getvalue().splitlines()] == [
         "17 + 25?",
-        "  think  Set up.",
+        "  Thought 1 · think  Set up.",
         *(f"  {line}" for line in SHOWN),
     ]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from ..core.markdown import inline_text, prose_lines
 from ..core.text import inert
 from .plain_data import plain_value
 
@@ -21,9 +22,6 @@ _LABEL_CHARS = 60
 
 Document = Mapping[str, Any]
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)([^`]*)")
-_PROSE_UNSAFE = re.compile(r"[\\`<\[\]&~]|/(?=/)|(?<=/)/")
-_INLINE_UNSAFE = re.compile(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
 _WORD = re.compile(r"[\w.:-]+")
 _LABEL_UNSAFE = re.compile(r"[^\w ,.;:!?()+*/=%-]")
 
@@ -47,7 +45,7 @@ def markdown(session: Document) -> str:
     """Return a session as a Markdown page: the main line, then each branch, in the order they were begun."""
     thoughts: Sequence[Document] = session["thoughts"]
     lines = [
-        f"# {_inline(session['purpose'] or 'Session')}",
+        f"# {inline_text(session['purpose'] or 'Session')}",
         "",
         f"- Session: {_code(session['sessionId'])}",
         *([f"- Strategy: {_word(session['strategy'])}"] if "strategy" in session else []),
@@ -58,7 +56,7 @@ def markdown(session: Document) -> str:
         own = [thought for thought in thoughts if thought.get("branchId") == branch]
         lines += [
             "",
-            "## Main line" if branch is None else f"## Branch {_inline(branch)}{_leaving_point(own)}",
+            "## Main line" if branch is None else f"## Branch {inline_text(branch)}{_leaving_point(own)}",
         ]
         for thought in own:
             lines += ["", *_thought_lines(thought)]
@@ -80,31 +78,12 @@ def _thought_lines(thought: Document) -> Iterator[str]:
     total = f"/{thought['totalThoughts']}" if "totalThoughts" in thought else ""
     yield f"### Thought {thought['thoughtNumber']}{total}{_remarks(thought)}"
     yield ""
-    yield from (f"> {line}".rstrip() for line in _quote(thought["thought"]))
+    yield from (f"> {line}".rstrip() for line in prose_lines(thought["thought"]))
     data: Mapping[str, Any] = thought.get("data") or {}
     if data:
         yield ""
     for name, value in data.items():
-        yield f"- {_inline(str(name))}: {_inline(plain_value(value))}"
-
-
-def _quote(text: str) -> Iterator[str]:
-    """Return the lines of a thought: fenced code as it is, in a fence that it cannot close, all else without links."""
-    lines = iter(inert(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
-    for line in lines:
-        opened = _FENCE.fullmatch(line)
-        if opened is None:
-            # Code spans are shown with their backticks: a backslash would show inside one.
-            yield _PROSE_UNSAFE.sub(r"\\\g<0>", line)
-            continue
-        closed = re.compile(rf" {{0,3}}{opened[1][0]}{{{len(opened[1])},}} *")
-        code: list[str] = []
-        for inside in lines:
-            if closed.fullmatch(inside):
-                break
-            code.append(inside)
-        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", "\n".join(code))), default=0))
-        yield from ("", fence + opened[2], *code, fence)
+        yield f"- {inline_text(str(name))}: {inline_text(plain_value(value))}"
 
 
 def _remarks(thought: Document) -> str:
@@ -114,7 +93,7 @@ def _remarks(thought: Document) -> str:
     elif thought.get("isRevision"):
         remarks.append("a revision")
     if "mergeBranch" in thought:
-        remarks.append(f"takes in branch {_inline(thought['mergeBranch'])}")
+        remarks.append(f"takes in branch {inline_text(thought['mergeBranch'])}")
     if "score" in thought:
         remarks.append(f"score {thought['score']:g}")
     if not thought.get("nextThoughtNeeded", True):
@@ -122,16 +101,12 @@ def _remarks(thought: Document) -> str:
     return f" ({', '.join(remarks)})" if remarks else ""
 
 
-def _inline(text: str) -> str:
-    return _INLINE_UNSAFE.sub(r"\\\g<0>", inert(" ".join(text.split())))
-
-
 def _word(text: str) -> str:
-    return text if _WORD.fullmatch(text) else _inline(text)
+    return text if _WORD.fullmatch(text) else inline_text(text)
 
 
 def _code(text: str) -> str:
-    return f"`{text}`" if _WORD.fullmatch(text) else _inline(text)
+    return f"`{text}`" if _WORD.fullmatch(text) else inline_text(text)
 
 
 # -- Mermaid

@@ -129,10 +129,10 @@ def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
         indent = "  " * min(number.count(".") + 1, width // 4)
         line = format_plan([msgspec.structs.replace(step, sub_steps=None)])
         lines.append(indent + clip(line, width - len(indent)))
-    return [*lines, *("  "[:width] + clip(line, max(width - 2, 0)) for line in _action_lines(data))]
+    return [*lines, *("  "[:width] + clip(line, max(width - 2, 0)) for line in action_lines(data))]
 
 
-def _action_lines(data: Mapping[str, Any]) -> list[str]:
+def action_lines(data: Mapping[str, Any]) -> list[str]:
     """Return the actions that a thought takes, a line each, and what each of several brought."""
     taken, brought = data.get("actions"), data.get("observations")
     lines = [f"→ {action}" for action in taken if isinstance(action, str)] if isinstance(taken, list) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -15,6 +16,7 @@ from rich.text import Text
 from ...core.budget import Budget
 from ...engine.journal import Run
 from .. import present
+from ..run_report import plan_name, score_of, thought_title
 from .draw_tree import tree_of
 from .watch import Watch, bars, progress_of
 
@@ -47,9 +49,12 @@ class Live(Watch):
             return Text("…")
         width = self.console.width
         parts: list[RenderableType] = [Text(present.clip(self.header, width), style="dim")]
-        tree = progress_of(self.run).get("tree")
-        problem = self.run.begun.problem
-        parts.append(tree_of(tree, problem, width, MAX_ROWS) if tree else _thoughts(self.run, width))
+        progress, problem = progress_of(self.run), self.run.begun.problem
+        tree = progress.get("tree")
+        work = [Text(f"  {present.clip(line, width - 2)}", style=style) for line, style in _work(progress)]
+        rows = MAX_ROWS // (5 if work else 2)
+        parts.append(tree_of(tree, problem, width, MAX_ROWS) if tree else _thoughts(self.run, width, rows))
+        parts += work
         if self.run.snapshot.status == "active":
             parts.append(self._asking(width))
         return Group(*parts, self._spend())
@@ -78,20 +83,41 @@ class Live(Watch):
         return table
 
 
-def _thoughts(run: Run, width: int) -> RenderableType:
+def _work(progress: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield lines, with their styles, on plans and tasks, where a strategy has them."""
+    if "tasks" not in progress:
+        return
+    level = progress.get("complexity_level")
+    yield (
+        f"Iteration {progress['iteration']} of at most {progress['max_iterations']}{f', {level}' if level else ''}",
+        "bold",
+    )
+    for number, score in enumerate(progress["plans"], 1):
+        is_selected = progress["selected_plan"] == number
+        name = f"{plan_name(number)} {score_of(score) or '…'}"
+        yield name + (", selected" if is_selected else ""), "green" if is_selected else ""
+    for number, task in enumerate(progress["tasks"], 1):
+        status = task["status"] if task["status"] != "PENDING" else task["at"].replace("_", " ")
+        line = f"Task {number} ({task['resource_name']}) {status}: {task['query']}"
+        yield line, _TASK_STYLES.get(task["status"], "")
+
+
+_TASK_STYLES = {"ACCEPTED": "green", "REJECTED": "red", "FAILED": "red", "SKIPPED": "dim", "PENDING": "dim"}
+
+
+def _thoughts(run: Run, width: int, rows: int) -> RenderableType:
     lines = [Text(present.clip(run.begun.problem, width - 2), style="bold")]
-    shown = run.thoughts[-MAX_ROWS // 2 :]
+    first_shown = max(len(run.thoughts) - rows, 0)
     plan: list[str] = []
-    for thought in shown:
-        branch = f" ({thought.branch})" if thought.branch else ""
-        line = Text(f"  {thought.stage}{branch}  ", style="cyan")
+    for number, thought in enumerate(run.thoughts[first_shown:], first_shown + 1):
+        line = Text(f"  {thought_title(number, thought)}  ", style="cyan")
         room = max(width - len(line) - 1, 10)
-        first, *steps = present.thought_lines(thought.text, thought.data, room)
-        lines.append(line.append(first, style="default"))
+        first, *steps = present.thought_lines(thought.text, thought.data, max(width - 3, 10))
+        lines.append(line.append(present.clip(first, room), style="default"))
         if "planning" in thought.data:
             plan = steps or plan
         else:
             lines += [Text(f"  {step}") for step in steps]
     # The plan as it stands is enough here; `runs show` has the one of each thought.
-    lines += [Text(f"  {step}") for step in plan[: MAX_ROWS // 2]]
+    lines += [Text(f"  {step}") for step in plan[:rows]]
     return Group(*lines)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -60,7 +62,7 @@ def print_line(text: str = "") -> None:
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines on standard output, inert, many at a time."""
-    print_inert_lines(map(inert, lines))
+    print_inert_lines(wrap_lines(map(inert, lines), sys.stdout))
 
 
 def print_inert_lines(lines: Iterable[str]) -> None:
@@ -107,6 +109,23 @@ def check_writable(path: Path) -> None:
 
 def _unwritable(path: Path, error: OSError) -> UsageError:
     return UsageError(f"{path} cannot be written: {error.strerror}", path=str(path))
+
+
+def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
+    """Yield lines that a terminal does not break inside words; what is no terminal gets them as they are."""
+    width = shutil.get_terminal_size().columns if stream.isatty() else 0
+    for line in lines:
+        if width < 20 or len(line) <= width:
+            yield line
+            continue
+        indent = " " * min(len(line) - len(line.lstrip()) + 2, width // 2)
+        yield from textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def print_notes(lines: Iterable[str]) -> None:
+    """Print lines for people on standard error, inert, whole."""
+    for line in wrap_lines(map(inert, lines), sys.stderr):
+        print_note(line)
 
 
 def print_note(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -10,16 +11,18 @@ from cyclopts import Parameter
 
 from ...app import App
 from ...core.budget import Budget
-from ...core.strategy import Thought
 from ...engine.readings import Readings
 from ...engine.record import LISTS, Record
 from ...engine.result import Result
 from ...errors import UsageError
 from ...records import RunRow
 from .. import present
+from ..report_pages import text_lines
+from ..run_report import outline, path_text, thought_title, whole_thought
 from .coach import show_coached
 from .draw_tree import print_tree
 from .output import print_document, print_line, print_lines, print_long_document, print_note
+from .report_files import check_report, write_report
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .solve import driven, show_result
 from .view import watching
@@ -82,16 +85,20 @@ def _row_line(row: RunRow) -> str:
     return f"{row.run_id}  {created:%Y-%m-%d %H:%M}  {row.status:<9}  {row.strategy}  {problem}{answer}"
 
 
-def show_(run_id: str, /, *, common: Common = Common()) -> int:
-    """Show one run: its path, questions, events and result.
+def show_(run_id: str, /, *, report: Path | None = None, common: Common = Common()) -> int:
+    """Show one run: its path, thoughts, questions and result.
 
     Parameters
     ----------
     run_id
         As `runs list` shows it.
+    report
+        Write a report of it to this file too: FILE.md or FILE.html.
     """
+    check_report(report)
     record = run_async(with_app(common.app(), lambda app: app.engine.record(run_id)))
     head = {**record.result.document(), **record.head}
+    write_report(report, record)
     if common.json:
         print_long_document(head, LISTS, record.chunks())
     else:
@@ -150,12 +157,13 @@ def _print_trace(trace: dict[str, Any], record: Record) -> None:
     print_line(f"run {trace['run_id']}  {trace['status']}: {end['reason']}  {end['detail']}")
     print_line(f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}")
     print_line(f"problem: {trace['problem']}")
-    stages = [edge[0] for edge in record.entries("path")] + [trace["stage"]]
-    print_line("path: " + " → ".join(stages))
+    print_line(f"path: {path_text(record.entries('path'), trace['stage'])}")
     print_tree(trace)
-    print_lines(line for thought in record.thoughts() for line in _thought_lines(thought))
+    for number, thought in enumerate(record.thoughts(), 1):
+        print_lines(whole_thought(thought_title(number, thought), thought))
     print_line("questions:")
     print_lines(line for question in record.entries("questions") for line in _question_lines(question))
+    print_lines(text_lines(outline(trace)))
     for warning in trace["warnings"]:
         print_line(f"warning: {warning}")
     if trace.get("best_answer"):
@@ -174,18 +182,12 @@ def _question_lines(question: dict[str, Any]) -> list[str]:
     return [*lines, f"    {read or 'read'} ← {present.clip(reply, width)}"]
 
 
-def _thought_lines(thought: Thought) -> list[str]:
-    branch = f" ({thought.branch})" if thought.branch else ""
-    score = f" [{thought.score:.2f}]" if thought.score is not None else ""
-    first, *plan = present.thought_lines(thought.text, thought.data, 160)
-    return [f"  {thought.stage}{branch}{score}: {first}", *(f"  {line}" for line in plan)]
-
-
 def resume_(
     run_id: str,
     /,
     *,
     coach: Annotated[bool, Parameter(negative=())] = False,
+    full: Annotated[bool, Parameter(negative=())] = False,
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),
@@ -198,6 +200,8 @@ def resume_(
         As `runs list` shows it.
     coach
         Answer its questions yourself from here on, with `coach answer`.
+    full
+        Print every thought whole.
     """
     if coach:
         workers.refuse_models()
@@ -209,7 +213,7 @@ def resume_(
         participants = await app.equip(workers.participants(), limit, run_id=run_id)
         async with app.engine.open(run_id) as opened:
             model, budget = workers.model or opened.run.participants.model, limit or opened.run.budget
-            with watching(common.json, model, "", budget) as watch:
+            with watching(common.json, model, "", budget, full=full) as watch:
                 return await driven(app, run_id, app.go_on(opened, participants, limit, watch))
 
     return show_result(run_async(with_app(app, work)), common)
@@ -226,6 +230,7 @@ def fork_(
     *,
     at: int,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    full: Annotated[bool, Parameter(negative=())] = False,
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),
@@ -240,6 +245,8 @@ def fork_(
         How many of the run's recorded answers the new one starts with; 0 starts afresh.
     option
         An option of the strategy to set anew, as NAME=VALUE; may be repeated.
+    full
+        Print every thought whole.
     """
     app = common.app(workers.policy())
 
@@ -248,7 +255,7 @@ def fork_(
         _, recorded, _ = await app.engine.terms(run_id)
         participants = await app.equip(workers.participants(), budget or recorded)
         model = workers.model or (await app.store.run(run_id)).model
-        with watching(common.json, model, "", budget) as watch:
+        with watching(common.json, model, "", budget, full=full) as watch:
             return await app.fork(run_id, at, participants, pairs(option), budget, watch)
 
     return show_result(run_async(with_app(app, work)), common)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -16,7 +17,10 @@ from ...engine.result import Result
 from ...errors import UsageError
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
-from .output import print_document, print_line, print_note, print_warnings
+from ..report_pages import text_lines
+from ..run_report import outline
+from .output import print_document, print_line, print_note, print_notes, print_warnings
+from .report_files import check_report, write_report
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .view import watching
 
@@ -28,6 +32,8 @@ def solve(
     session: str | None = None,
     strategy: str = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    full: Annotated[bool, Parameter(negative=())] = False,
+    report: Path | None = None,
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),
@@ -45,7 +51,12 @@ def solve(
         The way of thinking; `reasonry strategies` lists them.
     option
         An option of the strategy, as NAME=VALUE; may be repeated.
+    full
+        Print every thought whole.
+    report
+        Write a report of the run to this file too: FILE.md or FILE.html.
     """
+    check_report(report)
     text = read_problem(problem)
     app = common.app(workers.policy())
 
@@ -60,11 +71,15 @@ def solve(
             participants,
             session_id,
         )
-        with watching(common.json, order.participants.model, app.pool.model_why, limits.budget()) as watch:
+        model, why = order.participants.model, app.pool.model_why
+        with watching(common.json, model, why, limits.budget(), full=full) as watch:
             if not common.json:
                 print_warnings({"warnings": order.warnings})
             run_id = await app.engine.accept(order)
-            return await driven(app, run_id, app.engine.drive(run_id, performers, watch))
+            result = await driven(app, run_id, app.engine.drive(run_id, performers, watch))
+        if report is not None:
+            write_report(report, await app.engine.record(run_id))
+        return result
 
     return show_result(run_async(with_app(app, work)), common)
 
@@ -78,12 +93,14 @@ async def driven(app: App, run_id: str, drive: Awaitable[Result]) -> Result:
 
 
 def show_result(result: Result, common: Common) -> int:
-    """Print a result: one document, or the spend and last, alone on its line, the answer."""
+    """Print a result: one document, or how the work went, the spend and last, alone on standard output, the answer."""
     document = result.document()
     if common.json:
         print_document(document)
         return present.exit_code_of(document)
     end = result.termination
+    blocks = outline(document)
+    print_notes([*text_lines(blocks), *([""] if blocks else [])])
     print_note(f"{result.status}: {end.reason}" + (f", {end.detail}" if end.detail else ""))
     print_note(f"{present.spend(document)} · run {result.run_id}")
     print_warnings(document)

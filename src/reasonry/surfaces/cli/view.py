@@ -11,12 +11,21 @@ from ...core.machine import Step
 from ...engine.journal import Run
 from ...engine.observe import Observer, Unwatched
 from .. import present
-from .output import print_note
+from ..run_report import thought_title, whole_thought
+from .output import print_note, print_notes
 from .watch import Watch
 
 
 class Lines(Watch):
-    """One plain line for each thing that happens, and one for each step of a plan."""
+    """One plain line for each thing that happens, and one for each step of a plan.
+
+    Args:
+        full: Print each thought whole instead.
+    """
+
+    def __init__(self, model: str, why: str, budget: Budget | None, *, full: bool = False) -> None:
+        super().__init__(model, why, budget)
+        self.full = full
 
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
@@ -31,22 +40,30 @@ class Lines(Watch):
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
         super().stepped(run, step)
-        for thought in step.thoughts:
-            score = "" if thought.score is None else f" [{thought.score:.2f}]"
-            first, *plan = present.thought_lines(thought.text, thought.data, 160)
-            print_note(f"{thought.stage}{score}: {first}")
-            for line in plan:
-                print_note(line)
+        for number, thought in enumerate(step.thoughts, len(run.thoughts) - len(step.thoughts) + 1):
+            title = thought_title(number, thought)
+            if self.full:
+                lines = whole_thought(title, thought)
+            else:
+                first, *plan = present.thought_lines(thought.text, thought.data, 160)
+                lines = [f"{title}: {first}", *plan]
+            print_notes(lines)
 
 
 @contextmanager
-def watching(silent: bool, model: str, why: str, budget: Budget | None) -> Generator[Observer]:
-    """Watch a run in the way that fits where it is shown."""
+def watching(
+    silent: bool, model: str, why: str, budget: Budget | None, *, full: bool = False
+) -> Generator[Observer]:
+    """Watch a run in the way that fits where it is shown.
+
+    Args:
+        full: Print each thought whole, in a terminal too.
+    """
     if silent:
         yield Unwatched()
         return
-    if not sys.stderr.isatty():
-        yield Lines(model, why, budget)
+    if full or not sys.stderr.isatty():
+        yield Lines(model, why, budget, full=full)
         return
     from .live import Live
 

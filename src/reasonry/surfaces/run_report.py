@@ -1,0 +1,218 @@
+"""What there is to report of a run, as blocks that a terminal, Markdown and HTML draw alike.
+
+`outline` tells how the work went and what came of it, from the strategy's own part of the result document; `run_report`
+is the whole: problem, answer, outline, warnings, path and every thought.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ..core.strategy import Thought
+from ..engine.record import Record
+from . import present
+
+TITLE_CHARS = 120
+
+
+class Heading(Struct, frozen=True):
+    """A heading; the title of a report has level 1."""
+
+    text: str
+    level: int = 2
+
+
+class Prose(Struct, frozen=True):
+    """Text of one or more lines."""
+
+    text: str
+
+
+class Bullets(Struct, frozen=True):
+    """A list."""
+
+    items: tuple[str, ...]
+
+
+class Grid(Struct, frozen=True):
+    """A table; the last column holds the longest texts."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    chosen: int | None = None
+    """Index of the row that was chosen, if one was."""
+
+
+Block = Heading | Prose | Bullets | Grid
+
+
+def run_report(record: Record) -> list[Block]:
+    """Return all there is to report of a run."""
+    trace: dict[str, Any] = {**record.result.document(), **record.head}
+    title = _text(trace.get("title")) or trace["problem"]
+    answer, warnings = trace["answer"], trace["warnings"]
+    best = trace.get("best_answer")
+    blocks: list[Block] = [Heading(present.clip(title, TITLE_CHARS), 1), Bullets(tuple(_facts(trace)))]
+    blocks += [Heading("Problem"), Prose(trace["problem"])]
+    blocks += [Heading("Answer"), Prose(answer if answer is not None else f"None: {_end(trace)}")]
+    if best:
+        blocks += [Heading("Best answer, not given as one"), Prose(best)]
+    blocks += outline(trace)
+    if warnings:
+        blocks += [Heading("Warnings"), Bullets(tuple(warnings))]
+    blocks += [Heading("Path"), Prose(path_text(record.entries("path"), trace["stage"]))]
+    thoughts = [
+        block
+        for number, thought in enumerate(record.thoughts(), 1)
+        for block in (
+            Heading(thought_title(number, thought), 3),
+            Prose("\n".join([thought.text, *present.action_lines(thought.data)])),
+        )
+    ]
+    return [*blocks, Heading("Thoughts"), *thoughts] if thoughts else blocks
+
+
+def _facts(trace: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{trace['status']}: {_end(trace)}"
+    yield f"{trace['strategy']}, {trace['model']}"
+    yield present.spend(dict(trace))
+    created_ms = trace.get("created_at_ms")
+    begun = datetime.datetime.fromtimestamp((created_ms or 0) / 1000, datetime.UTC)
+    yield f"run {trace['run_id']}" + (f", begun {begun:%Y-%m-%d %H:%M} UTC" if created_ms else "")
+
+
+def _end(trace: Mapping[str, Any]) -> str:
+    end = trace["termination"]
+    return ", ".join(filter(None, (end["reason"], end["detail"])))
+
+
+def thought_title(number: int, thought: Thought) -> str:
+    """Return what a thought is called: its number, where it stands, its score."""
+    score = thought.score
+    shown = None if score is None else f"score {score:.2f}" if score <= 1 else f"score {score:g}"
+    return " · ".join(filter(None, (f"Thought {number}", thought.stage, thought.branch, shown)))
+
+
+def whole_thought(title: str, thought: Thought) -> list[str]:
+    """Return a thought as lines under its title, nothing cut: its text, its plan in it, and the actions it takes."""
+    lines = [*thought.text.splitlines(), *present.action_lines(thought.data)]
+    return [title, *(f"  {line}".rstrip() for line in lines)]
+
+
+def path_text(edges: Iterable[Sequence[str]], last: str) -> str:
+    """Return the stages of a run in order; one that repeats is written once, with how often."""
+    stages = itertools.chain((edge[0] for edge in edges), [last])
+    runs = ((stage, sum(1 for _ in same)) for stage, same in itertools.groupby(stages))
+    return " → ".join(stage if times == 1 else f"{stage} ×{times}" for stage, times in runs)
+
+
+# -- from the result document
+
+
+def outline(document: Mapping[str, Any]) -> list[Block]:
+    """Return how the work went and what came of it, as far as the result document of a strategy has it."""
+    blocks: list[Block] = []
+    plan = _text(document.get("plan_text"))
+    if plan:
+        blocks += [Heading("Plan"), Prose(plan)]
+    tasks = _objects(document.get("tasks"))
+    for iteration in _objects(document.get("iterations")):
+        blocks += _iteration(
+            iteration, [task for task in tasks if task.get("iteration") == iteration.get("iteration")]
+        )
+    return [*blocks, *findings(document)]
+
+
+def findings(document: Mapping[str, Any]) -> list[Block]:
+    """Return what came of the work: title, headline, key findings, final answer."""
+    heads = [text for name in ("title", "headline") if (text := _text(document.get(name)))]
+    synthesis = document.get("synthesis")
+    found = synthesis.get("key_findings") if isinstance(synthesis, Mapping) else None
+    whole = _text(synthesis.get("answer")) if isinstance(synthesis, Mapping) else ""
+    final = _text(document.get("final_answer"))
+    blocks: list[Block] = [Heading(heads[0]), *map(Prose, heads[1:])] if heads else []
+    if whole and whole != final:
+        blocks += [Heading("Synthesis"), Prose(whole)]
+    if isinstance(found, list) and found:
+        blocks += [Heading("Key findings"), Bullets(tuple(map(str, found)))]
+    if final and final != document.get("answer"):
+        blocks += [Heading("Final answer"), Prose(final)]
+    caption = _text(document.get("image_caption"))
+    return [*blocks, Heading("Image caption"), Prose(caption)] if caption else blocks
+
+
+def _iteration(iteration: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    yield Heading(f"Iteration {iteration.get('iteration')}")
+    complexity = iteration.get("complexity")
+    if isinstance(complexity, Mapping):
+        sides = complexity.get("dimensions")
+        listed = "; ".join(map(str, sides)) if isinstance(sides, list) else _text(sides)
+        yield Prose(f"Complexity: {complexity.get('complexity_level')}" + (f" ({listed})" if listed else ""))
+    yield from _plans(_objects(iteration.get("plans")), iteration.get("selected_plan"))
+    if tasks:
+        rows = [(f"Task {n}", *_task_cells(task)) for n, task in enumerate(tasks, 1)]
+        yield Grid(("task", "resource", "verdict", "query"), tuple(rows))
+    decision = iteration.get("decision")
+    if isinstance(decision, Mapping):
+        yield Prose(_decision(decision))
+
+
+def _plans(plans: Sequence[Mapping[str, Any]], selected: Any) -> Iterator[Block]:
+    rows = [
+        (
+            plan_name(plan.get("number")),
+            score_of(plan.get("overall_score")),
+            "selected" if plan.get("number") == selected else "",
+            _text(plan.get("reason")),
+        )
+        for plan in plans
+    ]
+    chosen = next((place for place, plan in enumerate(plans) if plan.get("number") == selected), None)
+    if rows:
+        yield Grid(("plan", "score", "", "reason"), tuple(rows), chosen)
+    if chosen is not None:
+        name, score, *_ = rows[chosen]
+        yield Prose(f"Selected plan {name.removeprefix('Plan ')} {score}".strip())
+
+
+def plan_name(number: Any) -> str:
+    """Return what the plan of this number is called: the first is plan A."""
+    return f"Plan {chr(ord('A') + number - 1)}" if isinstance(number, int) and 1 <= number <= 26 else "Plan"
+
+
+def score_of(score: Any) -> str:
+    """Return a score of a plan as people write it; empty without one."""
+    return f"{round(score, 1):g}/100" if isinstance(score, int | float) else ""
+
+
+def _task_cells(task: Mapping[str, Any]) -> tuple[str, str, str]:
+    status, reason = _text(task.get("status")), _text(task.get("reason"))
+    query = _text(task.get("query"))
+    why = f": {reason}" if reason and status != "ACCEPTED" else ""
+    return _text(task.get("resource_name")), status, query + why
+
+
+def _decision(decision: Mapping[str, Any]) -> str:
+    goes_on = decision.get("continue_iterations")
+    advice = decision.get("recommendations_for_next_iteration")
+    more = "; ".join(map(str, advice)) if isinstance(advice, list) else _text(advice)
+    parts = [
+        "Decision: go on" if goes_on else "Decision: stop",
+        _text(decision.get("quality_summary")),
+        _text(decision.get("decision_rationale")),
+        more if goes_on else "",
+    ]
+    return ". ".join(part.removesuffix(".") for part in parts if part) + "."
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""

@@ -1,0 +1,225 @@
+"""What a person sees of a run: in the terminal, in Markdown and in HTML."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonry.core.strategy import Thought
+from reasonry.surfaces.report_pages import html_page, markdown_page, text_lines
+from reasonry.surfaces.run_report import Bullets, Grid, Heading, Prose, outline, path_text, thought_title
+
+HOSTILE = "<script>alert(1)</script> [x](http://evil) \x1b[31mred"
+PROBLEM = "Is Python or JavaScript better for building a web scraper?"
+
+
+def _plan(*queries: str) -> dict[str, Any]:
+    return {"tasks": [{"resource_name": "knowledge", "task_query": query} for query in queries]}
+
+
+def script(path: Path) -> str:
+    scores = [("A", 78), ("B", 85), ("C", 72)]
+    task = {"answer": f"Scrapy. {HOSTILE}", "confidence": 0.9}
+    lines: list[tuple[str, Any]] = [
+        (
+            "complexity_analysis",
+            {"complexity_level": "straightforward", "dimensions": ["libraries", "speed"]},
+        ),
+        ("plan_generation", _plan("a", "b")),
+        ("plan_generation", _plan("Python web scraping", "JavaScript web scraping")),
+        ("plan_generation", _plan("c", "d")),
+        (
+            "plan_evaluation",
+            {
+                "evaluations": [
+                    {"plan": name, "reason": "so", "overall_score": score} for name, score in scores
+                ]
+            },
+        ),
+        ("task_execution", task),
+        ("quality_evaluation", {"quality": "ACCEPTED", "reason": "Complete."}),
+        ("task_execution", task),
+        ("quality_evaluation", {"quality": "REJECTED", "reason": "Nothing on Puppeteer."}),
+        ("iteration_decision", {"continue_iterations": False, "quality_summary": "Good coverage"}),
+        (
+            "synthesis",
+            {
+                "answer": "Both can do it.",
+                "key_findings": ["Python: Scrapy"],
+                "final_answer": "Python, unless the rest is JavaScript.",
+                "title": "Python or JavaScript",
+                "headline": "Python is the safer choice",
+            },
+        ),
+        ("focused_answer", {"value": "Python"}),
+    ]
+    path.write_text(
+        "".join(json.dumps({"stage": name, "reply": reply}) + "\n" for name, reply in lines), "utf-8"
+    )
+    return f"scripted:{path}"
+
+
+def shell(folder: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "reasonry", *arguments, "--store", str(folder / "runs.db")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=folder)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+TOLD = [
+    "Complexity: straightforward (libraries; speed)",
+    "Plan B  85/100  selected",
+    "Selected plan B 85/100",
+    "Task 1  knowledge  ACCEPTED  Python web scraping",
+    "Task 2  knowledge  REJECTED  JavaScript web scraping: Nothing on Puppeteer.",
+    "Decision: stop. Good coverage.",
+    "Python is the safer choice",
+    "- Python: Scrapy",
+    "Python, unless the rest is JavaScript.",
+]
+
+
+class Tags(html.parser.HTMLParser):
+    """The tags of a page, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+INERT_TAGS = {
+    *("html", "head", "meta", "title", "style", "body"),
+    *("h1", "h2", "h3", "p", "ul", "li", "table", "tr", "th", "td"),
+}
+
+
+def test_an_analysis_is_told_in_the_terminal_and_in_both_reports(tmp_path: Path) -> None:
+    options = ["--strategy", "analysis", "--option", "focused_answer_type=choice: Python | JavaScript"]
+    solved = shell(
+        tmp_path, "solve", PROBLEM, *options, "--model", script(tmp_path / "a.jsonl"), "--report", "run.html"
+    )
+    assert solved.stdout == "Python\n", "a pipeline gets the value alone"
+    told = solved.stderr.partition("\nIteration 1\n")[2]
+    places = [told.index(line) for line in TOLD]
+    assert places == sorted(places)
+    assert "Thought 8 · plan_evaluation: Selected plan B: 85/100" in solved.stderr
+    run_id = json.loads(shell(tmp_path, "runs", "list", "--json").stdout)["runs"][0]["run_id"]
+    shown = shell(tmp_path, "runs", "show", run_id, "--report", "run.md").stdout
+    told = shown.partition("\nIteration 1\n")[2]
+    places = [told.index(line) for line in TOLD]
+    assert places == sorted(places)
+    assert shown.splitlines()[-1] == "answer: Python"
+    assert "\x1b" not in shown
+
+    page = (tmp_path / "run.html").read_text("utf-8")
+    read = Tags(page)
+    assert set(read.tags) <= INERT_TAGS
+    assert not {name for name, _ in read.attributes} & {"href", "src", "onclick"}
+    assert "prefers-color-scheme: dark" in page
+    assert "default-src 'none'" in page
+    for part in (
+        "Selected plan B 85/100",
+        "Nothing on Puppeteer.",
+        "<script>alert(1)</script>",
+        "Thought 1 · ",
+    ):
+        assert part in read.text
+    text = (tmp_path / "run.md").read_text("utf-8")
+    assert "| **Plan B** | **85/100** | **selected** | **so** |" in text
+    assert "\\<script>" in text
+    assert "<script>" not in text.replace("\\<script>", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("run.pdf", "must end in .md or .html"),
+        ("no/such/folder/run.md", "cannot be written"),
+        ("run", "must end"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_asked(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    solve = ["solve", "Use 1 and 2 to make 3", "--model", "offline", "--report", name]
+    refused = shell(tmp_path, *solve, code=2)
+    assert reason in refused.stderr
+    assert json.loads(shell(tmp_path, "runs", "list", "--json").stdout)["runs"] == []
+
+
+def test_any_strategy_has_a_report(tmp_path: Path) -> None:
+    shell(tmp_path, "solve", "Use 4, 9, 10 and 13 to make 24", "--model", "offline", "--report", "r.md")
+    text = (tmp_path / "r.md").read_text("utf-8")
+    for part in ("## Answer", "## Path", "### Thought 1 ", "tree\\_of\\_thoughts"):
+        assert part in text
+
+
+# -- drawing
+
+
+def test_a_path_says_how_often_a_stage_repeats() -> None:
+    edges = [("a", "b"), ("b", "b"), ("b", "b"), ("b", "c")]
+    assert path_text(edges, "c") == "a → b ×3 → c"
+    assert path_text([], "a") == "a"
+
+
+@pytest.mark.parametrize(
+    ("thought", "title"),
+    [
+        (Thought("x", "think"), "Thought 3 · think"),
+        (Thought("x", "think", "b1", score=0.5), "Thought 3 · think · b1 · score 0.50"),
+        (Thought("x", "", score=85), "Thought 3 · score 85"),
+    ],
+)
+def test_a_thought_is_called_by_its_number_stage_line_and_score(thought: Thought, title: str) -> None:
+    assert thought_title(3, thought) == title
+
+
+@given(st.text(), st.text())
+def test_no_text_leaves_its_place_in_a_page(first: str, second: str) -> None:
+    blocks = [
+        Heading(first),
+        Prose(second),
+        Bullets((first, second)),
+        Grid(("a", "b"), ((first, second),), 0),
+    ]
+    page = Tags(html_page(blocks))
+    assert set(page.tags) <= INERT_TAGS
+    assert page.tags.count("td") == 2
+    rows = [line for line in markdown_page(blocks).splitlines() if line.startswith("| ")]
+    assert len(rows) == 2
+    assert list(text_lines(blocks))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = ("plan_text", "iterations", "tasks", "synthesis", "title", "headline", "final_answer", "image_caption")
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), json_values))
+def test_a_document_of_any_shape_has_an_outline(document: dict[str, Any]) -> None:
+    blocks = outline(document)
+    assert "".join(text_lines(blocks)) is not None
+    assert html_page(blocks).endswith("</html>\n")
+    assert markdown_page(blocks).endswith("\n")
