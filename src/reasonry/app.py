@@ -66,9 +66,9 @@ class App(UseCases):
 
         return is_configured(self.environ)
 
-    def sessions(self) -> Sessions:
-        """Return the guided sessions of the store."""
-        settings = SessionSettings.from_environ(self.environ)
+    def sessions(self, settings: SessionSettings | None = None) -> Sessions:
+        """Return the guided sessions of the store; without settings, with those of the environment."""
+        settings = settings or SessionSettings.from_environ(self.environ)
         return Sessions(self.store, self.strategies, settings, run_thoughts=self._thoughts_of)
 
     async def problem_after(self, problem: str | None, session: str | None) -> tuple[str, str | None]:

@@ -306,3 +306,80 @@ async def test_a_thought_of_10_000_characters_is_kept_and_50_001_are_refused(sto
     assert session["thoughts"][0]["thought"] == "x" * 10_000
     with pytest.raises(TooLargeError, match="50,000"):
         await tool(**step(2, thought="x" * 50_001, sessionId=sid))
+
+
+# -- the description of the tool, and its options
+
+
+WHEN = """Breaking down complex problems into steps · planning and design with room for revision · might need course
+correction · multi-step solution · need to maintain context over multiple steps · irrelevant information"""
+FEATURES = """Adjust totalThoughts up or down as you progress · Question or revise previous thoughts · even after what
+seemed like the end · Express uncertainty and explore alternative · not every thought needs to build linearly · branch ·
+backtrack"""
+YOU_SHOULD = """1. Start with an initial estimate of needed thoughts, but be ready to adjust
+2. Feel free to question or revise previous thoughts
+hesitate to add more thoughts if needed, even at the "end"
+4. Express uncertainty when present
+5. Mark thoughts that revise previous thinking or branch into new paths
+6. Ignore information that is irrelevant to the current step
+7. Only set nextThoughtNeeded to false when truly done"""
+
+
+def test_the_description_gives_the_seeds_advice() -> None:
+    described = " ".join(reasonry.thinking_tool(store=MemoryStore()).description.split())
+    for advice in (WHEN + " · " + FEATURES).replace("\n", " ").split(" · ") + YOU_SHOULD.split("\n"):
+        assert advice in described, advice
+    for heading in ("When to use", "Key features:", "Parameters explained:", "You should:"):
+        assert heading in described
+    assert "Generate a hypothesis, verify it" in described, "the reference server's advice too"
+
+
+def test_the_schema_says_truly_what_a_call_without_a_session_id_means() -> None:
+    about = reasonry.thinking_tool(store=MemoryStore()).input_schema["properties"]["sessionId"]["description"]
+    assert "none: this connection's, else a new one" in about
+
+
+@pytest.mark.parametrize("minutes", [60, 5, 30])
+async def test_a_ttl_can_be_named_where_the_tool_is_made(minutes: int) -> None:
+    """ "PRODUCTION_TTL = 60 * 60 * 1000; TESTING_TTL = 5 * 60 * 1000; DEVELOPMENT_TTL = 30 * 60 * 1000"."""
+    store = MemoryStore()
+    at = Desk(store, reasonry.thinking_tool(store=store, ttl_s=minutes * 60)._sessions.settings)
+    sid = (await at.think(1))["sessionId"]
+    at.clock.pass_minutes(minutes - 1)
+    assert (await at.think(2, sessionId=sid))["sessionId"] == sid
+    at.clock.pass_minutes(minutes + 1)
+    assert (await at.think(3, sessionId=sid))["sessionId"] != sid
+
+
+async def test_limits_and_the_history_bound_are_arguments_of_the_tool(store: Store) -> None:
+    tool = reasonry.thinking_tool(store=store, max_thoughts=3, max_thought_chars=10, history=2)
+    sid = (await tool(**step(1)))["sessionId"]
+    await tool(**step(2, sessionId=sid))
+    reply = await tool(**step(3, sessionId=sid))
+    assert [thought["thoughtNumber"] for thought in reply["thoughtHistory"]] == [2, 3]
+    with pytest.raises(TooLargeError, match="the limit is 3"):
+        await tool(**step(4, sessionId=sid))
+    with pytest.raises(TooLargeError, match="the limit is 10"):
+        await tool(**step(1, thought="x" * 11))
+    whole = await reasonry.thinking_tool(store=store)(**step(4, sessionId=sid))
+    assert len(whole["thoughtHistory"]) == 4, "another tool over the same store has its own limits"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"ttl_s": 0},
+        {"ttl_s": float("nan")},
+        {"ttl_s": "60"},
+        {"max_thoughts": 0},
+        {"max_thoughts": 1.5},
+        {"max_thought_chars": True},
+        {"history": -1},
+        {"on_expiry": "forget"},
+    ],
+    ids=str,
+)
+def test_an_option_that_cannot_be_is_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as caught:
+        reasonry.thinking_tool(store=MemoryStore(), **wrong)
+    assert [caught.value.details["option"]] == list(wrong)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import UsageError
 
@@ -50,6 +51,43 @@ class SessionSettings(Struct, frozen=True):
             max_thought_chars=_count(environ, "REASONRY_MAX_THOUGHT_CHARS", defaults.max_thought_chars),
             max_history_chars=_count(environ, "REASONRY_MAX_HISTORY_CHARS", 0) or None,
         )
+
+
+def change_settings(
+    settings: SessionSettings,
+    *,
+    ttl_s: float | None = None,
+    max_thoughts: int | None = None,
+    max_thought_chars: int | None = None,
+    on_expiry: OnExpiry | None = None,
+) -> SessionSettings:
+    """Return settings with those that are not None in the place of their own.
+
+    Raises:
+        UsageError: A value is no legal one; `option` names it.
+    """
+    if ttl_s is not None and not (_is_number(ttl_s) and 0 < ttl_s < math.inf):
+        raise UsageError(f"ttl_s must be a number of seconds over 0, not {ttl_s!r:.60}", option="ttl_s")
+    for name, count in (("max_thoughts", max_thoughts), ("max_thought_chars", max_thought_chars)):
+        if count is not None and not (_is_number(count) and count % 1 == 0 and count > 0):
+            raise UsageError(f"{name} must be a whole number over 0, not {count!r:.60}", option=name)
+    if on_expiry not in (None, "archive", "delete"):
+        raise UsageError(
+            f"on_expiry must be archive or delete, not {on_expiry!r:.60}",
+            option="on_expiry",
+            choices=["archive", "delete"],
+        )
+    return replace(
+        settings,
+        ttl_s=settings.ttl_s if ttl_s is None else float(ttl_s),
+        max_thoughts=max_thoughts or settings.max_thoughts,
+        max_thought_chars=max_thought_chars or settings.max_thought_chars,
+        on_expiry=on_expiry or settings.on_expiry,
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:

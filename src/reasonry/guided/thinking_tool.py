@@ -32,7 +32,9 @@ class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
     branch_id: Annotated[str | None, Meta(description="Name of the branch it is on; none: main line")] = None
     """Empty: expressly on the main line."""
     needs_more_thoughts: Annotated[bool, Meta(description="At the end, but more are needed")] = False
-    session_id: Annotated[str | None, Meta(description="Session to go on with; none: a new one")] = None
+    session_id: Annotated[
+        str | None, Meta(description="Session to go on with; none: this connection's, else a new one")
+    ] = None
     clear_session: Annotated[bool, Meta(description="Forget the session and begin anew")] = False
     strategy: Annotated[str | None, Meta(description="Strategy of a new session")] = None
     stage: Annotated[str | list[str] | None, Meta(description="Its stage, or a path of several")] = None

@@ -14,21 +14,45 @@ from ..guided.thinking_tool import ThinkingCall, ThinkingReply, actions_schema, 
 if TYPE_CHECKING:
     from ..core.strategy import Strategy
     from ..guided.sessions import Sessions
+    from ..guided.settings import SessionSettings
     from ..records import Store
 
 Schema = dict[str, Any]
 
 THINKING = "sequentialthinking"
 THINKING_TITLE = "Sequential Thinking"
-THINKING_DESCRIPTION = (
-    "Think a problem through in steps that are kept. Send one thought a call. You may revise earlier "
-    "thoughts, branch off to try something else, change your estimate of how many are needed, and go on "
-    "after the end. Use it for problems of several steps, planning, debugging, and work whose extent shows "
-    "only on the way.\n"
-    "Send the reply's `sessionId` with the next call. With a `strategy` you are led through stages: name the "
-    "thought's `stage`, the present one to stay or one of the reply's `nextStages` to move. Set "
-    "`nextThoughtNeeded` to false only once you have a satisfactory answer."
-)
+THINKING_DESCRIPTION = """\
+A detailed tool for dynamic and reflective problem-solving through thoughts, which are kept. Send one thought a call; \
+each can build on, question, or revise previous insights as understanding deepens.
+
+When to use it:
+- Breaking down complex problems into steps; planning and design with room for revision
+- Analysis that might need course correction; debugging
+- Problems whose full scope is not clear initially, or that need a multi-step solution
+- Tasks that need to maintain context over multiple steps, or to filter out irrelevant information
+
+Key features:
+- Adjust totalThoughts up or down as you progress; add thoughts even after what seemed like the end
+- Question or revise previous thoughts (isRevision, revisesThought)
+- Express uncertainty and explore alternatives: not every thought needs to build linearly, you can branch \
+(branchFromThought, branchId) or backtrack
+- Generate a hypothesis, verify it against your thoughts, and repeat until satisfied
+
+Parameters explained:
+- thoughtNumber: can go beyond the initial total
+- sessionId: from the reply; say it wherever several sessions may be open
+- strategy: leads you through stages. Name the thought's stage, the present one to stay or one of the reply's \
+nextStages to move; put its fields into data
+
+You should:
+1. Start with an initial estimate of needed thoughts, but be ready to adjust
+2. Feel free to question or revise previous thoughts
+3. Not hesitate to add more thoughts if needed, even at the "end"
+4. Express uncertainty when present
+5. Mark thoughts that revise previous thinking or branch into new paths
+6. Ignore information that is irrelevant to the current step
+7. Only set nextThoughtNeeded to false when truly done, with a satisfactory answer"""
+"""Seed 003's advice, and what a strategy adds; the reference's hypothesis and its verification too."""
 
 SESSIONS = "sessions"
 SESSIONS_TITLE = "Thinking Sessions"
@@ -100,17 +124,21 @@ def sessions_output() -> Schema:
 
 
 def open_sessions(
-    store: Store, environ: Mapping[str, str], strategies: Mapping[str, Strategy[Any, Any]] | None = None
+    store: Store,
+    environ: Mapping[str, str],
+    strategies: Mapping[str, Strategy[Any, Any]] | None = None,
+    settings: SessionSettings | None = None,
 ) -> Sessions:
-    """Return the sessions of a store, with the settings of the environment.
+    """Return the sessions of a store.
 
     Args:
         strategies: By canonical name; None: the registry.
+        settings: None: those of the environment.
     """
     from ..app import App
     from ..strategies import STRATEGIES
 
-    return App(store, environ=environ, strategies=strategies or STRATEGIES).sessions()
+    return App(store, environ=environ, strategies=strategies or STRATEGIES).sessions(settings)
 
 
 _STRING: Schema = {"type": "string"}

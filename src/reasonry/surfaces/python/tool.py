@@ -16,9 +16,10 @@ import os
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ...errors import NotFoundError
-from ...guided.arguments import id_of
+from ...errors import NotFoundError, UsageError
+from ...guided.arguments import id_of, show_value
 from ...guided.sessions import Sessions
+from ...guided.settings import OnExpiry, SessionSettings, change_settings
 from ...guided.thinking_tool import ThinkingCall, tool_schema
 from ...records import Store
 from ...stores import open_store
@@ -29,7 +30,8 @@ Document = dict[str, Any]
 Where = str | Store | None
 
 _opened: dict[str | None, Store] = {}
-_sessions: WeakKeyDictionary[Store, Sessions] = WeakKeyDictionary()
+_sessions: WeakKeyDictionary[Store, dict[SessionSettings | None, Sessions]] = WeakKeyDictionary()
+"""Of each store, by their settings; None: those of the environment."""
 _REQUIRED = frozenset(tool_schema(ThinkingCall)["required"])
 
 
@@ -41,13 +43,15 @@ class ThinkingTool:
         description: For the model.
         input_schema: JSON schema of the arguments.
         session_id: The one session the tool thinks in; None: the one each call names, or a new one.
+        history: How many thoughts a reply shows where the call does not say; None: all.
     """
 
-    def __init__(self, sessions: Sessions, session_id: str | None = None) -> None:
+    def __init__(self, sessions: Sessions, session_id: str | None = None, history: int | None = None) -> None:
         self.name = THINKING
         self.description = THINKING_DESCRIPTION
         self.input_schema = thinking_input(STRATEGIES)
         self.session_id = session_id
+        self.history = history
         self._sessions = sessions
 
     async def __call__(self, **arguments: Any) -> Document:
@@ -60,19 +64,50 @@ class ThinkingTool:
             StoreError: The store cannot be used.
         """
         call = {name: value for name, value in arguments.items() if value is not None or name in _REQUIRED}
-        return await self._sessions.think(call, exact_id=self.session_id, history=None)
+        return await self._sessions.think(call, exact_id=self.session_id, history=self.history)
 
 
-def thinking_tool(session_id: str | None = None, *, store: Where = None) -> ThinkingTool:
+def thinking_tool(
+    session_id: str | None = None,
+    *,
+    store: Where = None,
+    ttl_s: float | None = None,
+    on_expiry: OnExpiry | None = None,
+    max_thoughts: int | None = None,
+    max_thought_chars: int | None = None,
+    history: int | None = None,
+) -> ThinkingTool:
     """Return the thinking tool.
 
     Args:
         session_id: Binds the tool to one session, which is begun under exactly this id if need be.
         store: What `--store` takes, or a store; None: `REASONRY_STORE`, else the user's data folder.
+        ttl_s: Seconds of disuse after which the sessions of the store expire: those of all its tools, when this one
+            is used. None: `REASONRY_SESSION_TTL_S`, else 1,800; so do the next three.
+        on_expiry: What becomes of them then: `archive` or `delete`.
+        max_thoughts: Thoughts in a session at most.
+        max_thought_chars: Characters in a thought at most.
+        history: How many thoughts a reply shows where the call does not say, the latest; None: all.
+
+    Raises:
+        UsageError: An argument is no legal value; `option` names it.
     """
     if session_id is not None:
         id_of({"session_id": session_id}, "session_id")
-    return ThinkingTool(sessions_of(store), session_id)
+    if history is not None and not (type(history) is int and history >= 0):
+        raise UsageError(
+            f"history must be a whole number of thoughts, not {show_value(history)}", option="history"
+        )
+    limits: dict[str, Any] = {
+        "ttl_s": ttl_s,
+        "on_expiry": on_expiry,
+        "max_thoughts": max_thoughts,
+        "max_thought_chars": max_thought_chars,
+    }
+    settings = None
+    if any(value is not None for value in limits.values()):
+        settings = change_settings(SessionSettings.from_environ(os.environ), **limits)
+    return ThinkingTool(sessions_of(store, settings), session_id, history)
 
 
 async def get_session(session_id: str, *, store: Where = None) -> Document | None:
@@ -114,16 +149,21 @@ async def clear_all_sessions(*, store: Where = None) -> int:
     return await sessions_of(store).clear()
 
 
-def sessions_of(where: Where) -> Sessions:
-    """Return the sessions of a store; what is named by text is opened once in a process."""
+def sessions_of(where: Where, settings: SessionSettings | None = None) -> Sessions:
+    """Return the sessions of a store; what is named by text is opened once in a process.
+
+    Args:
+        settings: None: those of the environment.
+    """
     if where is None or isinstance(where, str):
         spec = where or os.environ.get("REASONRY_STORE") or None
         if spec not in _opened:
             _opened[spec] = open_store(spec)
         where = _opened[spec]
-    if where not in _sessions:
-        _sessions[where] = open_sessions(where, os.environ)
-    return _sessions[where]
+    opened = _sessions.setdefault(where, {})
+    if settings not in opened:
+        opened[settings] = open_sessions(where, os.environ, settings=settings)
+    return opened[settings]
 
 
 async def close_stores() -> None:
