@@ -12,6 +12,9 @@ import itertools
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from ..core.strategy import Strategy
 from ..engine.engine import Engine
 from ..engine.journal import CALLER
 from ..engine.limits import handed_out
@@ -35,6 +38,8 @@ _BATCH = 100
 _OPEN, _OTHERS = "open.", "other."
 """What a cursor of a list begins with: which of its parts the page ended in."""
 _MAX_NAMED_RUNS = 5
+_OF_GUIDED_THOUGHTS = ("seq", "nextThoughtNeeded")
+"""What says nothing of a thought of a run."""
 
 
 # -- which runs there are
@@ -173,7 +178,7 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
     about = {"runId": run_id, "sessionId": row.session_id, "status": record.result.status}
     if after:
         return {**about, **document}
-    return {**about, **_head_document(record), **document}
+    return {**about, **_head_document(record, engine.strategies.get(row.strategy)), **document}
 
 
 def _page(record: Record, after: int, limit: int) -> Document:
@@ -198,7 +203,9 @@ def _page(record: Record, after: int, limit: int) -> Document:
 
 
 def _thought(row: Any) -> Document:
-    document = thought_document(row)
+    document = {
+        name: value for name, value in thought_document(row).items() if name not in _OF_GUIDED_THOUGHTS
+    }
     return {**document, "thought": _cut(document["thought"])}
 
 
@@ -220,7 +227,7 @@ def _fork_points(record: Record) -> dict[str, int]:
     return {event["id"]: place for place, event in enumerate(settled)}
 
 
-def _head_document(record: Record) -> Document:
+def _head_document(record: Record, strategy: Strategy[Any, Any] | None) -> Document:
     result, head = record.result, record.head
     shown = result.document()
     stages = [edge[0] for edge in record.entries("path")] + [head["stage"]]
@@ -229,7 +236,7 @@ def _head_document(record: Record) -> Document:
         "strategy": result.strategy,
         "model": result.model,
         "problem": _cut(head["problem"]),
-        "options": _without_cards(head["options"]),
+        "options": _chosen_options(head["options"], strategy),
         "budget": head["budget"],
         "forkedFrom": head["forked_from"],
         "fromSession": head.get("from_session"),
@@ -244,12 +251,18 @@ def _head_document(record: Record) -> Document:
     return {name: value for name, value in document.items() if value is not None and value != []}
 
 
-def _without_cards(options: Mapping[str, Any]) -> Document:
-    """Return options with the names of tools in place of their descriptions."""
-    tools = options.get("tools")
-    if not isinstance(tools, list):
-        return dict(options)
-    return {**options, "tools": [tool.get("name") if isinstance(tool, dict) else tool for tool in tools]}
+def _chosen_options(options: Mapping[str, Any], strategy: Strategy[Any, Any] | None) -> Document:
+    """Return the options that are not the defaults, with the names of tools in place of their descriptions."""
+    defaults: Mapping[str, Any] = {}
+    # A strategy may demand an option.
+    with contextlib.suppress(TypeError):
+        defaults = {} if strategy is None else msgspec.to_builtins(strategy.options())
+    chosen = {
+        name: value for name, value in options.items() if name not in defaults or defaults[name] != value
+    }
+    if isinstance(chosen.get("tools"), list):
+        chosen["tools"] = [tool.get("name") if isinstance(tool, dict) else tool for tool in chosen["tools"]]
+    return chosen
 
 
 def _cut(text: str) -> str:

@@ -139,6 +139,7 @@ def test_a_run_is_read_in_pages_with_all_that_was_asked_and_replied(raw: Raw) ->
     answered(raw, shown)
     whole = raw.call("coach", action="read", runId=shown["runId"])
     assert whole["problem"] == SUM
+    assert whole["options"] == {"decompose": True}
     assert whole["answer"] == "42"
     assert whole["path"][0] == "problem_reception"
     assert whole["path"][-1] == "final_response"
