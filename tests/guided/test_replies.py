@@ -135,8 +135,8 @@ def test_the_fields_of_a_stage_are_shaped_alike_everywhere(strategy: Any) -> Non
     assert told == [describe_stage(stage) for stage in strategy.stages]
     for shown, listed, stage in zip(told, describe(strategy)["stages"], strategy.stages, strict=True):
         assert shown.items() <= listed.items()
-        assert shown.get("requires", {}) == required_fields(stage)
-        assert shown.get("fields", {}).get("required", []) == list(required_fields(stage))
+        assert shown["requires"] == required_fields(stage)
+        assert shown["fields"]["required"] == list(required_fields(stage))
 
 
 # -- history

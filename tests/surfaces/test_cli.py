@@ -545,6 +545,12 @@ def test_a_thought_without_a_stage_shows_none_and_one_with_a_stage_what_it_must_
     assert {"hypothesis: It [rains]", "causes: wind; sea", "score: 0.5"} <= set(drawn)
 
 
+def test_a_strategy_is_shown_with_guidance_and_required_fields(shell: Shell) -> None:
+    shown = shell.run("strategies", "tree_of_thoughts").stdout
+    assert "Name the approach this branch follows, and give the branch an id." in shown
+    assert "      requires score: number, 0 to 1\n" in shown
+
+
 def test_the_session_of_a_run_is_counted_and_found(shell: Shell) -> None:
     assert shell.run("solve", "Use 4, 9, 10 and 13 to make 24", "--model", "offline").returncode == 0
     (row,) = shell.json("sessions", "list")["sessions"]

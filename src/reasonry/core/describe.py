@@ -25,17 +25,15 @@ def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
 
 
 def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
-    """Return one row of the table for its thinker; `requires` and `fields` are there where it has fields."""
-    document: dict[str, Any] = {
+    """Return one row of the table for its thinker; `fields` is the JSON schema of what a thought carries in `data`."""
+    return {
         "name": stage.name,
         "description": stage.description,
         "guidance": stage.guidance,
+        "requires": required_fields(stage),
+        "fields": fields_schema(stage),
+        "next": list(stage.ways),
     }
-    if required := required_fields(stage):
-        document["requires"] = required
-    if stage.fields:
-        document["fields"] = fields_schema(stage)
-    return {**document, "next": list(stage.ways)}
 
 
 def describe_form(stage: Stage[Any]) -> dict[str, Any]:

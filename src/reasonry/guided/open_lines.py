@@ -19,6 +19,7 @@ _MAIN = "main line"
 class LaidThought(NamedTuple):
     """A thought as its session keeps it, without the text."""
 
+    seq: int
     number: int
     branch: str | None
     record: ThoughtRecord
@@ -76,11 +77,11 @@ def _follows(thought: LaidThought, correction: LaidThought) -> bool:
     """Whether a later thought goes on from a correction, or corrects it in its turn."""
     record = thought.record
     if record.is_revision:
-        same = correction.record.revises is not None and record.revises == correction.record.revises
-        return same or (record.revises is not None and record.revises == correction.number)
-    if thought.branch == correction.branch or (record.merges and record.merges == correction.branch):
+        revised = record.revises_seq
+        return revised is not None and revised in (correction.seq, correction.record.revises_seq)
+    if correction.branch in (thought.branch, record.merges or thought.branch):
         return True
-    return record.branch_from is not None and record.branch_from >= correction.number
+    return record.branch_from_seq is not None and record.branch_from_seq >= correction.seq
 
 
 def _correction(thought: LaidThought) -> str:

@@ -77,7 +77,10 @@ def _place(taken: Taken) -> Document:
 
 def _left_open(taken: Taken) -> str:
     thoughts = [*taken.before, taken.thought]
-    laid = [LaidThought(thought.number, thought.branch, decode_record(thought)) for thought in thoughts]
+    laid = [
+        LaidThought(thought.seq, thought.number, thought.branch, decode_record(thought))
+        for thought in thoughts
+    ]
     return what_is_left_open(taken.strategy, taken.placed.head, laid)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.surfaces.mcp.thought_log import draw_thought, inert, width, wrap
+from reasonry.surfaces.mcp.thought_log import draw_thought, heading, inert, width, wrap
 
 PLACE = {"thoughtNumber": 1, "totalThoughts": 3}
 TEXTS = st.text(alphabet="ab  \n日本é\u0301\U0001f469\u200d\ufe0f-\t\x1b\x07\u202e", max_size=80)
@@ -48,3 +48,11 @@ def test_a_huge_thought_is_cut_short_in_the_draw_thought() -> None:
 def test_colours_are_put_on_only_where_they_are_wanted() -> None:
     assert "\x1b[34m" in draw_thought({"thought": "x"}, PLACE, colour=True, columns=80)
     assert "\x1b" not in draw_thought({"thought": "x"}, PLACE, colour=False, columns=80)
+
+
+def test_the_heading_tells_the_stage_only_where_one_was_named_and_the_branch_that_was_begun() -> None:
+    assert heading({}, PLACE) == ("💭 Thought", "💭 Thought 1/3")
+    assert heading({}, {**PLACE, "stage": "think"})[1] == "💭 Thought 1/3 · think"
+    begun = heading({"branchFromThought": 1}, {**PLACE, "branches": ["a", "branch-1"]})
+    assert begun == ("🌿 Branch", "🌿 Branch 1/3 (from thought 1, ID: branch-1)")
+    assert heading({"revisesThought": 1}, PLACE)[1] == "🔄 Revision 1/3 (revising thought 1)"

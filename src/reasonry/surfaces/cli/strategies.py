@@ -72,7 +72,9 @@ def _show(document: dict[str, Any]) -> None:
     for stage in document["stages"]:
         leads = ", ".join(stage["next"]) or "the end"
         print_line(f"  {stage['name']} → {leads}")
-        print_line(f"      {stage['description']}")
+        print_line(f"      {stage['description']} {stage['guidance']}".rstrip())
+        for field, takes in stage.get("requires", {}).items():
+            print_line(f"      requires {field}: {takes}")
     if document["options"]:
         print_line()
     for option in document["options"]:

@@ -91,7 +91,8 @@ def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]
     if arguments.get("isRevision") or arguments.get("revisesThought") is not None:
         kind, about = "🔄 Revision", f" (revising thought {arguments.get('revisesThought', '?')})"
     elif arguments.get("branchFromThought") is not None:
-        branch = arguments.get("branchId") or document.get("branchId", "")
+        # Where the call has no id, the branch it began is the latest.
+        branch = arguments.get("branchId") or (document.get("branches") or ["?"])[-1]
         kind, about = "🌿 Branch", f" (from thought {arguments['branchFromThought']}, ID: {branch})"
     else:
         kind, about = "💭 Thought", ""
