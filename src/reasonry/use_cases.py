@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from .core.budget import Budget, check_budget
-from .core.options import read_options, with_preset
+from .core.options import read_options, with_coached_defaults, with_preset
 from .core.problem import check_problem, without_quoted
 from .core.strategy import Strategy, find_strategy
 from .engine.coach import Caller, Coach
@@ -124,6 +124,8 @@ class UseCases:
     ) -> dict[str, Any]:
         """Return the options with what follows from the performers, and the inner strategy by its canonical name."""
         complete = dict(options)
+        if isinstance(performers.model, Caller):
+            complete = with_coached_defaults(strategy, complete)
         if performers.verifier is not None and _has_option(strategy, "verify"):
             complete.setdefault("verify", True)
         if performers.tools is not None and _has_option(strategy, "tools"):

@@ -1,7 +1,8 @@
 """A strategy's options: read from what a user wrote, and described for those who want to know them.
 
 The options Struct is the only place where defaults, ranges and descriptions stand. One with an option `preset` says in
-a class variable `presets`, by name, which values the options have that are not given.
+a class variable `presets`, by name, which values the options have that are not given; in a class variable `coached`,
+which those have in a run whose questions its caller answers.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ def with_preset(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dic
     """Return options with those of the preset they name, for what they do not say themselves."""
     presets: Mapping[str, Mapping[str, Any]] = getattr(strategy.options, "presets", {})
     return {**presets.get(str(options.get("preset")), {}), **options}
+
+
+def with_coached_defaults(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the defaults of coached runs, for what neither they nor the preset they name say."""
+    defaults: Mapping[str, Any] = getattr(strategy.options, "coached", {})
+    named = {name.replace("-", "_") for name in with_preset(strategy, options)}
+    return {**{name: value for name, value in defaults.items() if name not in named}, **options}
 
 
 def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:

@@ -30,7 +30,7 @@ def parse_thoughts(text: object) -> tuple[list[str], str]:
         return [], "none"
     try:
         for value, mode in (*json_values(text), *_fenced_list(text)):
-            if thoughts := _texts_in(value):
+            if thoughts := texts_in(value):
                 return thoughts, mode
     except RecursionError:
         return [], "none"
@@ -58,7 +58,8 @@ def _fenced_list(text: str) -> list[tuple[Any, str]]:
     return [(value, "fenced") for value, _ in json_values(match["list"], whole=True)] if match else []
 
 
-def _texts_in(value: Any) -> list[str]:
+def texts_in(value: Any) -> list[str]:
+    """Return the texts of JSON data that lists thoughts; none if it lists none."""
     value = unwrap(value, _LISTS)
     if isinstance(value, dict):
         value = next((item for key, item in value.items() if plain_name(str(key)) in _LISTS), None)

@@ -16,7 +16,7 @@ from .fit import plain_name, unwrap
 from .parse import json_values, without_surrogates
 from .proposal import normal
 
-_SCORE_KEYS: Final = frozenset({"score", "value", "rating", "overallscore", "probability", "confidence"})
+SCORE_KEYS: Final = frozenset({"score", "value", "rating", "overallscore", "probability", "confidence"})
 _NAME_KEYS: Final = (
     "id",
     "candidate",
@@ -75,7 +75,7 @@ def read_score(value: Any) -> float | None:
         return float(value) if 0 <= value <= 1 else None
     if isinstance(value, Mapping):
         return read_score(
-            next((item for key, item in value.items() if plain_name(str(key)) in _SCORE_KEYS), None)
+            next((item for key, item in value.items() if plain_name(str(key)) in SCORE_KEYS), None)
         )
     if not isinstance(value, str) or not (match := _SCORE.match(value)):
         return None
@@ -222,7 +222,7 @@ def _from_table(lines: Sequence[str]) -> dict[str, Any]:
     rows = [row for row in rows if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
     heads = [plain_name(cell) for cell in rows[0]] if rows else []
     column = next(
-        (place for place, head in enumerate(heads) if head in _SCORE_KEYS or head.startswith("score")), None
+        (place for place, head in enumerate(heads) if head in SCORE_KEYS or head.startswith("score")), None
     )
     if column is None:
         return {}

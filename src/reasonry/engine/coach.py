@@ -103,14 +103,14 @@ class Coach(Struct, frozen=True):
             return await self._go_on(opened, (), performers)
 
     async def status(self, run_id: str, *, nodes: bool = False) -> dict[str, Any]:
-        """Return where a run stands, as `answer` does; in `progress` also how its tree looks while it grows.
+        """Return where a run stands, as `answer` does; unless brief, also how its tree looks while it grows.
 
         Args:
             nodes: Whether the tree comes with its nodes and frontier.
         """
         read = await self.engine.read_on(run_id)
         shown = self._document(run_id, read.row.session_id, read.run)
-        if "result" in shown:
+        if "result" in shown or (self.brief and not nodes):
             return shown
         so_far = result_of(run_id, read.row.session_id, read.run).document(nodes=nodes)
         if "status" in so_far["termination"]:

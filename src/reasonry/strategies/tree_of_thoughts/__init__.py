@@ -14,7 +14,8 @@ In its symbols k is `branching_factor`, b is `beam_width` (with `expand_width` t
 for the game of 24 is `bfs` with b = 5.
 
 Differs from the paper. One question values all children of a node together, each checked in words first, rather than
-each alone; a step that is the only one open is not valued. Nodes may be expanded best first, over all levels, as seed
+each alone, or, with `score_with_proposals`, whoever proposes them values them; a step that is the only one open is not
+valued. Nodes may be expanded best first, over all levels, as seed
 004 does. A search also ends on a score, on convergence, on a count of nodes or on time; after each round these are
 looked at in the order max_nodes, max_duration, threshold, converged, max_depth. A verifier, where there is one, sees
 every thought before it is valued: what it refutes is pruned, what it proves ends the search at any depth. A thought
@@ -35,6 +36,7 @@ from ...core.answering import UNREADABLE
 from ...core.effects import Verify
 from ...core.events import Failed, Verified
 from ...core.proposal import distinct, normal
+from ...core.scored_proposal import ScoredThought
 from ...core.strategy import Body, Field, Move, Stage, Strategy, Thought, fail, go, request, stay
 from ...puzzles.equations import false_equations
 from .asks import (
@@ -102,15 +104,20 @@ def expand(to: str) -> Callable[[State], Body]:
         thoughts: list[Thought] = []
         for parent, reply in zip(s.expanding, replies, strict=True):
             line, known = s.branch(parent), children(s.nodes, parent)
-            texts = [] if isinstance(reply, Failed) else _new_texts(reply.value, known)
-            for place, text in enumerate(texts, start=len(known) + 1):
-                number = len(s.nodes) + len(fresh) + 1
-                fresh.append(Node(f"node_{number}", text, parent, s.nodes[parent].depth + 1))
+            scored = {} if isinstance(reply, Failed) else _texts_with_scores(reply.value)
+            for place, text in enumerate(_new_texts([*scored], known), start=len(known) + 1):
+                name, depth = f"node_{len(s.nodes) + len(fresh) + 1}", s.nodes[parent].depth + 1
+                fresh.append(Node(name, text, parent, depth, score=scored[text]))
                 branch = f"{line}.{place}" if line else f"{place}"
-                thoughts.append(Thought(text, branch=branch, leaves=line, data={"node_id": fresh[-1].id}))
+                thoughts.append(Thought(text, branch=branch, leaves=line, data={"node_id": name}))
         return go(replace(s, nodes=_count_asked(s), fresh=tuple(fresh)), to, *thoughts)
 
     return stage
+
+
+def _texts_with_scores(proposed: Sequence[str | ScoredThought]) -> dict[str, float | None]:
+    """Return the texts of what was proposed, with their scores where they came together."""
+    return dict((each, None) if isinstance(each, str) else (each.thought, each.score) for each in proposed)
 
 
 def _new_texts(proposed: Sequence[str], known: Sequence[Node]) -> list[str]:
@@ -138,7 +145,8 @@ def evaluate(s: State) -> Body:
             return fail(s, "error", lost.message, lost.code)
     s = replace(s, fresh=tuple(_calculate(child, s.problem) for child in s.fresh))
     alive = [child for child in s.fresh if not child.refuted]
-    if len(alive) == 1 and not s.options.value_single and not has_rival(s, alive[0]):
+    unscored = [child for child in alive if child.score is None]
+    if len(alive) == len(unscored) == 1 and not s.options.value_single and not has_rival(s, alive[0]):
         return _end_of_round(s, [replace(child, single=child in alive) for child in s.fresh])
     rounds = list(_evaluations(s))
     if not rounds:
@@ -186,13 +194,15 @@ def _calculate(child: Node, problem: str) -> Node:
 def _evaluations(s: State) -> Iterator[tuple[str, list[Node], int]]:
     """Yield what is asked in a round: a node, those of its children that are to be valued, the sample."""
     for parent in s.expanding:
-        group = [child for child in s.fresh if child.parent == parent and not child.refuted]
+        group = [
+            child for child in s.fresh if child.parent == parent and not child.refuted and child.score is None
+        ]
         if group:
             yield from ((parent, group, sample) for sample in range(s.options.samples_per_evaluation))
 
 
 def _value(child: Node, scores: Sequence[float] | None, *, guess: bool) -> Node:
-    if child.refuted:
+    if child.refuted or child.score is not None:
         return child
     if scores:
         return replace(child, score=sum(scores) / len(scores))
@@ -384,7 +394,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             reply=Proposals,
             example={"thoughts": ["10 - 4 = 6 (left: 6 9 13)", "13 - 9 = 4 (left: 4 4 10)"]},
             read=read_thoughts,
-            value=list[str],
+            value=list[str | ScoredThought],
             phase="generating",
         ),
         Stage(
@@ -404,7 +414,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             reply=Proposals,
             example={"thoughts": ["13 - 9 = 4 (left: 4 6)", "13 - 6 = 7 (left: 7 9)"]},
             read=read_thoughts,
-            value=list[str],
+            value=list[str | ScoredThought],
             phase="generating",
         ),
         Stage(

@@ -14,9 +14,11 @@ from ...core.answering import Answer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.fit import Unreadable
-from ...core.proposal import distinct, parse_thoughts
+from ...core.proposal import distinct, normal, parse_thoughts
 from ...core.score import parse_scores
-from .state import State
+from ...core.scored_proposal import ScoredThought, parse_scored_thoughts
+from ...core.strategy import inlined_schema
+from .state import Options, State
 from .tree import Node, children
 
 GENERATION_PROMPT = """\
@@ -49,7 +51,16 @@ gaps are left, close them.
 steps do not lead to a correct answer, the answer is null."""
 """The paper's last step, G(p, s, 1): the answer from the best path."""
 
+SCORING_PROMPT = """\
+- Score each candidate, after trying what could follow it. 1 means it solves the problem; 0 means that the step is \
+wrong or no solution can be reached from what is left; between them, the likelier the higher."""
+"""What the paper's value prompt asks, for those who value while they propose."""
+
 _PROPOSALS = 'Reply with one JSON object: {"thoughts": ["first candidate", "second candidate"]}'
+_SCORED_PROPOSALS = (
+    'Reply with one JSON object: {"thoughts": [{"thought": "first candidate", "score": 0.7}, '
+    '{"thought": "second candidate", "score": 0.2}]}'
+)
 _SCORES = (
     "Reply with one JSON object that first checks and then scores every candidate by its number, from 0 to 1: "
     '{"checks": {"1": "what was found", "2": "what was found"}, "scores": {"1": 0.7, "2": 0.2}}'
@@ -67,6 +78,19 @@ class Proposals(Struct, frozen=True):
     """What is replied to generation."""
 
     thoughts: list[str]
+
+
+class ScoredProposals(Struct, frozen=True):
+    """What is replied to generation where thoughts are proposed with their scores, from 0 to 1."""
+
+    thoughts: list[ScoredProposal]
+
+
+class ScoredProposal(Struct, frozen=True):
+    """A thought and its score."""
+
+    thought: str
+    score: float
 
 
 class Scores(Struct, frozen=True, kw_only=True):
@@ -88,6 +112,9 @@ class Formulated(Struct, frozen=True, kw_only=True):
         return None if self.answer is None else str(self.answer).strip() or None
 
 
+_SCORED_FORM = inlined_schema(ScoredProposals)
+
+
 # -- G(p, s, k)
 
 
@@ -103,7 +130,7 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
         prompt=f"{_so_far(s.problem, path)}\n\n"
         + (f"{TRIED}{tried}\n\n" if refuted else "")
         + f"{wish} {_steps(left)} left, this one included.",
-        system=f"{s.options.generation_prompt or GENERATION_PROMPT}\n\n{_PROPOSALS}",
+        system=_generation(s.options),
         facts={
             "kind": "propose",
             "problem": s.problem,
@@ -114,15 +141,37 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
         | ({"refuted": [child.content for child in refuted]} if refuted else {}),
         by="drafter",
         retries=s.options.max_parse_retries,
+        form=_SCORED_FORM if s.options.proposes_scores else None,
     )
 
 
-def read_thoughts(state: State, _: Ask, texts: Sequence[str]) -> tuple[list[str], str] | Unreadable:
+def _generation(options: Options) -> str:
+    prompt = options.generation_prompt or GENERATION_PROMPT
+    if options.proposes_scores:
+        return f"{prompt}\n{options.evaluation_prompt or SCORING_PROMPT}\n\n{_SCORED_PROPOSALS}"
+    return f"{prompt}\n\n{_PROPOSALS}"
+
+
+def read_thoughts(
+    state: State, _: Ask, texts: Sequence[str]
+) -> tuple[list[str | ScoredThought], str] | Unreadable:
     """Read what was proposed; more than was asked for is left out, what is said twice counts once."""
+    if state.options.proposes_scores:
+        return _read_scored_thoughts(state, texts[-1])
     thoughts, mode = parse_thoughts(texts[-1])
     if not thoughts:
         return Unreadable("no thoughts could be read from it")
-    return distinct(map(_strip_quotes, thoughts))[: state.options.branching_factor], mode
+    return [*distinct(map(_strip_quotes, thoughts))[: state.options.branching_factor]], mode
+
+
+def _read_scored_thoughts(state: State, text: str) -> tuple[list[str | ScoredThought], str] | Unreadable:
+    """Read what was proposed with scores; a thought without a score is valued by a question of its own."""
+    proposed, mode = parse_scored_thoughts(text)
+    if not proposed:
+        return Unreadable("no thoughts could be read from it")
+    by_text = {normal(_strip_quotes(each.thought)): each.score for each in reversed(proposed)}
+    thoughts = distinct(_strip_quotes(each.thought) for each in proposed)[: state.options.branching_factor]
+    return [ScoredThought(thought, by_text[normal(thought)]) for thought in thoughts], mode
 
 
 def _strip_quotes(text: str) -> str:

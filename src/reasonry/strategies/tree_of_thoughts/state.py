@@ -29,6 +29,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "value_single": True,
         }
     }
+    coached: ClassVar[Mapping[str, Any]] = {"score_with_proposals": True}
     branching_factor: Annotated[int, Meta(ge=1, le=100, description="Thoughts proposed for each node.")] = 3
     max_depth: Annotated[int, Meta(ge=1, le=100, description="Steps a path may have.")] = 3
     traversal_strategy: Annotated[
@@ -113,6 +114,13 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     formulation_prompt: Annotated[
         Prompt | None, Meta(description="Instead of the default for answering.")
     ] = None
+    score_with_proposals: Annotated[
+        bool,
+        Meta(
+            description="Have thoughts proposed with their scores, in one question; otherwise they are valued in "
+            "another. On in coached runs, with one sample per evaluation."
+        ),
+    ] = False
     preset: Annotated[
         Literal["seed"] | None,
         Meta(
@@ -120,6 +128,11 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "max_reasks 0, compare_depths and value_single true."
         ),
     ] = None
+
+    @property
+    def proposes_scores(self) -> bool:
+        """Whether thoughts are proposed with their scores; several samples are always asked for apart."""
+        return self.score_with_proposals and self.samples_per_evaluation == 1
 
 
 class State(Struct, frozen=True, omit_defaults=True):
