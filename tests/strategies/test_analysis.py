@@ -810,7 +810,7 @@ def test_a_caption_is_asked_for_only_with_an_image() -> None:
 
 
 def test_an_unreadable_synthesis_is_never_passed_on_the_accepted_results_stand_in_unchecked() -> None:
-    walked = analyse({"synthesis": ["Python, I would say."] * 3})
+    walked = analyse({"synthesis": ['["Python, I would say."]'] * 3})
     assert walked.snapshot.status == "done"
     assert "What can Python do?\nIt can do much." in walked.outcome.answer
     assert "I would say" not in walked.outcome.answer
@@ -818,6 +818,22 @@ def test_an_unreadable_synthesis_is_never_passed_on_the_accepted_results_stand_i
     assert "could not be read" in walked.outcome.document["unchecked"]
     down = analyse({"synthesis": [Failed("provider_error", "down")]})
     assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
+
+
+def test_prose_is_a_synthesis_and_what_it_states_the_final_answer() -> None:
+    walked = analyse({"synthesis": ["It has more tools, and they are older. So the answer is Python."]})
+    assert (walked.snapshot.status, walked.outcome.answer) == ("done", "Python")
+
+
+def test_a_result_judged_by_whoever_brought_it_is_not_judged_again() -> None:
+    known = {"answer": "It can do much.", "confidence": 0.9, "quality": "rejected", "reason": "a guess"}
+    deduced = {"steps": ["a"], "conclusion": "Python", "quality": "ACCEPTED"}
+    walked = analyse({"knowledge": known, "logic_kernel": deduced}, judge_own_results=True)
+    statuses = [task["status"] for task in walked.outcome.document["tasks"]]
+    assert statuses == ["REJECTED", "ACCEPTED"]
+    assert walked.outcome.document["tasks"][0]["reason"] == "a guess"
+    assert walked.outcome.document["tasks"][1]["result"] == {"steps": ["a"], "conclusion": "Python"}
+    assert not asked(walked, "quality_evaluation")
 
 
 def test_an_unreadable_decision_ends_the_work_unchecked() -> None:

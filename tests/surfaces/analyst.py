@@ -55,7 +55,10 @@ def play(request: ChatRequest) -> Any:
     """Answer a question of an analysis."""
     properties = (request.form or {}).get("properties", {})
     kind = next(kind for key, kind in _KEYS.items() if key in properties)
-    return globals()[f"_{kind}"](request.prompt, "climate" in request.prompt)
+    has_climate = "climate" in request.prompt
+    reply = globals()[f"_{kind}"](request.prompt, has_climate)
+    is_judged = kind in ("know", "deduce") and "quality" in properties
+    return {**reply, **_judge(request.prompt, has_climate)} if is_judged else reply
 
 
 def _complexity(prompt: str, _: bool) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import reasonry
+from reasonry.engine.brief_replies import spelled_out
 from reasonry.strategies.analysis.focus import WORDS, focus_of
 from reasonry.surfaces.cli import run
 from tests.servers import ChatRequest, ModelServer
@@ -223,9 +224,14 @@ def test_a_coached_analysis_runs_to_its_end_over_mcp(tmp_path: Path) -> None:
         options = {"candidate_plans": 2, "focused_answer_type": analyst.FOCUS}
         shown = raw.call("coach", action="start", problem=analyst.QUERY, strategy="analysis", options=options)
         stages: set[str] = set()
+        shared: dict[str, Any] = {}
         while shown["status"] == "active":
-            stages |= {one["stage"] for one in shown["questions"]}
-            shown = raw.call("coach", action="answer", runId=shown["runId"], answers=answered(shown))
+            shared |= shown.get("shared", {})
+            asked = {"questions": spelled_out(shown["questions"], shared)}
+            stages |= {one["stage"] for one in asked["questions"]}
+            shown = raw.call("coach", action="answer", runId=shown["runId"], answers=answered(asked))
+        assert "tasks" not in shown["result"]
+        shown = raw.call("coach", action="status", runId=shown["runId"])
     assert (shown["status"], shown["result"]["answer"]) == ("done", "Umbrella")
     assert stages == analyst.STAGES - {"query_conversion"}, "the built-in resources take the query as it is"
     assert shown["result"]["tasks"][1]["result"]["output"]["status"] == "ok"

@@ -98,13 +98,13 @@ PERFORM = {
 {input}
 {passages}{errors}
 Now say what is known about it, from the context and the passages where they have it, else from general knowledge. \
-Cite passages as [n]. Say how sure you are.
-{{"answer": "…", "confidence": 0.8}}""",
+Cite passages as [n]. Say how sure you are.{judged}
+{{"answer": "…", "confidence": 0.8{verdict}}}""",
     "logic_kernel": """The next task is for `logic_kernel`:
 {input}
 {errors}
-Now deduce it, step by step, from what was accepted above; each step is one inference.{formal}
-{{"steps": ["…"], "conclusion": "…"{field}}}""",
+Now deduce it, step by step, from what was accepted above; each step is one inference.{formal}{judged}
+{{"steps": ["…"], "conclusion": "…"{field}{verdict}}}""",
     "py_executor": """The next task is for `py_executor`:
 {input}
 {errors}
@@ -112,6 +112,10 @@ Now write the Python program that does it. It runs in a sandbox ({sandbox}), wit
 line is an expression: the result.
 {{"code": "…"}}""",
 }
+JUDGED = (
+    " Then decide whether later work may build on it: REJECTED if it is unsound, off the point or made up."
+)
+VERDICT_FIELDS = ', "reason": "what was checked", "quality": "ACCEPTED"'
 FORMAL = " If the conclusion can be stated formally, do so in formal_claim too; it is then checked. Its form: {how}"
 FORMAL_FIELD = ', "formal_claim": null'
 DOCUMENTS = "The user's documents, which `knowledge` {how}:\n{documents}\n\n"
@@ -168,6 +172,7 @@ Now put it into one value that a program can branch on: {rule}. Nothing else wil
 
 # -- the forms of replies
 
+Quality = Literal["ACCEPTED", "REJECTED"]
 Level = Literal["straightforward", "moderate", "complex", "highly_complex"]
 
 TASKS: dict[str, tuple[int, int]] = {
@@ -266,6 +271,20 @@ class LogicReply(Struct, frozen=True, omit_defaults=True):
     ] = None
 
 
+class JudgedKnowledgeReply(KnowledgeReply, frozen=True, kw_only=True):
+    """What is known, and whether it may be built upon."""
+
+    reason: Annotated[str, Meta(description="What was checked, and what is wrong if anything is.")] = ""
+    quality: Quality
+
+
+class JudgedLogicReply(LogicReply, frozen=True, kw_only=True, omit_defaults=True):
+    """A deduction, and whether it may be built upon."""
+
+    reason: Annotated[str, Meta(description="What was checked, and what is wrong if anything is.")] = ""
+    quality: Quality
+
+
 class CodeReply(Struct, frozen=True):
     """A program."""
 
@@ -296,7 +315,7 @@ class QualityReply(Struct, frozen=True, kw_only=True):
     """Whether a result may be built upon."""
 
     reason: Annotated[str, Meta(description="What was checked, and what is wrong if anything is.")] = ""
-    quality: Literal["ACCEPTED", "REJECTED"]
+    quality: Quality
 
 
 class DecisionReply(Struct, frozen=True, kw_only=True, omit_defaults=True):

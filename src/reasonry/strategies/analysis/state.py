@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -51,6 +52,7 @@ Iterations = Annotated[int, Meta(ge=1, le=5)]
 class Options(AnswerOptions, frozen=True):
     """Options of an analysis."""
 
+    coached: ClassVar[Mapping[str, Any]] = {"judge_own_results": True, "candidate_plans": 2}
     mode: Annotated[
         Literal["quick", "balanced", "thorough", "research"],
         Meta(description="Presets the iterations: 1 to 2, 2 to 3, 3 to 4, 4 to 5."),
@@ -77,6 +79,13 @@ class Options(AnswerOptions, frozen=True):
             "yes/maybe/no, good/neutral/bad, high/medium/low, or `choice: A | B | …`.",
         ),
     ] = "none"
+    judge_own_results: Annotated[
+        bool,
+        Meta(
+            description="Have what `knowledge` and `logic_kernel` bring judged in the same question; otherwise in one "
+            "of its own. On in coached runs, which have 2 candidate_plans too, unless said otherwise."
+        ),
+    ] = False
     concurrent_tasks: Annotated[
         bool, Meta(description="Carry out tasks that do not depend on one another side by side.")
     ] = False

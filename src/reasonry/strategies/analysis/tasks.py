@@ -35,13 +35,17 @@ from .questions import (
     ERRORS,
     FORMAL,
     FORMAL_FIELD,
+    JUDGED,
     PASSAGES,
     PERFORM,
     QUALITY,
     SANDBOX,
     SETBACKS,
+    VERDICT_FIELDS,
     CodeReply,
     ConversionReply,
+    JudgedKnowledgeReply,
+    JudgedLogicReply,
     KnowledgeReply,
     LogicReply,
 )
@@ -71,7 +75,14 @@ REPLIES: dict[str, type[Struct]] = {
 }
 """What the model replies when it is the resource."""
 
-FORMS = {name: inlined_schema(reply) for name, reply in REPLIES.items()}
+JUDGED_REPLIES: dict[str, type[Struct]] = {
+    "knowledge": JudgedKnowledgeReply,
+    "logic_kernel": JudgedLogicReply,
+    "py_executor": CodeReply,
+}
+"""The same where the model judges what it brings; what a program brings is known only when it has run."""
+
+FORMS = {reply: inlined_schema(reply) for reply in (*REPLIES.values(), *JUDGED_REPLIES.values())}
 
 MAX_REQUESTS = 16
 """Requests of one round of task execution in which attempts may begin; the round after it goes on."""
@@ -98,8 +109,8 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
         to = "task_execution"
     else:
         return go(state, "iteration_decision", *thoughts)
-    asks = {"task_execution": _asks_first, "query_conversion": _is_converted}.get(to)
-    costs = asks is None or all(asks(state, task) for task in _standing_at(state, to))
+    asks = {"task_execution": _asks_first, "query_conversion": _is_converted, "quality_evaluation": _is_asked}
+    costs = all(asks[to](state, task) for task in _standing_at(state, to))
     if costs and not affordable(state, 1):
         return go(end_work(state, "cost_limit", COST_LIMIT), "iteration_decision", *thoughts)
     return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
@@ -314,7 +325,8 @@ def _answer(state: State, task: Task) -> Attempt:
         return _book_failure(state, task, written)
     passages = _passages(state, task)
     with_passages = {} if passages is None else {"passages": passages}
-    return _hand_over(task, {**written.value, **with_passages})
+    task, result = _own_verdict(task, written.value)
+    return _hand_over(task, {**result, **with_passages})
 
 
 def _passages(state: State, task: Task) -> Any:
@@ -329,13 +341,22 @@ def _deduce(state: State, task: Task) -> Attempt:
     written = yield None
     if isinstance(written, Failed):
         return _book_failure(state, task, written)
-    claim = written.value.get("formal_claim")
+    judged, result = _own_verdict(task, written.value)
+    claim = result.get("formal_claim")
     if not claim or CHECKER not in state.tool_names:
-        return _hand_over(task, written.value)
+        return _hand_over(judged, result)
     checked = yield CallTool(CHECKER, claim if isinstance(claim, dict) else {"claim": claim})
     if isinstance(checked, Failed):
-        return _hand_over(task, {**written.value, "check": {"verdict": "unknown", "detail": checked.message}})
-    return _hand_over(task, {**written.value, "check": checked.value})
+        return _hand_over(task, {**result, "check": {"verdict": "unknown", "detail": checked.message}})
+    return _hand_over(task, {**result, "check": checked.value})
+
+
+def _own_verdict(task: Task, written: dict[str, Any]) -> tuple[Task, dict[str, Any]]:
+    """Return the task with what whoever carried it out says of its result, where that was asked, and the result."""
+    result = {name: value for name, value in written.items() if name not in ("quality", "reason")}
+    return (
+        _with_vote(task, written["quality"], written.get("reason", "")) if "quality" in written else task
+    ), result
 
 
 def _compute(state: State, task: Task) -> Attempt:
@@ -399,15 +420,28 @@ def _performance(state: State, task: Task, together: int) -> Ask:
         passages=passages,
         formal=formal,
         field=FORMAL_FIELD if checker else "",
+        judged=JUDGED if state.options.judge_own_results else "",
+        verdict=VERDICT_FIELDS if state.options.judge_own_results else "",
         sandbox=(sandbox.description if sandbox else "") or SANDBOX,
     )
     facts = {"resource": task.resource_name, "task": task.text}
-    return question(state, "perform", text, together=together, form=FORMS[task.resource_name], facts=facts)
+    return question(
+        state,
+        "perform",
+        text,
+        together=together,
+        form=FORMS[_reply_form(state, task.resource_name)],
+        facts=facts,
+    )
 
 
-def read_work(_: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
+def _reply_form(state: State, resource: str) -> type[Struct]:
+    return (JUDGED_REPLIES if state.options.judge_own_results else REPLIES)[resource]
+
+
+def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
     """Read what the model replied as the resource."""
-    reading = parse.read_form(replies[-1], REPLIES[ask.facts["resource"]])
+    reading = parse.read_form(replies[-1], _reply_form(state, ask.facts["resource"]))
     if isinstance(reading, Unreadable):
         return reading
     return msgspec.json.decode(msgspec.json.encode(reading[0])), reading[1]
@@ -417,13 +451,16 @@ def read_work(_: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any
 
 
 def judge(s: State) -> Body:
-    """H ← H + r if r is ACCEPTED, else nothing of r is kept; as few votes are drawn as can settle it."""
+    """H ← H + r if r is ACCEPTED, else nothing of r is kept; as few votes are drawn as can settle it.
+
+    Nobody is asked where whoever brought the result has judged it and one vote is enough.
+    """
     due = _ballots_due(s)
     questions = [_judgement(s, task, sample, len(due)) for task, sample in due]
     answers = yield request(s, *questions, give_failures=True)
-    judged: dict[int, Task] = {}
+    judged = {task.number: task for task in _standing_at(s, "quality_evaluation")}
     for (task, _), answer in zip(due, answers, strict=True):
-        judged[task.number] = _add_vote(judged.get(task.number, task), answer)
+        judged[task.number] = _add_vote(judged[task.number], answer)
     settled = {n: _settle(task) for n, task in judged.items() if not _votes_due(task, s.options.votes)}
     accepted = [_entry(s, task) for task in settled.values() if task.status == "ACCEPTED"]
     s = with_tasks(book_costs(s, answers), *(judged | settled).values())
@@ -434,6 +471,11 @@ def judge(s: State) -> Body:
 def _verdict(task: Task) -> Thought:
     data = {"quality": task.status, "resource_name": task.resource_name, "task": task.number}
     return Thought(f"{task.title} {task.status}: {task.reason}", data=data)
+
+
+def _is_asked(state: State, task: Task) -> bool:
+    """Whether a vote on a result is still to be drawn."""
+    return _votes_due(task, state.options.votes) > 0
 
 
 def _ballots_due(state: State) -> list[tuple[Task, int]]:
@@ -467,11 +509,15 @@ def _add_vote(task: Task, answer: Reply | Failed) -> Task:
     if isinstance(answer, Failed):
         reason = f"there was no verdict: {answer.message}"
         return replace(task, votes_drawn=task.votes_drawn + 1, reason=reason)
+    return _with_vote(task, answer.value.quality, answer.value.reason)
+
+
+def _with_vote(task: Task, quality: str, reason: str) -> Task:
     return replace(
         task,
         votes_drawn=task.votes_drawn + 1,
-        verdicts=(*task.verdicts, answer.value.quality),
-        reasons=(*task.reasons, answer.value.reason),
+        verdicts=(*task.verdicts, quality),
+        reasons=(*task.reasons, reason),
     )
 
 
