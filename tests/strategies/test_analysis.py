@@ -827,12 +827,10 @@ def test_prose_is_a_synthesis_and_what_it_states_the_final_answer() -> None:
 
 def test_a_result_judged_by_whoever_brought_it_is_not_judged_again() -> None:
     known = {"answer": "It can do much.", "confidence": 0.9, "quality": "rejected", "reason": "a guess"}
-    deduced = {"steps": ["a"], "conclusion": "Python", "quality": "ACCEPTED"}
-    walked = analyse({"knowledge": known, "logic_kernel": deduced}, judge_own_results=True)
-    statuses = [task["status"] for task in walked.outcome.document["tasks"]]
-    assert statuses == ["REJECTED", "ACCEPTED"]
-    assert walked.outcome.document["tasks"][0]["reason"] == "a guess"
-    assert walked.outcome.document["tasks"][1]["result"] == {"steps": ["a"], "conclusion": "Python"}
+    walked = analyse({"knowledge": [known, {**known, "quality": "ACCEPTED"}]}, judge_own_results=True)
+    rejected, accepted, *_ = walked.outcome.document["tasks"]
+    assert (rejected["status"], rejected["reason"], accepted["status"]) == ("REJECTED", "a guess", "ACCEPTED")
+    assert accepted["result"] == {"answer": "It can do much.", "confidence": 0.9}
     assert not asked(walked, "quality_evaluation")
 
 
