@@ -69,7 +69,10 @@ class App(UseCases):
     def sessions(self, settings: SessionSettings | None = None) -> Sessions:
         """Return the guided sessions of the store; without settings, with those of the environment."""
         settings = settings or SessionSettings.from_environ(self.environ)
-        return Sessions(self.store, self.strategies, settings, run_thoughts=self._thoughts_of)
+        directory = _working_directory()
+        return Sessions(
+            self.store, self.strategies, settings, run_thoughts=self._thoughts_of, directory=directory
+        )
 
     async def problem_after(self, problem: str | None, session: str | None) -> tuple[str, str | None]:
         """Return the problem of a run that begins with the thoughts of a session, and the session's id.
@@ -98,6 +101,14 @@ class App(UseCases):
     async def _thoughts_of(self, run_id: str) -> Any:
         record = await self.engine.record(run_id)
         return await asyncio.to_thread(lambda: rows_of_run(record.thoughts()))
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        # It was deleted.
+        return ""
 
 
 def _open_store(spec: str | Store | None, environ: Mapping[str, str]) -> Store:

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 import uuid
+from collections.abc import Awaitable, Callable
+
+from .errors import NotFoundError, UsageError
+
+LAST = "last"
+"""Stands for the id of what was used, or begun, last."""
+MIN_PREFIX_CHARS = 4
+_WHOLE_CHARS = 36
+_SHOWN = 5
+_PREFIX = re.compile(f"[0-9a-f-]{{{MIN_PREFIX_CHARS},{_WHOLE_CHARS - 1}}}")
 
 _lock = threading.Lock()
 _last = 0
@@ -21,3 +32,44 @@ def new_id() -> str:
     random = int.from_bytes(os.urandom(8)) & ((1 << 62) - 1)
     value = (now >> 12) << 80 | 0x7 << 76 | (now & 0xFFF) << 64 | 0b10 << 62 | random
     return str(uuid.UUID(int=value))
+
+
+def may_be_short(text: str) -> bool:
+    """Whether a text may stand for an id without being one: the word `last`, or how a UUID begins."""
+    return text == LAST or _PREFIX.fullmatch(text.lower()) is not None
+
+
+async def find_id(
+    text: str,
+    kind: str,
+    begins_with: Callable[[str, int], Awaitable[list[str]]],
+    last: Callable[[], Awaitable[str | None]],
+) -> str:
+    """Return the id that a text stands for; one that stands for none is returned as it is.
+
+    Args:
+        kind: What the id is of, for messages.
+        begins_with: Returns the first so many ids that begin with a text.
+        last: Returns the id of what was used last.
+
+    Raises:
+        UsageError: Several ids begin with it; `choices` has the first ones.
+        NotFoundError: It is `last`, and there is none.
+    """
+    if not may_be_short(text):
+        return text
+    found = await begins_with(text if text == LAST else text.lower(), _SHOWN + 1)
+    if text in found:
+        return text
+    if text == LAST:
+        latest = await last()
+        if latest is None:
+            raise NotFoundError(f"there is no {kind} yet, so none is the last")
+        return latest
+    if len(found) > 1:
+        more = ", …" if len(found) > _SHOWN else ""
+        raise UsageError(
+            f"several {kind}s have ids that begin with {text}: {', '.join(found[:_SHOWN])}{more}. Give more of the id.",
+            choices=found[:_SHOWN],
+        )
+    return found[0] if found else text

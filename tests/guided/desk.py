@@ -43,20 +43,20 @@ class Clock:
 class Desk:
     """Sessions and their clock."""
 
-    def __init__(self, store: Any, settings: SessionSettings | None = None) -> None:
+    def __init__(self, store: Any, settings: SessionSettings | None = None, directory: str = "") -> None:
         self.clock = Clock()
         self.store = store
         store.uptime = self.clock.uptime
-        self.sessions = Sessions(store, STRATEGIES, settings, self.clock)
+        self.sessions = Sessions(store, STRATEGIES, settings, self.clock, directory=directory)
 
     async def think(self, number: Any = 1, thought: str = "A thought.", **more: Any) -> dict[str, Any]:
         """Hand in a thought.
 
         Args:
-            more: `bound`, `exact_id` and `touched` go to the method; `whole` has it show the whole history; the rest
-                goes to the tool.
+            more: `known` and `exact_id` go to the method; `whole` has it show the whole history; the rest goes to the
+                tool.
         """
-        ways = {name: more.pop(name) for name in ("bound", "exact_id", "touched") if name in more}
+        ways = {name: more.pop(name) for name in ("known", "exact_id") if name in more}
         if more.pop("whole", False):
             ways["history"] = None
         given = {"thought": thought, "thoughtNumber": number, "totalThoughts": 3, "nextThoughtNeeded": True}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from reasonry.core.describe import describe, describe_stage, required_fields
 from reasonry.guided.history import HistoryBound
+from reasonry.guided.known_sessions import KnownSessions
 from reasonry.guided.session_actions import ACTIONS
 from reasonry.guided.settings import SessionSettings
 from reasonry.records import ThoughtRow
@@ -191,14 +192,14 @@ def test_the_bound_is_read_from_the_environment() -> None:
 
 
 async def test_an_earlier_session_that_is_new_to_a_connection_shows_its_history_once(at: Desk) -> None:
-    sid = (await at.think(1, strategy="react", touched=()))["sessionId"]
-    again = await at.think(2, sessionId=sid, touched=())
+    sid = (await at.think(1, strategy="react", known=KnownSessions(seen=())))["sessionId"]
+    again = await at.think(2, sessionId=sid, known=KnownSessions(seen=()))
     assert numbers(again) == [1, 2]
     assert (again["strategy"], again["stage"]) == ("react", "problem_reception")
     assert again["guidance"] == STRATEGIES["react"].by_name["problem_reception"].guidance
-    assert "thoughtHistory" not in await at.think(3, sessionId=sid, touched={sid})
-    assert "thoughtHistory" not in await at.think(4, sessionId=sid, touched=(), history=0)
-    assert "thoughtHistory" not in await at.think(1, touched=())
+    assert "thoughtHistory" not in await at.think(3, sessionId=sid, known=KnownSessions(seen=[sid]))
+    assert "thoughtHistory" not in await at.think(4, sessionId=sid, known=KnownSessions(seen=()), history=0)
+    assert "thoughtHistory" not in await at.think(1, known=KnownSessions(seen=()))
 
 
 async def test_resuming_shows_history_guidance_and_required_fields(at: Desk) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from reasonry.core.strategy import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
+from reasonry.guided.known_sessions import KnownSessions
 from reasonry.guided.replies import rows_of_run
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
@@ -45,6 +46,10 @@ async def durable(tmp_path: Path) -> AsyncIterator[Desk]:
 async def fleeting(tmp_path: Path) -> AsyncIterator[Desk]:
     async with desk("memory", tmp_path) as opened:
         yield opened
+
+
+def _reasons(reply: dict[str, Any]) -> list[str]:
+    return [notice["reason"] for notice in reply.get("notices", [])]
 
 
 # -- the reply
@@ -296,9 +301,9 @@ async def test_an_unknown_id_begins_a_new_session_and_says_so(at: Desk) -> None:
 
 async def test_a_bound_call_continues_and_an_explicit_id_goes_before(at: Desk) -> None:
     one, two = (await at.think(1))["sessionId"], (await at.think(1))["sessionId"]
-    assert (await at.think(2, bound=one))["sessionId"] == one
-    assert (await at.think(2, bound=one, sessionId=two))["sessionId"] == two
-    lost = await at.think(1, bound=UNKNOWN)
+    assert (await at.think(2, known=KnownSessions([one])))["sessionId"] == one
+    assert (await at.think(2, known=KnownSessions([one]), sessionId=two))["sessionId"] == two
+    lost = await at.think(1, known=KnownSessions([UNKNOWN]))
     assert lost["notices"][0]["requestedSessionId"] == UNKNOWN
 
 
@@ -316,22 +321,50 @@ async def test_an_exact_id_is_begun_under_that_id_and_kept_when_cleared(at: Desk
     assert (await at.think(2, sessionId="my session/1"))["thoughtHistoryLength"] == 2
 
 
-async def test_clearing_forgets_the_old_session_and_begins_one_with_a_new_id(at: Desk) -> None:
-    old = (await at.think(1, "secret", strategy="react"))["sessionId"]
-    new = await at.think(1, "Fresh", sessionId=old, clearSession=True, strategy="rewoo")
+async def test_clearing_begins_a_session_with_a_new_id_and_in_memory_forgets_the_old_one(
+    fleeting: Desk,
+) -> None:
+    old = (await fleeting.think(1, "secret", strategy="react"))["sessionId"]
+    new = await fleeting.think(1, "Fresh", sessionId=old, clearSession=True, strategy="rewoo")
     assert new["sessionId"] != old
-    assert (new["thoughtHistoryLength"], new["strategy"]) == (1, "rewoo")
-    assert "notices" not in new
+    assert (new["thoughtHistoryLength"], new["strategy"], _reasons(new)) == (1, "rewoo", [])
     with pytest.raises(NotFoundError):
-        await at.sessions.get({"sessionId": old})
-    assert (await at.sessions.search({"query": "secret"}))["matches"] == []
+        await fleeting.sessions.get({"sessionId": old})
+    assert (await fleeting.sessions.search({"query": "secret"}))["matches"] == []
 
 
-async def test_clearing_without_an_id_clears_the_bound_session(at: Desk) -> None:
+async def test_clearing_archives_the_session_in_a_durable_store_until_retention(durable: Desk) -> None:
+    old = (await durable.think(1, "kept", strategy="react"))["sessionId"]
+    new = await durable.think(1, "Fresh", sessionId=old, clearSession=True)
+    assert (new["thoughtHistoryLength"], _reasons(new)) == (1, ["archived"])
+    assert f'"{old}"' in new["notices"][0]["message"]
+    assert (await durable.sessions.get({"sessionId": old}))["status"] == "archived"
+    assert (await durable.sessions.resume({"sessionId": old}))["status"] == "active"
+    again = await durable.think(2, sessionId=old)
+    assert (again["sessionId"], again["thoughtHistoryLength"]) == (old, 2)
+    await durable.think(1, sessionId=old, clearSession=True)
+    durable.clock.pass_minutes(31 * 24 * 60)
+    await durable.sessions.sweep(now=True)
+    with pytest.raises(NotFoundError):
+        await durable.sessions.get({"sessionId": old})
+
+
+async def test_clearing_under_an_exact_id_keeps_the_old_thoughts_under_another_one(durable: Desk) -> None:
+    await durable.think(1, "kept", exact_id="mine")
+    cleared = await durable.think(1, "fresh", exact_id="mine", clearSession=True)
+    (notice,) = cleared["notices"]
+    (kept,) = (await durable.sessions.list({"status": "archived"}))["sessions"]
+    assert (notice["reason"], kept["sessionId"] in notice["message"]) == ("archived", True)
+    got = await durable.sessions.get({"sessionId": kept["sessionId"]})
+    assert [one["thought"] for one in got["thoughts"]] == ["kept"]
+    assert (await durable.think(2, sessionId="mine"))["thoughtHistoryLength"] == 2
+
+
+async def test_clearing_without_an_id_clears_the_current_session(at: Desk) -> None:
     old = (await at.think(1))["sessionId"]
-    new = await at.think(1, bound=old, clearSession=True)
-    assert [row.session_id for row in await at.store.sessions()] == [new["sessionId"]]
-    assert "notices" not in await at.think(1, clearSession=True)
+    new = await at.think(1, known=KnownSessions([old]), clearSession=True)
+    assert [row.session_id for row in await at.store.sessions(status="active")] == [new["sessionId"]]
+    assert _reasons(await at.think(1, clearSession=True)) == []
 
 
 async def test_a_refused_clearing_call_forgets_nothing(at: Desk) -> None:
@@ -354,11 +387,11 @@ async def test_a_reference_in_a_session_just_begun_names_the_latest_earlier_one(
     at.clock.pass_minutes(1)
     young = (await at.think(4))["sessionId"]
     with pytest.raises(UsageError, match=earlier):
-        await at.think(5, bound=young, revisesThought=3)
+        await at.think(5, known=KnownSessions([young]), revisesThought=3)
     for number in (5, 6, 7):
         await at.think(number, sessionId=young)
     with pytest.raises(UsageError) as caught:
-        await at.think(8, bound=young, revisesThought=3)
+        await at.think(8, known=KnownSessions([young]), revisesThought=3)
     assert earlier not in caught.value.message
 
 
@@ -401,10 +434,12 @@ async def test_in_a_durable_store_an_expired_session_is_archived_readable_and_co
     sid = (await durable.think(1))["sessionId"]
     durable.clock.pass_minutes(31)
     assert (await durable.sessions.get({"sessionId": sid}))["status"] == "archived"
-    assert (await durable.sessions.list({}))["sessions"] == []
+    assert (await durable.sessions.list({"status": "active"}))["sessions"] == []
     archived = (await durable.sessions.list({"status": "archived"}))["sessions"]
     assert [one["sessionId"] for one in archived] == [sid]
-    assert [one["sessionId"] for one in (await durable.sessions.list({"status": "all"}))["sessions"]] == [sid]
+    (entry,) = (await durable.sessions.list({}))["sessions"]
+    assert (entry["sessionId"], entry["status"]) == (sid, "archived")
+    assert entry["usedAt"] == entry["createdAt"]
     reply = await durable.think(2, sessionId=sid)
     assert (reply["sessionId"], reply["thoughtHistoryLength"]) == (sid, 2)
     assert "notices" not in reply
@@ -663,7 +698,7 @@ async def test_nobody_else_thinks_in_the_session_of_a_run(at: Desk) -> None:
     for attempt in (sessions.think({**call, "sessionId": sid}), sessions.resume({"sessionId": sid})):
         with pytest.raises(ConflictError, match="r1"):
             await attempt
-    assert await sessions.clear() == 0
+    assert await sessions.clear(confirm=True) == 0
     await sessions.delete({"sessionId": sid})
     with pytest.raises(NotFoundError):
         await at.store.run("r1")

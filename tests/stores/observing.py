@@ -45,7 +45,9 @@ async def think(app: App, session_id: str | None, text: str, first: int, last: i
             arguments |= {"branchFromThought": 2, "branchId": "other"}
         if number == 5:
             arguments |= {"isRevision": True, "revisesThought": 3}
-        session_id = (await app.sessions().think(arguments, bound=session_id))["sessionId"]
+        if session_id is not None:
+            arguments["sessionId"] = session_id
+        session_id = (await app.sessions().think(arguments))["sessionId"]
     assert session_id is not None
     return session_id
 

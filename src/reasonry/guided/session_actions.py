@@ -29,9 +29,7 @@ class OneSession(Struct, frozen=True, kw_only=True, rename="camel"):
 class ListSessions(Struct, frozen=True, kw_only=True, rename="camel"):
     """Arguments of `list`."""
 
-    status: Annotated[Literal["active", "archived", "all"], Meta(description="list: default active")] = (
-        "active"
-    )
+    status: Annotated[Literal["active", "archived", "all"], Meta(description="list: default all")] = "all"
     limit: Limit = PAGE
     cursor: str | None = None
 
@@ -59,9 +57,10 @@ class SearchThoughts(Struct, frozen=True, kw_only=True, rename="camel"):
     cursor: str | None = None
 
 
-class ResumeSession(OneSession, frozen=True, kw_only=True, rename="camel"):
+class ResumeSession(Struct, frozen=True, kw_only=True, rename="camel"):
     """Arguments of `resume`."""
 
+    session_id: str | None = None
     history: Annotated[
         Annotated[int, Meta(ge=0)] | None, Meta(description="resume: most thoughts wanted in the reply")
     ] = None

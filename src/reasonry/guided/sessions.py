@@ -12,7 +12,7 @@ import builtins
 import contextlib
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,12 +20,14 @@ from msgspec.structs import replace
 
 from ..core.strategy import Strategy, find_strategy, suggest_strategy
 from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
+from ..ids import find_id
 from ..ids import new_id as new_uuid
 from ..records import SessionChange, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from . import arguments as read
 from . import export, imports
 from .continuation import RunContinuations
 from .history import HistoryBound, read_latest
+from .known_sessions import KnownSessions
 from .replies import (
     Document,
     history_document,
@@ -51,7 +53,8 @@ from .session_actions import (
 )
 from .settings import SessionSettings
 from .thinking_tool import Notice
-from .turn import Taken, ThinkingTurn, decode_head, is_lapsed, is_over
+from .turn import Taken, ThinkingTurn, decode_head, encode, is_lapsed, is_over
+from .unfinished import begun_here, latest_unfinished, list_unfinished, unfinished_notice
 
 Arguments = Mapping[str, Any]
 T = TypeVar("T")
@@ -59,6 +62,7 @@ T = TypeVar("T")
 SWEEP_EVERY_MS = 60_000
 _MAIN_LINE = ("branchId",)
 """What `get` takes the empty text for."""
+_IN_ACTIVE_LIST = ("active", "damaged")
 JUST_BEGUN = 3
 """Thoughts up to which a session is taken for one that may have been begun by mistake."""
 
@@ -75,6 +79,7 @@ class Sessions:
         strategies: The registry, by canonical name.
         clock: Milliseconds since 1970, UTC.
         run_thoughts: Reads the thoughts of a session that a run writes, by run id.
+        directory: The working directory, which new sessions keep, so that they are found again from there.
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class Sessions:
         clock: Callable[[], int] = now_ms,
         new_id: Callable[[], str] = new_uuid,
         run_thoughts: RunThoughts | None = None,
+        directory: str = "",
     ) -> None:
         self.store = store
         self.settings = settings or SessionSettings()
@@ -93,6 +99,7 @@ class Sessions:
         self._new_id = new_id
         self._run_thoughts = run_thoughts
         self._continuations = RunContinuations(store, self._thoughts_of_run, self.strategy, self.settings)
+        self._directory = directory
         self._swept_at_ms = 0
         default = "archive" if store.durable else "delete"
         self._lapses = (self.settings.on_expiry or default) == "delete"
@@ -122,43 +129,44 @@ class Sessions:
         self,
         arguments: Arguments,
         *,
-        bound: str | None = None,
+        known: KnownSessions | None = None,
         exact_id: str | None = None,
         history: int | None = 0,
-        touched: Container[str] | None = None,
     ) -> Document:
         """Take a thought and say where the session stands.
 
         Args:
-            bound: The session that a call without `sessionId` is for; None: it begins one.
+            known: The sessions that a call without `sessionId` may be for; None: it begins one.
             exact_id: The one session of this tool, whatever the arguments say; begun under this id.
             history: How many thoughts the reply shows where the call does not say; None: all.
-            touched: The sessions that the caller's connection has thought in. The reply shows the history of an
-                earlier one that is not among them. None: there is no connection.
 
         Raises:
             UsageError: The call breaks a rule; nothing has changed.
         """
         call, others = read.read_call(arguments, self.settings)
-        asked = exact_id or call.session_id or bound
+        asked = exact_id or (call.session_id and await self._id_of_guided(call.session_id))
+        ids = known.ids if known is not None else ()
         turn = ThinkingTurn(
             call=call,
             others=others,
             asked=asked,
-            target=asked or self._new_id(),
+            known=known or KnownSessions(),
+            target=asked or (ids[0] if ids else self._new_id()),
             exact=exact_id is not None,
             lapses=self._lapses,
+            keeps=self.store.durable,
+            directory=self._directory,
             now_ms=self._clock(),
             settings=self.settings,
             find=self.strategy,
             new_id=self._new_id,
             history=history,
-            touched=touched,
         )
         try:
             taken = await self._take(turn)
         except UsageError as error:
-            raise await self._with_way_back(error, turn) from None
+            raise await self._with_way_back(error, turn, known) from None
+        taken.notices.extend(await self._unfinished_notices(taken, turn, known))
         if exact_id is not None and call.session_id not in (None, exact_id):
             message = "This tool thinks in one session of its own, whatever sessionId says."
             taken.notices.append(Notice("bound", message, call.session_id))
@@ -176,19 +184,38 @@ class Sessions:
                 raise
         return await self._continuations.think(turn.target, turn)
 
-    async def _with_way_back(self, error: UsageError, turn: ThinkingTurn) -> UsageError:
-        """Name the latest earlier session where a call refers to thoughts that a new session cannot have."""
-        if "exists" not in error.details or turn.found > JUST_BEGUN:
+    async def _unfinished_notices(
+        self, taken: Taken, turn: ThinkingTurn, known: KnownSessions | None
+    ) -> builtins.list[Notice]:
+        """Return a notice that lists unfinished sessions, where a caller that was started anew may go on with one."""
+        if not _is_lost(turn, known):
+            return []
+        # The thought is kept, whatever can be said about earlier ones.
+        with contextlib.suppress(StoreError):
+            if found := await begun_here(self.store, self._directory, but=taken.row.session_id):
+                return [unfinished_notice(turn.call.thought_number, found, turn.now_ms)]
+        return []
+
+    async def _with_way_back(
+        self, error: UsageError, turn: ThinkingTurn, known: KnownSessions | None
+    ) -> UsageError:
+        """Name earlier sessions where a call refers to what a new session cannot have."""
+        here = await begun_here(self.store, self._directory, but=None) if _is_lost(turn, known) else []
+        if here:
+            more = f" This call would begin a new session. {list_unfinished(here, turn.now_ms)}"
+            return _with_more(error, more, here[0][0].session_id)
+        if "exists" not in error.details or (turn.found is not None and turn.found.thoughts > JUST_BEGUN):
             return error
         rows = await self.store.sessions(limit=PAGE)
-        earlier = next((row for row in rows if row.session_id != turn.asked and _is_guided(row)), None)
+        own = turn.found and turn.found.session_id
+        earlier = next((row for row in rows if row.session_id != own and _is_guided(row)), None)
         if earlier is None:
             return error
         more = (
             f" This session has just begun. The latest earlier one is {earlier.session_id} "
             f"({earlier.thoughts} thoughts, {earlier.strategy}): to go on with it, pass that as sessionId."
         )
-        return UsageError(error.message + more, **error.details, earlierSessionId=earlier.session_id)
+        return _with_more(error, more, earlier.session_id)
 
     async def sweep(self, *, now: bool = False) -> None:
         """Archive or delete what has expired, and delete what was kept long enough.
@@ -203,6 +230,44 @@ class Sessions:
         ttl_ms, retention_ms = int(self.settings.ttl_s * 1_000), int(self.settings.retention_s * 1_000)
         await self.store.sweep_sessions(Sweep(at, ttl_ms, retention_ms, self._lapses))
 
+    # -- ids
+
+    async def session_id(self, text: str) -> str:
+        """Return the id of the session that a text stands for: an id, how it begins, or `last`, the one used last.
+
+        Raises:
+            UsageError: Several ids begin with it; `choices` has them.
+            NotFoundError: It is `last`, and there is no session.
+        """
+        return await find_id(text, "session", self.store.session_ids, self._last)
+
+    async def _last(self) -> str | None:
+        rows = await self.store.sessions(limit=1)
+        return rows[0].session_id if rows else None
+
+    async def _id_of_guided(self, text: str) -> str:
+        """Return the same where thoughts are to be added: `last` is no session of a run, and may be a new one."""
+        with contextlib.suppress(NotFoundError):
+            return await find_id(text, "session", self.store.session_ids, self._last_guided)
+        return text
+
+    async def _last_guided(self) -> str | None:
+        before: str | None = None
+        while rows := await self.store.sessions(limit=PAGE, before=before):
+            before = rows[-1].session_id
+            for row in rows:
+                if _is_guided(row):
+                    return row.session_id
+        return None
+
+    async def _to_resume(self, text: str | None) -> str:
+        if text is not None:
+            return await self.session_id(text)
+        found = await latest_unfinished(self.store, self._directory)
+        if found is None:
+            raise NotFoundError("There is no unfinished session; `list` shows which sessions there are")
+        return found
+
     # -- looking
 
     async def manage(self, arguments: Arguments) -> Document:
@@ -210,17 +275,32 @@ class Sessions:
         return await getattr(self, read.read_action(ACTIONS, arguments))(arguments)
 
     async def list(self, arguments: Arguments) -> Document:
-        """Return sessions, last used first: `status` (active, archived, all), `limit`, `cursor`."""
+        """Return sessions, last used first: `status` (active, archived, all), `limit`, `cursor`.
+
+        One that a run wrote has the status of the run once that has ended; it is not active then.
+        """
         call = read.read_arguments(ListSessions, arguments)
         limit, status = call.limit, None if call.status == "all" else call.status
         await self.sweep(now=True)
-        try:
-            rows = await self.store.sessions(status=status, limit=limit + 1, before=call.cursor)
-        except NotFoundError:
-            raise read.bad_cursor(call.cursor or "") from None
-        more = rows[limit - 1].session_id if len(rows) > limit else None
-        shown = [session_document(await self._with_count(row)) for row in rows[:limit]]
-        return {"sessions": shown, "nextCursor": more}
+        shown, before, is_more = builtins.list[Document](), call.cursor, True
+        while is_more and len(shown) <= limit:
+            try:
+                rows = await self.store.sessions(status=status, limit=limit + 1, before=before)
+            except NotFoundError:
+                raise read.bad_cursor(call.cursor or "") from None
+            listed = [await self._list_entry(row) for row in rows]
+            shown += [entry for entry in listed if status != "active" or entry["status"] in _IN_ACTIVE_LIST]
+            is_more = len(rows) > limit
+            before = rows[-1].session_id if rows else before
+        more = shown[limit - 1]["sessionId"] if len(shown) > limit else None
+        return {"sessions": shown[:limit], "nextCursor": more}
+
+    async def _list_entry(self, row: SessionRow) -> Document:
+        document = await self._document(await self._with_count(row))
+        with contextlib.suppress(StoreError):
+            if _is_guided(row) and decode_head(row).ended:
+                document["ended"] = True
+        return document
 
     async def get(self, arguments: Arguments) -> Document:
         """Return a session and a page of its thoughts: `from`, `to` (numbers), `branchId` ("": main line)."""
@@ -243,12 +323,16 @@ class Sessions:
     async def _select(self, call: GetSession, limit: int | None) -> tuple[Document, Sequence[ThoughtRow]]:
         """Return a session, and of the thoughts asked for one more than `limit`."""
         row = await self._row(call.session_id)
+        _check_branch(row, call.branch_id)
         first, last, branch, after = call.first, call.last, call.branch_id, read.position_of(call.cursor)
         count = None if limit is None else limit + 1
         if row.run_id is None:
             rows = await self._pages(row.session_id, after, count, first=first, last=last, branch=branch)
         else:
             everything = await self._thoughts_of_run(row.run_id)
+            known = [*dict.fromkeys(thought.branch for thought in everything if thought.branch)]
+            if branch and branch not in known:
+                raise _no_branch(row.session_id, branch, known)
             row = replace(row, thoughts=len(everything))
             chosen = (
                 thought
@@ -258,7 +342,7 @@ class Sessions:
                 and (branch is None or (thought.branch or "") == branch)
             )
             rows = await asyncio.to_thread(lambda: builtins.list(itertools.islice(chosen, count)))
-        return {**self._document(row), **standing_document(row)}, rows
+        return {**await self._document(row), **standing_document(row)}, rows
 
     async def _pages(
         self, session_id: str, after: int, count: int | None, **which: Any
@@ -283,7 +367,7 @@ class Sessions:
         if not query:
             raise UsageError("query is empty; give the text to look for", field="query")
         if session_id is not None:
-            await self._row(session_id)
+            session_id = (await self._row(session_id)).session_id
         page = await search(self.store, self._thoughts_of_run, query, session_id, after, call.limit)
         return {
             "matches": [match_document(owner, thought, query) for _, owner, thought in page.matches],
@@ -292,21 +376,27 @@ class Sessions:
         }
 
     async def resume(self, arguments: Arguments) -> Document:
-        """Take a session up again: this is use. Returns where it stands and its latest thoughts."""
+        """Take a session up again: this is use. Returns where it stands and its latest thoughts.
+
+        Without `sessionId` it is the latest one that has not ended; one begun in this directory goes before others.
+        """
         call, at = read.read_arguments(ResumeSession, arguments), self._clock()
         bound = HistoryBound.of(call.history, 0, self.settings, recalls=True)
+        session_id = await self._to_resume(call.session_id)
 
         def decide(view: SessionView) -> SessionChange:
-            row = self._present(view, call.session_id)
+            row = self._present(view, session_id)
             if row.run_id is not None:
                 raise ConflictError(
                     f"session {row.session_id} is the record of run {row.run_id}; resume the run",
                     run_id=row.run_id,
                 )
-            row = replace(row, status="active", used_at_ms=at)
+            # One that has ended is gone on with by the next thought that names no session.
+            head = encode(replace(decode_head(row), ended=False))
+            row = replace(row, status="active", used_at_ms=at, head=head)
             return SessionChange(row, value=(row, read_latest(view, bound, row.thoughts)))
 
-        notices, session_id = builtins.list[Notice](), call.session_id
+        notices = builtins.list[Notice]()
         try:
             row, thoughts = await self.store.change(session_id, decide)
         except ConflictError as error:
@@ -316,7 +406,7 @@ class Sessions:
             notices.append(notice)
             row, thoughts = await self.store.change(session_id, decide)
         return {
-            **self._document(row),
+            **await self._document(row),
             **standing_document(row),
             **resumed_document(self.strategy(row.strategy), decode_head(row)),
             **history_document(thoughts, bound, row.thoughts),
@@ -331,7 +421,7 @@ class Sessions:
         row = await self._row(call.session_id)
         thoughts = await self._all_thoughts(row)
         whole = {
-            **self._document(replace(row, thoughts=len(thoughts))),
+            **await self._document(replace(row, thoughts=len(thoughts))),
             **standing_document(row),
             "thoughts": [thought_document(thought) for thought in thoughts],
         }
@@ -357,7 +447,7 @@ class Sessions:
             session_id = self._new_id()
             await self._import(brought, session_id)
         row = await self.store.session(session_id)
-        return {**self._document(row), "notices": [msgspec.to_builtins(notice) for notice in notices]}
+        return {**await self._document(row), "notices": [msgspec.to_builtins(notice) for notice in notices]}
 
     async def _import(self, brought: imports.Brought, session_id: str) -> None:
         await self.store.import_session(brought.row(session_id), brought.thoughts)
@@ -367,19 +457,20 @@ class Sessions:
     async def pin(self, arguments: Arguments) -> Document:
         """Keep a session from expiring, or with `pinned` false let it; this is not use."""
         call = read.read_arguments(PinSession, arguments)
+        session_id = await self.session_id(call.session_id)
 
         def decide(view: SessionView) -> SessionChange:
-            row = replace(self._present(view, call.session_id), pinned=call.pinned)
+            row = replace(self._present(view, session_id), pinned=call.pinned)
             return SessionChange(row, used=False, value=row)
 
-        return self._document(await self.store.change(call.session_id, decide))
+        return await self._document(await self.store.change(session_id, decide))
 
     async def delete(self, arguments: Arguments) -> Document:
         """Forget a session and its thoughts; with it the run that wrote it, if any.
 
         `notices` say where bytes of it may still be in the store's files, and for how long.
         """
-        session_id = read.read_arguments(OneSession, arguments).session_id
+        session_id = await self.session_id(read.read_arguments(OneSession, arguments).session_id)
         run_id = await self._run_of(session_id)
         messages = builtins.list[str]()
         if run_id is not None:
@@ -402,8 +493,21 @@ class Sessions:
                 raise
             return None
 
-    async def clear(self) -> int:
-        """Forget all guided sessions, not those of runs; return how many."""
+    async def clear(self, *, confirm: bool = False) -> int:
+        """Forget all guided sessions, not those of runs; return how many.
+
+        Args:
+            confirm: Whether this is meant of a store that outlives the process, and may hold the work of others.
+
+        Raises:
+            UsageError: It is such a store, and `confirm` is false; nothing has changed.
+        """
+        if self.store.durable and not confirm:
+            raise UsageError(
+                f"the store {self.store.name} outlives this process, and clearing it deletes every session of agents "
+                "in it for good; pass confirm=True if that is meant, or use a store in memory",
+                field="confirm",
+            )
         count, before = 0, None
         while rows := await self.store.sessions(limit=MAX_PAGE, before=before):
             guided = [row for row in rows if _is_guided(row)]
@@ -426,13 +530,22 @@ class Sessions:
         """
         return await self._all_thoughts(await self._row(session_id))
 
-    def _document(self, row: SessionRow) -> Document:
+    async def _document(self, row: SessionRow) -> Document:
         over = row.status == "active" and is_over(row, self.settings, self._clock())
-        return session_document(row, status="archived" if over else None)
+        return session_document(row, status=await self._end_of_run(row) or ("archived" if over else None))
 
-    async def _row(self, session_id: str) -> SessionRow:
+    async def _end_of_run(self, row: SessionRow) -> str | None:
+        """Return how the run that wrote a session ended, if that is known."""
+        if row.run_id is not None and row.status != "damaged":
+            with contextlib.suppress(NotFoundError, StoreError):
+                status = (await self.store.run(row.run_id)).status
+                return None if status == "active" else status
+        return None
+
+    async def _row(self, text: str) -> SessionRow:
         if self._lapses:
             await self.sweep(now=True)
+        session_id = await self.session_id(text)
         try:
             return await self.store.session(session_id)
         except NotFoundError:
@@ -461,10 +574,41 @@ class Sessions:
         return row
 
 
+def _check_branch(row: SessionRow, branch: str | None) -> None:
+    """Check that a session has the branch that is asked for; which ones a run's has, its thoughts say.
+
+    Raises:
+        UsageError: It has not; `choices` has its branches.
+    """
+    if not branch or row.run_id is not None:
+        return
+    known = builtins.list(decode_head(row).branches)
+    if branch not in known:
+        raise _no_branch(row.session_id, branch, known)
+
+
+def _no_branch(session_id: str, branch: str, known: Sequence[str]) -> UsageError:
+    return UsageError(
+        f"session {session_id} has no branch {read.show_value(branch)}; its branches: {', '.join(known) or 'none'}",
+        field="branchId",
+        choices=[*known],
+    )
+
+
 def _no_session(session_id: str) -> NotFoundError:
     return NotFoundError(
         f"No session {read.show_value(session_id)}; `list` shows which there are", sessionId=session_id
     )
+
+
+def _with_more(error: UsageError, more: str, earlier: str) -> UsageError:
+    return type(error)(error.message + more, code=error.code, **error.details, earlierSessionId=earlier)
+
+
+def _is_lost(turn: ThinkingTurn, known: KnownSessions | None) -> bool:
+    """Whether a call without an id goes on with thoughts of which its connection knows nothing."""
+    is_new = known is not None and not known.ids
+    return is_new and turn.asked is None and turn.call.thought_number > 1 and not turn.call.clear_session
 
 
 def _is_guided(row: SessionRow) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.strategy import Strategy
 from ..errors import ConflictError, StoreError, TooLargeError, UsageError
@@ -15,6 +17,7 @@ from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .arguments import show_value
 from .call_notices import call_notices
 from .history import HistoryBound, read_latest
+from .known_sessions import FoundSession, KnownSessions, choose
 from .lines import Head, Place
 from .settings import SessionSettings
 from .stage_fields import settle_fields
@@ -94,34 +97,47 @@ class _Past:
             yield Place(thought.number, thought.branch, decode_record(thought).stage, thought.seq)
 
 
+class _Going(NamedTuple):
+    """The session that a call goes on with, if any, and what becomes of one that it leaves."""
+
+    candidate: FoundSession | None
+    notices: list[Notice]
+    delete: bool = False
+    archive_as: str | None = None
+
+
 @dataclass
 class ThinkingTurn:
     """One call, and what it needs to be decided.
 
     Args:
         others: Arguments that the tool does not have; some may be fields of the thought's stage.
-        asked: The session the call is for; None: a new one.
+        asked: The session that the call names; None: one of those known, or a new one.
+        known: The sessions of the connection.
         target: The id under which the store looks; also that of a new session if no id was asked for.
         exact: Whether a new session gets exactly the id asked for.
         lapses: Whether an expired session is over, rather than continued.
+        keeps: Whether a session that is cleared is archived, rather than deleted.
+        directory: The working directory, in which a new session is begun.
         history: How many thoughts the reply shows where the call does not say; None: all.
-        touched: The sessions the caller has seen a reply of; None: that is not known.
-        found: After `decide`: how many thoughts the session to go on with had; 0 for a new one.
+        found: After `decide`: the session to go on with, as it stood; None for a new one.
     """
 
     call: ThinkingCall
     others: Mapping[str, Any]
     asked: str | None
+    known: KnownSessions
     target: str
     exact: bool
     lapses: bool
+    keeps: bool
+    directory: str
     now_ms: int
     settings: SessionSettings
     find: Find
     new_id: Callable[[], str]
     history: int | None = 0
-    touched: Container[str] | None = None
-    found: int = field(default=0, init=False)
+    found: SessionRow | None = field(default=None, init=False)
 
     def decide(self, view: SessionView) -> SessionChange:
         """Take the thought, into the session that is there or into a new one.
@@ -129,58 +145,100 @@ class ThinkingTurn:
         Raises:
             UsageError: The call breaks a rule.
         """
-        row, notices = self._going_on(view)
-        self.found = 0 if row is None else row.thoughts
-        delete = row is None and view.row is not None and self._replaces(view.row)
-        if row is None:
-            strategy = self.find(self.call.strategy or None)
-            row, head = self._new_row(strategy, view.row, delete), open_session()
+        going = self._of_connection(view) if self.asked is None else self._by_id(view)
+        if going.candidate is None:
+            strategy = self.find(self.call.strategy)
+            row = self._new_row(strategy, view.row, going)
+            head = replace(open_session(), directory=self.directory)
         else:
-            strategy, head = self._same_strategy(row), decode_head(row)
+            row, head, view = going.candidate
+            self.found = row
+            strategy = self._strategy_of(row, head)
         call, unknown = settle_fields(strategy, self.call, self.others, self.settings.max_thought_chars)
         placed = submit(strategy, head, call, _Past(view, row.thoughts), at_ms=self.now_ms)
         self._check_limits(row, head, placed)
         line = head.main if placed.branch is None else head.branches.get(placed.branch, head.main)
-        notices += call_notices(call, unknown, line if head.thoughts else None, view.numbered)
-        recalls = self.found > 0 and self.touched is not None and row.session_id not in self.touched
+        going.notices.extend(call_notices(call, unknown, line if head.thoughts else None, view.numbered))
+        seen = self.known.seen
+        recalls = self.found is not None and seen is not None and row.session_id not in seen
         bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=recalls)
         before = self._before(view, row, bound)
-        row, thought = self._rows_after(row, placed)
-        taken = Taken(strategy, row, thought, placed, head, before, bound, recalls, notices)
-        return SessionChange(row, thought, delete, taken)
+        row, thought = self._rows_after(replace(row, strategy=strategy.name), placed)
+        taken = Taken(strategy, row, thought, placed, head, before, bound, recalls, going.notices)
+        elsewhere = self.found is not None and row.session_id != self.target
+        return SessionChange(
+            row,
+            thought,
+            going.delete,
+            taken,
+            archive_as=going.archive_as,
+            instead=row.session_id if elsewhere else None,
+        )
 
     def _rows_after(self, row: SessionRow, placed: Placed) -> tuple[SessionRow, ThoughtRow]:
         call, count = self.call, row.thoughts + 1
         thought = ThoughtRow(count, call.thought_number, call.thought, placed.branch, encode(placed.record))
-        after = SessionRow(
-            row.session_id,
-            row.strategy,
-            row.created_at_ms,
-            self.now_ms,
-            pinned=row.pinned,
-            thoughts=count,
-            purpose=row.purpose,
-            head=encode(placed.head),
+        after = replace(
+            row, used_at_ms=self.now_ms, status="active", thoughts=count, head=encode(placed.head)
         )
         return after, thought
 
-    def _going_on(self, view: SessionView) -> tuple[SessionRow | None, list[Notice]]:
-        """Return the session to go on with, if any."""
-        row = view.row
-        if row is None:
-            return None, [] if self.asked is None or self.exact else [self._unknown()]
-        if row.run_id is not None:
+    def _by_id(self, view: SessionView) -> _Going:
+        """Return how the session that the call names goes on."""
+        if view.row is None:
+            return _Going(None, [] if self.exact else [self._unknown()])
+        if view.row.run_id is not None:
             raise ConflictError(
-                f"session {row.session_id} is the record of run {row.run_id}; begin a session of your own, "
-                "or resume the run",
-                session_id=row.session_id,
-                run_id=row.run_id,
+                f"session {view.row.session_id} is the record of run {view.row.run_id}; begin a session of your "
+                "own, or resume the run",
+                session_id=view.row.session_id,
+                run_id=view.row.run_id,
             )
         if self.call.clear_session:
-            return None, []
-        if self.lapses and is_lapsed(view, self.settings):
-            return None, [Notice("expired", "This session has expired; a new one was begun.", row.session_id)]
-        return row, []
+            return self._after_clearing(view.row)
+        if self._is_over(view):
+            return self._after_expiry(view.row)
+        return _Going(FoundSession(view.row, decode_head(view.row), view), [])
+
+    def _of_connection(self, view: SessionView) -> _Going:
+        """Return how a call that names no session goes on."""
+        ids = self.known.ids
+        if not ids:
+            return _Going(None, [])
+        if self.call.clear_session:
+            return _Going(None, []) if view.row is None else self._after_clearing(view.row)
+        candidates = list(self._candidates(view))
+        wanted = None if self.call.strategy is None else self.find(self.call.strategy).name
+        choice = choose(self.call, candidates, wanted)
+        if choice.candidate is not None or (candidates and candidates[0].row.session_id == ids[0]):
+            return _Going(*choice)
+        if view.row is not None:
+            return self._after_expiry(view.row)
+        message = "The session of this connection is not there any more; a new one was begun."
+        return _Going(None, [Notice("unknown", message, ids[0])])
+
+    def _candidates(self, view: SessionView) -> Iterator[FoundSession]:
+        for session_id in self.known.ids:
+            # One that is damaged must not stand in the way of the others.
+            with contextlib.suppress(StoreError):
+                seen = view if session_id == self.target else view.other(session_id)
+                if seen.row is not None and seen.row.run_id is None and not self._is_over(seen):
+                    yield FoundSession(seen.row, decode_head(seen.row), seen)
+
+    def _is_over(self, view: SessionView) -> bool:
+        return self.lapses and is_lapsed(view, self.settings)
+
+    def _after_clearing(self, row: SessionRow) -> _Going:
+        """Return how a new session takes the place of one that is not wanted any more."""
+        if not self.keeps:
+            return _Going(None, [], delete=True)
+        kept_as = self.new_id() if self.exact else row.session_id
+        message = f'The earlier session was archived; to go on with it, pass sessionId "{kept_as}".'
+        return _Going(None, [Notice("archived", message)], archive_as=kept_as)
+
+    def _after_expiry(self, row: SessionRow) -> _Going:
+        notice = Notice("expired", "This session has expired; a new one was begun.", row.session_id)
+        return _Going(None, [notice], delete=self.exact or row.status == "active")
 
     def _unknown(self) -> Notice:
         assert self.asked is not None
@@ -192,27 +250,28 @@ class ThinkingTurn:
         message = "No session goes by this id (it may have expired or been deleted); a new one was begun."
         return Notice("unknown", message, self.asked)
 
-    def _replaces(self, row: SessionRow) -> bool:
-        return self.exact or self.call.clear_session or row.status == "active"
-
-    def _new_row(self, strategy: Strategy[Any, Any], there: SessionRow | None, delete: bool) -> SessionRow:
+    def _new_row(self, strategy: Strategy[Any, Any], there: SessionRow | None, going: _Going) -> SessionRow:
         """Return the row of a new session; it bears the id asked for only if that is to be, and is free."""
-        fits = self.asked is None or (self.exact and (there is None or delete))
-        session_id = self.target if fits else self.new_id()
+        is_free = there is None or going.delete or going.archive_as not in (None, self.target)
+        takes_target = is_free and (self.exact or (self.asked is None and there is None))
+        session_id = self.target if takes_target else self.new_id()
         purpose = " ".join(self.call.thought[: 2 * PURPOSE_CHARS].split())[:PURPOSE_CHARS]
         return SessionRow(session_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
 
-    def _same_strategy(self, row: SessionRow) -> Strategy[Any, Any]:
+    def _strategy_of(self, row: SessionRow, head: Head) -> Strategy[Any, Any]:
+        """Return the strategy of a session; the first one named in a session without one is taken up."""
         strategy = self.find(row.strategy)
-        wanted = self.call.strategy
-        if wanted is not None and wanted != row.strategy and self.find(wanted).name != row.strategy:
-            raise UsageError(
-                f"session {row.session_id} thinks by {row.strategy}, and a session keeps its strategy; "
-                f"for {self.find(wanted).name} begin a new one (without sessionId, or with clearSession)",
-                field="strategy",
-                choices=[row.strategy],
-            )
-        return strategy
+        if self.call.strategy is None:
+            return strategy
+        wanted = self.find(self.call.strategy)
+        if wanted.name == row.strategy or not head.has_stage:
+            return wanted
+        raise UsageError(
+            f"session {row.session_id} thinks by {row.strategy}, and a session keeps its strategy; for {wanted.name} "
+            "begin a new one: leave sessionId out, with thoughtNumber 1",
+            field="strategy",
+            choices=[row.strategy],
+        )
 
     def _check_limits(self, row: SessionRow, head: Head, placed: Placed) -> None:
         limit = self.settings.max_thoughts

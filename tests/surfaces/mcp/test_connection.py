@@ -12,8 +12,9 @@ import pytest
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.connection import Connection
+from reasonry.surfaces.mcp.current_session import CurrentSession
 from reasonry.surfaces.mcp.serve import open_server
-from reasonry.surfaces.mcp.tools import CallContext, CurrentSession, McpTool
+from reasonry.surfaces.mcp.tools import CallContext, McpTool
 from reasonry.surfaces.thinking import open_sessions
 
 from .raw import ENVELOPE, Raw, document, thought

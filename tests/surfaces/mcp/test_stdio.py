@@ -61,19 +61,6 @@ def test_calls_without_an_id_go_on_with_the_session_of_the_connection() -> None:
     assert len(ids) == 1
 
 
-def test_an_explicit_id_does_not_rebind_but_resume_does() -> None:
-    with Raw() as raw:
-        mine = raw.think()["sessionId"]
-        raw.call("sequentialthinking", **thought(1, clearSession=False))
-        other = raw.call(
-            "sequentialthinking", **thought(1, sessionId="00000000-aaaa-7000-8000-000000000000")
-        )["sessionId"]
-        assert other != mine
-        assert raw.think(2)["sessionId"] == mine
-        raw.call("sessions", action="resume", sessionId=other)
-        assert raw.think(2)["sessionId"] == other
-
-
 def test_clearing_without_an_id_clears_the_session_of_the_connection() -> None:
     with Raw() as raw:
         old = raw.think()["sessionId"]

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from ...app import App
 from ...errors import UsageError
+from ...guided.known_sessions import KnownSessions
 from ...guided.thinking_tool import ThinkingCall, tool_schema
 from .output import print_document, print_line, print_note
 from .settings import Common, SessionRules, run_async, with_app
@@ -95,7 +96,7 @@ def think(
 
 
 async def _think(app: App, arguments: dict[str, Any]) -> dict[str, Any]:
-    return await app.sessions().think(arguments)
+    return await app.sessions().think(arguments, known=KnownSessions())
 
 
 def _read_data(data: str) -> Any:

@@ -17,9 +17,10 @@ from msgspec import Struct
 from ...errors import ReasonryError, UsageError, WorldError
 from . import frames
 from .current_runs import CurrentRuns
+from .current_session import CurrentSession
 from .frames import RefusedError
 from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, read_params, server_info
-from .tools import CallContext, CurrentSession, Document, error_document
+from .tools import CallContext, Document, error_document
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS_VERSION = "2026-07-28"
@@ -77,7 +78,7 @@ class Connection:
     """One client's side of the conversation.
 
     Args:
-        session: The thinking session that calls go on with when they name none.
+        session: The thinking sessions that calls go on with when they name none.
         send: Takes each line that goes out.
     """
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 from ...errors import UsageError
 from ...guided.arguments import name_arguments, read_action, unknown_arguments
+from ...guided.known_sessions import KnownSessions
 from ...guided.session_actions import ACTIONS
 from ...guided.thinking_tool import ThinkingCall, tool_schema
 from .. import thinking
@@ -14,7 +15,7 @@ from .tools import CallContext, CurrentSession, Document, McpTool
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 _MANAGE = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}
-_OF_THE_BOUND = frozenset({"get", "export", "pin"})
+_OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions on one session that mean the connection's own where none is named."""
 _CHANGING = frozenset({"delete", "pin"})
 """Actions that change something: an argument that would do nothing is refused, where others only say so."""
@@ -23,7 +24,7 @@ _CHANGING = frozenset({"delete", "pin"})
 class GuidedSessions(Protocol):
     """The guided sessions, as far as the server uses them."""
 
-    async def think(self, arguments: Document, *, bound: str | None = None) -> Document:
+    async def think(self, arguments: Document, *, known: KnownSessions | None = None) -> Document:
         """Take in a thought."""
         ...
 
@@ -32,7 +33,7 @@ class GuidedSessions(Protocol):
         ...
 
     async def list(self, arguments: Document) -> Document:
-        """Return active sessions, last used first."""
+        """Return sessions, last used first."""
         ...
 
     async def export(self, arguments: Document) -> Document:
@@ -72,13 +73,9 @@ def guided_tools(sessions: GuidedSessions, strategies: Iterable[str]) -> list[Mc
 
 async def _think(sessions: GuidedSessions, arguments: Document, context: CallContext) -> Document:
     current, arguments = context.session, name_arguments(tool_schema(ThinkingCall), arguments)
-    if current is None or arguments.get("sessionId") is not None:
+    if current is None:
         return await sessions.think(arguments)
-
-    async def go_on(bound: str | None) -> Document:
-        return await sessions.think(arguments, bound=bound)
-
-    return await current.call(go_on, rebinds=bool(arguments.get("clearSession")))
+    return await current.think(arguments, lambda call, known: sessions.think(call, known=known))
 
 
 async def _manage(
@@ -102,14 +99,11 @@ async def _perform(
     if current is None:
         return await sessions.manage(arguments)
 
-    async def resume(_: Any) -> Document:
-        return await sessions.manage(arguments)
-
     if action == "resume":
-        return await current.call(resume, rebinds=True)
-    if action in _OF_THE_BOUND and "sessionId" not in arguments and current.session_id is not None:
+        return await current.resume(lambda: sessions.manage(arguments))
+    if action in _OF_THE_CURRENT and not arguments.get("sessionId") and current.session_id is not None:
         arguments = {**arguments, "sessionId": current.session_id}
     document = await sessions.manage(arguments)
-    if action == "delete" and document.get("sessionId") == current.session_id:
-        current.bind(None)
+    if action == "delete":
+        current.forget(document["sessionId"])
     return document

@@ -20,7 +20,7 @@ class SessionReader(Protocol):
     """What reading needs of the guided sessions."""
 
     async def list(self, arguments: Document) -> Document:
-        """Return active sessions, last used first."""
+        """Return sessions, last used first."""
         ...
 
     async def export(self, arguments: Document) -> Document:

@@ -12,10 +12,11 @@ from ...core.strategy import Strategy
 from ...masking import SECRETS
 from ..present import masked_output
 from ..signals import on_ending
+from .current_session import CurrentSession
 from .guided import GuidedSessions, guided_tools
 from .mcp_server import McpServer
 from .resources import Resources
-from .tools import CurrentSession, McpTool
+from .tools import McpTool
 
 if TYPE_CHECKING:
     from .connection import Connection

@@ -1,59 +1,21 @@
-"""What a tool of the server is, and the session that a connection's calls go on with.
+"""What a tool of the server is, and what it is told of the connection that calls.
 
 A tool takes the arguments as they came and returns a document or raises; it knows nothing of the protocol.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ReasonryError
 from .current_runs import CurrentRuns
+from .current_session import CurrentSession, Document
 
-Document = dict[str, Any]
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Tells the caller how far a long call has got: progress, total, message."""
-
-_SETTLED_S = 1.0
-"""After a pause this long the next call goes alone: its session may have expired; then it begins another."""
-
-
-class CurrentSession:
-    """The session that a connection's calls go on with when they name none.
-
-    Calls run side by side and reach the store in the order they came; a call that may change it
-    (the first, a clearing one, a resuming one, the first after a pause) goes alone.
-    """
-
-    def __init__(self) -> None:
-        self.session_id: str | None = None
-        self._gate = asyncio.Lock()
-        self._used_at = float("-inf")
-
-    async def call(
-        self, act: Callable[[str | None], Awaitable[Document]], *, rebinds: bool = False
-    ) -> Document:
-        """Perform `act` with the bound id; the connection is bound to the `sessionId` of its document."""
-        async with self._gate:
-            if rebinds or self.session_id is None or time.monotonic() - self._used_at > _SETTLED_S:
-                document = await act(self.session_id)
-                self.bind(document["sessionId"])
-                return document
-        asked = self.session_id
-        document = await act(asked)
-        if self.session_id == asked:
-            self.bind(document["sessionId"])
-        return document
-
-    def bind(self, session_id: str | None) -> None:
-        """Let later calls go on with this session; None: the next call begins one."""
-        self.session_id = session_id
-        self._used_at = time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +23,7 @@ class CallContext:
     """Who calls.
 
     Args:
-        session: The current session of the connection; None: calls share none.
+        session: The sessions of the connection; None: calls share none.
         report: Takes word of progress.
         runs: The runs of the connection; None: calls share none.
     """

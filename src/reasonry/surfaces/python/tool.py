@@ -144,9 +144,16 @@ async def clear_session(session_id: str, *, store: Where = None) -> bool:
     return True
 
 
-async def clear_all_sessions(*, store: Where = None) -> int:
-    """Forget all sessions of the store but those that runs wrote; return how many."""
-    return await sessions_of(store).clear()
+async def clear_all_sessions(*, store: Where = None, confirm: bool = False) -> int:
+    """Forget all sessions of the store but those that runs wrote; return how many.
+
+    Args:
+        confirm: Must be true for a store that outlives the process: it may hold the work of others.
+
+    Raises:
+        UsageError: The store outlives the process, and `confirm` is false; nothing has changed.
+    """
+    return await sessions_of(store).clear(confirm=confirm)
 
 
 def sessions_of(where: Where, settings: SessionSettings | None = None) -> Sessions:

@@ -1,0 +1,201 @@
+"""Which session a thought goes to that names none: through the real server, over standard input and output."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .raw import Raw, document, thought
+
+
+def reasons(reply: dict[str, Any]) -> list[str]:
+    return [notice["reason"] for notice in reply.get("notices", [])]
+
+
+def texts(raw: Raw, session_id: str) -> list[str]:
+    return [one["thought"] for one in raw.call("sessions", action="get", sessionId=session_id)["thoughts"]]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory" if request.param == "memory" else str(tmp_path / "store.db")
+
+
+def test_a_second_problem_begins_a_session_of_its_own_and_the_first_one_goes_on(store: str) -> None:
+    with Raw(store) as raw:
+        first = [raw.think(number)["sessionId"] for number in (1, 2, 3)]
+        second = raw.think(1, thought="another problem")
+        assert second["sessionId"] not in first
+        assert reasons(second) == ["session_begun"]
+        assert f'"{first[0]}"' in second["notices"][0]["message"]
+        assert raw.think(2)["sessionId"] == second["sessionId"]
+        assert raw.think(4)["sessionId"] == first[0]
+        assert raw.think(3)["sessionId"] == second["sessionId"]
+        assert texts(raw, first[0]) == ["thought 1", "thought 2", "thought 3", "thought 4"]
+        assert texts(raw, second["sessionId"]) == ["another problem", "thought 2", "thought 3"]
+
+
+def test_after_the_end_a_new_session_begins_unless_earlier_thoughts_are_meant(store: str) -> None:
+    with Raw(store) as raw:
+        old = raw.think(1)["sessionId"]
+        raw.think(2, branchId="b", branchFromThought=1)
+        raw.think(2, nextThoughtNeeded=False)
+        for change in (
+            {"isRevision": True, "revisesThought": 1},
+            {"branchFromThought": 1, "branchId": "c"},
+            {"branchId": "b"},
+            {"needsMoreThoughts": True},
+        ):
+            assert raw.think(3, **change, nextThoughtNeeded=False)["sessionId"] == old
+        new = raw.think(4)
+        assert new["sessionId"] != old
+        assert reasons(new) == ["session_begun"]
+        assert f'"{old}"' in new["notices"][0]["message"]
+        assert len(texts(raw, old)) == 7
+
+
+def test_another_strategy_begins_a_session_and_the_first_one_named_is_taken_up(store: str) -> None:
+    with Raw(store) as raw:
+        old = raw.think(1)["sessionId"]
+        taken_up = raw.think(2, strategy="react", stage="observation_reception", data={"observation": "42"})
+        assert (taken_up["sessionId"], taken_up.get("stage")) == (old, "observation_reception")
+        assert raw.think(3, strategy="ReAct")["sessionId"] == old
+        assert raw.call("sessions", action="get", sessionId=old)["strategy"] == "react"
+        other = raw.think(4, strategy="tree_of_thoughts")
+        assert (other["sessionId"] != old, reasons(other)) == (True, ["session_begun"])
+        refused = raw.think(5, strategy="rewoo", sessionId=old)["error"]
+        assert (refused["code"], refused["choices"]) == ("invalid_request", ["react"])
+        again = raw.think(1, strategy="tree_of_thoughts")
+        assert again["sessionId"] not in (old, other["sessionId"])
+
+
+def test_two_agents_without_ids_share_a_connection(store: str) -> None:
+    with Raw(store) as raw:
+        one, two = raw.think(1, thought="a1")["sessionId"], raw.think(1, thought="b1")["sessionId"]
+        assert one != two
+        unclear = raw.think(2, thought="b2")
+        assert (unclear["sessionId"], reasons(unclear)) == (two, ["ambiguous_session"])
+        assert f'"{one}"' in unclear["notices"][0]["message"]
+        order = ["b3", "a2", "b4", "a3", "b5", "b6", "a4", "b7", "a5", "b8"]
+        for name in order:
+            reply = raw.think(int(name[1]), thought=name)
+            assert (reply["sessionId"], reasons(reply)) == (one if name[0] == "a" else two, [])
+        assert texts(raw, one) == ["a1", "a2", "a3", "a4", "a5"]
+        assert texts(raw, two) == [f"b{number}" for number in range(1, 9)]
+
+
+def test_an_existing_id_is_for_its_call_and_does_not_become_the_current_session(store: str) -> None:
+    with Raw(store) as raw:
+        begun = raw.think(1)["sessionId"]
+        raw.think(2)
+        mine = raw.think(1)["sessionId"]
+        assert raw.think(3, sessionId=begun)["sessionId"] == begun
+        assert raw.call("sessions", action="get")["sessionId"] == mine
+        assert raw.think(2)["sessionId"] == mine
+        raw.call("sessions", action="resume", sessionId=begun)
+        assert raw.call("sessions", action="get")["sessionId"] == begun
+
+
+def test_an_unknown_id_begins_a_session_that_calls_go_on_with_under_that_name_too(store: str) -> None:
+    with Raw(store) as raw:
+        begun = raw.think(1, sessionId="my-task")
+        assert (begun["sessionId"] == "my-task", reasons(begun)) == (False, ["unknown"])
+        assert begun["notices"][0]["requestedSessionId"] == "my-task"
+        assert raw.think(2)["sessionId"] == begun["sessionId"]
+        named = raw.think(3, sessionId="my-task")
+        assert (named["sessionId"], reasons(named)) == (begun["sessionId"], [])
+        assert raw.think(1, sessionId="my-task")["sessionId"] != begun["sessionId"]
+
+
+def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_path: Path) -> None:
+    store, here, there = tmp_path / "store.db", tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    begun = dict[str, str]()
+    for place in (there, here):
+        with _Placed(store, place) as raw:
+            begun[place.name] = raw.think(1, 7, thought=f"What is the matter {place.name}?")["sessionId"]
+            raw.think(2, 7)
+            ended = raw.think(1, 1, nextThoughtNeeded=False)["sessionId"]
+    with _Placed(store, here) as raw:
+        reply = raw.think(3, 7)
+        (notice,) = reply["notices"]
+        assert notice["reason"] == "unfinished_sessions"
+        assert f'sessionId "{begun["here"]}" (thought 2 of 7, just now: ' in notice["message"]
+        assert "What is the matter here?" in notice["message"]
+        assert begun["there"] not in notice["message"]
+        assert ended not in notice["message"]
+        assert raw.think(3, 7, sessionId=begun["here"])["thoughtHistoryLength"] == 3
+        assert raw.think(4, 7)["sessionId"] == begun["here"] or raw.think(5, 7)
+    with _Placed(store, here) as raw:
+        refused = raw.think(5, 7, stage="observation_reception")["error"]
+        assert begun["here"] in refused["message"]
+        assert raw.think(1, 7).get("notices", []) == []
+    with _Placed(store, there) as raw:
+        resumed = raw.call("sessions", action="resume")
+        assert resumed["sessionId"] == begun["there"]
+        assert raw.think(3, 7)["sessionId"] == begun["there"]
+
+
+def test_a_session_that_was_resumed_goes_on_even_if_it_had_ended(store: str) -> None:
+    with Raw(store) as raw:
+        old = raw.think(1, nextThoughtNeeded=False)["sessionId"]
+        raw.think(1)
+        assert raw.call("sessions", action="list")["sessions"][1]["ended"] is True
+        raw.call("sessions", action="resume", sessionId=old)
+        assert raw.think(2)["sessionId"] == old
+
+
+def test_calls_sent_without_waiting_all_go_where_the_first_one_leads(store: str) -> None:
+    with Raw(store) as raw:
+        ended = raw.think(1, nextThoughtNeeded=False)["sessionId"]
+        replies = _all_at_once(raw, [thought(number) for number in range(2, 20)])
+        begun = {reply["sessionId"] for reply in replies}
+        assert (len(begun), ended in begun) == (1, False)
+        sid = begun.pop()
+        assert texts(raw, sid) == [f"thought {number}" for number in range(2, 20)]
+        named = _all_at_once(raw, [thought(number, sessionId=sid[:20]) for number in range(20, 40)])
+        assert [reply["thoughtHistoryLength"] for reply in named] == list(range(19, 39))
+
+
+def test_two_agents_that_send_without_waiting_lose_nothing(store: str) -> None:
+    chance = random.Random(7)
+    with Raw(store) as raw:
+        raw.think(1, thought="a1")
+        raw.think(2, thought="a2")
+        raw.think(1, thought="b1")
+        left = {"a": list(range(3, 20)), "b": list(range(2, 20))}
+        calls = list[dict[str, Any]]()
+        while names := [name for name, numbers in left.items() if numbers]:
+            name = chance.choice(names)
+            number = left[name].pop(0)
+            calls.append(thought(number, 20, thought=f"{name}{number}"))
+        replies = _all_at_once(raw, calls)
+        sessions = raw.call("sessions", action="list")["sessions"]
+        kept = [one for session in sessions for one in texts(raw, session["sessionId"])]
+        assert sorted(kept) == sorted([f"a{n}" for n in range(1, 20)] + [f"b{n}" for n in range(1, 20)])
+        assert len(sessions) == 2
+        assert not any("error" in reply for reply in replies)
+
+
+class _Placed(Raw):
+    """A server that was started in a directory."""
+
+    def __init__(self, store: Path, directory: Path) -> None:
+        before = os.getcwd()
+        os.chdir(directory)
+        try:
+            super().__init__(store)
+        finally:
+            os.chdir(before)
+
+
+def _all_at_once(raw: Raw, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Send all calls before the first answer is read; return the replies in the order of the calls."""
+    sent = [raw.send("tools/call", {"name": "sequentialthinking", "arguments": call}) for call in calls]
+    heard = {answer["id"]: document(answer) for answer in (raw.hear() for _ in sent)}
+    return [heard[id] for id in sent]
