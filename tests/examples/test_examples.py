@@ -29,6 +29,39 @@ def test_every_example_is_run_by_a_test() -> None:
     assert not [path.name for path in EXAMPLES.iterdir() if path.is_file() and f'"{path.name}"' not in tests]
 
 
+LOOPS = {
+    "phase_machine.py": [
+        "analyze_code: 1 thoughts, at most 1 steps",
+        "research: 2 thoughts, at most 15 steps",
+        "design: 3 thoughts, at most 20 steps",
+        "plan_complete: one session with 6 thoughts",
+    ],
+    "explore_sub_agent.py": ["parent: 2 thoughts; sub-agent: 2 of its own", "answer: settings.py"],
+    "external_agent.py": ["First the order.", "The order stands.", "one session with 3 thoughts"],
+    "three_agents.py": [
+        "architect: architect 1, architect 2, architect 3; Design API: done",
+        "planner: planner 1, planner 2, planner 3; Plan tasks: done",
+        "validator: validator 1, validator 2, validator 3; Review PR: done",
+        "3 sessions",
+    ],
+    "mcp_agent_loop.py": [
+        "tools: coach, sequentialthinking, sessions",
+        "GET, POST, PATCH: Sequential thinking complete: 3 thoughts processed across 0 branches.",
+        "kept: 3 thoughts",
+    ],
+}
+"""What the examples of seed 003 print; their loop and their scripted brain are in "agent_loop.py"."""
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_an_agents_loop_thinks_in_the_sessions_it_says(name: str, tmp_path: Path) -> None:
+    done = run(name, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout.splitlines() == LOOPS[name]
+    assert not list(tmp_path.iterdir()), "sessions in memory leave nothing behind"
+
+
 def test_the_middleware_sends_only_what_was_accepted_to_the_approval_queue(tmp_path: Path) -> None:
     done = run("analysis_as_middleware.py", tmp_path)
     assert done.returncode == 0, done.stderr
