@@ -151,6 +151,11 @@ def test_a_coached_run_says_how_far_its_tree_has_grown(shell: Shell) -> None:
     progress = shell.json("coach", "status", began["runId"])["progress"]
     assert progress["status"] == "evaluating"
     assert {node["status"] for node in progress["tree"]["nodes"].values()} == {"open", "proposed"}
+    lines = shell.run("runs", "show", began["runId"]).stdout.splitlines()
+    assert [line for line in lines if line.startswith(("├──", "└──"))] == [
+        "├──   … 4 * 6 = 24",
+        "└──   … 4 + 6 = 10",
+    ]
     shell.run("coach", "cancel", began["runId"])
     ended = shell.json("runs", "show", began["runId"])
     assert ended["termination"]["status"] == "error"

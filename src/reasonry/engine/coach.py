@@ -102,21 +102,19 @@ class Coach(Struct, frozen=True):
             await opened.reopen(budget, participants)
             return await self._go_on(opened, (), performers)
 
-    async def status(self, run_id: str, *, nodes: bool = False) -> dict[str, Any]:
-        """Return where a run stands, as `answer` does; unless brief, also how its tree looks while it grows.
+    async def status(self, run_id: str, *, tree: bool = False) -> dict[str, Any]:
+        """Return where a run stands, as `answer` does.
 
         Args:
-            nodes: Whether the tree comes with its nodes and frontier.
+            tree: Whether `progress` also has how a search stands: its `status`, `best` and `tree`.
         """
         read = await self.engine.read_on(run_id)
         shown = self._document(run_id, read.row.session_id, read.run)
-        if "result" in shown or (self.brief and not nodes):
-            return shown
-        so_far = result_of(run_id, read.row.session_id, read.run).document(nodes=nodes)
-        if "status" in so_far["termination"]:
-            parts = ("best", "tree") if nodes else ("tree",)
-            shown["progress"]["status"] = so_far["termination"]["status"]
-            shown["progress"] |= {name: so_far[name] for name in parts}
+        if tree and "result" not in shown:
+            so_far = result_of(run_id, read.row.session_id, read.run).document()
+            if "status" in so_far["termination"]:
+                shown["progress"]["status"] = so_far["termination"]["status"]
+                shown["progress"] |= {name: so_far[name] for name in ("best", "tree")}
         return shown
 
     async def cancel(self, run_id: str) -> dict[str, Any]:

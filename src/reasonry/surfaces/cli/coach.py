@@ -114,7 +114,7 @@ def status_(run_id: str, /, *, brief: Brief = False, common: Common = Common()) 
     brief
         As for `coach start`.
     """
-    show_coached(lambda app: app.coach(brief=brief).status(run_id, nodes=not brief), common)
+    show_coached(lambda app: app.coach(brief=brief).status(run_id, tree=not brief), common)
     return 0
 
 
