@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,3 +52,25 @@ def test_the_replies_of_the_reference_are_counted_in_its_form() -> None:
     replies = list(reference_replies(CONVERSATIONS[0].calls))
     assert replies[0] == first
     assert 600 < tokens(replies) < 650
+
+
+def test_a_connection_sees_the_history_of_an_earlier_session_once_and_nothing_of_its_own(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "thoughts.db"
+    quiet = {"DISABLE_THOUGHT_LOGGING": "true"}
+    with Raw(store, **quiet) as raw:
+        session = raw.think(1, strategy="react")["sessionId"]
+        assert "thoughtHistory" not in raw.think(2)
+        assert "thoughtHistory" not in raw.think(3, sessionId=session)
+    with Raw(store, **quiet) as raw:
+        met = raw.think(4, sessionId=session)
+        assert [one["thoughtNumber"] for one in met["thoughtHistory"]] == [1, 2, 3, 4]
+        assert (met["strategy"], met["stage"], "guidance" in met) == ("react", "problem_reception", True)
+        later = raw.think(5, sessionId=session)
+        assert not {"thoughtHistory", "strategy", "guidance"} & set(later)
+        assert len(raw.think(6, sessionId=session, history=2)["thoughtHistory"]) == 2
+    with Raw(store, **quiet) as raw:
+        resumed = raw.call("sessions", action="resume", sessionId=session)
+        assert [one["thoughtNumber"] for one in resumed["thoughtHistory"]] == [1, 2, 3, 4, 5, 6]
+        assert "thoughtHistory" not in raw.think(7)
