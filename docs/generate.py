@@ -81,7 +81,7 @@ def _stages(stages: Sequence[Schema]) -> Iterator[str]:
         yield f"### `{stage['name']}`"
         yield " ".join([stage["description"], stage["guidance"]]).strip()
         yield f"Next: {leads}." if leads else "The end."
-        if "fields" in stage:
+        if stage.get("fields", {}).get("properties"):
             yield "Thoughts of this stage carry:\n\n" + "\n".join(_members(stage["fields"]))
         if "reply_schema" in stage:
             yield _reply(stage, seen)
