@@ -28,13 +28,14 @@ from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Begun, Settled, fold
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
-from reasonry.errors import ConflictError, ModelError, ToolError
+from reasonry.errors import AnswerRefusedError, ConflictError, ModelError, ToolError
 from reasonry.guided.replies import rows_of_run
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 
+from .engine.answering import record_answers
 from .engine.playing import by
 
 FIXTURE = Path(__file__).parent / "fixtures" / "store_0_1_0"
@@ -154,13 +155,18 @@ async def coach_to_the_end(engine: Engine, run_id: str, caller: Recorded) -> Non
     who = caller.performers()
     shown = await Coach(engine).take_over(run_id, by(who))
     while shown["status"] == "active":
-        answers = []
+        answers: dict[str, str] = {}
         for one in shown["questions"]:
             said = caller.say(one["id"], one["stage"])
             if isinstance(said, Failed):
                 return
-            answers.append({"id": one["id"], "answer": said.text})
-        shown = await Coach(engine).answer(run_id, answers, by(who))
+            answers[one["id"]] = said.text
+        try:
+            shown = await Coach(engine).answer(run_id, answers, by(who))
+        except AnswerRefusedError as refusal:
+            # 0.1.0 took what cannot be read, and asked again.
+            refused = {entry["id"]: answers[entry["id"]] for entry in refusal.details["refused"]}
+            shown = await record_answers(engine, run_id, refused, who)
 
 
 # -- runs
