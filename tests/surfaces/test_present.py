@@ -122,6 +122,7 @@ def test_the_live_view_shows_the_plan_as_it_stands(script: str) -> None:
 
     class Run:
         begun = type("Begun", (), {"problem": "17 + 25?"})
+        skipped = type("Counts", (), {"thoughts": 0})
 
     Run.thoughts = thoughts
     out = Console(file=io.StringIO(), width=60)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html.parser
+import io
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.core.strategy import Thought
+from reasonry.surfaces.cli.output import wrap_lines
 from reasonry.surfaces.report_pages import html_page, markdown_page, text_lines
 from reasonry.surfaces.run_report import Bullets, Grid, Heading, Prose, outline, path_text, thought_title
 
@@ -207,6 +210,19 @@ def test_no_text_leaves_its_place_in_a_page(first: str, second: str) -> None:
     rows = [line for line in markdown_page(blocks).splitlines() if line.startswith("| ")]
     assert len(rows) == 2
     assert list(text_lines(blocks))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@given(st.lists(st.text("ab -\n", max_size=300)))
+def test_lines_of_a_terminal_break_between_words_and_lose_nothing(lines: list[str]) -> None:
+    told = list(wrap_lines(lines, Terminal()))
+    assert max(map(len, told), default=0) <= shutil.get_terminal_size().columns
+    assert "".join("".join(told).split()) == "".join("".join(lines).split())
+    assert list(wrap_lines(lines, io.StringIO())) == [part for line in lines for part in line.split("\n")]
 
 
 json_values = st.recursive(

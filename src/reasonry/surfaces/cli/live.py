@@ -108,8 +108,9 @@ _TASK_STYLES = {"ACCEPTED": "green", "REJECTED": "red", "FAILED": "red", "SKIPPE
 def _thoughts(run: Run, width: int, rows: int) -> RenderableType:
     lines = [Text(present.clip(run.begun.problem, width - 2), style="bold")]
     first_shown = max(len(run.thoughts) - rows, 0)
+    first_number = run.skipped.thoughts + first_shown + 1
     plan: list[str] = []
-    for number, thought in enumerate(run.thoughts[first_shown:], first_shown + 1):
+    for number, thought in enumerate(run.thoughts[first_shown:], first_number):
         line = Text(f"  {thought_title(number, thought)}  ", style="cyan")
         room = max(width - len(line) - 1, 10)
         first, *steps = present.thought_lines(thought.text, thought.data, max(width - 3, 10))

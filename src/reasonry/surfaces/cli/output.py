@@ -114,7 +114,7 @@ def _unwritable(path: Path, error: OSError) -> UsageError:
 def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
     """Yield lines that a terminal does not break inside words; what is no terminal gets them as they are."""
     width = shutil.get_terminal_size().columns if stream.isatty() else 0
-    for line in lines:
+    for line in (part for text in lines for part in text.split("\n")):
         if width < 20 or len(line) <= width:
             yield line
             continue

@@ -154,18 +154,20 @@ def stats_(
 
 def _print_trace(trace: dict[str, Any], record: Record) -> None:
     end = trace["termination"]
-    print_line(f"run {trace['run_id']}  {trace['status']}: {end['reason']}  {end['detail']}")
-    print_line(f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}")
-    print_line(f"problem: {trace['problem']}")
-    print_line(f"path: {path_text(record.entries('path'), trace['stage'])}")
+    head = [
+        f"run {trace['run_id']}  {trace['status']}: {end['reason']}  {end['detail']}",
+        f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}",
+        f"problem: {trace['problem']}",
+        f"path: {path_text(record.entries('path'), trace['stage'])}",
+    ]
+    print_lines(head)
     print_tree(trace)
     for number, thought in enumerate(record.thoughts(), 1):
         print_lines(whole_thought(thought_title(number, thought), thought))
     print_line("questions:")
     print_lines(line for question in record.entries("questions") for line in _question_lines(question))
     print_lines(text_lines(outline(trace)))
-    for warning in trace["warnings"]:
-        print_line(f"warning: {warning}")
+    print_lines(f"warning: {warning}" for warning in trace["warnings"])
     if trace.get("best_answer"):
         print_line(f"best answer, not given as one: {present.clip(trace['best_answer'], 400)}")
     print_line(f"answer: {trace['answer']}")

@@ -12,7 +12,7 @@ from ...engine.journal import Run
 from ...engine.observe import Observer, Unwatched
 from .. import present
 from ..run_report import thought_title, whole_thought
-from .output import print_note, print_notes
+from .output import print_notes
 from .watch import Watch
 
 
@@ -30,17 +30,17 @@ class Lines(Watch):
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
         super().began(run_id, run)
-        print_note(self.header)
+        print_notes([self.header])
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
         super().retrying(effect_id, reason, delay_s)
-        print_note(self.note)
+        print_notes([self.note])
 
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
         super().stepped(run, step)
-        for number, thought in enumerate(step.thoughts, len(run.thoughts) - len(step.thoughts) + 1):
+        for number, thought in enumerate(step.thoughts, run.counts.thoughts - len(step.thoughts) + 1):
             title = thought_title(number, thought)
             if self.full:
                 lines = whole_thought(title, thought)
