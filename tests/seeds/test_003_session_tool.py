@@ -383,3 +383,29 @@ def test_an_option_that_cannot_be_is_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as caught:
         reasonry.thinking_tool(store=MemoryStore(), **wrong)
     assert [caught.value.details["option"]] == list(wrong)
+
+
+# -- "Best Practices", "Use Cases", "Usage Examples"
+
+
+def test_best_practices_use_cases_and_examples_are_documented() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "agent-loops.md").read_text("utf-8")
+    for practice in (
+        "1. **Always track the `sessionId`.**",
+        "2. **Use `clearSession` to begin anew.**",
+        "3. **Set `nextThoughtNeeded` to false at the end.**",
+        "4. **Pass the `thoughtHistory` on to the model.**",
+        "5. **Test in isolation.**",
+    ):
+        assert practice in page
+    for use in (
+        "system architecture, API design, component planning",
+        "analysis of several sources, synthesis, validation",
+        "root causes: a hypothesis, its test, its verification",
+        "task breakdown, dependencies, risks",
+    ):
+        assert use in page
+    for example in ("phase_machine", "explore_sub_agent", "external_agent", "three_agents", "mcp_agent_loop"):
+        assert (root / "examples" / f"{example}.py").is_file()
+        assert f"../examples/{example}.py" in page
