@@ -200,7 +200,7 @@ class SessionView(Protocol):
         """Minimum time since its last use, by a count independent of the clock; 0 where unknown."""
         ...
 
-    def numbered(self, number: int) -> list[ThoughtRow]:
+    def with_number(self, number: int) -> list[ThoughtRow]:
         """Return the thoughts of the session that have this number, oldest first."""
         ...
 

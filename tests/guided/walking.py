@@ -17,7 +17,7 @@ class TakenThoughts:
     def __init__(self) -> None:
         self.taken: list[Place] = []
 
-    def numbered(self, number: int) -> Iterable[Place]:
+    def with_number(self, number: int) -> Iterable[Place]:
         return [place for place in self.places() if place.number == number]
 
     def places(self) -> Iterable[Place]:

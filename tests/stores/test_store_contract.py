@@ -224,7 +224,7 @@ class TestSessions:
         def look(view: SessionView) -> SessionChange:
             assert view.row is not None
             latest = [thought.text for thought in view.latest(2)]
-            numbers = [number for number in (1, 10, 50, 60, 77, -1, 0, 2**70) if view.numbered(number)]
+            numbers = [number for number in (1, 10, 50, 60, 77, -1, 0, 2**70) if view.with_number(number)]
             return SessionChange(
                 value=(view.row.thoughts, latest, numbers, len(view.latest(99)), view.latest(0))
             )
@@ -240,7 +240,7 @@ class TestSessions:
         known = await store.change(
             "s",
             lambda view: SessionChange(
-                value={n: [thought.seq for thought in view.numbered(n)] for n in range(-9, 12)}
+                value={n: [thought.seq for thought in view.with_number(n)] for n in range(-9, 12)}
             ),
         )
         assert {n: seqs for n, seqs in known.items() if seqs} == {
@@ -249,7 +249,7 @@ class TestSessions:
 
     async def test_an_absent_session_is_seen_as_absent(self, store: Store) -> None:
         seen = await store.change(
-            "s", lambda view: SessionChange(value=(view.row, view.latest(5), view.numbered(1)))
+            "s", lambda view: SessionChange(value=(view.row, view.latest(5), view.with_number(1)))
         )
         assert seen == (None, [], [])
         with pytest.raises(NotFoundError):
@@ -319,7 +319,7 @@ class TestSessions:
         def decide(view: SessionView) -> SessionChange:
             other, none = view.other("b"), view.other("c")
             assert (other.row is None, none.row is None) == (False, True)
-            assert [len(each.numbered(7)) for each in (other, view, none)] == [1, 0, 0]
+            assert [len(each.with_number(7)) for each in (other, view, none)] == [1, 0, 0]
             assert [thought.text for thought in other.latest(9)] == ["two"]
             return SessionChange(session_row("b", thoughts=2), ThoughtRow(2, 8, "three"), instead="b")
 

@@ -713,6 +713,15 @@ def test_settings_of_sessions_are_options_and_variables(shell: Shell) -> None:
     assert shell.run(*think, "--max-thought-chars", "5").returncode == 0
 
 
+def test_think_takes_a_path_of_stages(shell: Shell) -> None:
+    path = "initial_reasoning,action_planning, action_execution"
+    think = ["think", "x", "--number", "1", "--total", "2", "--next", "--strategy", "react", "--stage", path]
+    reply = shell.json(*think, "--data", '{"action_planning": {"action": "look"}}')
+    assert reply["stage"] == "action_execution"
+    (thought,) = shell.json("sessions", "show", reply["sessionId"])["thoughts"]
+    assert thought["stages"] == ["initial_reasoning", "action_planning", "action_execution"]
+
+
 def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shell) -> None:
     """`--next` and `--done` stand for nextThoughtNeeded, and `--revises` says that it is a revision."""
     from reasonry.guided.thinking_tool import ThinkingCall, tool_schema

@@ -108,7 +108,7 @@ def describe_schema(schema: Mapping[str, Any]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and high is not None:
         return f"{words}, {low} to {high}"
-    bounds = [f"{words} {schema[keyword]}" for keyword, (words, _) in _BOUNDS.items() if keyword in schema]
+    bounds = [f"{bound} {schema[keyword]}" for keyword, (bound, _) in _BOUNDS.items() if keyword in schema]
     return ", ".join([words, *bounds])
 
 

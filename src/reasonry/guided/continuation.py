@@ -54,7 +54,7 @@ class Continuation:
         """See `SessionView`."""
         return 0
 
-    def numbered(self, number: int) -> list[ThoughtRow]:
+    def with_number(self, number: int) -> list[ThoughtRow]:
         """See `SessionView`."""
         return [thought for thought in self.thoughts if thought.number == number]
 
@@ -243,4 +243,4 @@ def _call_of(thought: ThoughtRow, strategy: Strategy[Any, Any], head: Head, rows
 
 
 def _known_number(number: int | None, rows: TakenRows) -> int | None:
-    return number if number is not None and any(rows.numbered(number)) else None
+    return number if number is not None and any(rows.with_number(number)) else None

@@ -110,7 +110,7 @@ def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now
     for place, thought in enumerate(thoughts, 1):
         try:
             call = _own_call(thought, settings)
-            recorded = _recorded(thought, call, past)
+            recorded = _thoughts_on_record(thought, call, past)
             head = past.take(strategy, head, call, _instant(thought.get("at"), now_ms), recorded)
         except ReasonryError as error:
             raise _at(error, place) from None
@@ -139,9 +139,9 @@ def _own_call(thought: Mapping[str, Any], settings: SessionSettings) -> Thinking
     return replace(call, branch_id=call.branch_id or "")
 
 
-def _recorded(thought: Mapping[str, Any], call: ThinkingCall, past: TakenRows) -> Recorded:
+def _thoughts_on_record(thought: Mapping[str, Any], call: ThinkingCall, past: TakenRows) -> Recorded:
     """Return which thoughts an export says its numbers mean; until 0.1.0 a branch left the latest of its number."""
-    there = [] if call.branch_from_thought is None else past.numbered(call.branch_from_thought)
+    there = [] if call.branch_from_thought is None else past.with_number(call.branch_from_thought)
     latest = next((place.seq for place in there), None)
     return Recorded(_positive(thought.get("branchFromSeq")) or latest, _positive(thought.get("revisesSeq")))
 
@@ -231,7 +231,7 @@ def _take_foreign(
 
 def _known_number(thought: Mapping[str, Any], name: str, past: TakenRows, data: dict[str, Any]) -> int | None:
     number = _positive(thought.get(name))
-    if number is None or any(past.numbered(number)):
+    if number is None or any(past.with_number(number)):
         return number
     data[name] = number
     return None

@@ -114,7 +114,7 @@ def _expects(candidate: FoundSession, call: ThinkingCall) -> bool:
     lines = [head.line(head.latest), *([] if line is None else [line])]
     references = (call.revises_thought, call.branch_from_thought)
     return any(call.thought_number == line.number + 1 for line in lines) and all(
-        number is None or bool(candidate.view.numbered(number)) for number in references
+        number is None or bool(candidate.view.with_number(number)) for number in references
     )
 
 

@@ -94,7 +94,7 @@ NOT_RECORDED = Recorded()
 class Past(Protocol):
     """The thoughts a session has already, as far as its rules ask."""
 
-    def numbered(self, number: int) -> Iterable[Place]:
+    def with_number(self, number: int) -> Iterable[Place]:
         """Return the thoughts that bear a number, latest first."""
         ...
 
@@ -139,7 +139,7 @@ def find_thought(
     Raises:
         UsageError: No thought of the session bears the number; `exists` has the numbers there are.
     """
-    there = list(past.numbered(number))
+    there = list(past.with_number(number))
     if not there:
         raise _no_thought_error(past, field, number)
     on_record = next((place for place in there if place.seq == seq), None)

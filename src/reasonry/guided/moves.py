@@ -73,7 +73,7 @@ def distance(strategy: Table, stage: str) -> int:
     return len(shortest_way(strategy, strategy.first, stage) or ()) or -1
 
 
-class Refusal(NamedTuple):
+class RefusedMove(NamedTuple):
     """A call whose stages do not follow, and all that a way out of it is looked for with.
 
     Attributes:
@@ -103,7 +103,7 @@ class Refusal(NamedTuple):
             message += f" {self.strategy.name} has no stage {to!r}; it has: {known}."
         instead = self._instead()
         if instead:
-            message += f" This would be accepted: {show_arguments(instead)}{self._needed(instead)}."
+            message += f" This would be accepted: {show_arguments(instead)}{self._required_data(instead)}."
         elif to in self.strategy.by_name:
             message += " Leave `stage` out to stay, or begin a new session."
         details: dict[str, Any] = {"instead": instead} if instead else {}
@@ -177,7 +177,7 @@ class Refusal(NamedTuple):
         if path is not None and len(path) <= MAX_PATH:
             yield path
 
-    def _needed(self, instead: Mapping[str, Any]) -> str:
+    def _required_data(self, instead: Mapping[str, Any]) -> str:
         """Return which required fields the path demands."""
         path = instead.get("stage")
         if not isinstance(path, list):

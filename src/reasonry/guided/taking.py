@@ -21,7 +21,7 @@ class TakenRows:
         self._taken: list[Place] = []
         self._numbers: dict[int, list[Place]] = {}
 
-    def numbered(self, number: int) -> Iterable[Place]:
+    def with_number(self, number: int) -> Iterable[Place]:
         """See `Past`."""
         return reversed(self._numbers.get(number, []))
 

@@ -33,7 +33,7 @@ from .lines import (
     show_name,
 )
 from .moves import (
-    Refusal,
+    RefusedMove,
     Walk,
     check_path_length,
     distance,
@@ -214,7 +214,7 @@ def _thinker_of(
 def _latest_place(head: Head, past: Past, branch: str | None) -> Place | None:
     """Return the latest thought of a line; None: it has none."""
     line = head.line(branch)
-    there = past.numbered(line.number) if line.thoughts else ()
+    there = past.with_number(line.number) if line.thoughts else ()
     return next((place for place in there if place.branch == branch), None)
 
 
@@ -292,5 +292,5 @@ def _walk_of(
     walked = walk(strategy, bases, stages, also=latest)
     if walked is None:
         bases += latest
-        raise Refusal(strategy, head, call, thinker.branch, bases, stages, past).error()
+        raise RefusedMove(strategy, head, call, thinker.branch, bases, stages, past).error()
     return walked

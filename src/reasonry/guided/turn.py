@@ -86,8 +86,8 @@ class _Past:
         self._view = view
         self._thoughts = thoughts
 
-    def numbered(self, number: int) -> Iterable[Place]:
-        return self._places(self._view.numbered(number) if self._thoughts else [])
+    def with_number(self, number: int) -> Iterable[Place]:
+        return self._places(self._view.with_number(number) if self._thoughts else [])
 
     def places(self) -> Iterable[Place]:
         return self._places(self._view.latest(self._thoughts))
@@ -158,7 +158,7 @@ class ThinkingTurn:
         placed = submit(strategy, head, call, _Past(view, row.thoughts), at_ms=self.now_ms)
         self._check_limits(row, head, placed)
         line = head.main if placed.branch is None else head.branches.get(placed.branch, head.main)
-        going.notices.extend(call_notices(call, unknown, line if head.thoughts else None, view.numbered))
+        going.notices.extend(call_notices(call, unknown, line if head.thoughts else None, view.with_number))
         seen = self.known.seen
         recalls = self.found is not None and seen is not None and row.session_id not in seen
         bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=recalls)

@@ -93,7 +93,7 @@ class _View:
         self._sessions = sessions
         self._steady_ms = steady_ms
 
-    def numbered(self, number: int) -> list[ThoughtRow]:
+    def with_number(self, number: int) -> list[ThoughtRow]:
         if self._session is None:
             return []
         return [self._session.thoughts[seq] for seq in sorted(self._session.numbers.get(number, ()))]

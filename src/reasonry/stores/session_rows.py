@@ -138,9 +138,9 @@ class View:
         self._thoughts = stored and Thoughts(tx, stored)
         self._tx, self._steady = tx, steady
 
-    def numbered(self, number: int) -> list[ThoughtRow]:
+    def with_number(self, number: int) -> list[ThoughtRow]:
         """See `Store`."""
-        return [] if self._thoughts is None else self._thoughts.numbered(number)
+        return [] if self._thoughts is None else self._thoughts.with_number(number)
 
     def latest(self, count: int) -> list[ThoughtRow]:
         """See `Store`."""

@@ -71,7 +71,7 @@ class Thoughts:
         following = next(self._check_digests(self._digest_at(seq - 1), found))
         return following if following.seq == seq else None
 
-    def numbered(self, number: int) -> list[ThoughtRow]:
+    def with_number(self, number: int) -> list[ThoughtRow]:
         """Return the thoughts that have this number, oldest first."""
         if not -MAX_INT <= number <= MAX_INT:
             return []

@@ -41,8 +41,8 @@ def _option(name: str, argument: str) -> tuple[str, Any, Any]:
     """Return a command line option as a dataclass field: text, which the tool reads, or a flag."""
     schema = tool_schema(ThinkingCall)
     member = schema["properties"][argument]
-    kind = member.get("type")  # None: it takes several, text among them
-    form = ", as a JSON object" if kind == "object" else ""
+    kind = member.get("type", "list")
+    form = {"object": ", as a JSON object", "list": ", with commas between"}.get(kind, "")
     described = Parameter(help=f"{member['description']}{form}.")
     if kind == "boolean":
         return name, Annotated[Flag, described], field(default=False)
@@ -86,6 +86,8 @@ def think(
     arguments = {OPTIONS[name]: value for name, value in vars(options).items() if value not in (None, False)}
     if "data" in arguments:
         arguments["data"] = _read_data(arguments["data"])
+    if "," in arguments.get("stage", ""):
+        arguments["stage"] = [name.strip() for name in arguments["stage"].split(",")]
     arguments |= {"thought": thought, "nextThoughtNeeded": next}
     document = run_async(with_app(common.app(environ=rules.environ()), lambda app: _think(app, arguments)))
     if common.json:
