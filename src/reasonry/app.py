@@ -81,7 +81,7 @@ class App(UseCases):
 
         Args:
             problem: None: the session's first thought.
-            session: Its id; None: no session.
+            session: Its id, the beginning of it, or `last`; None: no session.
 
         Raises:
             UsageError: There is neither a problem nor a session, or the session has no thoughts.
@@ -91,12 +91,14 @@ class App(UseCases):
             if problem is None:
                 raise UsageError("problem is missing; say what is to be solved", field="problem")
             return problem, None
-        thoughts = await self.sessions().read_thoughts(session)
+        sessions = self.sessions()
+        session_id = await sessions.session_id(session)
+        thoughts = await sessions.read_thoughts(session_id)
         if not thoughts:
-            raise UsageError(f"session {session} has no thoughts to begin with", field="sessionId")
+            raise UsageError(f"session {session_id} has no thoughts to begin with", field="sessionId")
         if problem is None:
-            return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session
-        return with_quoted(problem, quote_thoughts(thoughts)), session
+            return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session_id
+        return with_quoted(problem, quote_thoughts(thoughts)), session_id
 
     async def _thoughts_of(self, run_id: str) -> Any:
         record = await self.engine.record(run_id)

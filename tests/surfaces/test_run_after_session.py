@@ -141,9 +141,9 @@ async def test_the_commands_take_a_session(store: str) -> None:
         command = [sys.executable, "-m", "reasonry", *arguments, "--store", store, "--json"]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
-    solved = json.loads(reason("solve", "--session", session, "--model", "offline").stdout)
+    solved = json.loads(reason("solve", "--session", "last", "--model", "offline").stdout)
     assert solved["answer"].endswith("= 24")
-    started = json.loads(reason("coach", "start", "Why?", "--session", session).stdout)
+    started = json.loads(reason("coach", "start", "Why?", "--session", session[:13]).stdout)
     assert "10 - 4 is 6." in started["questions"][0]["prompt"]
     refused = reason("solve", "--model", "offline")
     assert refused.returncode == 2

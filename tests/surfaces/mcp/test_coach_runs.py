@@ -89,6 +89,19 @@ def test_a_new_connection_names_the_runs_that_wait(tmp_path: Path) -> None:
         assert raw.call("coach", action="status")["runId"] == run_id
 
 
+def test_a_run_is_named_by_the_beginning_of_its_id_or_as_the_last(tmp_path: Path) -> None:
+    with Raw(tmp_path / "s.db") as raw:
+        first, second = (start(raw, f"What is {number} + 1?")["runId"] for number in (1, 2))
+        assert raw.call("coach", action="status", runId="last")["runId"] == second
+        raw.call("coach", action="answer", runId=first, answers=[])
+        assert raw.call("coach", action="status", runId="last")["runId"] == first
+        assert raw.call("coach", action="status", runId=second[:-1].upper())["runId"] == second
+        assert set(error(raw, action="cancel", runId=first[:4])["choices"]) == {first, second}
+        assert error(raw, action="status", runId="beef")["code"] == "not_found"
+    with Raw(tmp_path / "s.db") as raw:
+        assert raw.call("coach", action="status", runId="last")["runId"] == second
+
+
 def test_an_empty_store_says_how_a_run_begins(raw: Raw) -> None:
     refused = error(raw, action="status")
     assert "`start`" in refused["message"]
@@ -381,12 +394,12 @@ def test_an_ended_run_goes_on_as_a_session_and_that_as_a_run(tmp_path: Path) -> 
         assert [one["thought"] for one in copied[:-1]] == [one["thought"] for one in own]
         again = raw.call("sequentialthinking", **thought(10, sessionId=shown["sessionId"]))
         assert again["sessionId"] == reply["sessionId"]
-        raw.call("sequentialthinking", **thought(11, sessionId=reply["sessionId"]))
+        assert raw.think(40)["sessionId"] == reply["sessionId"]
         assert raw.call("coach", action="read") == before
         second = start(raw, "And 18 + 25?", sessionId=reply["sessionId"])
-        assert "> Thought 11: thought 11" in json.dumps(second)
+        assert "> Thought 40: thought 40" in json.dumps(second)
     with Raw(tmp_path / "s.db", DISABLE_THOUGHT_LOGGING="true") as raw:
         resumed = raw.call("sessions", action="resume", sessionId=shown["sessionId"])
         assert resumed["sessionId"] == reply["sessionId"]
         assert [one["reason"] for one in resumed["notices"]] == ["run_continued"]
-        assert raw.think(12)["sessionId"] == reply["sessionId"]
+        assert raw.think(41)["sessionId"] == reply["sessionId"]

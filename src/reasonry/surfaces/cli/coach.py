@@ -42,8 +42,8 @@ def start_(
     problem
         What is to be solved; `-` reads it from standard input. With --session it may be left out.
     session
-        A session whose thoughts come with the problem, as quoted text, by its id. Without a problem its first thought
-        is the problem.
+        A session whose thoughts come with the problem, as quoted text: its id, the beginning of it, or `last`. Without
+        a problem its first thought is the problem.
     strategy
         The way of thinking; `reasonry strategies` lists them.
     option

@@ -103,7 +103,7 @@ class CurrentSession:
     def _learn(self, named: str | None, document: Document) -> None:
         session_id, length = document["sessionId"], document["thoughtHistoryLength"]
         has_open = bool(self._ids) and self._is_open(self._ids[0])
-        if named is None or length == 1 or not has_open:
+        if named is None or length == 1 or not has_open or self._continues_run(document):
             self._bind(session_id)
         elif session_id not in self._ids:
             self._ids.append(session_id)
@@ -111,6 +111,11 @@ class CurrentSession:
             self._meant[named] = session_id
             _forget_oldest(self._meant)
         self._set_length(session_id, length, is_open=document["nextThoughtNeeded"])
+
+    def _continues_run(self, document: Document) -> bool:
+        """Whether a session was begun, as far as is known here, to go on with a run."""
+        reasons = [notice["reason"] for notice in document.get("notices", ())]
+        return "run_continued" in reasons and document["sessionId"] not in self._ids
 
     def _bind(self, session_id: str) -> None:
         self._ids = [session_id, *(known for known in self._ids if known != session_id)][:MAX_OPEN]

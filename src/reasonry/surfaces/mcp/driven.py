@@ -27,7 +27,7 @@ from ..agent_calls import (
     read_coach_call,
     read_run_call,
 )
-from ..agent_runs import find_run, list_runs, no_run_named, read_trace
+from ..agent_runs import find_run, list_runs, no_run_named, read_trace, run_named
 from ..agents import AgentAccess
 from .current_runs import CurrentRuns
 from .tools import CallContext, Document, McpTool, Report
@@ -123,7 +123,8 @@ async def _coach(
             document = await access.coach_start(call)
         case OneRun() | OpenedRun():
             only_open = action in ("answer", "cancel")
-            run_id = call.run_id or await find_run(store, runs.ids, only_open=only_open)
+            named = call.run_id and await run_named(store, call.run_id, runs.ids)
+            run_id = named or await find_run(store, runs.ids, only_open=only_open)
             document = await _on_run(access, action, run_id, call)
     if action in _WORKS_ON:
         runs.add(document["runId"])

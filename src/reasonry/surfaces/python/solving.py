@@ -43,7 +43,8 @@ async def solve(
 
     Args:
         problem: None: the first thought of the session.
-        session: The id of a session of the store; its thoughts come with the problem, as quoted text.
+        session: A session of the store whose thoughts come with the problem, as quoted text: its id, the beginning of
+            it, or `last`.
         strategy: A name of the registry, or a strategy of your own.
         model: What `--model` takes, or an object of the `Model` port; None: what the environment offers.
         options: Options of the strategy, by name.
