@@ -206,3 +206,22 @@ def test_a_sloppy_session_of_60_mistakes_loses_no_thought_and_is_refused_at_most
         assert [thought["thought"] for thought in kept] == [
             text for id, text in agent.thoughts if id == session
         ]
+
+
+def test_an_empty_branch_hides_no_branch_without_a_word(raw: Raw) -> None:
+    raw.think(1)
+    assert "notices" not in raw.call("sessions", action="get", branchId="")
+    raw.think(2, branchId="b")
+    document = raw.call("sessions", action="get", branchId="")
+    assert [thought["thoughtNumber"] for thought in document["thoughts"]] == [1]
+    assert [notice["reason"] for notice in document["notices"]] == ["main_line_only"]
+    assert len(raw.call("sessions", action="get", branchId=None)["thoughts"]) == 2
+
+
+def test_an_argument_that_is_none_is_refused_only_where_something_would_change(raw: Raw) -> None:
+    raw.think(1)
+    for action in ("delete", "pin"):
+        refused = raw.call("sessions", action=action, pinnd=False)["error"]
+        assert "Did you mean pinned?" in refused["message"]
+    shown = raw.call("sessions", action="get", pinnd=False)
+    assert (len(shown["thoughts"]), shown["notices"][0]["reason"]) == (1, "unknown_argument")

@@ -17,6 +17,7 @@ _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": Fal
 _MANAGE = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}
 _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions on one session that mean the connection's own where none is named."""
+_MAIN_LINE_ONLY = "An empty branchId means the main line; leave it out for the thoughts of the branches too."
 _CHANGING = frozenset({"delete", "pin"})
 """Actions that change something: an argument that would do nothing is refused, where others only say so."""
 
@@ -87,8 +88,10 @@ async def _manage(
     if unknown and action in _CHANGING:
         raise UsageError(" ".join(unknown), choices=list(schema["properties"]))
     document = await _perform(sessions, action, arguments, context.session)
-    if unknown:
-        notices = [{"reason": "unknown_argument", "message": sentence} for sentence in unknown]
+    notices = [{"reason": "unknown_argument", "message": sentence} for sentence in unknown]
+    if action == "get" and arguments.get("branchId") == "" and document.get("branches"):
+        notices.append({"reason": "main_line_only", "message": _MAIN_LINE_ONLY})
+    if notices:
         document["notices"] = [*document.get("notices", []), *notices]
     return document
 
