@@ -59,6 +59,7 @@ async def test_who_names_neither_strategy_nor_stage_gets_the_six_that_are_always
     assert set(await at.think(2, sessionId=first["sessionId"], branchId="b")) == ALWAYS
     end = await at.think(3, sessionId=first["sessionId"], branchId="b", nextThoughtNeeded=False)
     assert set(end) == ALWAYS | {"summary"}
+    assert set(thinking_output()["required"]) == ALWAYS
 
 
 async def test_no_stage_is_seen_where_none_was_named(at: Desk) -> None:
