@@ -18,7 +18,7 @@ from reasonry.core.events import Answered
 from reasonry.engine.engine import Engine, Order
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
-from reasonry.errors import ConflictError, StoreError, UsageError
+from reasonry.errors import StoreError, UsageError
 from reasonry.guided.session_actions import ACTIONS
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -149,7 +149,7 @@ async def test_a_store_that_cannot_be_is_an_error_of_ours(tmp_path: Path, closin
         reasonry.thinking_tool(store="redis://host")
 
 
-async def test_the_session_of_a_run_is_read_from_its_journal_and_not_thought_in() -> None:
+async def test_the_session_of_a_run_is_read_from_its_journal_and_gone_on_with_in_another() -> None:
     store, strategy = MemoryStore(), STRATEGIES["chain_of_thought"]
     engine = Engine(store, STRATEGIES)
     order = Order(strategy=strategy, problem="Which way?", options=strategy.options(), budget=Budget(calls=9))
@@ -159,8 +159,9 @@ async def test_the_session_of_a_run_is_read_from_its_journal_and_not_thought_in(
     assert session["runId"] == result.run_id
     assert session["thoughtHistoryLength"] == len(session["thoughts"]) > 1
     assert all(one["stage"] in strategy.by_name for one in session["thoughts"])
-    with pytest.raises(ConflictError):
-        await reasonry.thinking_tool(store=store)(**CALL, sessionId=result.session_id)
+    reply = await reasonry.thinking_tool(store=store)(**CALL, sessionId=result.session_id)
+    assert reply["sessionId"] != result.session_id
+    assert [notice["reason"] for notice in reply["notices"]] == ["run_continued"]
 
 
 def test_importing_the_tool_imports_no_framework() -> None:

@@ -87,6 +87,8 @@ async def _think(
     client: Any, name: str, stage: str, session: str | None, number: int, **more: Any
 ) -> dict[str, Any]:
     fields = {one.name: sample(one.schema) for one in STRATEGIES[name].stage(stage).fields if one.required}
+    if "planning" in fields:
+        fields["planning"] = [{"description": "Conclusion", "status": "Done"}]
     begin = {"strategy": name} if session is None else {"sessionId": session}
     arguments = thought(number, number, stage=stage, data=fields, **begin, **more)
     reply = (await client.call_tool("sequentialthinking", arguments)).structured_content
