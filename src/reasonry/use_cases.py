@@ -21,6 +21,7 @@ from .engine.observe import Observer
 from .engine.policy import Performers, rewind
 from .engine.result import Result
 from .errors import UsageError
+from .ids import find_id
 from .participants import Participants, PerformerPool
 from .strategies import resolve
 from .strategies.choice import AUTO, choose_strategy
@@ -50,6 +51,19 @@ class UseCases:
             UsageError: There is none; `choices` has the names.
         """
         return resolve(name, self.strategies)
+
+    async def run_id(self, text: str) -> str:
+        """Return the id of the run that a text stands for: an id, how it begins, or `last`, the one begun last.
+
+        Raises:
+            UsageError: Several ids begin with it; `choices` has them.
+            NotFoundError: It is `last`, and there is no run.
+        """
+        return await find_id(text, "run", self.engine.store.run_ids, self._last_run)
+
+    async def _last_run(self) -> str | None:
+        rows = await self.engine.store.runs(limit=1)
+        return rows[0].run_id if rows else None
 
     def register(self, strategy: Strategy[Any, Any]) -> Strategy[Any, Any]:
         """Add a user-defined strategy to the registry, so that its runs can be read again."""

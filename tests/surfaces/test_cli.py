@@ -193,6 +193,30 @@ def test_runs_are_listed_shown_replayed_and_forked(shell: Shell) -> None:
     assert "problem_reception" in shell.run("runs", "show", run_id).stdout
 
 
+def test_ids_may_be_short_or_last_in_every_command(shell: Shell) -> None:
+    began = shell.json("coach", "start", "What is 6 times 7?", "--strategy", "linear")
+    run_id, short = began["runId"], began["runId"][:30]
+    assert shell.json("coach", "status", "last")["runId"] == run_id
+    assert shell.json("coach", "cancel", short)["runId"] == run_id
+    assert shell.json("runs", "show", "last")["run_id"] == run_id
+    assert shell.json("runs", "replay", short)["run_id"] == run_id
+    assert shell.json("runs", "resume", short, "--coach")["runId"] == run_id
+    begun = shell.json("think", "One.", "--number", "1", "--total", "3", "--next")["sessionId"]
+    for number, name in ((2, "last"), (3, begun[:30])):
+        thought = ("think", "More.", "--number", str(number), "--total", "3", "--next", "--session", name)
+        assert shell.json(*thought)["sessionId"] == begun
+    assert shell.json("sessions", "show", "last")["sessionId"] == begun
+    lost = shell.json("think", "Four.", "--number", "4", "--total", "5", "--next")
+    assert begun in lost["notices"][0]["message"]
+    listed = shell.run("sessions", "list").stdout.splitlines()
+    assert len(listed) == 3
+    assert all("  active " in line and "  20" in line for line in listed)
+    ended = ("think", "Five.", "--number", "5", "--total", "5", "--done", "--session", begun[:30])
+    assert shell.json(*ended)["sessionId"] == begun
+    assert f"{begun}  " in shell.run("sessions", "list").stdout
+    assert "  ended " in shell.run("sessions", "list").stdout
+
+
 def test_stats_tell_how_replies_were_read(shell: Shell) -> None:
     fenced = '```json\n{"reasoning": "3 + 4", "answer": "7"}\n```'
     replies = [{"stage": "*", "reply": text} for text in (fenced, "", '{"reasoning": "", "answer": "7"}')]

@@ -88,7 +88,7 @@ def answer_(
     Parameters
     ----------
     run_id
-        As `coach start` gave it.
+        As `coach start` gave it, how that begins, or `last`.
     answers
         The file with the answers; without it, standard input.
     brief
@@ -97,9 +97,9 @@ def answer_(
     answers_read = _read_answers(answers)
 
     async def work(app: App) -> dict[str, Any]:
-        return await app.coach_answer(
-            run_id, answers_read, await app.equip(equipment.participants(), run_id=run_id), brief=brief
-        )
+        found = await app.run_id(run_id)
+        participants = await app.equip(equipment.participants(), run_id=found)
+        return await app.coach_answer(found, answers_read, participants, brief=brief)
 
     return show_coached(work, common, equipment)
 
@@ -110,11 +110,15 @@ def status_(run_id: str, /, *, brief: Brief = False, common: Common = Common()) 
     Parameters
     ----------
     run_id
-        As `coach start` gave it.
+        As `coach start` gave it, how that begins, or `last`.
     brief
         As for `coach start`.
     """
-    show_coached(lambda app: app.coach(brief=brief).status(run_id, tree=not brief), common)
+
+    async def work(app: App) -> dict[str, Any]:
+        return await app.coach(brief=brief).status(await app.run_id(run_id), tree=not brief)
+
+    show_coached(work, common)
     return 0
 
 
@@ -124,9 +128,13 @@ def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
     Parameters
     ----------
     run_id
-        As `coach start` gave it.
+        As `coach start` gave it, how that begins, or `last`.
     """
-    show_coached(lambda app: app.coach().cancel(run_id), common)
+
+    async def work(app: App) -> dict[str, Any]:
+        return await app.coach().cancel(await app.run_id(run_id))
+
+    show_coached(work, common)
     return 0
 
 

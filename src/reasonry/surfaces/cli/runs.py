@@ -23,7 +23,7 @@ from .coach import show_coached
 from .draw_tree import print_tree
 from .output import print_document, print_line, print_lines, print_long_document, print_note
 from .report_files import check_report, write_report
-from .settings import Common, Limits, Workers, pairs, run_async, with_app
+from .settings import Common, Limits, Workers, pairs, run_async, with_app, with_run
 from .solve import driven, show_result
 from .view import watching
 
@@ -91,12 +91,12 @@ def show_(run_id: str, /, *, report: Path | None = None, common: Common = Common
     Parameters
     ----------
     run_id
-        As `runs list` shows it.
+        As `runs list` shows it, how that begins, or `last`.
     report
         Write a report of it to this file too: FILE.md or FILE.html.
     """
     check_report(report)
-    record = run_async(with_app(common.app(), lambda app: app.engine.record(run_id)))
+    record = run_async(with_run(common.app(), run_id, lambda app, run_id: app.engine.record(run_id)))
     head = {**record.result.document(), **record.head}
     write_report(report, record)
     if common.json:
@@ -199,7 +199,7 @@ def resume_(
     Parameters
     ----------
     run_id
-        As `runs list` shows it.
+        As `runs list` shows it, how that begins, or `last`.
     coach
         Answer its questions yourself from here on, with `coach answer`.
     full
@@ -210,7 +210,7 @@ def resume_(
         return show_coached(lambda app: _take_over(app, run_id, workers, limits), common, workers)
     app = common.app(workers.policy())
 
-    async def work(app: App) -> Result:
+    async def work(app: App, run_id: str) -> Result:
         limit = limits.budget()
         participants = await app.equip(workers.participants(), limit, run_id=run_id)
         async with app.engine.open(run_id) as opened:
@@ -218,10 +218,11 @@ def resume_(
             with watching(common.json, model, "", budget, full=full) as watch:
                 return await driven(app, run_id, app.go_on(opened, participants, limit, watch))
 
-    return show_result(run_async(with_app(app, work)), common)
+    return show_result(run_async(with_run(app, run_id, work)), common)
 
 
 async def _take_over(app: App, run_id: str, workers: Workers, limits: Limits) -> dict[str, Any]:
+    run_id = await app.run_id(run_id)
     participants = await app.equip(workers.participants(), limits.budget(), run_id=run_id)
     return await app.coach_take_over(run_id, participants, limits.budget())
 
@@ -242,7 +243,7 @@ def fork_(
     Parameters
     ----------
     run_id
-        As `runs list` shows it.
+        As `runs list` shows it, how that begins, or `last`.
     at
         How many of the run's recorded answers the new one starts with; 0 starts afresh.
     option
@@ -252,7 +253,7 @@ def fork_(
     """
     app = common.app(workers.policy())
 
-    async def work(app: App) -> Result:
+    async def work(app: App, run_id: str) -> Result:
         budget: Budget | None = limits.budget()
         _, recorded, _ = await app.engine.terms(run_id)
         participants = await app.equip(workers.participants(), budget or recorded)
@@ -260,7 +261,7 @@ def fork_(
         with watching(common.json, model, "", budget, full=full) as watch:
             return await app.fork(run_id, at, participants, pairs(option), budget, watch)
 
-    return show_result(run_async(with_app(app, work)), common)
+    return show_result(run_async(with_run(app, run_id, work)), common)
 
 
 def replay_(run_id: str, /, *, common: Common = Common()) -> int:
@@ -269,9 +270,9 @@ def replay_(run_id: str, /, *, common: Common = Common()) -> int:
     Parameters
     ----------
     run_id
-        As `runs list` shows it.
+        As `runs list` shows it, how that begins, or `last`.
     """
-    document = run_async(with_app(common.app(), lambda app: app.engine.replay(run_id)))
+    document = run_async(with_run(common.app(), run_id, lambda app, run_id: app.engine.replay(run_id)))
     replay = document["replay"]
     identical = replay["identical"]
     if common.json:
@@ -292,11 +293,11 @@ def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
     Parameters
     ----------
     run_id
-        As `runs list` shows it.
+        As `runs list` shows it, how that begins, or `last`.
     """
-    result = run_async(with_app(common.app(), lambda app: app.engine.cancel(run_id)))
+    result = run_async(with_run(common.app(), run_id, lambda app, run_id: app.engine.cancel(run_id)))
     if common.json:
         print_document(result.document())
     else:
-        print_line(f"cancelled; resume with: reasonry runs resume {run_id}")
+        print_line(f"cancelled; resume with: reasonry runs resume {result.run_id}")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +37,7 @@ def list_(
     Parameters
     ----------
     status
-        active (the default), archived or all.
+        active, archived or all (the default).
     limit
         How many at most.
     cursor
@@ -50,15 +51,19 @@ def list_(
         if row["status"] == "damaged":
             print_line(f"{row['sessionId']}  DAMAGED: what is stored of this session is not what was written")
             continue
-        marks = "pinned " if row.get("pinned") else ""
-        purpose = present.clip(row["purpose"], 50)
-        strategy = f"{row['strategy']}  " if "strategy" in row else ""
-        print_line(
-            f"{row['sessionId']}  {row['thoughtHistoryLength']:>4} thoughts  {strategy}{marks}{purpose}"
-        )
+        print_line(_row_line(row))
     if not document["sessions"]:
         print_note("no sessions")
     return 0
+
+
+def _row_line(row: dict[str, Any]) -> str:
+    used = datetime.datetime.fromisoformat(row["usedAt"]).astimezone()
+    status = "ended" if row.get("ended") and row["status"] == "active" else row["status"]
+    marks = "pinned " if row.get("pinned") else ""
+    strategy = f"{row['strategy']}  " if "strategy" in row else ""
+    about = f"{strategy}{marks}{present.clip(row['purpose'], 50)}"
+    return f"{row['sessionId']}  {used:%Y-%m-%d %H:%M}  {status:<9} {row['thoughtHistoryLength']:>4} thoughts  {about}"
 
 
 def show_(
@@ -77,7 +82,7 @@ def show_(
     Parameters
     ----------
     session_id
-        As `sessions list` shows it.
+        As `sessions list` shows it, how that begins, or `last`.
     from_
         First thought number.
     to
@@ -158,7 +163,7 @@ def export_(
     Parameters
     ----------
     session_id
-        As `sessions list` shows it.
+        As `sessions list` shows it, how that begins, or `last`.
     format
         json (can be imported again), markdown or mermaid.
     output
@@ -215,10 +220,10 @@ def delete_(session_id: str, /, *, common: Common = Common()) -> int:
     Parameters
     ----------
     session_id
-        As `sessions list` shows it.
+        As `sessions list` shows it, how that begins, or `last`.
     """
     document = _manage(common, "delete", sessionId=session_id)
-    print_document(document) if common.json else print_line(f"deleted {session_id}")
+    print_document(document) if common.json else print_line(f"deleted {document['sessionId']}")
     return 0
 
 
@@ -234,10 +239,11 @@ def pin_(
     Parameters
     ----------
     session_id
-        As `sessions list` shows it.
+        As `sessions list` shows it, how that begins, or `last`.
     off
         Let it expire again.
     """
     document = _manage(common, "pin", sessionId=session_id, pinned=not off)
-    print_document(document) if common.json else print_line(f"{'unpinned' if off else 'pinned'} {session_id}")
+    done = f"{'unpinned' if off else 'pinned'} {document['sessionId']}"
+    print_document(document) if common.json else print_line(done)
     return 0

@@ -289,3 +289,9 @@ async def with_app(app: App, work: Callable[[App], Awaitable[T]]) -> T:
     """Do a command's work with an app, and close it whatever happens."""
     async with app:
         return await work(app)
+
+
+async def with_run(app: App, run: str, work: Callable[[App, str], Awaitable[T]]) -> T:
+    """Do the same on a run, named by its id, how that begins, or `last`; the work is handed its id."""
+    async with app:
+        return await work(app, await app.run_id(run))
