@@ -744,6 +744,8 @@ def test_think_takes_a_path_of_stages(shell: Shell) -> None:
     assert reply["stage"] == "action_execution"
     (thought,) = shell.json("sessions", "show", reply["sessionId"])["thoughts"]
     assert thought["stages"] == ["initial_reasoning", "action_planning", "action_execution"]
+    drawn = " ".join(shell.run("sessions", "show", reply["sessionId"]).stdout.split())
+    assert "[initial_reasoning → action_planning → action_execution]" in drawn
 
 
 def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shell) -> None:

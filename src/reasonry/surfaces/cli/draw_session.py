@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ...core.text import inert
+from ...guided.export import stages_of
 from ...guided.plain_data import plain_value
 from .. import present
 from .output import print_inert_lines
@@ -57,13 +58,14 @@ class _Lines:
     def __init__(self, thoughts: Iterable[Document]) -> None:
         self.count = 0
         self._by_branch: dict[str | None, list[Document]] = {}
-        self._leaving: dict[int, list[str]] = {}
-        """By number of a thought, the branches whose first thought leaves from it."""
+        self._leaving: dict[tuple[str, int], list[str]] = {}
+        """The branches whose first thought leaves from a thought, by its `seq`, or by its number in an old record."""
         self._drawn: set[str | None] = set()
         for self.count, thought in enumerate(thoughts, 1):
             name = thought.get("branchId")
             if name is not None and name not in self._by_branch and "branchFromThought" in thought:
-                self._leaving.setdefault(thought["branchFromThought"], []).append(name)
+                by = "branchFromSeq" if "branchFromSeq" in thought else "branchFromThought"
+                self._leaving.setdefault((by, thought[by]), []).append(name)
             self._by_branch.setdefault(name, []).append(thought)
 
     def rows(self) -> Iterator[_Row]:
@@ -91,7 +93,8 @@ class _Lines:
         for thought in self._by_branch.get(branch, ()):
             yield _Row(2 * depth, tuple(_thought(thought)))
             yield from _data(thought, 2 * depth + 4)
-            for name in self._leaving.get(thought["thoughtNumber"], ()):
+            by_number = self._leaving.get(("branchFromThought", thought["thoughtNumber"]), [])
+            for name in (*self._leaving.get(("branchFromSeq", thought["seq"]), []), *by_number):
                 if name not in self._drawn:
                     yield _branch(name, 2 * depth + 2)
                     yield self._line(name, depth + 2)
@@ -112,7 +115,7 @@ def _data(thought: Document, indent: int) -> Iterator[_Row]:
 def _thought(thought: Document) -> Iterator[Piece]:
     yield f"{thought['thoughtNumber']:>3} ", "bold"
     if thought.get("stage"):
-        yield f"[{inert(thought['stage'])}] ", "cyan"
+        yield f"[{inert(' → '.join(stages_of(thought)))}] ", "cyan"
     if thought.get("revisesThought"):
         yield f"↺ revises {thought['revisesThought']} ", "yellow"
     if thought.get("mergeBranch"):
