@@ -27,7 +27,7 @@ from reasonry.guided import search
 from reasonry.records import Line, RunRow, SessionRow, Sweep, Use
 from reasonry.stores.sqlite import SqliteStore
 
-from ..engine.answering import order, performers_of
+from ..engine.answering import order, performers_of, record_answers
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel, Loops, by
 from ..test_every_strategy import each_driven, options, world
@@ -68,8 +68,8 @@ async def begun(app: App, steps: int, *texts: str) -> str:
     run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=steps)))
     shown = await Coach(app.engine).take_over(run_id, by(Performers(CountingModel())))
     for text in texts:
-        answers = [{"id": one["id"], "answer": text} for one in shown["questions"]]
-        shown = await Coach(app.engine).answer(run_id, answers, by(Performers(CountingModel())))
+        answers = {one["id"]: text for one in shown["questions"]}
+        shown = await record_answers(app.engine, run_id, answers, Performers(CountingModel()))
     return run_id
 
 
