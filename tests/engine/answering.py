@@ -17,6 +17,7 @@ from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach, document
 from reasonry.engine.engine import Engine, Order
 from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.limits import questions
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ModelError, ToolError
@@ -133,12 +134,12 @@ async def coach_on(
     while shown["status"] == "active" and (most is None or given < most):
         run = (await engine.read(run_id)).run
         asks = {one.id: one for one in run.open_effects}
-        questions = pick(shown["questions"])
-        questions = questions if most is None else questions[: most - given]
-        replies = [model.say(one["id"], one["stage"], asks[one["id"]].effect) for one in questions]
-        answers = {one["id"]: said.text for one, said in zip(questions, replies, strict=True)
+        picked = pick(shown["questions"])
+        picked = picked if most is None else picked[: most - given]
+        replies = [model.say(one["id"], one["stage"], asks[one["id"]].effect) for one in picked]
+        answers = {one["id"]: said.text for one, said in zip(picked, replies, strict=True)
                    if isinstance(said, Answered)}  # fmt: skip
-        assert len(answers) == len(questions)
+        assert len(answers) == len(picked)
         given += len(answers)
         refused = (refusal_of(run.strategy, run.snapshot, effect_id, Answered(text), strategies=STRATEGIES)
                    for effect_id, text in answers.items())  # fmt: skip
@@ -155,7 +156,10 @@ async def record_answers(
     """Record answers as a model's would be: those too that a caller's door refuses, as they cannot be read."""
     async with engine.open(run_id) as opened:
         at_ms = opened.run.snapshot.at_ms
-        await opened.take_answers([(effect_id, Answered(text, at_ms)) for effect_id, text in answers.items()])
+        in_order = [pending.id for pending in questions(opened.run) if pending.id in answers]
+        await opened.take_answers(
+            [(effect_id, Answered(answers[effect_id], at_ms)) for effect_id in in_order]
+        )
         await opened.drive(performers, coached=True)
         return document(run_id, opened.row.session_id, opened.run)
 
