@@ -163,7 +163,20 @@ def test_ctrl_c_cancels_a_driven_run_cleanly(tmp_path: Path, monkeypatch: pytest
 
 def test_what_an_output_cannot_write_is_escaped(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "reasonry", "think", "日本", "--number", "1", "--total", "2", "--next"],
+        [
+            sys.executable,
+            "-m",
+            "reasonry",
+            "think",
+            "日本",
+            "--number",
+            "1",
+            "--total",
+            "2",
+            "--next",
+            "--strategy",
+            "linear",
+        ],
         env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "REASONRY_STORE": str(tmp_path / "store.db")},
         capture_output=True,
         check=False,

@@ -171,8 +171,12 @@ def at_any_pace(document: dict[str, Any]) -> dict[str, Any]:
 
 
 async def record(engine: Engine, run_id: str) -> dict[str, Any]:
-    """Return what a run leaves behind, whoever drove it and however often it was interrupted."""
+    """Return what a run leaves behind, whoever drove it and however often it was interrupted.
+
+    Questions asked side by side are listed as their answers came in, so they are put into the order of their ids.
+    """
     trace = await engine.trace(run_id)
+    trace["questions"].sort(key=lambda question: [int(part) for part in question["id"][1:].split(".")])
     same = (
         "status",
         "answer",
