@@ -37,7 +37,7 @@ class Numbers:
     def __init__(self, count: int) -> None:
         self._count = count
 
-    def numbered(self, number: int) -> list[ThoughtRow]:
+    def with_number(self, number: int) -> list[ThoughtRow]:
         return [ThoughtRow(number, number, "…")] if 1 <= number <= self._count else []
 
     def latest(self, count: int) -> list[ThoughtRow]:
