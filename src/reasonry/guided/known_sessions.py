@@ -131,7 +131,7 @@ def _ambiguous(call: ThinkingCall, expecting: Sequence[FoundSession]) -> Notice:
     taken, *others = (candidate.row.session_id for candidate in expecting)
     named = ", ".join(f'"{session_id}"' for session_id in others[:_MAX_NAMED])
     message = (
-        f'Thought {call.thought_number} is the next one of several sessions; it was added to "{taken}", the latest. '
-        f"Pass sessionId to choose; also open: {named}."
+        f'Thought {call.thought_number} is the next one of several sessions; it was added to "{taken}", the current '
+        f"one. Pass sessionId to choose; also open: {named}."
     )
     return Notice("ambiguous_session", message)

@@ -51,7 +51,9 @@ class GetSession(OneSession, frozen=True, kw_only=True, rename="camel"):
 class SearchThoughts(Struct, frozen=True, kw_only=True, rename="camel"):
     """Arguments of `search`."""
 
-    query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="search: any text")]
+    query: Annotated[
+        str, Meta(max_length=MAX_QUERY_CHARS, description="search: a word or phrase as it stands")
+    ]
     session_id: str | None = None
     limit: Limit = PAGE
     cursor: str | None = None

@@ -369,10 +369,15 @@ class Sessions:
         if session_id is not None:
             session_id = (await self._row(session_id)).session_id
         page = await search(self.store, self._thoughts_of_run, query, session_id, after, call.limit)
+        notices = [*page.notices]
+        if not page.matches and page.next is None and after == 0 and len(query.split()) > 1:
+            notices.append(
+                Notice("no_match", "No thought has these words in just this order; try one of them.")
+            )
         return {
             "matches": [match_document(owner, thought, query) for _, owner, thought in page.matches],
             "nextCursor": None if page.next is None else str(page.next),
-            "notices": [msgspec.to_builtins(notice) for notice in page.notices],
+            "notices": [msgspec.to_builtins(notice) for notice in notices],
         }
 
     async def resume(self, arguments: Arguments) -> Document:

@@ -19,7 +19,11 @@ Unfinished = tuple[SessionRow, Head]
 
 
 async def find_unfinished(store: Store, *, but: str | None = None) -> list[Unfinished]:
-    """Return the latest sessions of agents that have not ended, the one used last first."""
+    """Return the latest sessions of agents that have not ended, the one used last first.
+
+    Last come those that have a single thought which is not their first: they were begun by an agent that had lost
+    the id of the session it meant.
+    """
     found = list[Unfinished]()
     for row in await store.sessions(limit=_LOOKED_AT):
         if row.run_id is None and row.status != "damaged" and row.session_id != but and row.thoughts:
@@ -29,7 +33,7 @@ async def find_unfinished(store: Store, *, but: str | None = None) -> list[Unfin
                 continue
             if not head.ended:
                 found.append((row, head))
-    return found
+    return sorted(found, key=lambda session: session[0].thoughts == 1 and _latest_number(session[1]) > 1)
 
 
 async def latest_unfinished(store: Store, directory: str) -> str | None:
@@ -58,7 +62,12 @@ def unfinished_notice(number: int, found: Sequence[Unfinished], now_ms: int) -> 
 def list_unfinished(found: Sequence[Unfinished], now_ms: int) -> str:
     """Return the sessions in a sentence, each with the argument that goes on with it."""
     listed = "; ".join(_line(row, head, now_ms) for row, head in found)
-    return f"Unfinished sessions begun in this directory: {listed}. To go on with one, pass its sessionId."
+    how = "To go on with one, send the thought again with its sessionId."
+    return f"Unfinished sessions begun in this directory: {listed}. {how}"
+
+
+def _latest_number(head: Head) -> int:
+    return head.line(head.latest).number
 
 
 def _line(row: SessionRow, head: Head, now_ms: int) -> str:

@@ -130,7 +130,15 @@ def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_p
         assert begun["there"] not in notice["message"]
         assert ended not in notice["message"]
         assert raw.think(3, 7, sessionId=begun["here"])["thoughtHistoryLength"] == 3
-        assert raw.think(4, 7)["sessionId"] == begun["here"] or raw.think(5, 7)
+        for number in (4, 5):
+            reply = raw.think(number, 7)
+            assert (reply["sessionId"], reasons(reply)) == (begun["here"], [])
+    with _Placed(store, here) as raw:
+        stray = raw.think(9, 9)
+        assert raw.call("sessions", action="resume", sessionId=begun["here"])["sessionId"] == begun["here"]
+    with _Placed(store, here) as raw:
+        (notice,) = raw.think(6, 7)["notices"]
+        assert notice["message"].index(begun["here"]) < notice["message"].index(stray["sessionId"])
     with _Placed(store, here) as raw:
         refused = raw.think(5, 7, stage="observation_reception")["error"]
         assert begun["here"] in refused["message"]

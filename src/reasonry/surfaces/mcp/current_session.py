@@ -28,13 +28,15 @@ class CurrentSession:
     after one that may have ended its session, goes alone, so that those behind it know of it.
 
     A session becomes the current one when it is begun or resumed here. An existing one that a call names is for
-    that call, and afterwards for thoughts whose number only it expects; where none is open, it is the current one.
+    that call, and afterwards for thoughts whose number only it expects; where none is open, it is the current one. So
+    it is where the current one was begun only because an agent, started anew, had not said which session it meant.
     """
 
     def __init__(self) -> None:
         self._ids: list[str] = []
         self._lengths: dict[str, tuple[int, bool]] = {}
         self._meant: dict[str, str] = {}
+        self._stray: str | None = None
         self._gate = asyncio.Lock()
         self._is_settled = False
         self._used_at = float("-inf")
@@ -103,6 +105,13 @@ class CurrentSession:
     def _learn(self, named: str | None, document: Document) -> None:
         session_id, length = document["sessionId"], document["thoughtHistoryLength"]
         has_open = bool(self._ids) and self._is_open(self._ids[0])
+        if named and self._stray is not None and self._stray != session_id:
+            self.forget(self._stray)
+            has_open = False
+        if _has_notice(document, "unfinished_sessions"):
+            self._stray = session_id
+        elif session_id == self._stray or named:
+            self._stray = None
         if named is None or length == 1 or not has_open or self._continues_run(document):
             self._bind(session_id)
         elif session_id not in self._ids:
@@ -114,8 +123,7 @@ class CurrentSession:
 
     def _continues_run(self, document: Document) -> bool:
         """Whether a session was begun, as far as is known here, to go on with a run."""
-        reasons = [notice["reason"] for notice in document.get("notices", ())]
-        return "run_continued" in reasons and document["sessionId"] not in self._ids
+        return _has_notice(document, "run_continued") and document["sessionId"] not in self._ids
 
     def _bind(self, session_id: str) -> None:
         self._ids = [session_id, *(known for known in self._ids if known != session_id)][:MAX_OPEN]
@@ -126,6 +134,10 @@ class CurrentSession:
         if length >= self._lengths.get(session_id, (0, True))[0]:
             self._lengths[session_id] = (length, is_open)
             _forget_oldest(self._lengths)
+
+
+def _has_notice(document: Document, reason: str) -> bool:
+    return any(notice["reason"] == reason for notice in document.get("notices", ()))
 
 
 def _is_first(arguments: Mapping[str, Any]) -> bool:
