@@ -30,7 +30,9 @@ from .effects import Ask
 from .events import Answered
 from .fit import NO_FIELD, NO_OBJECT, Unreadable, choice_field, fit, names_of, plain_name, text_fields
 from .lists import list_items
+from .open_json import OPEN_TEXT, open_end
 from .stated import declines, only_answer, refuses, stated_answer, without_politeness
+from .synonyms import SYNONYMS
 
 MAX_SEARCHED: Final = 1_000_000
 """Characters at the end of a text that are searched for JSON."""
@@ -69,6 +71,8 @@ _BESIDE = re.compile(
     r"[\s,;`]*(?:or|oder|if|otherwise|alternatively)\b[^{}]{0,120}(?:```(?:json)?)?[\s`]*", re.IGNORECASE
 )
 """What stands between two objects that are two replies, none of which is taken back."""
+_REASONS = frozenset({"reason", *SYNONYMS["reason"]})
+"""Fields that a verdict written as plain text fills, too: it says why."""
 _MAY_BE_UNKNOWN = ("subquestionanswer", "result")
 """Fields that may say that something cannot be found out."""
 _FORMULA = re.compile(r"(?=.*\d)[\d\s.,()\[\]+*/^=×÷·−–-]{1,200}")
@@ -197,10 +201,15 @@ def question_text(ask: Ask) -> str:
 
 
 def no_reply(text: str, question: str) -> str | None:
-    """Return why a text is no reply, whatever its form: it is empty, quotes the question's, or is two; else None."""
+    """Return why a text is no reply, whatever its form; None if nothing of that kind is wrong with it.
+
+    It may be empty, end in the middle of a text, repeat the form of the question, or be two replies.
+    """
     text = text.strip()
     if not text:
         return "the reply was empty, or nothing but thinking; give the answer"
+    if open_end(text[-MAX_SEARCHED:]) == "text":
+        return OPEN_TEXT
     fenced = _WHOLE_FENCE.fullmatch(text)
     quoted = fenced["inside"].strip() if fenced else text
     if '{"' in quoted and quoted in question and re.search(r":\s*[\[{]*\s*\"|…|\bor\b", quoted):
@@ -337,6 +346,10 @@ def _plain_value(text: str, form: type[Struct]) -> list[Any] | Unreadable:
     """Return the text as the one field that is wanted; where that is a list, the list the text has."""
     choice = choice_field(form)
     if choice is not None:
+        beside = [name for name in text_fields(form, beside=choice) or {} if name not in _REASONS]
+        if beside:
+            wanted = ", ".join(f"`{name}`" for name in (*beside, choice))
+            return Unreadable(f"it is plain text; give each of the fields {wanted} in one JSON object")
         # "ACCEPTED", or "Yes, since …": the verdict, and all of it as the reason.
         return [{**dict.fromkeys(text_fields(form, beside=choice) or {}, text), choice: text}]
     fields = text_fields(form) or {}
@@ -469,6 +482,9 @@ def _repairable(text: str) -> Iterator[str]:
     for start in sorted(starts, reverse=True):
         closing = text.find("\n```", start)
         piece = text[start : closing if closing >= 0 else len(text)]
+        # What ends in the middle of a text cannot be put right: nobody knows the rest of that text.
+        if open_end(piece) == "text":
+            continue
         if len(piece) <= MAX_REPAIRED and len(_MARK.findall(piece)) <= MAX_MARKS:
             yield piece
 
