@@ -56,6 +56,20 @@ def test_what_is_found_or_suggested_is_one_of_the_names(written: str, names: lis
     assert set(closest_names(written, names)) <= set(names)
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("verify", "hypothesis_verification"),
+        ("evaluate", "thought_evaluation"),
+        ("plan", "initial_thought_planning"),
+    ],
+)
+def test_a_word_of_the_same_stem_is_near(written: str, name: str) -> None:
+    table = STRATEGIES["linear"].by_name
+    assert closest_names(written, table) == [name]
+    assert closest_names(written[:3], table) == []
+
+
 def test_a_spelling_of_two_names_is_none_of_them() -> None:
     assert find_name("a-b", ["a_b", "ab"]) is None
     assert find_name("ab", ["a_b", "ab"]) == "ab"

@@ -397,8 +397,27 @@ def test_at_the_last_stage_a_refusal_names_the_thought_to_branch_from() -> None:
 
 def test_a_stage_of_another_strategy_is_refused_with_those_there_are() -> None:
     session = React()
-    with pytest.raises(IllegalTransitionError, match="react has no stage 'abstraction'; it has: problem_rec"):
+    with pytest.raises(IllegalTransitionError) as caught:
         session.think(1, stage="abstraction")
+    assert caught.value.message == (
+        "Invalid transition from problem_reception to abstraction: react has no such stage. "
+        "Legal next stages: initial_reasoning."
+    )
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_stages_are_listed_once_where_one_is_not_known(name: str) -> None:
+    strategy = STRATEGIES[name]
+    with pytest.raises(IllegalTransitionError) as caught:
+        Session(strategy, begun=False).think(1, stage="no such thing")
+    assert caught.value.details["choices"] == list(strategy.by_name)
+    assert caught.value.message.count(", ".join(strategy.by_name)) == 1
+
+
+def test_a_stage_that_is_not_known_is_asked_back_for() -> None:
+    with pytest.raises(IllegalTransitionError) as caught:
+        Session(STRATEGIES["linear"], begun=False).think(1, stage="verify")
+    assert "linear has no such stage (did you mean hypothesis_verification?)." in caught.value.message
 
 
 def test_refusals_stay_short_with_a_hundred_branches() -> None:

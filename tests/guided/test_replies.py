@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reasonry.core.describe import describe, describe_stage, required_fields
+from reasonry.errors import UsageError
 from reasonry.guided.history import HistoryBound
 from reasonry.guided.known_sessions import KnownSessions
 from reasonry.guided.session_actions import ACTIONS
+from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
 from reasonry.records import ThoughtRow
+from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.thinking import thinking_input, thinking_output
 
 from .desk import Desk, desk
+from .walking import filled
 
 pytestmark = pytest.mark.anyio
 
@@ -87,10 +94,8 @@ async def test_a_stage_named_later_is_taken_and_shown_from_then_on(at: Desk) -> 
     assert (await at.sessions.list({}))["sessions"][0]["strategy"] == "linear"
 
 
-async def test_entering_a_stage_brings_its_guidance_and_the_required_fields_of_the_next_once(
-    at: Desk,
-) -> None:
-    react = STRATEGIES["react"]
+async def test_guidance_comes_with_the_offer_and_required_fields_on_entering(at: Desk) -> None:
+    react = {stage.name: stage.guidance for stage in STRATEGIES["react"].stages}
     first = await at.think(4, strategy="react")
     assert first == {
         "thoughtNumber": 4,
@@ -101,15 +106,95 @@ async def test_entering_a_stage_brings_its_guidance_and_the_required_fields_of_t
         "sessionId": first["sessionId"],
         "strategy": "react",
         "stage": "problem_reception",
-        "nextStages": [{"name": "initial_reasoning"}],
-        "guidance": react.by_name["problem_reception"].guidance,
+        "nextStages": [{"name": "initial_reasoning", "guidance": react["initial_reasoning"]}],
+        "guidance": react["problem_reception"],
     }
     at_once = {"sessionId": first["sessionId"], "stage": "initial_reasoning"}
     moved, stayed = await at.think(5, **at_once), await at.think(6, **at_once)
-    assert moved["nextStages"] == [{"name": "action_planning", "requires": {"action": "text"}}]
-    assert moved["guidance"] == react.by_name["initial_reasoning"].guidance
+    told = {"guidance": react["action_planning"], "requires": {"action": "text"}}
+    assert moved["nextStages"] == [{"name": "action_planning", **told}]
     assert stayed["nextStages"] == [{"name": "action_planning"}]
-    assert not {"guidance", "strategy"} & (set(stayed) | (set(moved) - {"guidance"}))
+    assert not {"guidance", "strategy"} & (set(stayed) | set(moved))
+
+
+async def test_a_stage_that_a_path_leads_to_has_its_guidance_in_the_reply(at: Desk) -> None:
+    sid = (await at.think(1, strategy="chain_of_thought"))["sessionId"]
+    table = STRATEGIES["chain_of_thought"].stages
+    path = [stage.name for stage in table[1:4]]
+    data = {stage.name: filled(stage) for stage in table[1:4]}
+    jumped = await at.think(2, sessionId=sid, stage=path, data=data)
+    assert jumped["guidance"] == table[3].guidance
+    assert jumped["nextStages"][0]["guidance"] == table[4].guidance
+
+
+async def test_a_strategy_that_is_taken_up_later_begins_with_guidance(at: Desk) -> None:
+    sid = (await at.think(1))["sessionId"]
+    reply = await at.think(2, sessionId=sid, strategy="react", stage="action_execution")
+    table = STRATEGIES["react"].by_name
+    assert reply["guidance"] == table["action_execution"].guidance
+    assert reply["nextStages"][0]["guidance"] == table["observation_reception"].guidance
+
+
+class EveryGuidanceInAdvance(RuleBasedStateMachine):
+    """Sessions of all strategies, on any of their lines."""
+
+    @initialize(name=st.sampled_from(sorted(STRATEGIES)), adopts=st.booleans())
+    def begin(self, name: str, adopts: bool) -> None:
+        self.table = STRATEGIES[name].by_name
+        self.sessions = Sessions(MemoryStore(), STRATEGIES)
+        self.offered, self.stood = set[str](), Counter[str]()
+        self.session: dict[str, Any] = {}
+        if adopts:
+            self.think()
+        self.think(strategy=name)
+
+    def think(self, **more: Any) -> bool:
+        call = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 9, "nextThoughtNeeded": True, **more}
+        try:
+            reply = asyncio.run(self.sessions.think({**call, **self.session}))
+        except UsageError:
+            return False
+        self.session = {"sessionId": reply["sessionId"]}
+        if "stage" in reply:
+            shown = [{**reply, "name": reply["stage"]}, *reply["nextStages"]]
+            self.stood.update(one["name"] for one in shown if "guidance" in one)
+            for one in shown:
+                assert one.get("guidance") in (None, self.table[one["name"]].guidance)
+            self.offered |= {one["name"] for one in shown}
+        return True
+
+    @rule(data=st.data(), branch=st.sampled_from([None, "", "a", "b"]), merges=st.booleans())
+    def name_a_stage(self, data: st.DataObject, branch: str | None, merges: bool) -> None:
+        stages = data.draw(st.lists(st.sampled_from(sorted(self.table)), min_size=1, max_size=1))
+        walked = self.walk_on(stages, data)
+        parts = {name: filled(self.table[name]) for name in walked}
+        more: dict[str, Any] = {"stage": walked, "data": parts}
+        if len(walked) == 1:
+            more = {"stage": walked[0], "data": parts[walked[0]]}
+        before = Counter(self.stood)
+        line = {} if branch is None else {"branchId": branch}
+        merge = {"mergeBranch": "b"} if merges and branch != "b" else {}
+        if self.think(**more, **line, **merge) and walked[0] in self.offered_before:
+            assert before[walked[0]] == 1
+
+    def walk_on(self, stages: list[str], data: st.DataObject) -> list[str]:
+        self.offered_before = set(self.offered)
+        while self.table[stages[-1]].to and len(stages) < 4 and data.draw(st.booleans()):
+            stages.append(data.draw(st.sampled_from(self.table[stages[-1]].to)))
+        return stages
+
+    @rule(branch=st.sampled_from([None, "", "a", "b"]))
+    def stay(self, branch: str | None) -> None:
+        self.think(**({} if branch is None else {"branchId": branch}))
+
+    @invariant()
+    def no_guidance_stands_twice_and_what_is_offered_has_it(self) -> None:
+        assert set(self.stood.values()) <= {1}
+        assert self.offered == set(self.stood)
+
+
+EveryGuidanceInAdvance.TestCase.settings = settings(stateful_step_count=15)
+TestEveryGuidanceInAdvance = EveryGuidanceInAdvance.TestCase
 
 
 async def test_a_stage_entered_again_tells_the_required_fields_and_not_the_guidance(at: Desk) -> None:
@@ -197,7 +282,9 @@ async def test_an_earlier_session_that_is_new_to_a_connection_shows_its_history_
     again = await at.think(2, sessionId=sid, known=KnownSessions(seen=()))
     assert numbers(again) == [1, 2]
     assert (again["strategy"], again["stage"]) == ("react", "problem_reception")
-    assert again["guidance"] == STRATEGIES["react"].by_name["problem_reception"].guidance
+    table = STRATEGIES["react"].by_name
+    assert again["guidance"] == table["problem_reception"].guidance
+    assert again["nextStages"][0]["guidance"] == table["initial_reasoning"].guidance
     assert "thoughtHistory" not in await at.think(3, sessionId=sid, known=KnownSessions(seen=[sid]))
     assert "thoughtHistory" not in await at.think(4, sessionId=sid, known=KnownSessions(seen=()), history=0)
     assert "thoughtHistory" not in await at.think(1, known=KnownSessions(seen=()))
@@ -208,8 +295,20 @@ async def test_resuming_shows_history_guidance_and_required_fields(at: Desk) -> 
     await at.think(2, sessionId=sid)
     resumed = await at.sessions.resume({"sessionId": sid})
     assert (numbers(resumed), resumed["historyTruncated"]) == ([2], True)
-    assert resumed["nextStages"] == [{"name": "action_planning", "requires": {"action": "text"}}]
-    assert resumed["guidance"] == STRATEGIES["react"].by_name["initial_reasoning"].guidance
+    table = STRATEGIES["react"].by_name
+    told = {"guidance": table["action_planning"].guidance, "requires": {"action": "text"}}
+    assert resumed["nextStages"] == [{"name": "action_planning", **told}]
+    assert resumed["guidance"] == table["initial_reasoning"].guidance
+    assert "guidance" not in await at.think(3, sessionId=sid, stage="action_planning", data={"action": "a"})
+
+
+async def test_what_resuming_an_imported_session_told_is_not_told_again(at: Desk) -> None:
+    sid = (await at.think(1, strategy="react", stage="initial_reasoning"))["sessionId"]
+    copy = (await at.sessions.import_(await at.sessions.export({"sessionId": sid})))["sessionId"]
+    assert "guidance" in await at.sessions.resume({"sessionId": copy})
+    stayed = await at.think(2, sessionId=copy)
+    assert "guidance" not in stayed
+    assert stayed["nextStages"] == [{"name": "action_planning"}]
 
 
 TEXTS = st.lists(st.integers(0, 40), min_size=1, max_size=30)

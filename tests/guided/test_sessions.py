@@ -592,6 +592,15 @@ async def test_list_pages_last_used_first(at: Desk) -> None:
     assert third["nextCursor"] is None
 
 
+async def test_a_purpose_and_the_title_made_of_it_end_with_a_word(at: Desk) -> None:
+    reply = await at.think(1, "Think " * 40)
+    purpose = "Think " * 15 + "Think…"
+    listed = (await at.sessions.list({}))["sessions"][0]
+    assert listed["purpose"] == purpose
+    page = await at.sessions.export({"sessionId": reply["sessionId"], "format": "markdown"})
+    assert page["text"].startswith(f"# {purpose}\n")
+
+
 @pytest.mark.parametrize("query", ["alpha(beta", "ALPHA(", "100%", "_", "'; --", "ß", "\\", '"'])
 async def test_search_finds_any_text_whatever_its_case(at: Desk, query: str) -> None:
     sid = (await at.think(1, "it says alpha(beta and 100% of _'; -- ß \\ \""))["sessionId"]

@@ -562,8 +562,8 @@ def test_a_thought_without_a_stage_shows_none_and_one_with_a_stage_what_it_must_
     staged = shell.run("think", "b", "--number", "2", "--total", "2", *more, "--history", "2").stdout
     assert staged.startswith("thought 2/2 · linear · stage continuation_decision\n")
     assert "  here: With more to think" in staged
-    assert "  next: thought_adjustment\n" in staged
-    assert "  next: hypothesis_generation (--data hypothesis: text)\n" in staged
+    assert "  next: thought_adjustment\n    " in staged
+    assert "  next: hypothesis_generation (--data hypothesis: text)\n    Commit to one" in staged
     assert staged.endswith("  1: a\n  2: b\n")
     stated = ("--session", session, "--done", "--stage", "hypothesis_generation")
     data = '{"hypothesis": "It [rains]", "causes": ["wind", "sea"], "score": 0.5}'

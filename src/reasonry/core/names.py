@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
 from .fit import plain_name
@@ -40,7 +40,11 @@ def find_name(written: str, names: Iterable[str]) -> str | None:
 
 
 def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[str]:
-    """Return the names that may have been meant, the nearest first; if none is near, those that share most words."""
+    """Return the names that may have been meant, the nearest first.
+
+    If none is near, they are those that share most words, or else have a word of the same stem (`verify` and
+    `verification`).
+    """
     if len(written) > MAX_WRITTEN_CHARS:
         return []
     by_plain = {plain_name(name): name for name in names}
@@ -49,6 +53,8 @@ def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[
         return [by_plain[plain] for plain in near]
     words = _words(written)
     shared = {name: len(words & _words(name)) for name in by_plain.values()}
+    if not any(shared.values()):
+        shared = {name: _akin(words, _words(name)) for name in shared}
     return sorted(filter(shared.get, shared), key=lambda name: -shared[name])[:maximum]
 
 
@@ -56,6 +62,15 @@ def did_you_mean(written: str, names: Iterable[str]) -> str:
     """Return the question to put behind an error about a name, with a space before it; empty if none is near."""
     found = closest_names(written, names)
     return f" Did you mean {' or '.join(found)}?" if found else ""
+
+
+def _akin(words: Iterable[str], others: Collection[str]) -> int:
+    """Return how many words begin like one of the others, but for the last letter of the shorter one."""
+    return sum(any(_stem(word, other) == _stem(other, word) for other in others) for word in words)
+
+
+def _stem(word: str, other: str) -> str:
+    return word[: max(4, min(len(word), len(other)) - 1)]
 
 
 def _singular(name: str) -> str:

@@ -30,6 +30,18 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
 
 
+def first_words(text: str, limit: int) -> str:
+    """Return the beginning of a text on one line, of at most so many characters; what is cut ends with a word and "…".
+
+    A text without spaces near the limit is cut between two characters.
+    """
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    words = line[:limit].rpartition(" ")[0]
+    return (words if 2 * len(words) >= limit else line[: limit - 1]) + "…"
+
+
 def _spell_out(match: re.Match[str]) -> str:
     point = ord(match[0])
     return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"

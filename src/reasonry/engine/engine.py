@@ -21,6 +21,7 @@ from ..core.events import Event, Stopped
 from ..core.machine import Registry
 from ..core.problem import without_quoted
 from ..core.strategy import Strategy
+from ..core.text import first_words
 from ..errors import ConflictError, ReasonryError
 from ..ids import new_id
 from ..records import Checkpoint, Line, RunRow, SessionRow, Store, Use
@@ -122,7 +123,7 @@ class Engine:
             now,
             pinned=order.session_id != "",
             thoughts=len(run.thoughts),
-            purpose=head,
+            purpose=first_words(without_quoted(order.problem), journal.HEAD_CHARS),
             run_id=run_id,
         )
         row = RunRow(

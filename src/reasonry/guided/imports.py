@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
+from ..core.text import first_words
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
 from ..records import SessionRow, ThoughtRow
 from . import arguments as read
@@ -164,7 +165,7 @@ def _foreign(document: Mapping[str, Any], find: Find, settings: SessionSettings,
             raise _at(error, place) from None
     _check_branches(head, settings)
     purpose = document.get("sessionPurpose") or (past.rows[0].text if past.rows else "")
-    short = " ".join(str(purpose)[: 2 * PURPOSE_CHARS].split())[:PURPOSE_CHARS]
+    short = first_words(str(purpose), PURPOSE_CHARS)
     begun_at = min([_instant(thought.get("timestamp"), ended_at) for thought in thoughts], default=ended_at)
     return Brought(strategy.name, past.rows, head, begun_at, now_ms, short, notices=notices)
 

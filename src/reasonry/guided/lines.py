@@ -54,8 +54,8 @@ class Head(Struct, frozen=True, omit_defaults=True):
     """Whether the latest thought said that no other is needed."""
     directory: str = ""
     """The working directory in which the session was begun; never exported."""
-    entered: tuple[str, ...] = ()
-    """The stages that thoughts were handed in for, each when it was first."""
+    guided: tuple[str, ...] = ()
+    """The stages whose guidance a reply gave."""
 
     def line(self, branch: str | None) -> ThoughtLine:
         """Return the line of that name; None: the main line."""

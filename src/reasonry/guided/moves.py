@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ..core.names import closest_names
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, UsageError
 from .lines import Head, Past, Place, ancestry, find_thought, show_lines
@@ -93,14 +94,13 @@ class RefusedMove(NamedTuple):
         """Return the error that says which step is no edge, where the lines stand, and what would be accepted."""
         start, to, legal = self._broken_step()
         following = ", ".join(legal) if legal else "none: it is the last stage"
-        message = f"Invalid transition from {start} to {to}. Legal next stages: {following}."
+        message = (
+            f"Invalid transition from {start} to {to}{self._unknown(to)}. Legal next stages: {following}."
+        )
         if self.head.branches:
             message += (
                 f" Where the lines stand: {show_lines(self.head)}; the latest thought at {self.head.stage}."
             )
-        if to not in self.strategy.by_name:
-            known = ", ".join(self.strategy.by_name)
-            message += f" {self.strategy.name} has no stage {to!r}; it has: {known}."
         instead = self._instead()
         if instead:
             message += f" This would be accepted: {show_arguments(instead)}{self._required_data(instead)}."
@@ -108,6 +108,14 @@ class RefusedMove(NamedTuple):
             message += " Leave `stage` out to stay, or begin a new session."
         details: dict[str, Any] = {"instead": instead} if instead else {}
         return IllegalTransitionError(message, stage=start, choices=legal, **details)
+
+    def _unknown(self, stage: str) -> str:
+        """Return what to say of a stage that the table has not; nothing where it has."""
+        table = self.strategy.by_name
+        if stage in table:
+            return ""
+        meant = " or ".join(closest_names(stage, table))
+        return f": {self.strategy.name} has no such stage{f' (did you mean {meant}?)' if meant else ''}"
 
     def _broken_step(self) -> tuple[str, str, list[str]]:
         """Return a stage, the stage that cannot follow it, and those that can."""

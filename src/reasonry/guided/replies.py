@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ..core.describe import required_fields
 from ..core.strategy import Strategy, Thought
 from ..records import SessionRow, ThoughtRow
+from .guidance import guidance_due
 from .history import HistoryBound
 from .open_lines import LaidThought, scoreboard, what_is_left_open
 from .thinking_tool import NextStage, ShownThought, ThinkingReply
@@ -60,19 +61,25 @@ def reply_document(taken: Taken) -> Document:
 def _place(taken: Taken) -> Document:
     """Return what a reply says of the stage: on entering it, or on a connection that is new to it, in full."""
     record, stage = taken.placed.record, taken.strategy.stage(taken.placed.record.stage)
-    new = stage.name not in taken.earlier.entered or taken.recalls
-    moved = record.came_from is not None or bool(record.path)
+    due = guidance_due(taken.strategy, stage.name, () if taken.recalls else taken.earlier.guided)
+    entered = bool(due) or record.came_from is not None or bool(record.path) or _had_no_stage(taken)
     members: Document = {
         "stage": stage.name,
-        "next_stages": next_stages(taken.strategy, stage.name, entered=new or moved),
+        "next_stages": next_stages(taken.strategy, stage.name, due, entered=entered),
+        "guidance": due.get(stage.name, ""),
     }
-    if new:
-        members["guidance"] = stage.guidance
     if not taken.earlier.has_stage or taken.recalls:
         members["strategy"] = taken.strategy.name
     if stage.compares:
         members["scores"] = scoreboard(taken.placed.head)
     return members
+
+
+def _had_no_stage(taken: Taken) -> bool:
+    """Whether the thought's line was there before, in no stage."""
+    branch, earlier = taken.placed.branch, taken.earlier
+    line = earlier.main if branch is None else earlier.branches.get(branch)
+    return line is not None and not line.stage
 
 
 def _left_open(taken: Taken) -> str:
@@ -92,14 +99,24 @@ def summary(head: Head) -> str:
     )
 
 
-def next_stages(strategy: Strategy[Any, Any], stage: str, *, entered: bool) -> list[NextStage]:
+def next_stages(
+    strategy: Strategy[Any, Any], stage: str, due: Mapping[str, str], *, entered: bool
+) -> list[NextStage]:
     """Return the stages that may follow, in table order.
 
     Args:
+        due: The guidance to give, by stage.
         entered: Whether to tell their required fields.
     """
     following = [strategy.by_name[name] for name in strategy.stage(stage).to]
-    return [NextStage(then.name, required_fields(then) if entered else {}) for then in following]
+    return [
+        NextStage(
+            then.name,
+            due.get(then.name, "") if then.name != stage else "",
+            required_fields(then) if entered else {},
+        )
+        for then in following
+    ]
 
 
 def history_document(thoughts: Sequence[ThoughtRow], bound: HistoryBound, there: int) -> Document:
@@ -118,11 +135,11 @@ def resumed_document(strategy: Strategy[Any, Any], head: Head) -> Document:
     name = head.line(head.latest).stage
     if name not in strategy.by_name:
         return {}
-    stage = strategy.by_name[name]
+    stage, due = strategy.by_name[name], guidance_due(strategy, name)
     members: Document = {
         "stage": name,
-        "nextStages": msgspec.to_builtins(next_stages(strategy, name, entered=True)),
-        "guidance": stage.guidance,
+        "nextStages": msgspec.to_builtins(next_stages(strategy, name, due, entered=True)),
+        "guidance": due[name],
         "scores": scoreboard(head) if stage.compares else "",
     }
     return {key: value for key, value in members.items() if value != ""}

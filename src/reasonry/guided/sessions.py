@@ -26,6 +26,7 @@ from ..records import SessionChange, SessionRow, SessionView, Store, Sweep, Thou
 from . import arguments as read
 from . import export, imports
 from .continuation import RunContinuations
+from .guidance import with_guidance_given
 from .history import HistoryBound, read_latest
 from .known_sessions import KnownSessions
 from .replies import (
@@ -397,7 +398,8 @@ class Sessions:
                     run_id=row.run_id,
                 )
             # One that has ended is gone on with by the next thought that names no session.
-            head = encode(replace(decode_head(row), ended=False))
+            head = with_guidance_given(self.strategy(row.strategy), decode_head(row))
+            head = encode(replace(head, ended=False))
             row = replace(row, status="active", used_at_ms=at, head=head)
             return SessionChange(row, value=(row, read_latest(view, bound, row.thoughts)))
 

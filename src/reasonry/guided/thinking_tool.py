@@ -49,10 +49,12 @@ class NextStage(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A stage that may follow.
 
     Attributes:
+        guidance: What to do in it, the first time that it is offered in the session.
         requires: What each field takes without which the stage is refused; told on entering the stage before.
     """
 
     name: str
+    guidance: str = ""
     requires: dict[str, str] = {}
 
 
@@ -82,7 +84,7 @@ class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     Attributes:
         stage: Of the thought, once a strategy or a stage was named; so is `next_stages`.
-        guidance: What to do in the stage, the first time the session is in it.
+        guidance: What to do in the stage, if the session entered it without having been offered it.
         strategy: In the reply that begins or adopts it.
         scores: The valued lines that are open, best first, at a stage that compares.
         thought_history: The latest thoughts, if they were asked for or are new to the connection.

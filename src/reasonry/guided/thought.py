@@ -149,7 +149,7 @@ def submit(
         revises_seq=None if revised is None else revised.seq,
         branch_from_seq=thinker.left_seq,
     )
-    return Placed(_head_after(head, thinker.branch, line, call, record.stages), thinker.branch, record)
+    return Placed(_head_after(head, thinker.branch, line, call), thinker.branch, record)
 
 
 def _score_of(data: Sequence[Mapping[str, Any]], before: float | None) -> float | None:
@@ -158,9 +158,7 @@ def _score_of(data: Sequence[Mapping[str, Any]], before: float | None) -> float 
     return float(numbers[-1]) if numbers else before
 
 
-def _head_after(
-    head: Head, branch: str | None, line: ThoughtLine, call: ThinkingCall, stages: Sequence[str]
-) -> Head:
+def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: ThinkingCall) -> Head:
     branches = head.branches
     if call.merge_branch:
         merged = replace(branches[call.merge_branch], merged=True)
@@ -175,7 +173,6 @@ def _head_after(
         latest=branch,
         thoughts=head.thoughts + 1,
         ended=not call.next_thought_needed,
-        entered=tuple(dict.fromkeys((*head.entered, *stages))),
     )
 
 

@@ -12,10 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
+from ..core.text import first_words
 from ..errors import ConflictError, StoreError, TooLargeError, UsageError
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .arguments import show_value
 from .call_notices import call_notices
+from .guidance import with_guidance_given
 from .history import HistoryBound, read_latest
 from .known_sessions import FoundSession, KnownSessions, choose
 from .lines import Head, Place
@@ -156,6 +158,7 @@ class ThinkingTurn:
             strategy = self._strategy_of(row, head)
         call, unknown = settle_fields(strategy, self.call, self.others, self.settings.max_thought_chars)
         placed = submit(strategy, head, call, _Past(view, row.thoughts), at_ms=self.now_ms)
+        placed = replace(placed, head=with_guidance_given(strategy, placed.head))
         self._check_limits(row, head, placed)
         line = head.main if placed.branch is None else head.branches.get(placed.branch, head.main)
         going.notices.extend(call_notices(call, unknown, line if head.thoughts else None, view.with_number))
@@ -255,7 +258,7 @@ class ThinkingTurn:
         is_free = there is None or going.delete or going.archive_as not in (None, self.target)
         takes_target = is_free and (self.exact or (self.asked is None and there is None))
         session_id = self.target if takes_target else self.new_id()
-        purpose = " ".join(self.call.thought[: 2 * PURPOSE_CHARS].split())[:PURPOSE_CHARS]
+        purpose = first_words(self.call.thought, PURPOSE_CHARS)
         return SessionRow(session_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
 
     def _strategy_of(self, row: SessionRow, head: Head) -> Strategy[Any, Any]:

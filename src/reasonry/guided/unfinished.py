@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.text import first_words
 from ..errors import StoreError
 from ..records import SessionRow, Store
 from .lines import Head
@@ -72,7 +73,7 @@ def _latest_number(head: Head) -> int:
 
 def _line(row: SessionRow, head: Head, now_ms: int) -> str:
     line = head.line(head.latest)
-    words = row.purpose if len(row.purpose) <= _WORDS_CHARS else row.purpose[:_WORDS_CHARS].rstrip() + "…"
+    words = first_words(row.purpose, _WORDS_CHARS)
     age = _age(now_ms - row.used_at_ms)
     return f'sessionId "{row.session_id}" (thought {line.number} of {line.total}, {age}: {words!r})'
 

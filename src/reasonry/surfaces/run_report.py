@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.strategy import Thought
+from ..core.text import first_words, inert
 from ..engine.record import Record
 from . import present
 
@@ -57,7 +58,7 @@ def run_report(record: Record) -> list[Block]:
     title = _text(trace.get("title")) or trace["problem"]
     answer, warnings = trace["answer"], trace["warnings"]
     best = trace.get("best_answer")
-    blocks: list[Block] = [Heading(present.clip(title, TITLE_CHARS), 1), Bullets(tuple(_facts(trace)))]
+    blocks: list[Block] = [Heading(first_words(inert(title), TITLE_CHARS), 1), Bullets(tuple(_facts(trace)))]
     blocks += [Heading("Problem"), Prose(trace["problem"])]
     blocks += [Heading("Answer"), Prose(answer if answer is not None else f"None: {_end(trace)}")]
     if best:

@@ -34,7 +34,9 @@ def test_the_tree_is_led_with_guidance_required_fields_and_scores() -> None:
     with Raw(DISABLE_THOUGHT_LOGGING="true") as raw:
         replies: list[dict[str, Any]] = [raw.call("sequentialthinking", **call) for call in tree.calls]
     assert [reply["stage"] for reply in replies] == [call["stage"] for call in tree.calls]
-    assert sum("guidance" in reply for reply in replies) == len({call["stage"] for call in tree.calls})
+    assert ["guidance" in reply for reply in replies] == [True] + [False] * 18
+    told = [one["name"] for reply in replies for one in reply["nextStages"] if "guidance" in one]
+    assert sorted(told) == sorted({call["stage"] for call in tree.calls[1:]})
     required = [one.get("requires") for reply in replies for one in reply["nextStages"]]
     assert required.count({"score": "number, 0 to 1"}) == 3
     assert replies[13]["scores"] == "A 0.90 · B 0.40"

@@ -120,6 +120,8 @@ def _show(document: dict[str, Any]) -> None:
     for stage in document.get("nextStages", ()):
         required = "; ".join(f"{name}: {takes}" for name, takes in stage.get("requires", {}).items())
         print_line(f"  next: {stage['name']}{f' (--data {required})' if required else ''}")
+        if "guidance" in stage:
+            print_line(f"    {stage['guidance']}")
     for shown in document.get("thoughtHistory", ()):
         print_line(f"  {shown['thoughtNumber']}: {shown['thought']}")
     if "summary" in document:
