@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -176,7 +177,9 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
     Questions asked side by side are listed as their answers came in, so they are put into the order of their ids.
     """
     trace = await engine.trace(run_id)
-    trace["questions"].sort(key=lambda question: [int(part) for part in question["id"][1:].split(".")])
+    trace["questions"].sort(
+        key=lambda question: [int(number) for number in re.findall(r"\d+", question["id"])]
+    )
     same = (
         "status",
         "answer",

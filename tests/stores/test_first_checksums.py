@@ -84,7 +84,9 @@ async def test_its_runs_and_sessions_go_on(path: Path) -> None:
     async with App(str(path), environ={}) as app:
         coached = (await app.store.runs(status="active"))[0].run_id
         (asked,) = (await app.coach().status(coached))["questions"]
-        done = await app.coach_answer(coached, [{"id": asked["id"], "answer": '{"answer": "42"}'}])
+        done = await app.coach_answer(
+            coached, [{"id": asked["id"], "answer": '{"steps": ["6 * 7"], "answer": "42"}'}]
+        )
         assert done["status"] in ("active", "done")
         for row in [row for row in await app.store.sessions() if row.run_id is None]:
             assert await think(app, row.session_id, "more", 6, 8) == row.session_id

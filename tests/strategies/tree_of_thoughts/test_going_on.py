@@ -359,7 +359,7 @@ def test_every_form_has_its_reasons_before_its_verdict() -> None:
 
 
 def test_the_prompts_ask_for_what_is_left_and_contradict_nothing() -> None:
-    assert "10 - 4 = 6 (left: 6 9 13)" in GENERATION_PROMPT
+    assert "2 + 8 = 10 (left: 8 10 14)" in GENERATION_PROMPT
     assert "First check each candidate in words" in EVALUATION_PROMPT
     assert "equal scores" not in EVALUATION_PROMPT
     assert "First go over the steps" in FORMULATION_PROMPT

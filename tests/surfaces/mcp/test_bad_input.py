@@ -119,7 +119,6 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "an illegal stage": {"stage": "final_response"},
     "an unknown stage": {"stage": "nowhere"},
     "an unknown strategy": {"strategy": "magic"},
-    "another strategy in mid-session": {"strategy": "react"},
     "10 kB of session id": {"sessionId": "x" * 10_000},
     "a number twice": {"thought_number": 3},
     "data that is a list": {"data": ["x"]},

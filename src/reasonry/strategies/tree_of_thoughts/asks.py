@@ -1,6 +1,6 @@
 """What a search asks: the prompts, the forms of the replies, and how they are read.
 
-The prompts are those of the paper in general words. Its game of 24 proposes `10 - 4 = 6 (left: 6 9 13)`, and values a
+The prompts are those of the paper in general words. Its game of 24 proposes `2 + 8 = 10 (left: 8 10 14)`, and values a
 candidate by trying what can follow before it says how likely it is (arXiv:2305.10601, section 4.1 and its code).
 """
 
@@ -26,7 +26,7 @@ You explore a problem step by step, as a tree: at each point several different s
 problem and the steps taken so far, and propose candidates for the step that comes next.
 
 - A candidate is one short step that moves the solution on, with its result worked out. It ends with what is left \
-after it, in parentheses: "10 - 4 = 6 (left: 6 9 13)", "Ann sits beside Ben (left: Cleo, Dan)".
+after it, in parentheses: "2 + 8 = 10 (left: 8 10 14)", "Ann sits beside Ben (left: Cleo, Dan)".
 - Candidates differ in substance, not in wording. None repeats a step already taken.
 - Where a step completes the solution, state the result in it."""
 """The paper's propose prompt, whose `(left: …)` shows what is still to be done."""
