@@ -113,6 +113,49 @@ def test_what_has_no_shape_is_refused_with_the_shape(given: Any) -> None:
         read_answers(given)
 
 
+TEXT = {"type": "string"}
+STEPS = {"type": "object", "properties": {"steps": {"type": "array"}, "answer": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("given", "schema", "read"),
+    [
+        ("It is 5.", TEXT, "It is 5."),
+        ("5", TEXT, "5"),
+        (5, TEXT, "5"),
+        (["It is 5."], TEXT, "It is 5."),
+        ({"answer": "42"}, TEXT, "42"),
+        ({"answer": "42"}, STEPS, '{"answer": "42"}'),
+        ({"steps": ["add"]}, STEPS, '{"steps": ["add"]}'),
+        ([{"steps": ["add"]}], STEPS, '{"steps": ["add"]}'),
+        ('{"steps": ["add"]}', STEPS, '{"steps": ["add"]}'),
+        ({"answers": "It is 5."}, TEXT, "It is 5."),
+        (["a", "b"], {"type": "array"}, '["a", "b"]'),
+    ],
+)
+def test_the_only_question_takes_its_answer_without_its_id(given: Any, schema: Any, read: str) -> None:
+    assert read_answers(given, {"e7": schema}) == [("e7", read)]
+
+
+@pytest.mark.parametrize(
+    "given", [{"e1": "a"}, {"id": "x", "answer": "a"}, {"foo": 1}, [], {}, {"e1..e2": [1]}]
+)
+def test_what_names_a_question_is_read_as_it_is_where_a_single_one_waits(given: Any) -> None:
+    assert read_answers(given, {"e7": STEPS}) == read_answers(given)
+
+
+@pytest.mark.parametrize("given", [None, "", " ", b"x", ["a", "b"], [["a"]], {"id": "e1"}])
+def test_what_is_no_answer_is_refused_where_a_single_question_waits(given: Any) -> None:
+    with pytest.raises(UsageError, match="e7"):
+        read_answers(given, {"e7": TEXT})
+
+
+@pytest.mark.parametrize("given", ["It is 5.", 5, ["It is 5."]])
+def test_where_several_questions_wait_the_refusal_names_them(given: Any) -> None:
+    with pytest.raises(UsageError, match='"e7": ANSWER, "e8": ANSWER'):
+        read_answers(given, {"e7": TEXT, "e8": TEXT})
+
+
 def test_equal_questions_have_one_id_that_leads_back_to_theirs() -> None:
     for ids in (
         ["e1"],

@@ -236,7 +236,7 @@ async def test_a_fork_starts_with_the_answers_before_it() -> None:
         "count 2 of e3",
     ]
     assert result.answer == "other"
-    with pytest.raises(ConflictError, match="events 0 to 5"):
+    with pytest.raises(ConflictError, match="a number from 0 to 5, not at"):
         await engines.fork(run_id, None, at=6)
 
 

@@ -16,25 +16,43 @@ SHAPE: Final = (
     '[{"id": "ID", "answer": ANSWER}, …] will do too'
 )
 _RANGE: Final = re.compile(r"e(\d{1,9})\.\.e(\d{1,9})")
+_ID: Final = re.compile(r"e\d")
+"""How the id of a question begins."""
 _MAX_COUNT: Final = 10_000
+_SHOWN: Final = 5
 
 
-def read_answers(raw: Any) -> list[tuple[str, str]]:
+def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = None) -> list[tuple[str, str]]:
     """Return the answers of a call: (question id, text) each.
 
     Args:
         raw: {id: answer}, a list of {`id`, `answer`}, one such object, or the JSON text of any of these. The id of a
-            question that is asked several times, see `joined_id`, takes the list of its answers, or one of them.
+            question that is asked several times, see `joined_id`, takes the list of its answers, or one of them. Where
+            a single question waits, its answer will do too.
+        waiting: The schema of the answer to each question that waits, by id.
 
     Raises:
         UsageError: It is none of these, or an answer is neither text nor JSON data.
         TooLargeError: An answer is too long.
     """
+    waiting = waiting or {}
+    try:
+        entries = _entries(_named(raw, *next(iter(waiting.items()))) if len(waiting) == 1 else raw)
+    except _ShapeError:
+        raise UsageError(_shape(list(waiting)), option="answers") from None
     return [
         (effect_id, _text_of(effect_id, single))
-        for name, answer in _entries(raw)
+        for name, answer in entries
         for effect_id, single in _single_answers(name, answer)
     ]
+
+
+def answered_ids(raw: Any) -> set[str]:
+    """Return the ids of the questions that answers name, whatever shape they have; none where they name none."""
+    try:
+        return {effect_id for name, _ in _entries(raw) for effect_id in _split_id(name)}
+    except _ShapeError:
+        return set()
 
 
 def joined_id(effect_ids: Sequence[str]) -> str:
@@ -45,6 +63,45 @@ def joined_id(effect_ids: Sequence[str]) -> str:
     return ",".join(effect_ids)
 
 
+class _ShapeError(Exception):
+    """Answers do not say which questions they are to."""
+
+
+def _shape(waiting: Sequence[str]) -> str:
+    if not waiting:
+        return SHAPE
+    example = ", ".join(f'"{effect_id}": ANSWER' for effect_id in waiting[:_SHOWN])
+    return f"{SHAPE}. Here: {{{example}{', …' if len(waiting) > _SHOWN else ''}}}"
+
+
+def _named(raw: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
+    """Return answers to the only question that waits under its id, where they name no question."""
+    whole = _decode(raw)
+    if isinstance(whole, Mapping) and set(whole) == {"answers"}:
+        raw = whole["answers"]
+        whole = _decode(raw)
+    if isinstance(whole, list | tuple) and len(whole) == 1 and schema.get("type") != "array":
+        raw = whole[0]
+        whole = _decode(raw)
+    if isinstance(whole, Mapping):
+        return _named_object(whole, effect_id, schema)
+    if isinstance(whole, list | tuple):
+        is_answer = schema.get("type") == "array" and not any(isinstance(part, Mapping) for part in whole)
+        return {effect_id: whole} if whole and is_answer else whole
+    is_empty = raw is None or isinstance(raw, bytes | bytearray) or (isinstance(raw, str) and not raw.strip())
+    return raw if is_empty else {effect_id: raw}
+
+
+def _named_object(whole: Mapping[Any, Any], effect_id: str, schema: Mapping[str, Any]) -> Mapping[Any, Any]:
+    if any(isinstance(name, str) and _ID.match(name) for name in whole):
+        return whole
+    if not {"id", "questionId"}.isdisjoint(whole) and "answer" in whole:
+        return whole
+    if not schema.get("properties", {}).keys().isdisjoint(whole):
+        return {effect_id: whole}
+    return {effect_id: whole["answer"]} if set(whole) == {"answer"} else whole
+
+
 def _entries(raw: Any) -> list[tuple[str, Any]]:
     whole = _decode(raw)
     if isinstance(whole, Mapping) and set(whole) == {"answers"}:
@@ -52,11 +109,11 @@ def _entries(raw: Any) -> list[tuple[str, Any]]:
     if isinstance(whole, Mapping):
         return _from_mapping(whole)
     if not isinstance(whole, Sequence) or isinstance(whole, str | bytes | bytearray):
-        raise _shape_error()
+        raise _ShapeError
     entries: list[tuple[str, Any]] = []
     for entry in whole:
         if not isinstance(entry, Mapping):
-            raise _shape_error()
+            raise _ShapeError
         entries += _from_mapping(entry)
     return entries
 
@@ -65,7 +122,7 @@ def _from_mapping(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     if {"id", "questionId"}.isdisjoint(mapping):
         return [(_id(effect_id), answer) for effect_id, answer in mapping.items()]
     if "answer" not in mapping:
-        raise _shape_error()
+        raise _ShapeError
     return [(_id(mapping.get("id", mapping.get("questionId"))), mapping["answer"])]
 
 
@@ -81,12 +138,8 @@ def _decode(data: Any) -> Any:
 
 def _id(raw: Any) -> str:
     if not isinstance(raw, str) or not raw.strip():
-        raise _shape_error()
+        raise _ShapeError
     return raw.strip()
-
-
-def _shape_error() -> UsageError:
-    return UsageError(SHAPE, option="answers")
 
 
 def _single_answers(name: str, answer: Any) -> list[tuple[str, Any]]:

@@ -77,9 +77,8 @@ class Coach(Struct, frozen=True):
             ConflictError: Somebody drives the run; `retryable` if it was other answers that took too long.
             UsageError: The answers have no shape that can be read. None of them is taken.
         """
-        texts = read_answers(answers)
         async with self.engine.open(run_id, whole=False) as opened:
-            events = _events(opened.run, texts)
+            events = _events(opened.run, read_answers(answers, _schemas_of(opened.run)))
             refused = _refusals(opened.run, events)
             taken = [event for event in events if event[0] not in refused]
             answered = [pending for pending in questions(opened.run) if pending.id in dict(events)]
@@ -201,6 +200,12 @@ def _question(pending: Pending) -> dict[str, Any]:
         "prompt": "\n\n".join(pieces_of(pending)),
         "answerSchema": pending.effect.form or {"type": "string"},
     }
+
+
+def _schemas_of(run: Run) -> dict[str, Mapping[str, Any]]:
+    """Return the schemas of the answers that are waited for, by question."""
+    asks = ((pending.id, pending.effect) for pending in handed_out(run))
+    return {effect_id: ask.form or {"type": "string"} for effect_id, ask in asks if isinstance(ask, Ask)}
 
 
 def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Answered]]:

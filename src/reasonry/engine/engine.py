@@ -302,7 +302,7 @@ class Engine:
         ]
         if not 0 <= at <= len(taken):
             raise ConflictError(
-                f"run {run_id} has events 0 to {len(taken)}, not {at}", choices=[0, len(taken)]
+                f"run {run_id} can be forked at a number from 0 to {len(taken)}, not at {at}", field="at"
             )
         copied = [replace(settled, reading=None) for settled in taken[:at]]
         try:

@@ -129,8 +129,8 @@ class RunContinuations:
         if (await self._store.run(own.run_id)).status == "active":
             raise ConflictError(
                 f"session {session_id} is the record of run {own.run_id}, which has not ended: go on with the run "
-                "(`coach` with `answer` or `resume`, `reasonry runs resume`), or cancel it first; or leave sessionId "
-                "out to begin a session of your own",
+                "(`coach` with `answer` or `resume`) or end it (`coach` with `cancel`) first; or leave sessionId out "
+                "to begin a session of your own",
                 session_id=session_id,
                 run_id=own.run_id,
             )

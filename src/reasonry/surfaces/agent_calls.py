@@ -147,7 +147,13 @@ def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
         UsageError: There is no such action, or an argument is missing or not of its type; `field` names it.
     """
     action = read_action(COACH_ACTIONS, arguments)
-    return action, read_run_call(COACH_ACTIONS[action], arguments)
+    try:
+        return action, read_run_call(COACH_ACTIONS[action], arguments)
+    except UsageError as error:
+        if error.details.get("field") != "at":
+            raise
+        where = "`at` is the `forkAt` of a question of the run, which the action `read` shows"
+        raise UsageError(f"{error.message.rstrip('.')}; {where}", **error.details) from None
 
 
 def read_run_call(form: type[T], arguments: Mapping[str, Any]) -> T:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -39,6 +39,7 @@ _BATCH = 100
 _OPEN, _OTHERS = "open.", "other."
 """What a cursor of a list begins with: which of its parts the page ended in."""
 _MAX_NAMED_RUNS = 5
+_MAX_NAMED_QUESTIONS = 5
 _OF_GUIDED_THOUGHTS = ("seq", "nextThoughtNeeded")
 """What says nothing of a thought of a run."""
 
@@ -136,37 +137,45 @@ async def run_named(store: Store, text: str, own: Sequence[str]) -> str:
     return await find_id(text, "run", store.run_ids, last)
 
 
-async def find_run(store: Store, own: Sequence[str], *, only_open: bool) -> str:
+async def find_run(
+    engine: Engine, own: Sequence[str], *, only_open: bool, answered: Collection[str] = ()
+) -> str:
     """Return the run that a call of a connection means which names none.
 
     Args:
         own: The runs of the connection, latest last.
         only_open: Whether the call makes sense for an open run only; otherwise the latest one does where none is open.
+        answered: Ids of questions that the call answers; of several open runs the one in which they all wait is meant.
 
     Raises:
         UsageError: None or several may be meant; `choices` has the ids.
     """
-    rows = [row for run_id in own if (row := await _row(store, run_id)) is not None]
+    rows = [row for run_id in own if (row := await _row(engine.store, run_id)) is not None]
     waiting = [row for row in rows if row.status == "active"]
     if len(waiting) == 1:
         return waiting[0].run_id
     if waiting:
-        raise _not_named(f"runId is missing, and {len(waiting)} runs of this connection are open", waiting)
+        asked = {row.run_id: (await _open_questions(engine, row))[0] for row in waiting} if answered else {}
+        fits = [run_id for run_id, effect_ids in asked.items() if effect_ids.issuperset(answered)]
+        if len(fits) == 1:
+            return fits[0]
+        why = f"runId is missing, and {len(waiting)} runs of this connection are open"
+        raise await _not_named(engine, why, waiting)
     if rows and not only_open:
         return rows[-1].run_id
-    raise await no_run_named(store, "runId is missing, and no run of this connection is open")
+    raise await no_run_named(engine, "runId is missing, and no run of this connection is open")
 
 
-async def no_run_named(store: Store, why: str) -> UsageError:
+async def no_run_named(engine: Engine, why: str) -> UsageError:
     """Return the error of a call that names no run; it names the latest open runs of the store."""
     rows = list[RunRow]()
-    async with contextlib.aclosing(_all_rows(store, None, status="active")) as found:
+    async with contextlib.aclosing(_all_rows(engine.store, None, status="active")) as found:
         async for row in found:
             if _is_open(row):
                 rows.append(row)
             if len(rows) == _MAX_NAMED_RUNS:
                 break
-    return _not_named(why, rows)
+    return await _not_named(engine, why, rows)
 
 
 async def _row(store: Store, run_id: str) -> RunRow | None:
@@ -175,8 +184,24 @@ async def _row(store: Store, run_id: str) -> RunRow | None:
     return None
 
 
-def _not_named(why: str, rows: Sequence[RunRow]) -> UsageError:
-    shown = [f"{row.run_id} ({row.strategy}: {clip(row.problem, 40)})" for row in rows[-_MAX_NAMED_RUNS:]]
+async def _open_questions(engine: Engine, row: RunRow) -> tuple[set[str], str]:
+    """Return the ids of the questions of a run that wait, and what to say of them and of where it is forked from."""
+    try:
+        run = (await engine.read_on(row.run_id)).run
+    except ReasonryError:
+        return set(), ""
+    effect_ids = [pending.id for pending in handed_out(run)]
+    listed = ", ".join(effect_ids[:_MAX_NAMED_QUESTIONS])
+    more = ", …" if len(effect_ids) > _MAX_NAMED_QUESTIONS else ""
+    forked = f"; forkedFrom {run.begun.forked_from}" if run.begun.forked_from else ""
+    return set(effect_ids), f"{forked}; waiting: {listed or 'no question'}{more}"
+
+
+async def _not_named(engine: Engine, why: str, rows: Sequence[RunRow]) -> UsageError:
+    shown = [
+        f"{row.run_id} ({row.strategy}: {clip(row.problem, 40)}{(await _open_questions(engine, row))[1]})"
+        for row in rows[-_MAX_NAMED_RUNS:]
+    ]
     way = (
         f"pass one of these as runId: {'; '.join(shown)}" if shown else "`start` one, or find one with `list`"
     )

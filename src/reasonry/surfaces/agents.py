@@ -15,7 +15,7 @@ from ..engine.engine import Order
 from ..engine.journal import CALLER, ParticipantNames
 from ..engine.named_prices import Prices
 from ..engine.policy import Performers
-from ..errors import UsageError
+from ..errors import NotFoundError, UsageError
 from ..participants import Participants
 from .agent_calls import AnswerCoached, ForkRun, ListedParts, NewRun, ResumeRun, SolveCall
 
@@ -23,6 +23,10 @@ T = TypeVar("T")
 
 CAME_TO_ITS_END = (
     "The run came to an end of its own, so there is nothing to go on with; fork it to try another way."
+)
+OWN_RECORD = (
+    "The run writes a session of its own, `sessionId`; the thoughts it began with are those of `fromSession`, which "
+    "stays as it is."
 )
 
 
@@ -73,7 +77,7 @@ class AgentAccess:
         Raises:
             UsageError: Something is wrong with it, or is not listed.
         """
-        problem, session_id = await self.app.problem_after(call.problem, call.session_id)
+        problem, session_id = await self._problem_after(call)
 
         def order() -> tuple[Order, Performers]:
             participants = self._participants(call, call.model)
@@ -85,14 +89,27 @@ class AgentAccess:
 
     async def coach_start(self, call: NewRun) -> dict[str, Any]:
         """Start a coached run; see `App.coach_start`."""
-        problem, session_id = await self.app.problem_after(call.problem, call.session_id)
+        problem, session_id = await self._problem_after(call)
         participants = await self._censor_errors(
             self.app.pool.run_in_thread(lambda: self._participants(call))
         )
         run = self.app.coach_start(
             problem, call.strategy, call.options, call.budget(), participants, session_id, brief=True
         )
-        return await self._censor_errors(run)
+        document = await self._censor_errors(run)
+        if session_id is None:
+            return document
+        notes = [*filter(None, [document.get("note")]), OWN_RECORD]
+        return {**document, "note": " ".join(notes), "fromSession": session_id}
+
+    async def _problem_after(self, call: NewRun) -> tuple[str, str | None]:
+        """Return what `App.problem_after` does."""
+        try:
+            return await self.app.problem_after(call.problem, call.session_id)
+        except NotFoundError as error:
+            way = "the tool `sessions` with the action `list` shows which there are"
+            message = f"there is no session {(call.session_id or '')[:100]!r}; {way}"
+            raise NotFoundError(message, **error.details) from None
 
     async def coach_answer(self, run_id: str, call: AnswerCoached) -> dict[str, Any]:
         """Take answers to a coached run, which works with the listed verifier and tools it began with.

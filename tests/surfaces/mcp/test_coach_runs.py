@@ -74,6 +74,54 @@ def test_with_several_open_the_error_lists_them_and_nothing_has_changed(raw: Raw
     assert {run["status"] for run in raw.call("coach", action="list")["runs"]} == {"active"}
 
 
+def test_the_only_question_is_answered_without_its_id(raw: Raw) -> None:
+    for answer in (ANSWERS["step_decomposition"], [ANSWERS["step_decomposition"]]):
+        shown = start(raw, options={"decompose": True})
+        assert shown["questions"][0]["stage"] == "step_decomposition"
+        shown = raw.call("coach", action="answer", answers=answer)
+        assert shown["questions"][0]["stage"] == "sequential_reasoning"
+        raw.call("coach", action="cancel")
+
+
+def test_of_several_open_runs_the_one_whose_questions_are_answered_is_meant(raw: Raw) -> None:
+    first, second = (start(raw, f"What is {number} + 1?", options={"decompose": True}) for number in (1, 2))
+    decomposed = {first["questions"][0]["id"]: ANSWERS["step_decomposition"]}
+    refused = error(raw, action="answer", answers=decomposed)
+    assert set(refused["choices"]) == {first["runId"], second["runId"]}
+    assert f"waiting: {first['questions'][0]['id']}" in refused["message"]
+    further = raw.call("coach", action="answer", runId=first["runId"], answers=decomposed)
+    shown = raw.call(
+        "coach", action="answer", answers={further["questions"][0]["id"]: ANSWERS["sequential_reasoning"]}
+    )
+    assert shown["runId"] == first["runId"]
+    fork = raw.call("coach", action="fork", runId=first["runId"], at=0)
+    message = error(raw, action="answer", answers=decomposed)["message"]
+    assert f"forkedFrom {first['runId']}" in message
+    assert fork["runId"] in message
+
+
+def test_errors_say_where_to_look_in_the_tools_of_an_agent(raw: Raw) -> None:
+    shown = start(raw)
+    assert "`forkAt`" in error(raw, action="fork", runId=shown["runId"])["message"]
+    beyond = error(raw, action="fork", runId=shown["runId"], at=99)
+    assert "a number from 0 to 0" in beyond["message"]
+    assert "choices" not in beyond
+    unknown = error(raw, action="start", problem=SUM, sessionId="no-such-session")
+    assert unknown["code"] == "not_found"
+    assert "tool `sessions` with the action `list`" in unknown["message"]
+    refused = raw.call("sequentialthinking", **{**thought(1), "sessionId": shown["sessionId"]})["error"]
+    assert "`coach` with `cancel`" in refused["message"]
+    assert "reasonry" not in refused["message"]
+
+
+def test_a_run_begun_from_a_session_says_which_session_is_its_own(raw: Raw) -> None:
+    session = raw.call("sequentialthinking", **thought(1))["sessionId"]
+    shown = start(raw, sessionId=session)
+    assert shown["fromSession"] == session != shown["sessionId"]
+    assert "session of its own" in shown["note"]
+    assert "fromSession" not in start(raw)
+
+
 def test_a_new_connection_names_the_runs_that_wait(tmp_path: Path) -> None:
     with Raw(tmp_path / "s.db") as raw:
         run_id = start(raw)["runId"]
@@ -266,7 +314,7 @@ def test_bad_points_and_options_are_refused_and_make_no_run(raw: Raw) -> None:
     answered(raw, raw.call("coach", action="status"))
     for wrong, named in (
         ({}, "at"),
-        ({"at": 99}, "events 0 to"),
+        ({"at": 99}, "a number from 0 to"),
         ({"at": -1}, "at"),
         ({"at": "x"}, "at"),
         ({"at": 0, "options": {"no_such": 1}}, "no_such"),

@@ -86,7 +86,7 @@ def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
         ("coach", {"action": "start", "problem": "x", "maxCalls": 0}, "maxCalls"),
         ("coach", {"action": "start", "problem": "x", "maxCalls": True}, "maxCalls"),
         ("coach", {"action": "status", "runId": "../../x"}, "../../x"),
-        ("coach", {"action": "answer", "runId": "x", "answers": "e1"}, "answers"),
+        ("coach", {"action": "answer", "runId": "x", "answers": "e1"}, "there is no run"),
         ("solve", {"problem": PUZZLE, "model": 5}, "model"),
         ("solve", {"problem": PUZZLE, "maxUsd": -1}, "maxUsd"),
         ("solve", {"problem": PUZZLE, "strategy": "x"}, "strategies"),

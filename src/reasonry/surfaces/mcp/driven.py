@@ -8,6 +8,7 @@ from typing import Any
 
 from ...app import App
 from ...core.machine import Step
+from ...engine.answers import answered_ids
 from ...engine.journal import Run
 from ...engine.observe import Unwatched
 from ...errors import UsageError
@@ -109,22 +110,23 @@ async def _coach(
     access: AgentAccess, schema: Document, arguments: Document, context: CallContext
 ) -> Document:
     arguments = name_known_arguments("coach", arguments, schema)
-    store, runs = access.app.store, context.runs or CurrentRuns()
+    engine, runs = access.app.engine, context.runs or CurrentRuns()
     try:
         action, call = read_coach_call(arguments)
     except UsageError as error:
         if error.details.get("field") != "runId":
             raise
-        raise await no_run_named(store, error.message) from None
+        raise await no_run_named(engine, error.message) from None
     match call:
         case ListRuns():
-            return await list_runs(access.app.engine, call)
+            return await list_runs(engine, call)
         case NewRun():
             document = await access.coach_start(call)
         case OneRun() | OpenedRun():
             only_open = action in ("answer", "cancel")
-            named = call.run_id and await run_named(store, call.run_id, runs.ids)
-            run_id = named or await find_run(store, runs.ids, only_open=only_open)
+            answered = answered_ids(call.answers) if isinstance(call, AnswerCoached) else ()
+            named = call.run_id and await run_named(engine.store, call.run_id, runs.ids)
+            run_id = named or await find_run(engine, runs.ids, only_open=only_open, answered=answered)
             document = await _on_run(access, action, run_id, call)
     if action in _WORKS_ON:
         runs.add(document["runId"])
