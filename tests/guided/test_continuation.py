@@ -55,6 +55,14 @@ async def test_a_run_of_any_strategy_goes_on_with_all_it_thought(strategy: Strat
         copy = await sessions.export({"sessionId": reply["sessionId"]})
         *copied, latest = copy["thoughts"]
         assert latest["thought"] == "And now?"
+        run = await app.store.run(run_id)
+        if run.answer:
+            answer = copied.pop()
+            assert (answer["thought"], answer["stage"]) == (run.answer, strategy.stages[-1].name)
+            assert reply["stage"] == latest["stage"] == answer["stage"]
+        ended = await sessions.think(call(1_001, reply["sessionId"], nextThoughtNeeded=False))
+        assert "not tested" not in ended.get("leftOpen", "")
+        assert "built on" not in ended.get("leftOpen", "")
         for old, new in zip(before[1]["thoughts"], copied, strict=True):
             same = ("thought", "thoughtNumber", "branchId")
             assert {name: old.get(name) for name in same} == {name: new.get(name) for name in same}
@@ -74,7 +82,8 @@ async def test_stages_scores_and_branches_come_along_where_the_table_leads_there
         sessions = app.sessions()
         old = (await sessions.export({"sessionId": session_id}))["thoughts"]
         new = (await sessions.resume({"sessionId": session_id}))["sessionId"]
-        copied = (await sessions.export({"sessionId": new}))["thoughts"]
+        copied = (await sessions.export({"sessionId": new}))["thoughts"][: len(old)]
+        assert len(copied) == len(old)
         last = strategy.stages[-1].name
         fits = [(one["stage"], two.get("stage")) for one, two in zip(old, copied, strict=True)]
         own = [pair for pair in fits if pair[0] in strategy.by_name and pair[0] != last]
@@ -96,7 +105,7 @@ async def test_naming_the_runs_session_again_goes_on_in_the_same_one(tmp_path: P
         assert ids != {session_id}
         later = await sessions.think(call(5, session_id))
         assert later["sessionId"] in ids
-        assert later["thoughtHistoryLength"] == 3 + 5 + 1
+        assert later["thoughtHistoryLength"] == 4 + 5 + 1
         own = await sessions.think(call(6, later["sessionId"]))
         assert not [one for one in own.get("notices", ()) if one["reason"] == "run_continued"]
 
@@ -140,11 +149,11 @@ async def test_resume_begins_it_and_shows_what_was_thought(tmp_path: Path) -> No
         session_id = await a_loop(app)
         shown = await app.sessions().resume({"sessionId": session_id})
         assert [one["reason"] for one in shown["notices"]] == ["run_continued"]
-        assert len(shown["thoughtHistory"]) == 3
+        assert len(shown["thoughtHistory"]) == 4
         again = await app.sessions().resume({"sessionId": session_id})
         assert again["sessionId"] == shown["sessionId"] != session_id
         reply = await app.sessions().think(call(4, shown["sessionId"]))
-        assert reply["thoughtHistoryLength"] == 4
+        assert reply["thoughtHistoryLength"] == 5
 
 
 async def test_of_a_long_run_the_latest_thoughts_are_copied(tmp_path: Path) -> None:
@@ -152,10 +161,10 @@ async def test_of_a_long_run_the_latest_thoughts_are_copied(tmp_path: Path) -> N
     async with App(str(tmp_path / "s.db"), strategies=ALL, environ=environ) as app:
         session_id = await a_loop(app, steps=30)
         reply = await app.sessions().think(call(31, session_id))
-        assert reply["thoughtHistoryLength"] == 11
-        assert "20 left out" in reply["notices"][0]["message"]
+        assert reply["thoughtHistoryLength"] == 12
+        assert any("20 left out" in notice["message"] for notice in reply["notices"])
         copied = (await app.sessions().export({"sessionId": reply["sessionId"]}))["thoughts"]
-        assert [one["thoughtNumber"] for one in copied] == list(range(21, 32))
+        assert [one["thoughtNumber"] for one in copied] == [*range(21, 32), 31]
 
 
 async def test_clearing_begins_an_empty_session_and_leaves_the_run(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ class Continuation:
     thoughts: list[ThoughtRow]
     left_out: int
     """Thoughts at the beginning that were too many."""
+    has_answer: bool = False
+    """Whether the last of the thoughts is the run's answer."""
 
     @property
     def idle_ms(self) -> int:
@@ -91,9 +93,9 @@ class RunContinuations:
         if turn.call.clear_session:
             turn.asked, turn.target = None, turn.new_id()
             return await self._store.change(turn.target, turn.decide)
-        own = await self._read_ended(own_id)
+        own, answer = await self._read_ended(own_id)
         turn.asked = turn.target = target = continuation_id(own_id)
-        copy = await self._copy(own, turn.now_ms) if not await self._is_there(target) else None
+        copy = await self._copy(own, answer, turn.now_ms) if not await self._is_there(target) else None
         if copy is not None:
             change = turn.decide(copy)
             assert change.row is not None, "a thought that is taken is written"
@@ -113,20 +115,22 @@ class RunContinuations:
         Raises:
             ConflictError: The run has not ended.
         """
-        own = await self._read_ended(own_id)
+        own, answer = await self._read_ended(own_id)
         target = continuation_id(own_id)
         if not await self._is_there(target):
-            copy = await self._copy(own, now_ms)
+            copy = await self._copy(own, answer, now_ms)
             assert copy.row is not None, "it is to be written"
             with contextlib.suppress(ConflictError):
                 await self._store.import_session(copy.row, copy.thoughts)
                 return target, _notice(own, copy)
         return target, _notice(own)
 
-    async def _read_ended(self, session_id: str) -> SessionRow:
+    async def _read_ended(self, session_id: str) -> tuple[SessionRow, str | None]:
+        """Return the row of a run's session, and the run's answer."""
         own = await self._store.session(session_id)
         assert own.run_id is not None, "only sessions of runs are gone on with here"
-        if (await self._store.run(own.run_id)).status == "active":
+        run = await self._store.run(own.run_id)
+        if run.status == "active":
             raise ConflictError(
                 f"session {session_id} is the record of run {own.run_id}, which has not ended: go on with the run "
                 "(`coach` with `answer` or `resume`) or end it (`coach` with `cancel`) first; or leave sessionId out "
@@ -134,7 +138,7 @@ class RunContinuations:
                 session_id=session_id,
                 run_id=own.run_id,
             )
-        return own
+        return own, run.answer
 
     async def _is_there(self, session_id: str) -> bool:
         try:
@@ -143,14 +147,14 @@ class RunContinuations:
             return False
         return True
 
-    async def _copy(self, own: SessionRow, now_ms: int) -> Continuation:
+    async def _copy(self, own: SessionRow, answer: str | None, now_ms: int) -> Continuation:
         assert own.run_id is not None, "only sessions of runs are copied"
         thoughts = await self._run_thoughts(own.run_id)
         try:
             strategy = self._find(own.strategy)
         except UsageError:
             strategy = self._find(None)
-        return await asyncio.to_thread(copy_run, own, thoughts, strategy, self._settings, now_ms)
+        return await asyncio.to_thread(copy_run, own, thoughts, answer, strategy, self._settings, now_ms)
 
 
 def _notice(own: SessionRow, begun: Continuation | None = None) -> Notice:
@@ -162,13 +166,15 @@ def _notice(own: SessionRow, begun: Continuation | None = None) -> Notice:
         message += "goes on with it."
     else:
         left_out = f" (the first {begun.left_out} left out)" if begun.left_out else ""
-        message += f"begins with its {len(begun.thoughts)} thoughts{left_out}."
+        answer = " and its answer" if begun.has_answer else ""
+        message += f"begins with its {len(begun.thoughts) - begun.has_answer} thoughts{left_out}{answer}."
     return Notice("run_continued", message, own.session_id)
 
 
 def copy_run(
     own: SessionRow,
     thoughts: Sequence[ThoughtRow],
+    answer: str | None,
     strategy: Strategy[Any, Any],
     settings: SessionSettings,
     now_ms: int,
@@ -176,12 +182,18 @@ def copy_run(
     """Return the session in which a run is gone on with.
 
     Numbers, branches, revisions, scores and data are kept, and so is each stage that the table leads to, but for the
-    last, so that thinking can go on. Of a long run the latest thoughts are copied, half of what a session may hold.
+    last, in which the run's answer follows as a thought. Of a long run the latest thoughts are copied, half of what a
+    session may hold.
     """
     copied = _latest_that_fit(thoughts, settings)
     head, rows = open_session(), TakenRows()
     for thought in copied:
         head = _copy(strategy, head, thought, rows, now_ms)
+    if answer:
+        number = copied[-1].number + 1 if copied else 1
+        last = strategy.stages[-1].name
+        head = _take(strategy, head, _plain_call(answer, number, last), rows, now_ms)
+    head = structs.replace(head, from_run=len(rows.rows))
     row = SessionRow(
         continuation_id(own.session_id),
         strategy.name,
@@ -191,7 +203,7 @@ def copy_run(
         purpose=own.purpose,
         head=encode(head),
     )
-    return Continuation(row, rows.rows, len(thoughts) - len(copied))
+    return Continuation(row, rows.rows, len(thoughts) - len(copied), bool(answer))
 
 
 def _latest_that_fit(thoughts: Sequence[ThoughtRow], settings: SessionSettings) -> Sequence[ThoughtRow]:
@@ -207,8 +219,11 @@ def _latest_that_fit(thoughts: Sequence[ThoughtRow], settings: SessionSettings) 
 def _copy(
     strategy: Strategy[Any, Any], head: Head, thought: ThoughtRow, rows: TakenRows, now_ms: int
 ) -> Head:
+    return _take(strategy, head, _call_of(thought, strategy, head, rows), rows, now_ms)
+
+
+def _take(strategy: Strategy[Any, Any], head: Head, call: ThinkingCall, rows: TakenRows, now_ms: int) -> Head:
     """Take a thought in its stage, by the stages that lead there if there are any between, else in no other stage."""
-    call = _call_of(thought, strategy, head, rows)
     stage = call.stage
     for _ in range(2):
         if stage is None:
@@ -221,6 +236,17 @@ def _copy(
         except UsageError:
             break
     return rows.take(strategy, head, structs.replace(call, stage=None), now_ms)
+
+
+def _plain_call(text: str, number: int, stage: str) -> ThinkingCall:
+    return ThinkingCall(
+        thought=text,
+        thought_number=number,
+        total_thoughts=number,
+        next_thought_needed=True,
+        branch_id="",
+        stage=stage,
+    )
 
 
 def _call_of(thought: ThoughtRow, strategy: Strategy[Any, Any], head: Head, rows: TakenRows) -> ThinkingCall:

@@ -56,6 +56,8 @@ class Head(Struct, frozen=True, omit_defaults=True):
     """The working directory in which the session was begun; never exported."""
     guided: tuple[str, ...] = ()
     """The stages whose guidance a reply gave."""
+    from_run: int = 0
+    """How many of its first thoughts are those of a run, which nothing is left open in."""
 
     def line(self, branch: str | None) -> ThoughtLine:
         """Return the line of that name; None: the main line."""

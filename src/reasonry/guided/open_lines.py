@@ -39,11 +39,10 @@ def what_is_left_open(strategy: Strategy[Any, Any], head: Head, thoughts: Sequen
     """Return in a line what nothing came of; empty if there is nothing of the kind.
 
     Args:
-        thoughts: All of the session, oldest first.
+        thoughts: All of the session, oldest first; what a run thought before it is not asked after.
     """
-    return "; ".join(
-        (*_branches_beside(head), *_unused_corrections(thoughts), *_untested_claims(strategy, thoughts))
-    )
+    own = [thought for thought in thoughts if thought.seq > head.from_run]
+    return "; ".join((*_branches_beside(head), *_unused_corrections(own), *_untested_claims(strategy, own)))
 
 
 def _open_branches(head: Head) -> Iterator[tuple[str, ThoughtLine]]:
