@@ -439,7 +439,7 @@ def test_an_ended_run_goes_on_as_a_session_and_that_as_a_run(tmp_path: Path) -> 
         assert reply["notices"][-1]["requestedSessionId"] == shown["sessionId"]
         copied = raw.call("sessions", action="get", sessionId=reply["sessionId"])["thoughts"]
         own = raw.call("sessions", action="get", sessionId=shown["sessionId"])["thoughts"]
-        assert [one["thought"] for one in copied[:-1]] == [one["thought"] for one in own]
+        assert [one["thought"] for one in copied[:-1]] == [*(one["thought"] for one in own), "42"]
         again = raw.call("sequentialthinking", **thought(10, sessionId=shown["sessionId"]))
         assert again["sessionId"] == reply["sessionId"]
         assert raw.think(40)["sessionId"] == reply["sessionId"]
