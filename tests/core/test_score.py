@@ -157,3 +157,21 @@ def test_hostile_text_takes_bounded_time(text: str) -> None:
     begun = time.process_time()
     parse_scores(text, ["a", "b"])
     assert time.process_time() - begun < 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1: 0.95, 2: 0.95, 3: 0.02",
+        "So scores: 1: 0.95, 2: 95%, 3: 0.02.",
+        "The first two solve it.\nScores: Candidate 1 = 0.95; candidate 2 = 0.95; and candidate 3 = 0.02",
+    ],
+)
+def test_scores_side_by_side_are_read(text: str) -> None:
+    scores, mode = parse_scores(text, ["a", "b", "c"])
+    assert (list(scores.values()), mode) == ([0.95, 0.95, 0.02], "list")
+
+
+@pytest.mark.parametrize("text", ["1: 0.9, 2: 0.5\n1: 0.1, 2: 0.5", "1: 0.9, 1: 0.5", "0: 0.9, 1: 0.5"])
+def test_two_lines_of_scores_that_differ_are_none(text: str) -> None:
+    assert len(parse_scores(text, ["a", "b"])[0]) < 2

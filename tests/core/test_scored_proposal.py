@@ -67,3 +67,28 @@ SCALARS = st.none() | st.booleans() | st.floats() | st.text()
 def test_whatever_is_replied_nothing_is_raised(data: Any) -> None:
     for thoughts in (parse_scored_thoughts(json.dumps(data))[0], parse_scored_thoughts(str(data))[0]):
         assert all(each.score is None or 0 <= each.score <= 1 for each in thoughts)
+
+
+@pytest.mark.parametrize(
+    ("reply", "thoughts"),
+    [
+        ("1. 3 - 8/3 = 1/3 (left: 8 1/3) - 0.99", [("3 - 8/3 = 1/3 (left: 8 1/3)", 0.99)]),
+        ("1. 8 / 2 = 4 (left: 4 6): 0.98", [("8 / 2 = 4 (left: 4 6)", 0.98)]),
+        ("1. 4 * 6 = 24 (0.98)", [("4 * 6 = 24", 0.98)]),
+        ("1. 8 - 2 = 6 (left: 4 6) – score 0.98", [("8 - 2 = 6 (left: 4 6)", 0.98)]),
+        ('{"thoughts": [{"thought": "4 * 6 = 24 (left: 24) - 1"}]}', [("4 * 6 = 24 (left: 24)", 1.0)]),
+        ('{"thought": "4 * 6 = 24", "score": 1}', [("4 * 6 = 24", 1.0)]),
+        ("(10-4)*(13-9) = 24. Score 1", [("(10-4)*(13-9) = 24.", 1.0)]),
+        # Each of these numbers may belong to the step.
+        ("1. (10 - 4) - 1", [("(10 - 4) - 1", None)]),
+        ("1. 10 - 9.5 = 0.5, left: 0.5", [("10 - 9.5 = 0.5, left: 0.5", None)]),
+        ("1. 10 - 9.5 = 0.5, left (0.5)", [("10 - 9.5 = 0.5, left (0.5)", None)]),
+        ("1. 13 - 9 - 0.99", [("13 - 9 - 0.99", None)]),
+        ("walk, score 1; run, score 0.5", []),
+        ("I cannot say.", []),
+    ],
+)
+def test_a_score_is_read_where_it_can_be_nothing_else(
+    reply: str, thoughts: list[tuple[str, float | None]]
+) -> None:
+    assert [(each.thought, each.score) for each in parse_scored_thoughts(reply)[0]] == thoughts

@@ -41,7 +41,7 @@ async def test_a_refused_answer_leaves_the_run_as_it_was() -> None:
             await coach.answer(shown["runId"], {"e1": "{"}, by(NOBODY))
         assert caught.value.code == "answer_refused"
         assert caught.value.details["refused"] == [
-            {"id": "e1", "reason": "no thoughts could be read from it"}
+            {"id": "e1", "reason": "the reply is JSON that ends before it is closed; give it whole"}
         ]
         assert caught.value.standing == shown == await coach.status(shown["runId"])
     assert await lines(coach, shown["runId"]) == before

@@ -165,6 +165,20 @@ def test_a_resource_is_found_whatever_its_case() -> None:
     assert walked.outcome.document["tasks"][0]["resource_name"] == "knowledge"
 
 
+def test_tasks_may_be_texts_that_begin_with_their_resource() -> None:
+    said = {"tasks": ["knowledge: when: before 1900?", "Logic Kernel: what follows"]}
+    walked = analyse({"plan_generation": said})
+    assert len(asked(walked, "plan_generation")) == 1
+    found = [(task["resource_name"], task["query"]) for task in walked.outcome.document["tasks"]]
+    assert found == [("knowledge", "when: before 1900?"), ("logic_kernel", "what follows")]
+
+
+@pytest.mark.parametrize("task", ["oracle: when", "knowledge", "knowledge: ", "when was it"])
+def test_a_task_text_without_resource_or_query_is_asked_for_again(task: str) -> None:
+    walked = analyse({"plan_generation": [{"tasks": ["knowledge: x", task]}, plan("good")]})
+    assert [row["query"] for row in walked.outcome.document["tasks"]] == ["good"]
+
+
 # -- stage 3
 
 

@@ -396,3 +396,9 @@ def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy(
     assert sum(used) / 40 <= 21
     assert sum(rounds) / 40 <= 5
     assert right["beta"] >= right["full"]
+
+
+def test_a_path_without_an_answer_is_told_how_to_end() -> None:
+    said = walk(SELF_CONSISTENCY, "p", lambda _: reply("total time 2.5 h for 120 km: 48"), {"samples": 1})
+    assert said.outcome.reason == "all_samples_failed"
+    assert 'end with "The answer is …"' in (said.outcome.detail or "")

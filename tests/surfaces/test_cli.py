@@ -145,7 +145,8 @@ def test_the_tree_of_a_run_that_has_ended_is_drawn_again(shell: Shell) -> None:
 
 
 def test_a_coached_run_says_how_far_its_tree_has_grown(shell: Shell) -> None:
-    began = shell.json("coach", "start", "Use 4, 6 and 1 to make 24")
+    apart = ("--option", "score_with_proposals=false")
+    began = shell.json("coach", "start", "Use 4, 6 and 1 to make 24", *apart)
     asked = {"answers": [{"id": "e1", "answer": {"thoughts": ["4 * 6 = 24", "4 + 6 = 10"]}}]}
     shell.run("coach", "answer", began["runId"], text=json.dumps(asked))
     progress = shell.json("coach", "status", began["runId"])["progress"]
@@ -624,7 +625,8 @@ def test_a_run_s_session_shows_its_thoughts(shell: Shell) -> None:
 
 def test_a_coached_run_is_answered_from_the_shell(shell: Shell) -> None:
     shown = shell.json(
-        "coach", "start", "Get there", "--strategy", "tree_of_thoughts", "--option", "max_depth=1"
+        *("coach", "start", "Get there", "--strategy", "tree_of_thoughts", "--option", "max_depth=1"),
+        *("--option", "score_with_proposals=false"),
     )
     assert shown["status"] == "active"
     run_id = shown["runId"]

@@ -64,6 +64,17 @@ _IN_A_SENTENCE: Final = re.compile(
     r"|\d{1,3}\s?%|\d{1,3}/\d{1,3})",
     re.IGNORECASE,
 )
+_PAIR: Final = (
+    rf"[*_`]*(?:{_LABEL}\s*)?#?(?P<position>\d{{1,6}})[*_`]*\s*[:=]\s*[*_`]*"
+    rf"(?P<score>{_NUMBER}(?:\s*%|\s*/\s*{_NUMBER})?)[*_`]*"
+)
+_PAIRS: Final = re.compile(_PAIR, re.IGNORECASE)
+_UNNAMED_PAIR: Final = re.sub(r"\?P<\w+>", "?:", _PAIR)
+_ROW: Final = re.compile(
+    rf"[^\d\n]*?(?<!\w)(?P<pairs>{_UNNAMED_PAIR}(?:\s*[,;]\s*(?:and\s+)?{_UNNAMED_PAIR})+)[\s.]*",
+    re.IGNORECASE,
+)
+"""Scores side by side on one line: `So scores: 1: 0.95, 2: 0.95, 3: 0.02`."""
 _BULLET: Final = re.compile(r"\A\s*[-*•]\s+")
 
 
@@ -175,8 +186,8 @@ def _by_id(written: Mapping[str, Any], named: Sequence[tuple[str, str]]) -> dict
 
 
 def _from_lines(lines: Sequence[str], named: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    if table := _from_table(lines):
-        return table
+    if side_by_side := _from_table(lines) or _from_row(lines):
+        return side_by_side
     found: dict[str, Any] = {}
     block = 0
     for line in lines:
@@ -203,6 +214,16 @@ def _from_lines(lines: Sequence[str], named: Sequence[tuple[str, str]]) -> dict[
     if not found and len(bare) == len(named) and None not in bare:
         found = {str(position): score for position, score in enumerate(bare, start=1)}
     return found
+
+
+def _from_row(lines: Sequence[str]) -> dict[str, Any]:
+    """Return the scores of the one line that has them side by side; two such lines that differ are none."""
+    rows = [match["pairs"] for line in lines if len(line) <= 2_000 and (match := _ROW.fullmatch(line))]
+    found = [[(int(pair["position"]), pair["score"]) for pair in _PAIRS.finditer(row)] for row in rows]
+    if not found or any(pairs != found[0] for pairs in found):
+        return {}
+    scores = {str(position): score for position, score in found[0] if position > 0}
+    return scores if len(scores) == len(found[0]) else {}
 
 
 def _by_content(lines: Sequence[str], content: str) -> float | None:

@@ -18,7 +18,22 @@ _AT_END: Final = re.compile(
     r"\s*[)\]]?[\s.]*\Z",
     re.IGNORECASE,
 )
-"""Only a number that is called a score is one: `(left: 6 4)` ends with another."""
+"""A number that is called a score is one."""
+_MAX_LINE: Final = 2_000
+"""Characters; a number at the end of a longer text is no score of it."""
+_SCORE_WORD: Final = re.compile(r"\b(?:score|value|rating)\b", re.IGNORECASE)
+_THOUGHT_KEYS: Final = frozenset({"thought", "content", "text", "step", "candidate", "idea", "name"})
+
+
+_AFTER_STEP: Final = re.compile(
+    r"(?P<step>.*\([^()]{0,200}[^\W\d_][^()]{0,200}\))(?:\s+[-–—]|\s*:)\s+(?P<score>[01](?:\.\d+)?|\.\d+|\d{1,3}\s?%)\s*",
+    re.DOTALL,
+)
+"""A step that is complete, `… (left: 8 6)`, and a number after it."""
+_IN_BRACKETS: Final = re.compile(
+    r"(?P<step>.*\S(?<!left)(?<!remaining))\s+[(\[](?P<score>[01]?\.\d+|1\.0*|\d{1,3}\s?%)[)\]]\s*",
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 class ScoredThought(Struct, frozen=True, omit_defaults=True):
@@ -44,11 +59,24 @@ def parse_scored_thoughts(text: str) -> tuple[list[ScoredThought], str]:
     except RecursionError:
         return [], "none"
     texts, mode = parse_thoughts(text)
+    if not texts and (only := _only_thought(text)):
+        return [only], "plain"
     return [_in_line(line) for line in texts], mode
+
+
+def _only_thought(text: str) -> ScoredThought | None:
+    """Return the thought that a text is as a whole; None: it is JSON, or has more than one line or score."""
+    line = text.strip()
+    if line.startswith(("{", "[", "```")) or "\n" in line or len(_SCORE_WORD.findall(line)) > 1:
+        return None
+    found = _in_line(line)
+    return found if found.score is not None else None
 
 
 def _in_data(value: Any) -> list[ScoredThought]:
     entries = value if isinstance(value, list) else _entries(value)
+    if isinstance(value, dict) and _is_only_thought(value):
+        entries = [value]
     if entries and all(_is_scored(entry) for entry in entries):
         return [_in_entry(entry) for entry in entries]
     texts = texts_in(value)
@@ -60,6 +88,13 @@ def _in_data(value: Any) -> list[ScoredThought]:
         ScoredThought(line, scores.get(f"t{number}")) if scores else _in_line(line)
         for number, line in enumerate(texts, 1)
     ]
+
+
+def _is_only_thought(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a thought with its score, and not a list of thoughts."""
+    names = [plain_name(str(key)) for key in value]
+    is_flat = not any(isinstance(item, list | dict) for item in value.values())
+    return is_flat and bool(SCORE_KEYS & {*names}) and len(_THOUGHT_KEYS & {*names}) == 1
 
 
 def _entries(value: Any) -> list[Any]:
@@ -83,9 +118,9 @@ def _is_scored(entry: Any) -> bool:
 def _in_entry(entry: Any) -> ScoredThought:
     if isinstance(entry, list):
         return ScoredThought(entry[0].strip(), read_score(entry[1]))
-    named = (item for key, item in entry.items() if plain_name(str(key)) in SCORE_KEYS)
+    named = [item for key, item in entry.items() if plain_name(str(key)) in SCORE_KEYS]
     (text,) = texts_in([_without_score(entry)])
-    return ScoredThought(text, read_score(next(named, None)))
+    return ScoredThought(text, read_score(named[0])) if named else _in_line(text)
 
 
 def _without_score(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,7 +129,12 @@ def _without_score(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _in_line(line: str) -> ScoredThought:
     found = _AT_END.search(line)
+    step = line[: found.start()] if found else ""
+    if (
+        found is None
+        and len(line) <= _MAX_LINE
+        and (found := _AFTER_STEP.fullmatch(line) or _IN_BRACKETS.fullmatch(line))
+    ):
+        step = found["step"]
     score = read_score(found["score"]) if found else None
-    if found is None or score is None or not line[: found.start()].strip():
-        return ScoredThought(line)
-    return ScoredThought(line[: found.start()].strip(), score)
+    return ScoredThought(line) if score is None or not step.strip() else ScoredThought(step.strip(), score)

@@ -81,6 +81,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     verify: Annotated[bool, Meta(description="Have the run's verifier look at each answer.")] = False
 
 
+NO_ANSWER = 'it states no answer; end with "The answer is …"'
+
+
 class Sample(Struct, frozen=True, kw_only=True):
     """One path."""
 
@@ -192,9 +195,13 @@ def read_sample(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Sample, str] 
     if text.strip() in ask.system:
         return Unreadable("it repeats the form of the question; answer the question")
     reading = parse.read_form(text, Sample, shown=parse.question_text(ask))
-    if isinstance(reading, Unreadable) and isinstance(answer := stated_answer(text), str):
+    if not isinstance(reading, Unreadable):
+        return reading
+    answer = stated_answer(text)
+    if isinstance(answer, str):
         return Sample(reasoning=text.strip(), answer=answer), "stated"
-    return reading
+    is_prose = not text.lstrip().startswith(("{", "[", "```"))
+    return Unreadable(NO_ANSWER) if answer is None and is_prose else reading
 
 
 def _was_cut(path: Any) -> bool:

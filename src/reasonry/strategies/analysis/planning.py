@@ -22,6 +22,7 @@ from .questions import (
     DEPENDS,
     DEPENDS_FIELD,
     LEAN,
+    MAX_TASKS,
     PLAN,
     TASKS,
     Complexity,
@@ -208,6 +209,8 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
     """Read a plan; every task needs a resource there is, something to do, and only earlier tasks' results."""
     reading = parse.read_form(replies[-1], PlanReply)
     if isinstance(reading, Unreadable):
+        reading = _read_task_texts(state, replies[-1]) or reading
+    if isinstance(reading, Unreadable):
         return reading
     if fault := _count_fault(state, len(reading[0].tasks)):
         return Unreadable(fault)
@@ -224,6 +227,24 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
             )
         tasks.append(replace(task, resource_name=card.name))
     return PlanReply(tuple(tasks)), reading[1]
+
+
+def _read_task_texts(state: State, text: str) -> tuple[PlanReply, str] | None:
+    """Read a plan whose tasks are texts, `knowledge: who wrote it`; None if any names no resource there is."""
+    cards = resources(state.options)
+    for value, mode in parse.json_values(text):
+        listed = value.get("tasks") if isinstance(value, dict) else value
+        if isinstance(listed, list) and 0 < len(listed) <= MAX_TASKS:
+            tasks = [_task_in_text(cards, item) for item in listed]
+            found = tuple(task for task in tasks if task is not None)
+            return (PlanReply(found), mode) if len(found) == len(tasks) else None
+    return None
+
+
+def _task_in_text(cards: Sequence[ToolCard], item: Any) -> PlannedTask | None:
+    name, _, query = item.partition(":") if isinstance(item, str) else ("", "", "")
+    card = card_named(cards, name.strip()) or _card_spelled(cards, name)
+    return PlannedTask(card.name, query.strip()) if card is not None and query.strip() else None
 
 
 def _count_fault(state: State, count: int) -> str:

@@ -34,7 +34,7 @@ from msgspec.structs import replace
 
 from ...core.answering import UNREADABLE
 from ...core.effects import Verify
-from ...core.events import Failed, Verified
+from ...core.events import Failed, Reply, Verified
 from ...core.proposal import distinct, normal
 from ...core.scored_proposal import ScoredThought
 from ...core.strategy import Body, Field, Move, Stage, Strategy, Thought, fail, go, request, stay
@@ -52,6 +52,7 @@ from .asks import (
     read_scores,
     read_thoughts,
     scores_of,
+    unscored_thoughts,
 )
 from .result import outcome, progress
 from .state import ROOT, Options, State, note_replies
@@ -91,8 +92,13 @@ def expand(to: str) -> Callable[[State], Body]:
             s, *(ask_for_thoughts(s, parent) for parent in s.expanding), give_failures=True
         )
         s = note_replies(s, "generation", replies)
-        lost = [reply for reply in replies if isinstance(reply, Failed)]
-        unread = tuple("thoughts_parse_failed" for reply in lost if reply.code == UNREADABLE)
+        proposed = [_proposed(s, reply) for reply in replies]
+        lost = [reply for reply in proposed if isinstance(reply, Failed)]
+        unread = tuple(
+            "thoughts_parse_failed" if isinstance(found, Failed) else "scores_parse_failed"
+            for reply, found in zip(replies, proposed, strict=True)
+            if isinstance(reply, Failed) and reply.code == UNREADABLE
+        )
         s = replace(s, errors=(*s.errors, *unread))
         # A node whose steps could not be read stays a leaf, as long as there is another to go on with.
         fatal = next((reply for reply in lost if reply.code != UNREADABLE), None)
@@ -102,17 +108,25 @@ def expand(to: str) -> Callable[[State], Body]:
             return fail(s, "error", fatal.message, fatal.code)
         fresh: list[Node] = []
         thoughts: list[Thought] = []
-        for parent, reply in zip(s.expanding, replies, strict=True):
+        for parent, reply, found in zip(s.expanding, replies, proposed, strict=True):
             line, known = s.branch(parent), children(s.nodes, parent)
-            scored = {} if isinstance(reply, Failed) else _texts_with_scores(reply.value)
+            scored = {} if isinstance(found, Failed) else _texts_with_scores(found)
             for place, text in enumerate(_new_texts([*scored], known), start=len(known) + 1):
                 name, depth = f"node_{len(s.nodes) + len(fresh) + 1}", s.nodes[parent].depth + 1
-                fresh.append(Node(name, text, parent, depth, score=scored[text]))
+                node = Node(name, text, parent, depth, score=scored[text])
+                fresh.append(_value(node, None, guess=isinstance(reply, Failed)))
                 branch = f"{line}.{place}" if line else f"{place}"
                 thoughts.append(Thought(text, branch=branch, leaves=line, data={"node_id": name}))
         return go(replace(s, nodes=_count_asked(s), fresh=tuple(fresh)), to, *thoughts)
 
     return stage
+
+
+def _proposed(s: State, reply: Reply | Failed) -> Sequence[str | ScoredThought] | Failed:
+    """Return what a reply proposed; where only scores were missing in the last one, that all the same."""
+    if isinstance(reply, Failed):
+        return unscored_thoughts(s, reply) or reply
+    return reply.value
 
 
 def _texts_with_scores(proposed: Sequence[str | ScoredThought]) -> dict[str, float | None]:

@@ -14,6 +14,8 @@ from ...core.answering import Answer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.fit import Unreadable
+from ...core.open_json import OPEN_BRACKETS, open_end
+from ...core.parse import without_thinking
 from ...core.proposal import distinct, normal, parse_thoughts
 from ...core.score import parse_scores
 from ...core.scored_proposal import ScoredThought, parse_scored_thoughts
@@ -71,6 +73,9 @@ _ANSWER = (
 )
 
 
+WANTED = '{"thoughts": ["first candidate", "second candidate"]}'
+SCORED_WANTED = '{"thoughts": [{"thought": …, "score": 0.7}, …]}'
+NO_SCORE = "give each candidate a score from 0 to 1:"
 TRIED = "These steps were tried here and are refuted; propose others:"
 
 
@@ -160,15 +165,35 @@ def read_thoughts(
         return _read_scored_thoughts(state, texts[-1])
     thoughts, mode = parse_thoughts(texts[-1])
     if not thoughts:
-        return Unreadable("no thoughts could be read from it")
+        return Unreadable(_no_thoughts(texts[-1], WANTED))
     return [*distinct(map(_strip_quotes, thoughts))[: state.options.branching_factor]], mode
 
 
 def _read_scored_thoughts(state: State, text: str) -> tuple[list[str | ScoredThought], str] | Unreadable:
-    """Read what was proposed with scores; a thought without a score is valued by a question of its own."""
-    proposed, mode = parse_scored_thoughts(text)
-    if not proposed:
-        return Unreadable("no thoughts could be read from it")
+    """Read what was proposed with scores; each needs one."""
+    thoughts, mode = _scored_thoughts(state, text)
+    if not thoughts:
+        return Unreadable(_no_thoughts(text, SCORED_WANTED))
+    if any(each.score is None for each in thoughts):
+        return Unreadable(f"{NO_SCORE} {SCORED_WANTED}")
+    return [*thoughts], mode
+
+
+def _no_thoughts(text: str, wanted: str) -> str:
+    if open_end(text) == "brackets":
+        return OPEN_BRACKETS
+    return f"no thoughts could be read from it; send {wanted}"
+
+
+def unscored_thoughts(state: State, lost: Failed) -> list[ScoredThought]:
+    """Return what the last reply proposed, where nothing but scores was missing in it."""
+    if not lost.replies or not lost.message.startswith(NO_SCORE):
+        return []
+    return _scored_thoughts(state, lost.replies[-1])[0]
+
+
+def _scored_thoughts(state: State, text: str) -> tuple[list[ScoredThought], str]:
+    proposed, mode = parse_scored_thoughts(without_thinking(text))
     by_text = {normal(_strip_quotes(each.thought)): each.score for each in reversed(proposed)}
     thoughts = distinct(_strip_quotes(each.thought) for each in proposed)[: state.options.branching_factor]
     return [ScoredThought(thought, by_text[normal(thought)]) for thought in thoughts], mode

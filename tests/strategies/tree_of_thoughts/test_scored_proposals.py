@@ -1,0 +1,69 @@
+"""Thoughts asked for with their scores: each needs one, and what is wrong is said with the form wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasonry.core.events import Answered
+from reasonry.core.fit import Unreadable
+from reasonry.strategies.tree_of_thoughts.asks import read_thoughts
+
+from ..searching import World, search
+from ..walking import Walked
+
+UNSCORED = "1. 3 - 8/3 = 1/3 (left: 8)\n2. 8 - 3 = 5 (left: 5)"
+SCORED = "1. 3 - 8/3 = 1/3 (left: 8) - 0.4\n2. 8 - 3 = 5 (left: 5) - 0.3"
+OPTIONS = {"max_depth": 1, "score_with_proposals": True, "branching_factor": 2}
+
+
+def propose(*texts: str) -> Walked:
+    """Search with these replies to the first question, the last of them again and again."""
+    said = [*texts]
+
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        return Answered(said.pop(0) if len(said) > 1 else said[0]) if kind == "propose" else None
+
+    return search(World(say=say), **OPTIONS)
+
+
+def refusal(text: str, *, scored: bool = True) -> str:
+    """Return why a reply is refused."""
+    state = search(**OPTIONS | {"score_with_proposals": scored}).snapshot.state
+    read = read_thoughts(state, None, [text])  # pyright: ignore[reportArgumentType]
+    assert isinstance(read, Unreadable)
+    return read.reason
+
+
+def test_thoughts_without_scores_are_asked_for_again() -> None:
+    walked = propose(UNSCORED, SCORED)
+    asks = [ask for ask in walked.asks if ask.facts["kind"] != "answer"]
+    assert [ask.facts["kind"] for ask in asks] == ["propose", "propose"]
+    assert "give each candidate a score from 0 to 1" in asks[1].prompt
+    found = walked.outcome.document["candidates"]
+    assert [(one["content"], one["score"]) for one in found] == [
+        ("3 - 8/3 = 1/3 (left: 8)", 0.4),
+        ("8 - 3 = 5 (left: 5)", 0.3),
+    ]
+
+
+def test_thoughts_that_stay_without_scores_are_worth_one_half_and_said_to_be() -> None:
+    walked = propose(UNSCORED)
+    assert "value" not in [ask.facts["kind"] for ask in walked.asks]
+    assert [one["score"] for one in walked.outcome.document["candidates"]] == [0.5, 0.5]
+    shown = walked.outcome.document["diagnostics"]
+    assert shown["unscored"] == ["node_2", "node_3"]
+    assert "scores_parse_failed" in shown["parser_errors"]
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_what_is_no_list_of_thoughts_is_told_the_form_in_one_line(scored: bool) -> None:
+    reason = refusal("I cannot say.", scored=scored)
+    assert 'send {"thoughts": [' in reason
+    assert ('"score"' in reason) is scored
+    assert "\n" not in reason
+
+
+def test_thoughts_that_are_cut_off_are_said_to_be() -> None:
+    assert "ends before it is closed" in refusal('{"thoughts": [')
