@@ -332,6 +332,7 @@ class UseCases:
         *,
         vet: Vet | None = None,
         brief: bool = False,
+        says_all: bool = False,
     ) -> dict[str, Any]:
         """Take answers to a coached run; see `Coach.answer`.
 
@@ -340,7 +341,7 @@ class UseCases:
                 `participants`.
         """
         opener = self._opener(vet or (lambda recorded: participants or Participants()))
-        return await self.coach(brief=brief).answer(run_id, answers, opener)
+        return await self.coach(brief=brief).answer(run_id, answers, opener, says_all=says_all)
 
     def _opener(self, participants_of: Vet) -> Callable[[Run], Awaitable[Performers]]:
         """Return what opens the performers of a coached run: those of the record, but for the models."""

@@ -63,12 +63,15 @@ class Coach(Struct, frozen=True):
         run_id: str,
         answers: Any,
         open_performers: Callable[[Run], Awaitable[Performers]],
+        *,
+        says_all: bool = False,
     ) -> dict[str, Any]:
         """Take answers and return what is asked next.
 
         Args:
             answers: {id: answer}, or as `read_answers` takes them; an answer is text, or data in the question's form.
             open_performers: Opens those who perform what is no question, for the run as it stands.
+            says_all: Whether the reply has all texts, since the caller may not have those shown before.
 
         Raises:
             AnswerRefusedError: Answers cannot be read. Nothing of them is recorded, and their questions stay open under
@@ -82,7 +85,7 @@ class Coach(Struct, frozen=True):
             refused = _refusals(opened.run, events)
             taken = [event for event in events if event[0] not in refused]
             answered = [pending for pending in questions(opened.run) if pending.id in dict(events)]
-            known = shown_ids(answered) if answered else None
+            known = shown_ids(answered) if answered and not says_all else None
             shown = await self._go_on(opened, taken, await open_performers(opened.run), known)
         if refused:
             raise _refused_error(refused, len(taken), shown)

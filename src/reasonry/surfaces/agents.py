@@ -111,14 +111,21 @@ class AgentAccess:
             message = f"there is no session {(call.session_id or '')[:100]!r}; {way}"
             raise NotFoundError(message, **error.details) from None
 
-    async def coach_answer(self, run_id: str, call: AnswerCoached) -> dict[str, Any]:
+    async def coach_answer(
+        self, run_id: str, call: AnswerCoached, *, says_all: bool = False
+    ) -> dict[str, Any]:
         """Take answers to a coached run, which works with the listed verifier and tools it began with.
+
+        Args:
+            says_all: As in `Coach.answer`.
 
         Raises:
             UsageError: The run's verifier is not listed (any more).
         """
         vet = self._vet(run_id, call, f"reasonry coach answer {run_id}")
-        return await self._censor_errors(self.app.coach_answer(run_id, call.answers, vet=vet, brief=True))
+        return await self._censor_errors(
+            self.app.coach_answer(run_id, call.answers, vet=vet, brief=True, says_all=says_all)
+        )
 
     async def coach_resume(self, run_id: str, call: ResumeRun) -> dict[str, Any]:
         """Take a run up again, whoever drove it, to be answered by the caller.

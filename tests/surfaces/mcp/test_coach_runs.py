@@ -122,6 +122,21 @@ def test_a_run_begun_from_a_session_says_which_session_is_its_own(raw: Raw) -> N
     assert "fromSession" not in start(raw)
 
 
+def test_the_first_answer_of_a_new_connection_is_replied_to_in_full(tmp_path: Path) -> None:
+    options = {"samples": 2, "window": 1, "stop": "full"}
+    with Raw(tmp_path / "s.db") as raw:
+        shown = start(raw, strategy="self_consistency", options=options)
+        run_id, first = shown["runId"], shown["questions"][0]["id"]
+        again = raw.call("coach", action="answer", answers={first: "The answer is 42."})
+        assert not again.get("shared")
+    with Raw(tmp_path / "s.db") as raw:
+        fork = raw.call("coach", action="fork", runId=run_id, at=0)["runId"]
+    with Raw(tmp_path / "s.db") as raw:
+        whole = raw.call("coach", action="answer", runId=fork, answers={first: "The answer is 42."})
+        assert whole["shared"] == shown["shared"]
+        assert "[#id]" in whole["note"]
+
+
 def test_a_new_connection_names_the_runs_that_wait(tmp_path: Path) -> None:
     with Raw(tmp_path / "s.db") as raw:
         run_id = start(raw)["runId"]

@@ -127,13 +127,17 @@ async def _coach(
             answered = answered_ids(call.answers) if isinstance(call, AnswerCoached) else ()
             named = call.run_id and await run_named(engine.store, call.run_id, runs.ids)
             run_id = named or await find_run(engine, runs.ids, only_open=only_open, answered=answered)
-            document = await _on_run(access, action, run_id, call)
+            is_new = context.runs is not None and run_id not in runs.ids
+            document = await _on_run(access, action, run_id, call, is_new=is_new)
     if action in _WORKS_ON:
         runs.add(document["runId"])
     return document
 
 
-async def _on_run(access: AgentAccess, action: str, run_id: str, call: OneRun | OpenedRun) -> Document:
+async def _on_run(
+    access: AgentAccess, action: str, run_id: str, call: OneRun | OpenedRun, *, is_new: bool
+) -> Document:
+    """Act on a run; one that is new to the connection is shown whole."""
     match call:
         case ReadTrace():
             return await read_trace(access.app.engine, run_id, call)
@@ -142,7 +146,7 @@ async def _on_run(access: AgentAccess, action: str, run_id: str, call: OneRun | 
         case ResumeRun():
             return await access.coach_resume(run_id, call)
         case AnswerCoached():
-            return await access.coach_answer(run_id, call)
+            return await access.coach_answer(run_id, call, says_all=is_new)
         case _ if action == "cancel":
             return await access.app.coach(brief=True).cancel(run_id)
         case _:
