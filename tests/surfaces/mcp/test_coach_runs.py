@@ -374,7 +374,10 @@ def test_the_operators_verifiers_check_what_the_agent_answers(tmp_path: Path) ->
     (tmp_path / "schema.json").write_text('{"type": "object", "required": ["sum"]}')
     with Raw(tmp_path / "s.db", REASONRY_VERIFIERS=f"fits=json-schema:{tmp_path}/schema.json") as raw:
         shown = start(raw, PUZZLE, "tree_of_thoughts", verifier="arithmetic:24")
-        thoughts = ["4 + 9 = 14 (left: 10 13 14)", "(10 - 4) * (13 - 9) = 24"]
+        thoughts = [
+            {"thought": "4 + 9 = 14 (left: 10 13 14)", "score": 0.9},
+            {"thought": "(10 - 4) * (13 - 9) = 24", "score": 0.1},
+        ]
         answers = [{"id": shown["questions"][0]["id"], "answer": {"thoughts": thoughts}}]
         done = raw.call("coach", action="answer", answers=answers)
         assert done["result"]["termination"]["reason"] == "verified"
