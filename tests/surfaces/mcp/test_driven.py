@@ -13,8 +13,9 @@ from .raw import Raw
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 REPLIES = {
-    "approach_exploration": {"thoughts": ["walk", "run"]},
-    "branch_evaluation": {"scores": {"1": 0.4, "2": 0.7}},
+    "approach_exploration": {
+        "thoughts": [{"thought": "walk", "score": 0.4}, {"thought": "run", "score": 0.7}]
+    },
     "continuation_decision": {"answer": "run"},
 }
 

@@ -92,7 +92,7 @@ def expand(to: str) -> Callable[[State], Body]:
             s, *(ask_for_thoughts(s, parent) for parent in s.expanding), give_failures=True
         )
         s = note_replies(s, "generation", replies)
-        proposed = [_proposed(s, reply) for reply in replies]
+        proposed = [_proposals_in(s, reply) for reply in replies]
         lost = [reply for reply in proposed if isinstance(reply, Failed)]
         unread = tuple(
             "thoughts_parse_failed" if isinstance(found, Failed) else "scores_parse_failed"
@@ -122,7 +122,7 @@ def expand(to: str) -> Callable[[State], Body]:
     return stage
 
 
-def _proposed(s: State, reply: Reply | Failed) -> Sequence[str | ScoredThought] | Failed:
+def _proposals_in(s: State, reply: Reply | Failed) -> Sequence[str | ScoredThought] | Failed:
     """Return what a reply proposed; where only scores were missing in the last one, that all the same."""
     if isinstance(reply, Failed):
         return unscored_thoughts(s, reply) or reply
