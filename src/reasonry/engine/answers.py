@@ -37,7 +37,7 @@ def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = Non
     """
     waiting = waiting or {}
     try:
-        entries = _entries(_named(raw, *next(iter(waiting.items()))) if len(waiting) == 1 else raw)
+        entries = _entries(_name_answers(raw, *next(iter(waiting.items()))) if len(waiting) == 1 else raw)
     except _ShapeError:
         raise UsageError(_shape(list(waiting)), option="answers") from None
     return [
@@ -74,7 +74,7 @@ def _shape(waiting: Sequence[str]) -> str:
     return f"{SHAPE}. Here: {{{example}{', …' if len(waiting) > _SHOWN else ''}}}"
 
 
-def _named(raw: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
+def _name_answers(raw: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
     """Return answers to the only question that waits under its id, where they name no question."""
     whole = _decode(raw)
     if isinstance(whole, Mapping) and set(whole) == {"answers"}:
@@ -84,7 +84,7 @@ def _named(raw: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
         raw = whole[0]
         whole = _decode(raw)
     if isinstance(whole, Mapping):
-        return _named_object(whole, effect_id, schema)
+        return _name_object(whole, effect_id, schema)
     if isinstance(whole, list | tuple):
         is_answer = schema.get("type") == "array" and not any(isinstance(part, Mapping) for part in whole)
         return {effect_id: whole} if whole and is_answer else whole
@@ -92,7 +92,7 @@ def _named(raw: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
     return raw if is_empty else {effect_id: raw}
 
 
-def _named_object(whole: Mapping[Any, Any], effect_id: str, schema: Mapping[str, Any]) -> Mapping[Any, Any]:
+def _name_object(whole: Mapping[Any, Any], effect_id: str, schema: Mapping[str, Any]) -> Mapping[Any, Any]:
     if any(isinstance(name, str) and _ID.match(name) for name in whole):
         return whole
     if not {"id", "questionId"}.isdisjoint(whole) and "answer" in whole:

@@ -333,7 +333,7 @@ def test_every_search_ends_and_without_an_answer_only_where_nothing_is_left_to_a
             for node in nodes.values()
             if node.children and all(nodes[one].refuted for one in node.children)
         ]
-        assert capped or not state.frontier
+        assert capped or all(nodes[waiting.id].refuted for waiting in state.frontier)
         assert capped or all(node.asked == 1 + options["max_reasks"] for node in dead)
 
 
