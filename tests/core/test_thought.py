@@ -97,7 +97,7 @@ def test_while_no_stage_was_named_any_stage_of_the_table_may_be_the_first() -> N
     assert session.think(1).record.stage == ""
     assert not session.head.has_stage
     assert session.think(2, branch_id="a", branch_from_thought=1).record.stage == ""
-    with pytest.raises(IllegalTransitionError, match="has no stage 'nowhere'"):
+    with pytest.raises(IllegalTransitionError, match="nowhere: loop has no such stage"):
         session.think(3, stage="nowhere")
     first = session.think(3, stage="check").record
     assert (first.stage, first.came_from) == ("check", None)
