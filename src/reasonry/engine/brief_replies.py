@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -79,6 +80,17 @@ def brief_questions(
             }
         )
     return briefs, {text_id: text for text_id, text in shared.items() if text_id not in shown}
+
+
+def brief_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return prompts with references in place of the texts that several of them have, and those texts."""
+    counts = Counter(text for prompt in prompts for text in set(prompt.split("\n\n")))
+    shared = {_id(text): text for text, count in counts.items() if count > 1 and len(text) >= LEAST_CHARS}
+    briefs = [
+        "\n\n".join(_reference(text) if _id(text) in shared else text for text in prompt.split("\n\n"))
+        for prompt in prompts
+    ]
+    return briefs, shared
 
 
 def brief_result(result: Mapping[str, Any]) -> dict[str, Any]:

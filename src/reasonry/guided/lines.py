@@ -109,9 +109,7 @@ Search = Iterator[tuple[str | None, int | None]]
 """The lines to look for a number on, in order, each with the highest number that counts there (None: any)."""
 
 
-def ancestry(
-    head: Head, branch: str | None, line: ThoughtLine | None = None
-) -> Iterator[tuple[str | None, int | None]]:
+def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) -> Search:
     """Return a line, the line it left, the line that one left, …, each with the number of the thought left there.
 
     Args:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ..core.strategy import Strategy
+from ..engine.brief_replies import brief_prompts
 from ..engine.engine import Engine
 from ..engine.journal import CALLER
 from ..engine.limits import handed_out
@@ -214,6 +215,8 @@ async def _not_named(engine: Engine, why: str, rows: Sequence[RunRow]) -> UsageE
 async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
     """Return a run and a page of its thoughts and questions, from the same place in both lists.
 
+    What several prompts of the page have in common stands once, in `shared`.
+
     Raises:
         NotFoundError: There is no such run.
         UsageError: The cursor is not one of this run.
@@ -241,9 +244,14 @@ def _page(record: Record, after: int, limit: int) -> Document:
             break
         count += 1
     more = count < max(len(thoughts), len(questions))
+    prompts, shared = brief_prompts([question["prompt"] for question in questions[:count]])
     return {
         "thoughts": thoughts[:count],
-        "questions": questions[:count],
+        **({"shared": shared} if shared else {}),
+        "questions": [
+            {**question, "prompt": prompt}
+            for question, prompt in zip(questions[:count], prompts, strict=True)
+        ],
         "nextCursor": str(after + count) if more else None,
     }
 

@@ -236,7 +236,26 @@ def test_a_run_is_read_in_pages_with_all_that_was_asked_and_replied(raw: Raw) ->
         cursor = page["nextCursor"]
         if cursor is None:
             break
-    assert paged == {name: whole[name] for name in paged}
+    assert paged["thoughts"] == whole["thoughts"]
+    assert paged["questions"] == [
+        {**asked, "prompt": _whole_prompt(asked["prompt"], whole["shared"])} for asked in whole["questions"]
+    ]
+
+
+def test_what_the_questions_of_a_run_share_is_read_once(raw: Raw) -> None:
+    shown = start(raw, PUZZLE, "self_consistency")
+    document = raw.call("coach", action="read", runId=shown["runId"], limit=100)
+    whole = sum(len(_whole_prompt(asked["prompt"], document["shared"])) for asked in document["questions"])
+    assert len(document["questions"]) == 4
+    said = sum(len(asked["prompt"]) for asked in document["questions"])
+    assert said + len(json.dumps(document["shared"])) < 0.6 * whole
+
+
+def _whole_prompt(prompt: str, shared: dict[str, str]) -> str:
+    """Return a prompt with the texts that it refers to."""
+    for text_id, text in shared.items():
+        prompt = prompt.replace(f"[#{text_id}]", text)
+    return prompt
 
 
 def test_what_is_read_is_bounded_and_says_what_it_cut(raw: Raw) -> None:
