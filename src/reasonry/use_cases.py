@@ -52,18 +52,24 @@ class UseCases:
         """
         return resolve(name, self.strategies)
 
-    async def run_id(self, text: str) -> str:
+    async def run_id(self, text: str, own: Sequence[str] = ()) -> str:
         """Return the id of the run that a text stands for: an id, how it begins, or `last`, the one begun last.
+
+        Args:
+            own: The runs of the caller, latest last; where there are any, `last` means one of them.
 
         Raises:
             UsageError: Several ids begin with it; `choices` has them.
             NotFoundError: It is `last`, and there is no run.
         """
-        return await find_id(text, "run", self.engine.store.run_ids, self._last_run)
 
-    async def _last_run(self) -> str | None:
-        rows = await self.engine.store.runs(limit=1)
-        return rows[0].run_id if rows else None
+        async def last() -> str | None:
+            if own:
+                return own[-1]
+            rows = await self.engine.store.runs(limit=1)
+            return rows[0].run_id if rows else None
+
+        return await find_id(text, "run", self.engine.store.run_ids, last)
 
     def register(self, strategy: Strategy[Any, Any]) -> Strategy[Any, Any]:
         """Add a user-defined strategy to the registry, so that its runs can be read again."""

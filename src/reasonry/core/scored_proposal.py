@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from .fit import plain_name
 from .parse import json_values
@@ -23,7 +23,6 @@ _MAX_LINE: Final = 2_000
 """Characters; a number at the end of a longer text is no score of it."""
 _SCORE_WORD: Final = re.compile(r"\b(?:score|value|rating)\b", re.IGNORECASE)
 _THOUGHT_KEYS: Final = frozenset({"thought", "content", "text", "step", "candidate", "idea", "name"})
-
 
 _AFTER_STEP: Final = re.compile(
     r"(?P<step>.*\([^()]{0,200}[^\W\d_][^()]{0,200}\))(?:\s+[-–—]|\s*:)\s+(?P<score>[01](?:\.\d+)?|\.\d+|\d{1,3}\s?%)\s*",
@@ -104,9 +103,7 @@ def _entries(value: Any) -> list[Any]:
 
 
 def _scores_beside(beside: Any, texts: list[str]) -> Mapping[str, float]:
-    from msgspec.json import encode
-
-    return parse_scores(encode({"scores": beside}).decode(), texts)[0] if beside else {}
+    return parse_scores(json.encode({"scores": beside}).decode(), texts)[0] if beside else {}
 
 
 def _is_scored(entry: Any) -> bool:

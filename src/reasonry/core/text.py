@@ -30,6 +30,11 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
 
 
+def beginning(text: str, limit: int) -> str:
+    """Return text of at most so many characters; of a longer one, its beginning and how long it is."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
+
+
 def first_words(text: str, limit: int) -> str:
     """Return the beginning of a text on one line, of at most so many characters; what is cut ends with a word and "…".
 

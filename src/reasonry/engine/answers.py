@@ -76,10 +76,8 @@ def _shape(waiting: Sequence[str]) -> str:
 
 def _name_answers(raw: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
     """Return answers to the only question that waits under its id, where they name no question."""
+    raw = _without_wrapper(raw)
     whole = _decode(raw)
-    if isinstance(whole, Mapping) and set(whole) == {"answers"}:
-        raw = whole["answers"]
-        whole = _decode(raw)
     if isinstance(whole, list | tuple) and len(whole) == 1 and schema.get("type") != "array":
         raw = whole[0]
         whole = _decode(raw)
@@ -103,9 +101,7 @@ def _name_object(whole: Mapping[Any, Any], effect_id: str, schema: Mapping[str, 
 
 
 def _entries(raw: Any) -> list[tuple[str, Any]]:
-    whole = _decode(raw)
-    if isinstance(whole, Mapping) and set(whole) == {"answers"}:
-        whole = _decode(whole["answers"])
+    whole = _decode(_without_wrapper(raw))
     if isinstance(whole, Mapping):
         return _from_mapping(whole)
     if not isinstance(whole, Sequence) or isinstance(whole, str | bytes | bytearray):
@@ -124,6 +120,12 @@ def _from_mapping(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     if "answer" not in mapping:
         raise _ShapeError
     return [(_id(mapping.get("id", mapping.get("questionId"))), mapping["answer"])]
+
+
+def _without_wrapper(raw: Any) -> Any:
+    """Return answers that may have come as the only member of an object, `answers`."""
+    whole = _decode(raw)
+    return whole["answers"] if isinstance(whole, Mapping) and set(whole) == {"answers"} else raw
 
 
 def _decode(data: Any) -> Any:

@@ -40,6 +40,6 @@ def _number_notices(
         if not call.is_revision and call.revises_thought is None:
             message = f"This line has a thought {number} already; both are kept. The next is {number + 1}."
             yield Notice("number_repeated", message)
-    elif number > 1 and not numbered(number - 1):
+    elif number > 1 and number - 1 != line.number and not numbered(number - 1):
         message = f"Taken as thought {number}, though no thought here has number {number - 1}."
         yield Notice("number_gap", f"{message} The latest on this line is {line.number}.")

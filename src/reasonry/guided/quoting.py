@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.text import beginning
 from ..records import ThoughtRow
 from .turn import decode_record
 
@@ -38,7 +39,5 @@ def _text_of(thought: ThoughtRow) -> str:
         f"takes branch {record.merges} back in" if record.merges else "",
     ]
     shown = ", ".join(filter(None, about))
-    text = thought.text
-    if len(text) > MAX_THOUGHT_CHARS:
-        text = f"{text[:MAX_THOUGHT_CHARS]}… ({len(text):,} characters in all)"
+    text = beginning(thought.text, MAX_THOUGHT_CHARS)
     return f"Thought {thought.number}{f' ({shown})' if shown else ''}: {text}"

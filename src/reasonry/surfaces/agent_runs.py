@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ..core.strategy import Strategy
+from ..core.text import beginning
 from ..engine.brief_replies import brief_prompts
 from ..engine.engine import Engine
 from ..engine.journal import CALLER
@@ -23,7 +24,6 @@ from ..engine.record import Record
 from ..errors import NotFoundError, ReasonryError, UsageError
 from ..guided.arguments import bad_cursor, position_of
 from ..guided.replies import instant, rows_of_run, thought_document
-from ..ids import find_id
 from ..records import RunRow, Store
 from .agent_calls import ListRuns, ReadTrace
 from .present import clip
@@ -116,26 +116,6 @@ async def _row_document(engine: Engine, row: RunRow) -> Document:
     if row.answer:
         document["answer"] = clip(row.answer, _HEAD_CHARS)
     return document
-
-
-async def run_named(store: Store, text: str, own: Sequence[str]) -> str:
-    """Return the id of the run that a text stands for: an id, how it begins, or `last`.
-
-    Args:
-        own: The runs of the connection, latest last; its latest is the last one, else that of the store.
-
-    Raises:
-        UsageError: Several ids begin with it; `choices` has them.
-        NotFoundError: It is `last`, and there is no run.
-    """
-
-    async def last() -> str | None:
-        if own:
-            return own[-1]
-        rows = await store.runs(limit=1)
-        return rows[0].run_id if rows else None
-
-    return await find_id(text, "run", store.run_ids, last)
 
 
 async def find_run(
@@ -320,6 +300,4 @@ def _chosen_options(options: Mapping[str, Any], strategy: Strategy[Any, Any] | N
 
 
 def _cut(text: str) -> str:
-    if len(text) <= MAX_TEXT_CHARS:
-        return text
-    return f"{text[:MAX_TEXT_CHARS]}… ({len(text):,} characters in all)"
+    return beginning(text, MAX_TEXT_CHARS)

@@ -28,7 +28,7 @@ from ..agent_calls import (
     read_coach_call,
     read_run_call,
 )
-from ..agent_runs import find_run, list_runs, no_run_named, read_trace, run_named
+from ..agent_runs import find_run, list_runs, no_run_named, read_trace
 from ..agents import AgentAccess
 from .current_runs import CurrentRuns
 from .tools import CallContext, Document, McpTool, Report
@@ -125,7 +125,7 @@ async def _coach(
         case OneRun() | OpenedRun():
             only_open = action in ("answer", "cancel")
             answered = answered_ids(call.answers) if isinstance(call, AnswerCoached) else ()
-            named = call.run_id and await run_named(engine.store, call.run_id, runs.ids)
+            named = call.run_id and await access.app.run_id(call.run_id, runs.ids)
             run_id = named or await find_run(engine, runs.ids, only_open=only_open, answered=answered)
             is_new = context.runs is not None and run_id not in runs.ids
             document = await _on_run(access, action, run_id, call, is_new=is_new)
