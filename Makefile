@@ -1,7 +1,7 @@
 # One command checks everything: `make check`. Needs uv: `pip install uv`.
 UV ?= uv
 
-.PHONY: check lint types floors test bench docs help
+.PHONY: check lint types floors test bench docs site help
 
 check: test  ## Everything that must hold: the tests run style, types and floors too
 
@@ -23,6 +23,9 @@ bench:  ## All measurements that need nothing from outside, about ten minutes
 
 docs:  ## The generated parts of the docs
 	$(UV) run python docs/generate.py
+
+site:  ## The documentation as a site, in site/; nothing is fetched by it
+	$(UV) run --group docs python docs/build_site.py
 
 help:  ## This list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'

@@ -211,6 +211,26 @@ def limit_reasons() -> str:
 # -- the index
 
 
+def index() -> str:
+    """Return the pages of navigation.toml, section by section."""
+    sys.path.append(str(DOCS))
+    from build_site import sections
+
+    parts: list[str] = []
+    for section in sections():
+        rows = [
+            f"| [{_cell(page.title)}]({_from_docs(page.source)}) | {_cell(page.about)} |"
+            for page in section.pages
+        ]
+        table = "\n".join(["| page | what it is about |", "|---|---|", *rows])
+        parts += [f"## {section.title}", strategy_rows() if section.title == "Strategies" else table]
+    return "\n\n".join(parts)
+
+
+def _from_docs(page: Path) -> str:
+    return page.relative_to(DOCS).as_posix() if page.is_relative_to(DOCS) else f"../{page.name}"
+
+
 def strategy_rows() -> str:
     """Return the strategies with a link to each one's page."""
     from reasonry.strategies import STRATEGIES
@@ -332,7 +352,7 @@ def _svg_format() -> str:
 PARTS = {
     "command-line.md": {"help": help_sections},
     "runs.md": {"codes": code_table, "limits": limit_reasons},
-    "README.md": {"strategies": strategy_rows},
+    "README.md": {"index": index},
     "seeds.md": {"stages": stage_rows},
     "choosing.md": {"kinds": kind_rows, "calls": call_rows},
 }

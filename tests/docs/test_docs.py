@@ -32,13 +32,19 @@ LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)\)")
 
 
 @cache
-def generator() -> ModuleType:
-    found = importlib.util.spec_from_file_location("generate_docs", DOCS / "generate.py")
+def load(name: str) -> ModuleType:
+    """Return a program of the docs as a module."""
+    found = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
+    sys.modules[module.__name__] = module
     found.loader.exec_module(module)
     return module
+
+
+def generator() -> ModuleType:
+    return load("generate")
 
 
 def name_of(page: Path) -> str:
