@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from compileall import compile_dir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile what tests start as processes, once: else each of them does, where PYTHONDONTWRITEBYTECODE is set."""
+    if not hasattr(config, "workerinput"):
+        for folder in ("src", "tests"):
+            compile_dir(ROOT / folder, quiet=2, rx=re.compile(r"[/\\]test_\w+\.py$"))
 
 
 def pytest_xdist_auto_num_workers() -> int:

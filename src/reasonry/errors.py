@@ -6,6 +6,7 @@
     │   ├── IllegalTransitionError  the table has no such edge
     │   ├── NotFoundError         nothing has that name or id
     │   ├── ConflictError         it exists, but not in a state that allows this
+    │   ├── MissingExtraError     an optional part of the installation is not there
     │   ├── AnswerRefusedError    answers to a coached run that cannot be read; the others were taken
     │   └── TooLargeError         an input is over its limit
     └── WorldError                the world answered badly; may be worth another try
@@ -82,6 +83,12 @@ class ConflictError(UsageError):
     """It exists, but its state does not allow this."""
 
     default_code = "conflict"
+
+
+class MissingExtraError(UsageError):
+    """An optional part of the installation is not there; `extra` is its name, the message has the command."""
+
+    default_code = "extra_missing"
 
 
 class AnswerRefusedError(UsageError):

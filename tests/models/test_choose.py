@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from reasonry.errors import UsageError
-from reasonry.models import choose
 from reasonry.models.choose import FORMS, default_model, describe_models, open_model
 from reasonry.models.local_ollama import base_url, installed_models
 from reasonry.models.openai_compatible import OpenAICompatibleModel
@@ -103,7 +104,7 @@ def test_the_default_is_what_the_environment_offers_first(environ: dict[str, str
 
 
 def test_a_provider_whose_package_is_missing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "_is_installed", lambda package: package != "anthropic")
+    monkeypatch.setitem(sys.modules, "anthropic", None)
     environ = {"ANTHROPIC_API_KEY": "k", "GOOGLE_API_KEY": "k"} | NOWHERE
     assert default_model("anything", environ)[0].startswith("google:")
     row = next(row for row in describe_models(environ) if row["model"].startswith("anthropic"))

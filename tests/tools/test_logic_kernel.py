@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import ToolError
-from reasonry.tools import logic_kernel
 from reasonry.tools.logic_kernel import ClaimChecker, check_claim
 from reasonry.tools.smtlib import FormalClaim, UnreadableClaimError, expressions, read_claim
 
@@ -150,7 +150,7 @@ async def test_commands_that_do_more_than_state_are_not_passed_on(tmp_path: Path
 async def test_without_z3_the_verdict_is_unknown_and_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(logic_kernel, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "z3", None)
     ruling = await check_claim("(prove true)")
     assert (ruling.verdict, "reasonry[logic]" in (ruling.reason or "")) == ("unknown", True)
     with pytest.raises(ToolError, match="logic"):

@@ -464,7 +464,7 @@ async def test_without_any_sandbox_code_is_not_run(monkeypatch: pytest.MonkeyPat
         PyExecutor()
     assert caught.value.code == "sandbox_unavailable"
     rows = {row["name"]: row for row in await describe_sandboxes()}
-    assert (rows["monty"]["usable"], "pydantic-monty" in rows["monty"]["reason"]) == (False, True)
+    assert (rows["monty"]["usable"], "reasonry[sandbox]" in rows["monty"]["reason"]) == (False, True)
 
 
 def test_an_unknown_sandbox_is_refused_with_the_choices() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from ..engine.ports import Model
 from ..errors import UsageError
+from ..extras import has_extra, install_hint
 from ..masking import SECRETS
 from .local_ollama import base_url, installed_models
 from .reasoning import reasons_by_itself
@@ -42,28 +42,25 @@ class Offer(Struct, frozen=True):
     Args:
         keys: Environment variables, any of which is enough.
         model: Taken by default: a quick one of the maker's whose price is known.
-        package: What must be installed to reach it.
         extra: The extra of this package that brings it; empty: it is there.
     """
 
     provider: str
     keys: tuple[str, ...]
     model: str
-    package: str
     extra: str = ""
 
 
 OFFERS = (
-    Offer("openai", ("OPENAI_API_KEY",), "openai:gpt-6-luna", "msgspec"),
-    Offer("anthropic", ("ANTHROPIC_API_KEY",), "anthropic:claude-haiku-5-5", "anthropic", "anthropic"),
+    Offer("openai", ("OPENAI_API_KEY",), "openai:gpt-6-luna"),
+    Offer("anthropic", ("ANTHROPIC_API_KEY",), "anthropic:claude-haiku-5-5", "anthropic"),
     Offer(
         "google",
         ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
         "google:gemini-3.5-flash-lite",
-        "google.genai",
         "google",
     ),
-    Offer("zai", ("ZAI_API_KEY",), "zai:glm-4.7", "msgspec"),
+    Offer("zai", ("ZAI_API_KEY",), "zai:glm-4.7"),
 )
 """In the order in which they are taken."""
 
@@ -97,8 +94,9 @@ def _open(spec: str, environ: Mapping[str, str], keyed_by: Iterable[str] | None)
         _check_key_stays(rest, environ, keyed_by)
     if kind in _OPENERS:
         return _OPENERS[kind](rest, environ)
-    from .providers import ProviderModel, is_provider
+    from .providers import ProviderModel, check_provider_extra, is_provider
 
+    check_provider_extra(kind)
     if not is_provider(kind):
         raise _no_such_form(kind, rest)
     return ProviderModel(f"{kind}:{rest}")
@@ -239,7 +237,7 @@ _OPENERS: dict[str, Callable[[str, Mapping[str, str]], Model]] = {
 
 def is_configured(environ: Mapping[str, str]) -> bool:
     """Whether the environment names a model or holds a provider's key; asks no server."""
-    keys = [key for offer in OFFERS for key in offer.keys if _is_installed(offer.package)]
+    keys = [key for offer in OFFERS for key in offer.keys if _can_reach(offer)]
     return any(environ.get(name, "").strip() for name in ("REASONRY_MODEL", *keys))
 
 
@@ -256,7 +254,7 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
         return environ["REASONRY_MODEL"].strip(), "REASONRY_MODEL is set"
     for offer in OFFERS:
         key = next((name for name in offer.keys if environ.get(name)), None)
-        if key is not None and _is_installed(offer.package):
+        if key is not None and _can_reach(offer):
             return offer.model, f"{key} is set"
     names = installed_models(environ)
     if names:
@@ -273,11 +271,8 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     )
 
 
-def _is_installed(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is not None
-    except ImportError:
-        return False
+def _can_reach(offer: Offer) -> bool:
+    return not offer.extra or has_extra(offer.extra)
 
 
 def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
@@ -287,8 +282,8 @@ def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, 
     names = installed_models(environ)
     local = f"at {base_url(environ)}: {', '.join(names[:5])}" if names else "start Ollama and pull a model"
     rows.append(_row("ollama:NAME", bool(names), local))
-    others = _is_installed("pydantic_ai")
-    known = "any that pydantic-ai knows" if others else "install pydantic-ai-slim"
+    others = has_extra("providers")
+    known = "any that pydantic-ai knows" if others else install_hint("providers")
     rows.append(_row("PROVIDER:NAME", others, known))
     key = (
         "REASONRY_API_KEY is set"
@@ -301,9 +296,8 @@ def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, 
 
 
 def _offer_row(offer: Offer, environ: Mapping[str, str]) -> dict[str, Any]:
-    installed = _is_installed(offer.package)
     key = next((name for name in offer.keys if environ.get(name)), None)
-    missing = [] if installed else [f"pip install 'reasonry[{offer.extra}]'"]
+    missing = [] if _can_reach(offer) else [install_hint(offer.extra)]
     missing += [] if key else [f"set {offer.keys[0]}"]
     return _row(f"{offer.provider}:NAME", not missing, ", ".join(missing) or f"{key} is set")
 

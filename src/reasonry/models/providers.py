@@ -20,6 +20,7 @@ from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, estimate_usage, meter
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
+from ..extras import check_extra, missing_extra
 from ..masking import SECRETS
 from .prices import price_list
 from .redact import redact
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from .sdk_transport import SdkTransport
 
 DEFAULT_TIMEOUT_S = 600.0
-EXTRAS = ("anthropic", "google")
+OWN_EXTRAS = ("anthropic", "google")
+"""Providers whose SDK is an extra of its own."""
 CACHING = ("deepseek", "google")
 """Whose servers keep the prefixes of prompts without being asked to."""
 
@@ -169,6 +171,16 @@ class ProviderModel:
         await self._http.aclose()
 
 
+def check_provider_extra(provider: str) -> None:
+    """Make sure that what reaches a provider is installed.
+
+    Raises:
+        MissingExtraError: It is not.
+    """
+    extra = provider if provider in OWN_EXTRAS else "providers"
+    check_extra(extra, f"the model {provider[:40]}:…, which is not built in,")
+
+
 def is_provider(name: str) -> bool:
     """Whether pydantic-ai knows a provider of this name, installed or not."""
     from pydantic_ai.providers import infer_provider_class
@@ -201,8 +213,10 @@ def _open_provider(name: str) -> tuple[SdkTransport, SdkModel]:
     try:
         model = infer_model(name, provider_of)
     except ImportError as error:
-        todo = f"reasonry[{provider}]" if provider in EXTRAS else f"pydantic-ai-slim[{provider}]"
-        message = f"{provider}: its package is not installed ({error.name or 'SDK'}); pip install '{todo}'"
+        if provider in OWN_EXTRAS:
+            raise missing_extra(provider, f"the model {provider}:…") from None
+        package = f"pydantic-ai-slim[{provider}]"
+        message = f"{provider}: its package is not installed ({error.name or 'SDK'}); pip install '{package}'"
         raise UsageError(message, option="model") from None
     except (UserError, ValueError) as error:
         raise _unset(provider, str(error)) from None

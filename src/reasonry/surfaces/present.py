@@ -23,6 +23,7 @@ EXIT_CODES: dict[str, int] = {
     "answer_refused": 2,
     "blocked_address": 2,
     "price_unknown": 2,
+    "extra_missing": 2,
     "not_found": 3,
     "unauthorized": 4,
     "conflict": 5,

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..errors import TooLargeError, UsageError
+from ..extras import check_extra
 from ..regular_files import read_regular_file
 
 MAX_FILE_BYTES = 32 * 2**20
@@ -134,12 +135,10 @@ def _pdf_pieces(source: str, raw: bytes) -> Iterator[Piece]:
 
 
 def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
-    try:
-        import pypdf
-    except ImportError:
-        message = f"reading {source} needs pypdf: pip install 'reasonry[documents]'"
-        raise UsageError(message, option="context", file=source) from None
+    check_extra("documents", f"reading {source}")
     import io
+
+    import pypdf
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:

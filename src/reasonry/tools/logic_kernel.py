@@ -14,7 +14,6 @@ import contextlib
 import math
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import ToolError
+from ..extras import has_extra, install_hint
 from .smtlib import FormalClaim, UnreadableClaimError, read_claim
 
 _CHILD = Path(__file__).with_name("logic_child.py")
@@ -45,7 +45,7 @@ class SolverVerdict(Struct, frozen=True, omit_defaults=True):
 
 def can_check() -> bool:
     """Whether Z3 is installed."""
-    return find_spec("z3") is not None
+    return has_extra("logic")
 
 
 async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: int = 1024) -> SolverVerdict:
@@ -57,7 +57,7 @@ async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: in
         max_memory_mb: MiB of address space.
     """
     if not can_check():
-        return SolverVerdict("unknown", reason="Z3 is not installed: pip install 'reasonry[logic]'")
+        return SolverVerdict("unknown", reason=f"Z3 is not installed: {install_hint('logic')}")
     try:
         formal = read_claim(claim)
     except UnreadableClaimError as error:
@@ -145,7 +145,7 @@ class ClaimChecker:
             ToolError: Z3 is not installed.
         """
         if not can_check():
-            raise ToolError("check_claim needs Z3: pip install 'reasonry[logic]'")
+            raise ToolError(f"check_claim needs Z3: {install_hint('logic')}")
         values = dict(arguments)
         # A whole SMT-LIB2 text, or the JSON of the object, may stand in the place of the term.
         claim = values["claim"] if values.keys() == {"claim"} and _is_whole(values["claim"]) else values

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from ..core.text import inert
 from ..errors import ToolError, UsageError
+from ..extras import check_extra
 from ..masking import SECRETS
 from .built_in import reserved_names
 from .mcp_bounds import MAX_LISTING_BYTES, MAX_PAGES, MAX_TOOLS
@@ -311,8 +312,11 @@ async def mcp_tools(
 
     Raises:
         UsageError: A spec cannot be read.
+        MissingExtraError: The MCP SDK is not installed.
         ToolError: A server cannot be used.
     """
+    if specs:
+        check_extra("mcp", "a tool server (--mcp)")
     targets = _number_equal_names([target for spec in specs for target in read_targets(spec)])
     servers = [
         McpClient(target, timeout_s=timeout_s, max_result_bytes=max_result_bytes) for target in targets

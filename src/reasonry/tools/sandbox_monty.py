@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from msgspec.structs import replace
 
 from ..errors import SandboxError
+from ..extras import has_extra, install_hint
 from .concurrency import execution_slot
 from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Status, conclude, refusal
 
@@ -42,12 +43,13 @@ class MontySandbox:
     name = "monty"
 
     def __init__(self) -> None:
+        if not has_extra("sandbox"):
+            message = f"the sandbox monty is not installed: {install_hint('sandbox')}"
+            raise SandboxError(message, sandbox=self.name, extra="sandbox")
         try:
             import pydantic_monty
         except ImportError as error:
-            raise SandboxError(
-                f"the sandbox monty cannot be used ({error}); install pydantic-monty", sandbox=self.name
-            ) from None
+            raise SandboxError(f"the sandbox monty cannot be used: {error}", sandbox=self.name) from None
         self.version: str = pydantic_monty.__version__
 
     async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:

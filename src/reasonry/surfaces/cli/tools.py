@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from ...errors import NotFoundError, TooLargeError, UsageError
+from ...extras import has_extra
 from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
 from ...tools.py_executor import DESCRIPTIONS
 from ...tools.sandbox import describe_sandboxes, open_sandbox
@@ -111,13 +111,13 @@ def _tools(sandboxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {
             "name": "check_claim",
             "description": "Prove or refute a formal claim with Z3.",
-            "usable": find_spec("z3") is not None,
+            "usable": has_extra("logic"),
         },
         {
             "name": "search_documents",
             "description": "Find passages in the documents given with --context.",
             "usable": True,
-            "pdf": find_spec("pypdf") is not None,
+            "pdf": has_extra("documents"),
         },
     ]
 

@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.strategy import Strategy
+from ...extras import check_extra
 from ...masking import SECRETS
 from ..present import masked_output
 from ..signals import on_ending
@@ -36,6 +37,7 @@ def build_server(
     sessions: GuidedSessions, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[McpTool] = ()
 ) -> HttpServer:
     """Return the SDK's server over the same tools; its calls share no session."""
+    check_extra("mcp", "MCP over HTTP")
     from .http_server import HttpServer
 
     return HttpServer(open_server(sessions, strategies, extras))

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ReasonryError, UsageError
+from ...extras import check_extra
 from .tool import Document, ThinkingTool
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 def pydantic_ai_toolset(tool: ThinkingTool) -> FunctionToolset[Any]:
     """Return a toolset for `Agent(…, toolsets=[…])`."""
+    check_extra("providers", "a toolset for pydantic-ai")
     from pydantic_ai import Tool
     from pydantic_ai.toolsets import FunctionToolset
 

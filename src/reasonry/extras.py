@@ -1,0 +1,52 @@
+"""The optional parts of an installation: which there are, and what is said where one is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+
+from .errors import MissingExtraError
+
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("pydantic_ai", "anthropic"),
+    "documents": ("pypdf",),
+    "google": ("pydantic_ai", "google.genai"),
+    "logic": ("z3",),
+    "mcp": ("mcp",),
+    "providers": ("pydantic_ai",),
+    "sandbox": ("pydantic_monty",),
+    "telemetry": ("opentelemetry.distro",),
+}
+"""Each extra of the package, and the modules that are there where it is installed."""
+
+
+def has_extra(extra: str) -> bool:
+    """Whether an optional part is installed; imports nothing of it."""
+    try:
+        return all(importlib.util.find_spec(module) is not None for module in EXTRAS[extra])
+    except ImportError:
+        return False
+
+
+def install_hint(extra: str) -> str:
+    """Return the command that installs an optional part."""
+    return f"pip install 'reasonry[{extra}]'"
+
+
+def check_extra(extra: str, purpose: str) -> None:
+    """Make sure that an optional part is installed.
+
+    Args:
+        purpose: What needs it, to begin the message with.
+
+    Raises:
+        MissingExtraError: It is not.
+    """
+    if not has_extra(extra):
+        raise missing_extra(extra, purpose)
+
+
+def missing_extra(extra: str, purpose: str) -> MissingExtraError:
+    """Return the error for an optional part that is not installed."""
+    message = f"{purpose} needs a part that is not installed: {install_hint(extra)}"
+    return MissingExtraError(message, extra=extra)
