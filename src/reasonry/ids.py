@@ -7,7 +7,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from .errors import NotFoundError, UsageError
 
@@ -15,6 +15,8 @@ LAST = "last"
 """Stands for the id of what was used, or begun, last."""
 MIN_PREFIX_CHARS = 4
 _WHOLE_CHARS = 36
+_SHORT_CHARS = (8, 13, 18, 23)
+"""Where the groups of a UUID end. The first of a UUIDv7 is the minute it is from, the second the millisecond."""
 _SHOWN = 5
 _PREFIX = re.compile(f"[0-9a-f-]{{{MIN_PREFIX_CHARS},{_WHOLE_CHARS - 1}}}")
 
@@ -73,3 +75,23 @@ async def find_id(
             choices=found[:_SHOWN],
         )
     return found[0] if found else text
+
+
+async def shorten_ids(
+    ids: Collection[str], begins_with: Callable[[str, int], Awaitable[list[str]]]
+) -> dict[str, str]:
+    """Return for each id the beginning that is enough for `find_id`, for all UUIDs of one length.
+
+    Args:
+        begins_with: As in `find_id`.
+    """
+    uuids = [whole for whole in ids if len(whole) == _WHOLE_CHARS and may_be_short(whole[: _SHORT_CHARS[0]])]
+    shown = {whole: whole for whole in ids}
+    for chars in _SHORT_CHARS:
+        short = {whole: whole[:chars] for whole in uuids}
+        if len(set(short.values())) < len(short):
+            continue
+        found = [await begins_with(beginning, 2) for beginning in short.values()]
+        if all(len(same) == 1 for same in found):
+            return shown | short
+    return shown

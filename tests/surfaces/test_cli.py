@@ -211,11 +211,13 @@ def test_ids_may_be_short_or_last_in_every_command(shell: Shell) -> None:
     assert begun in lost["notices"][0]["message"]
     listed = shell.run("sessions", "list").stdout.splitlines()
     assert len(listed) == 3
-    assert all("  active " in line and "  20" in line for line in listed)
+    assert all(line.split("\t")[2] == "active" for line in listed)
     ended = ("think", "Five.", "--number", "5", "--total", "5", "--done", "--session", begun[:30])
     assert shell.json(*ended)["sessionId"] == begun
-    assert f"{begun}  " in shell.run("sessions", "list").stdout
-    assert "  ended " in shell.run("sessions", "list").stdout
+    first = shell.run("sessions", "list").stdout.splitlines()[0].split("\t")
+    assert (first[0], first[2]) == (begun, "ended")
+    unfinished = shell.json("sessions", "list", "--unfinished")["sessions"]
+    assert [row["sessionId"] for row in unfinished] == [lost["sessionId"]]
 
 
 def test_stats_tell_how_replies_were_read(shell: Shell) -> None:
@@ -586,12 +588,12 @@ def test_the_session_of_a_run_is_counted_and_found(shell: Shell) -> None:
     (row,) = shell.json("sessions", "list")["sessions"]
     thoughts = shell.json("sessions", "show", row["sessionId"])["thoughts"]
     assert row["thoughtHistoryLength"] == len(thoughts) > 0
-    assert f"{len(thoughts)} thoughts" in shell.run("sessions", "list").stdout
+    assert shell.run("sessions", "list").stdout.split("\t")[3] == str(len(thoughts))
     text = thoughts[-1]["thought"].splitlines()[0]
     matches = shell.json("sessions", "search", text)["matches"]
     assert (row["sessionId"], len(thoughts)) in [(one["sessionId"], one["thoughtNumber"]) for one in matches]
     first = shell.run("sessions", "search", "0", "--limit", "1")
-    assert (len(first.stdout.splitlines()), "more with --cursor" in first.stderr) == (1, True)
+    assert (len(first.stdout.splitlines()), "go on with: --cursor" in first.stderr) == (1, True)
     assert "nothing found" in shell.run("sessions", "search", "nowhere").stderr
 
 

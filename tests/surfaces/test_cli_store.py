@@ -48,7 +48,7 @@ class TestVerify:
         assert "line 3" in finding["message"]
         done = shell.run("store", "verify")
         assert done.returncode == 6
-        assert "damaged    run" in done.stdout
+        assert done.stdout.startswith("damaged\trun\t")
         assert "DAMAGED" in done.stdout
 
     def test_it_is_said_how_far_it_has_come_only_to_a_terminal(self, shell: Shell) -> None:
@@ -103,7 +103,7 @@ class TestDamage:
         assert marked == {"run_id": run_id, "status": "damaged"}
         lines = shell.run("runs", "list").stdout.splitlines()
         assert "forged" not in "".join(lines)
-        assert "DAMAGED" in lines[1]
+        assert lines[1].split("\t")[:3] == [run_id, "", "damaged"]
 
     def test_a_changed_thought_is_shown_by_no_command(self, shell: Shell) -> None:
         session_id = shell.json("sessions", "list")["sessions"][0]["sessionId"]
@@ -118,6 +118,6 @@ class TestDamage:
         document = shell.json("sessions", "list")
         assert {"sessionId": session_id, "status": "damaged"} in document["sessions"]
         assert len(document["sessions"]) == 2
-        assert f"{session_id}  DAMAGED" in shell.run("sessions", "list").stdout
+        assert f"{session_id}\t\tdamaged" in shell.run("sessions", "list").stdout
         assert shell.run("sessions", "delete", session_id).returncode == 0
         assert shell.run("store", "verify").returncode == 0

@@ -29,7 +29,9 @@ class OneSession(Struct, frozen=True, kw_only=True, rename="camel"):
 class ListSessions(Struct, frozen=True, kw_only=True, rename="camel"):
     """Arguments of `list`."""
 
-    status: Annotated[Literal["active", "archived", "all"], Meta(description="list: default all")] = "all"
+    status: Annotated[
+        Literal["active", "archived", "unfinished", "all"], Meta(description="list: default all")
+    ] = "all"
     limit: Limit = PAGE
     cursor: str | None = None
 

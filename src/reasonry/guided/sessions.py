@@ -276,12 +276,13 @@ class Sessions:
         return await getattr(self, read.read_action(ACTIONS, arguments))(arguments)
 
     async def list(self, arguments: Arguments) -> Document:
-        """Return sessions, last used first: `status` (active, archived, all), `limit`, `cursor`.
+        """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
-        One that a run wrote has the status of the run once that has ended; it is not active then.
+        One that a run wrote has the status of the run once that has ended; it is not active then. Unfinished are those
+        of agents, active or archived, that have not ended.
         """
         call = read.read_arguments(ListSessions, arguments)
-        limit, status = call.limit, None if call.status == "all" else call.status
+        limit, status = call.limit, call.status if call.status in ("active", "archived") else None
         await self.sweep(now=True)
         shown, before, is_more = builtins.list[Document](), call.cursor, True
         while is_more and len(shown) <= limit:
@@ -290,7 +291,7 @@ class Sessions:
             except NotFoundError:
                 raise read.bad_cursor(call.cursor or "") from None
             listed = [await self._list_entry(row) for row in rows]
-            shown += [entry for entry in listed if status != "active" or entry["status"] in _IN_ACTIVE_LIST]
+            shown += [entry for entry in listed if _is_listed(entry, call.status)]
             is_more = len(rows) > limit
             before = rows[-1].session_id if rows else before
         more = shown[limit - 1]["sessionId"] if len(shown) > limit else None
@@ -616,6 +617,15 @@ def _is_lost(turn: ThinkingTurn, known: KnownSessions | None) -> bool:
     """Whether a call without an id goes on with thoughts of which its connection knows nothing."""
     is_new = known is not None and not known.ids
     return is_new and turn.asked is None and turn.call.thought_number > 1 and not turn.call.clear_session
+
+
+def _is_listed(entry: Document, status: str) -> bool:
+    """Whether a session, as lists show it, is in the list that was asked for; one that is damaged is in every list."""
+    if status == "active":
+        return entry["status"] in _IN_ACTIVE_LIST
+    if status == "unfinished":
+        return entry["status"] == "damaged" or not ("runId" in entry or entry.get("ended"))
+    return True
 
 
 def _is_guided(row: SessionRow) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from ...guided.export import stages_of
 from ...guided.plain_data import plain_value
 from .. import present
 from .output import print_inert_lines
+from .terminal import open_console
 
 _DATA_CHARS = 500
 """Of one field; `--json` has it whole."""
@@ -33,7 +33,7 @@ class _Row:
 
 def draw(session: Document, thoughts: Iterable[Document]) -> None:
     """Draw the main line, and under the thought it left each branch."""
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=False)
+    console = open_console()
     lines = _Lines(thoughts)
     strategy = f"  {session['strategy']}" if "strategy" in session else ""
     head = f"{session['sessionId']}{strategy}  {lines.count} thoughts"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
 from .. import present
 from .output import print_inert_lines, print_line
+from .terminal import open_console
 
 MAX_DRAWN = 200
 """Nodes of a run that has been: a larger tree is cut to its latest and those that lead to the answer."""
@@ -44,7 +43,7 @@ def print_tree(trace: Mapping[str, Any]) -> None:
         {**node, "parent": node["parent_id"], "text": node["content"], "on_path": node["id"] in path}
         for node in tree["nodes"].values()
     ]
-    console = Console(file=sys.stdout, highlight=False)
+    console = open_console()
     with console.capture() as drawn:
         console.print(tree_of(nodes, trace["problem"], console.width, MAX_DRAWN))
     print_inert_lines(drawn.get().splitlines())

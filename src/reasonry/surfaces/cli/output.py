@@ -6,7 +6,6 @@ import itertools
 import json
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -56,7 +55,12 @@ def _indent(entries: Sequence[Any]) -> str:
 
 
 def print_line(text: str = "") -> None:
-    """Print one line on standard output, inert."""
+    """Print a line on standard output, inert; a terminal does not break it inside a word."""
+    print_lines([text])
+
+
+def print_text(text: str) -> None:
+    """Print a text that is to be used elsewhere, as it is but inert."""
     _write(sys.stdout, inert(text))
 
 
@@ -115,22 +119,35 @@ def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
     """Yield lines that a terminal does not break inside words; what is no terminal gets them as they are."""
     width = shutil.get_terminal_size().columns if stream.isatty() else 0
     for line in (part for text in lines for part in text.split("\n")):
-        if width < 20 or len(line) <= width:
+        if width < 20 or (len(line) <= width and line.isascii()):
             yield line
-            continue
-        indent = " " * min(len(line) - len(line.lstrip()) + 2, width // 2)
-        yield from textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+        else:
+            yield from _wrap(line, width)
+
+
+def _wrap(line: str, width: int) -> Iterator[str]:
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.text import Text
+
+    if cell_len(line) <= width:
+        yield line
+        return
+    indent = len(line) - len(line.lstrip())
+    first, later = (" " * min(indent + more, width // 2) for more in (0, 2))
+    for place, part in enumerate(Text(line.lstrip()).wrap(Console(), width - len(later))):
+        yield (later if place else first) + part.plain.rstrip()
 
 
 def print_notes(lines: Iterable[str]) -> None:
     """Print lines for people on standard error, inert, whole."""
     for line in wrap_lines(map(inert, lines), sys.stderr):
-        print_note(line)
+        _write(sys.stderr, line)
 
 
 def print_note(text: str) -> None:
-    """Print a line for people on standard error, inert."""
-    _write(sys.stderr, inert(text))
+    """Print a line for people on standard error, inert; a terminal does not break it inside a word."""
+    print_notes([text])
 
 
 def print_warnings(document: dict[str, Any]) -> None:

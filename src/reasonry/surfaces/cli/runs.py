@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,16 +14,20 @@ from ...engine.readings import Readings
 from ...engine.record import LISTS, Record
 from ...engine.result import Result
 from ...errors import UsageError
+from ...guided.replies import instant
+from ...ids import shorten_ids
 from ...records import RunRow
 from .. import present
 from ..report_pages import text_lines
 from ..run_report import outline, path_text, thought_title, whole_thought
 from .coach import show_coached
 from .draw_tree import print_tree
+from .instants import local_time
 from .output import print_document, print_line, print_lines, print_long_document, print_note
 from .report_files import check_report, write_report
 from .settings import Common, Limits, Workers, pairs, run_async, with_app, with_run
 from .solve import driven, show_result
+from .tables import Column, print_table
 from .view import watching
 
 
@@ -46,19 +49,43 @@ def list_(
     if not 1 <= limit <= 1000:
         raise UsageError(f"--limit must be from 1 to 1000, got {limit}", option="limit")
 
-    async def work(app: App) -> list[RunRow]:
-        return await app.store.runs(status=status, limit=limit, before=before)
+    async def work(app: App) -> tuple[list[RunRow], dict[str, str]]:
+        last = None if before is None else await app.run_id(before)
+        rows = await app.store.runs(status=status, limit=limit, before=last)
+        return rows, await shorten_ids([row.run_id for row in rows], app.store.run_ids)
 
-    rows = run_async(with_app(common.app(), work))
+    rows, short = run_async(with_app(common.app(), work))
     if common.json:
         cursor = rows[-1].run_id if len(rows) == limit else None
         print_document({"runs": [_document(row) for row in rows], "next": cursor})
         return 0
-    for row in rows:
-        print_line(_row_line(row))
+    print_table(
+        _COLUMNS,
+        [_row(row, short[row.run_id], local_time(instant(row.created_at_ms))) for row in rows],
+        [_row(row, row.run_id, instant(row.created_at_ms)) for row in rows],
+    )
     if not rows:
-        print_note("no runs yet")
+        print_note("no runs yet" if status is None else f"no runs are {status}")
+    elif len(rows) == limit:
+        print_note(f"go on with: --before {short[rows[-1].run_id]}")
     return 0
+
+
+_COLUMNS = (
+    Column("ID"),
+    Column("BEGUN", rank=2),
+    Column("STATUS", rank=1),
+    Column("STRATEGY", rank=3),
+    Column("PROBLEM", narrowest=20),
+    Column("ANSWER", rank=4, narrowest=16),
+)
+
+
+def _row(row: RunRow, name: str, begun: str) -> tuple[str, ...]:
+    if row.status == "damaged":
+        return name, "", row.status, "", "what is stored of it is not what was written", ""
+    end = f"({row.reason})" if row.reason not in (None, row.status) else ""
+    return name, begun, row.status, row.strategy, row.problem, row.answer or end
 
 
 def _check_status(status: str | None) -> None:
@@ -73,16 +100,6 @@ def _document(row: RunRow) -> dict[str, Any]:
     if row.status == "damaged":
         return {"run_id": row.run_id, "status": row.status}
     return msgspec.to_builtins(row)
-
-
-def _row_line(row: RunRow) -> str:
-    if row.status == "damaged":
-        return f"{row.run_id}  DAMAGED: what is stored of this run is not what was written"
-    created = datetime.datetime.fromtimestamp(row.created_at_ms / 1000).astimezone()
-    end = f" ({row.reason})" if row.reason else ""
-    answer = f" → {present.clip(row.answer, 40)}" if row.answer else end
-    problem = present.clip(row.problem, 60)
-    return f"{row.run_id}  {created:%Y-%m-%d %H:%M}  {row.status:<9}  {row.strategy}  {problem}{answer}"
 
 
 def show_(run_id: str, /, *, report: Path | None = None, common: Common = Common()) -> int:
@@ -125,7 +142,7 @@ def stats_(
     """
     _check_status(status)
     if limit < 1:
-        raise UsageError(f"--limit must be at least 1, got {limit}", option="limit")
+        raise UsageError(f"--limit must be at narrowest 1, got {limit}", option="limit")
 
     async def work(app: App) -> dict[str, Any]:
         wanted = None if strategy is None else app.strategy(strategy).name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,24 +9,31 @@ from cyclopts import Parameter
 
 from ...app import App
 from ...errors import ConflictError, UsageError
-from .. import present
+from ...ids import shorten_ids
 from .draw_session import draw
-from .output import print_document, print_line, print_note, write_text
+from .instants import local_time
+from .output import print_document, print_line, print_note, print_text, write_text
 from .settings import Common, run_async, with_app
+from .tables import Column, print_table
+
+_CHARS_BEFORE_MATCH = 12
 
 
 def _manage(common: Common, action: str, **arguments: Any) -> dict[str, Any]:
-    supplied = {name: value for name, value in arguments.items() if value is not None}
-
     async def work(app: App) -> dict[str, Any]:
-        return await app.sessions().manage({"action": action, **supplied})
+        return await app.sessions().manage(_call(action, **arguments))
 
     return run_async(with_app(common.app(), work))
+
+
+def _call(action: str, **arguments: Any) -> dict[str, Any]:
+    return {"action": action, **{name: value for name, value in arguments.items() if value is not None}}
 
 
 def list_(
     *,
     status: str | None = None,
+    unfinished: Annotated[bool, Parameter(negative=())] = False,
     limit: str | None = None,
     cursor: str | None = None,
     common: Common = Common(),
@@ -37,33 +43,63 @@ def list_(
     Parameters
     ----------
     status
-        active, archived or all (the default).
+        active, archived, unfinished or all (the default).
+    unfinished
+        Only those whose last thought was not said to be the last: what `think` may go on with. The same as --status
+        unfinished.
     limit
         How many at most.
     cursor
-        `nextCursor` of the page before.
+        Go on after this session, the last of the page before.
     """
-    document = _manage(common, "list", status=status, limit=limit, cursor=cursor)
+    if unfinished and status not in (None, "unfinished"):
+        raise UsageError(f"--unfinished is --status unfinished, not {status}", option="status")
+    wanted = {"status": "unfinished" if unfinished else status, "limit": limit}
+
+    async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
+        sessions = app.sessions()
+        last = None if cursor is None else await sessions.session_id(cursor)
+        document = await sessions.manage(_call("list", **wanted, cursor=last))
+        return document, await shorten_ids(_ids(document["sessions"]), app.store.session_ids)
+
+    document, short = run_async(with_app(common.app(), work))
     if common.json:
         print_document(document)
         return 0
-    for row in document["sessions"]:
-        if row["status"] == "damaged":
-            print_line(f"{row['sessionId']}  DAMAGED: what is stored of this session is not what was written")
-            continue
-        print_line(_row_line(row))
-    if not document["sessions"]:
-        print_note("no sessions")
+    rows = document["sessions"]
+    print_table(
+        _COLUMNS,
+        [_row(row, short[row["sessionId"]], local_time(row.get("usedAt", ""))) for row in rows],
+        [_row(row, row["sessionId"], row.get("usedAt", "")) for row in rows],
+    )
+    if not rows:
+        print_note(f"no sessions are {wanted['status']}" if wanted["status"] else "no sessions yet")
+    elif document["nextCursor"]:
+        print_note(f"go on with: --cursor {short[document['nextCursor']]}")
     return 0
 
 
-def _row_line(row: dict[str, Any]) -> str:
-    used = datetime.datetime.fromisoformat(row["usedAt"]).astimezone()
+_COLUMNS = (
+    Column("ID", narrowest=36),
+    Column("USED", rank=2),
+    Column("STATUS", rank=1),
+    Column("THOUGHTS", rank=4, align_right=True),
+    Column("STRATEGY", rank=3),
+    Column("PURPOSE", narrowest=20),
+)
+
+
+def _row(row: dict[str, Any], name: str, used: str) -> tuple[str, ...]:
+    if row["status"] == "damaged":
+        return name, "", row["status"], "", "", "what is stored of it is not what was written"
     status = "ended" if row.get("ended") and row["status"] == "active" else row["status"]
-    marks = "pinned " if row.get("pinned") else ""
-    strategy = f"{row['strategy']}  " if "strategy" in row else ""
-    about = f"{strategy}{marks}{present.clip(row['purpose'], 50)}"
-    return f"{row['sessionId']}  {used:%Y-%m-%d %H:%M}  {status:<9} {row['thoughtHistoryLength']:>4} thoughts  {about}"
+    marks = ", pinned" if row.get("pinned") else ""
+    count = str(row["thoughtHistoryLength"])
+    return name, used, status + marks, count, row.get("strategy", ""), row["purpose"]
+
+
+def _ids(rows: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(row["sessionId"] for row in rows))
 
 
 def show_(
@@ -126,27 +162,48 @@ def search_(
         `nextCursor` of the page before.
     """
     wanted = {"query": query, "sessionId": session, "limit": limit}
-    document = _manage(common, "search", **wanted, cursor=cursor)
+
+    async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
+        document = await app.sessions().manage(_call("search", **wanted, cursor=cursor))
+        # Reading the records of many runs takes time; a page in which nothing was found is none to look at.
+        while not (common.json or document["matches"]) and document["nextCursor"]:
+            notices, after = document["notices"], document["nextCursor"]
+            document = await app.sessions().manage(_call("search", **wanted, cursor=after))
+            document["notices"] = notices + document["notices"]
+        return document, await shorten_ids(_ids(document["matches"]), app.store.session_ids)
+
+    document, short = run_async(with_app(common.app(), work))
     if common.json:
         print_document(document)
         return 0
-    _print_matches(document)
-    while not document["matches"] and document["nextCursor"]:
-        document = _manage(common, "search", **wanted, cursor=document["nextCursor"])
-        _print_matches(document)
+    found = [
+        (match, str(match["thoughtNumber"]), match.get("excerpt") or match.get("thought", ""))
+        for match in document["matches"]
+    ]
+    print_table(
+        (
+            Column("SESSION", narrowest=36),
+            Column("THOUGHT", rank=1, align_right=True),
+            Column("TEXT", narrowest=20),
+        ),
+        [(short[match["sessionId"]], number, _from_match(text, query)) for match, number, text in found],
+        [(match["sessionId"], number, text) for match, number, text in found],
+    )
+    for notice in document["notices"]:
+        about = f"session {notice['requestedSessionId']}: " if "requestedSessionId" in notice else ""
+        print_note(f"{about}{notice['message']}")
     if document["nextCursor"]:
-        print_note(f"more with --cursor {document['nextCursor']}")
-    elif not document["matches"]:
+        print_note(f"go on with: --cursor {document['nextCursor']}")
+    elif not found:
         print_note("nothing found")
     return 0
 
 
-def _print_matches(document: dict[str, Any]) -> None:
-    for match in document["matches"]:
-        text = present.clip(match.get("excerpt") or match.get("thought", ""), 100)
-        print_line(f"{match['sessionId']}  thought {match['thoughtNumber']}: {text}")
-    for notice in document["notices"]:
-        print_note(f"session {notice['requestedSessionId']}: {notice['message']}")
+def _from_match(text: str, query: str) -> str:
+    """Return a text from a few words before a match on, so that the match is seen where the text is cut."""
+    place = text.lower().find(query.lower())
+    start = text.rfind(" ", 0, max(place - _CHARS_BEFORE_MATCH, 0)) + 1
+    return "…" + text[start:] if start > 1 else text
 
 
 def export_(
@@ -176,7 +233,7 @@ def export_(
         if common.json or format == "json":
             print_document(document)
         else:
-            print_line(document["text"].rstrip("\n"))
+            print_text(document["text"].rstrip("\n"))
         return 0
     if output.exists() and not force:
         raise ConflictError(f"{output} is there already; --force writes over it", path=str(output))

@@ -15,6 +15,7 @@ from ...records import Backup, Finding, OnProgress
 from .. import present
 from .output import print_document, print_line, print_note
 from .settings import Common, run_async, with_app
+from .tables import Column, print_table
 
 SHOW_EVERY = 100
 """Runs and sessions between two words about how far a check has come."""
@@ -137,10 +138,23 @@ def _counts_by_state(counts: Counter[str]) -> dict[str, int]:
 
 
 def _show(document: dict[str, Any]) -> None:
-    for finding in document["findings"]:
-        name = "" if finding["kind"] == "file" else f" {finding['id']}"
-        message = f": {finding['message']}" if "message" in finding else ""
-        print_line(f"{finding['state']:<9}  {finding['kind']}{name}{message}")
+    print_table(
+        (
+            Column("STATE"),
+            Column("WHAT"),
+            Column("ID", narrowest=8),
+            Column("MESSAGE", narrowest=20, wraps=True),
+        ),
+        [
+            (
+                finding["state"],
+                finding["kind"],
+                "" if finding["kind"] == "file" else finding["id"],
+                finding.get("message", ""),
+            )
+            for finding in document["findings"]
+        ],
+    )
     for kind, entries in (("runs", "lines"), ("sessions", "thoughts")):
         counts = [f"{number:,} {state}" for state, number in document[kind].items() if number]
         print_line(f"{kind}: {', '.join(counts) or 'none'}; {document[entries]:,} {entries} checked")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -12,8 +13,8 @@ from ...core.diagram import diagram
 from ...core.strategy import Strategy
 from ...stores.tables import read_strategies
 from ...strategies import STRATEGIES, resolve
-from .. import present
-from .output import print_document, print_line
+from .output import print_document, print_line, print_lines, print_text
+from .tables import Column, print_table
 
 
 def strategies(
@@ -45,7 +46,7 @@ def strategies(
     if json:
         print_document(describe(strategy) | ({"diagram": _diagram(strategy)} if diagram else {}))
     elif diagram:
-        print_line(_diagram(strategy))
+        print_text(_diagram(strategy))
     else:
         _show(describe(strategy))
     return 0
@@ -61,22 +62,29 @@ def _list(known: Mapping[str, Strategy[Any, Any]], as_json: bool) -> None:
         rows = [{key: describe(strategy)[key] for key in shown} for strategy in known.values()]
         print_document({"strategies": rows})
         return
-    for strategy in known.values():
-        print_line(f"{strategy.name:<18} {strategy.summary}  [{strategy.source}]")
+    print_table(
+        (Column("NAME"), Column("SOURCE", rank=1), Column("WHAT IT DOES", narrowest=40, wraps=True)),
+        [(strategy.name, strategy.source, strategy.summary) for strategy in known.values()],
+    )
 
 
 def _show(document: dict[str, Any]) -> None:
-    print_line(f"{document['name']}: {document['title']}  [{document['source']}]")
-    print_line(document["summary"])
-    print_line()
+    print_lines([f"{document['name']}: {document['title']}  [{document['source']}]", document["summary"], ""])
     for stage in document["stages"]:
         leads = ", ".join(stage["next"]) or "the end"
-        print_line(f"  {stage['name']} → {leads}")
-        print_line(f"      {stage['description']} {stage['guidance']}".rstrip())
-        for field, takes in stage.get("requires", {}).items():
-            print_line(f"      requires {field}: {takes}")
+        lines = [f"  {stage['name']} → {leads}", f"      {stage['description']} {stage['guidance']}".rstrip()]
+        requires = stage.get("requires", {}).items()
+        print_lines([*lines, *(f"      requires {field}: {takes}" for field, takes in requires)])
     if document["options"]:
         print_line()
-    for option in document["options"]:
-        text = present.clip(option["description"], 100)
-        print_line(f"  --option {option['name']}={option['default']}   {text}")
+    print_table(
+        (Column("OPTION"), Column("DEFAULT", narrowest=12), Column("MEANING", narrowest=20, wraps=True)),
+        [
+            (option["name"], _default(option["default"]), option["description"])
+            for option in document["options"]
+        ],
+    )
+
+
+def _default(value: Any) -> str:
+    return "none" if value is None else value if isinstance(value, str) else json_.dumps(value)

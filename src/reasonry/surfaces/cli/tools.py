@@ -16,6 +16,7 @@ from ...tools.sandbox import describe_sandboxes, open_sandbox
 from .. import present
 from .output import print_document, print_line, print_note
 from .settings import run_async
+from .tables import Column, print_table
 
 _FAILED = present.EXIT_CODES["sandbox_denied"]
 
@@ -33,14 +34,18 @@ def list_(*, json: Annotated[bool, Parameter(negative=())] = False) -> int:
     if json:
         print_document(document)
         return 0
-    for row in document["tools"]:
-        print_line(f"{row['name']:<14} {_usable(row)}{row['description']}")
-    print_line()
-    for row in sandboxes:
-        print_line(
-            f"sandbox {row['name']:<11} {_usable(row)}{row['summary']}{' (default)' if row['default'] else ''}"
-        )
+    columns = (Column("NAME"), Column("STATE"), Column("WHAT IT DOES", narrowest=30, wraps=True))
+    tools = [(row["name"], _state(row), row["description"]) for row in document["tools"]]
+    print_table(
+        columns, tools + [(f"sandbox {row['name']}", _state(row), row["summary"]) for row in sandboxes]
+    )
     return 0
+
+
+def _state(row: dict[str, Any]) -> str:
+    if not row["usable"]:
+        return "not usable"
+    return "default" if row.get("default") else "usable"
 
 
 def run_(
@@ -120,10 +125,6 @@ def _tools(sandboxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "pdf": has_extra("documents"),
         },
     ]
-
-
-def _usable(row: dict[str, Any]) -> str:
-    return "" if row["usable"] else "NOT USABLE: "
 
 
 def _show(document: dict[str, Any]) -> None:
