@@ -31,6 +31,7 @@ app.command(f"{_HERE}.think:think", name="think", help="Record one thought of a 
 app.command(
     f"{_HERE}.compare:compare", name="compare", help="Run strategies on your own problems, side by side."
 )
+app.command(f"{_HERE}.setup:setup", name="setup", help="Put Reasonry into your agents, or take it out.")
 app.command(f"{_HERE}.mcp:mcp", name="mcp", help="Serve MCP over standard input and output.")
 
 

@@ -1,0 +1,178 @@
+"""`reasonry setup`: put Reasonry into the agents that are installed, or take it out."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from msgspec import structs
+
+from ...errors import ReasonryError, UsageError
+from ...stores.open import default_path
+from .. import present
+from ..setup.agent_table import AGENTS, NAME, find_agent
+from ..setup.changes import AgentPlan, Setup, SetupRequest
+from ..setup.launch import server_options, this_installation
+from ..setup.places import Machine
+from ..setup.receipts import ReceiptFile
+from .output import print_document, print_error, print_line, print_lines, print_note
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_Flag = Annotated[bool, Parameter(negative=())]
+
+
+def setup(
+    *agents: str,
+    remove: _Flag = False,
+    dry_run: _Flag = False,
+    yes: _Flag = False,
+    project: _Flag = False,
+    force: _Flag = False,
+    no_skills: _Flag = False,
+    name: str = NAME,
+    store: str | None = None,
+    model: str | None = None,
+    models: tuple[str, ...] = (),
+    json: _Flag = False,
+) -> int:
+    """Put Reasonry into agents: the entry of its MCP server and its skills, where each agent looks for them.
+
+    All else in their files stays as it is, to the byte. Without a name it shows what would be done for every agent that
+    is installed, and asks.
+
+    Parameters
+    ----------
+    agents
+        claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md has them all), or all: those installed.
+    remove
+        Take out what was put in.
+    dry_run
+        Show what would be done, and do nothing.
+    yes
+        Do not ask.
+    project
+        Into the project's own files in the current folder rather than the user's.
+    force
+        Replace or remove an entry that somebody else wrote, too.
+    no_skills
+        Leave the skills out.
+    name
+        What the entry is called.
+    store
+        The store of the server, as `reasonry mcp --store` takes it.
+    model
+        The model of the server, as `reasonry mcp --model` takes it.
+    models
+        Another model that agents may name, as `reasonry mcp --models` takes it; may be repeated.
+    json
+        Print one JSON document on standard output and nothing else.
+    """
+    machine = Machine.here()
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"--name takes letters, digits, - and _, up to 64, got {name[:80]!r}", option="name")
+    launch = this_installation()
+    launch = structs.replace(launch, args=(*launch.args, *server_options(store, model, models, Path.cwd())))
+    wanted = SetupRequest(launch, name, project, not no_skills, force)
+    setting_up = Setup(machine, ReceiptFile(default_path().parent / "setup.json"))
+    chosen = machine.agents() if not agents or agents == ("all",) else list(map(find_agent, agents))
+    if not chosen:
+        names = ", ".join(agent.name for agent in AGENTS)
+        raise UsageError(f"no agent was found on this machine; name one: {names}", option="agents")
+    plan = setting_up.plan_removal if remove else setting_up.plan
+    plans = [plan(agent, wanted) for agent in {agent.name: agent for agent in chosen}.values()]
+    if not json:
+        _show(plans)
+    is_asked = not agents and not yes
+    if dry_run or (is_asked and (json or not _confirm(plans))):
+        is_done = False
+    else:
+        plans = [_carry_out(setting_up.make, planned, says_so=not json) for planned in plans]
+        is_done = True
+    return _conclude(plans, is_done=is_done, is_asked=is_asked, as_json=json)
+
+
+def _carry_out(make: Callable[[AgentPlan], None], plan: AgentPlan, *, says_so: bool) -> AgentPlan:
+    if plan.error is not None:
+        return plan
+    try:
+        make(plan)
+    except ReasonryError as error:
+        if says_so:
+            print_error(error)
+        return structs.replace(plan, state="refused", error=error)
+    return plan
+
+
+def _show(plans: Sequence[AgentPlan]) -> None:
+    for plan in plans:
+        if plan.error is None:
+            print_lines(_describe(plan))
+        else:
+            print_note(f"{plan.agent.title}: {plan.error.message}")
+
+
+def _confirm(plans: list[AgentPlan]) -> bool:
+    if not any(plan.does_something for plan in plans) or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    try:
+        return input("Do this? [y/N] ").strip().casefold() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _describe(plan: AgentPlan) -> list[str]:
+    states = {
+        "add": "Reasonry is added",
+        "update": "the entry is replaced",
+        "remove": "the entry is taken out",
+        "unchanged": "Reasonry is set up already",
+        "absent": "Reasonry is not set up",
+    }
+    new = " (a new file)" if plan.change is not None and plan.change.before is None else ""
+    gone = (
+        " (the file goes: it was made for it)"
+        if plan.change is not None and plan.change.after is None
+        else ""
+    )
+    lines = [f"{plan.agent.title}: {states[plan.state]}: {plan.file}{new}{gone}"]
+    lines += [f"  {line}" for line in plan.diff]
+    for skill in plan.skills:
+        if skill.change is not None:
+            lines.append(f"  skill: {skill.state} {skill.path}")
+        elif skill.note:
+            lines.append(f"  skill: {skill.note}")
+    return lines
+
+
+def _conclude(plans: list[AgentPlan], *, is_done: bool, is_asked: bool, as_json: bool) -> int:
+    errors = [plan.error for plan in plans if plan.error is not None]
+    if as_json:
+        print_document({"done": is_done, "agents": [_document(plan) for plan in plans]})
+    elif is_done:
+        changed = [plan.agent.title for plan in plans if plan.error is None and plan.does_something]
+        if changed:
+            print_line(
+                f"Done. Restart {', '.join(changed)}; `reasonry doctor` checks that the server starts there."
+            )
+    else:
+        print_line("Nothing was written." + (" `reasonry setup NAME` or --yes does it." if is_asked else ""))
+    return present.exit_code(errors[0].code) if errors else 0
+
+
+def _document(plan: AgentPlan) -> dict[str, Any]:
+    return {
+        "agent": plan.agent.name,
+        "title": plan.agent.title,
+        "file": None if plan.file is None else str(plan.file),
+        "state": plan.state,
+        "diff": list(plan.diff),
+        "skills": [
+            {"file": str(skill.path), "state": skill.state, **({"note": skill.note} if skill.note else {})}
+            for skill in plan.skills
+        ],
+        **({} if plan.error is None else present.error_document(plan.error)),
+    }

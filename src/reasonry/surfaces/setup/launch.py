@@ -1,0 +1,108 @@
+"""How an agent starts this very installation: agents have another PATH and another current folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from .agent_table import EntryShape
+
+_UV_PARTS = {"archive-v0", "environments-v2", "builds-v0"}
+"""Folders of uv's cache in which the environments of `uvx` live until the cache is cleaned."""
+
+
+class Launch(Struct, frozen=True):
+    """A command, its arguments, and what its environment has besides the agent's."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+
+    def entry(self, shape: EntryShape, name: str) -> dict[str, Any]:
+        """Return it as an agent writes it down."""
+        entry: dict[str, Any] = {
+            key: name if value == "{name}" else value for key, value in shape.fixed.items()
+        }
+        if shape.args is None:
+            entry[shape.command] = [self.command, *self.args]
+        else:
+            entry |= {shape.command: self.command, shape.args: list(self.args)}
+        if self.env:
+            entry[shape.env] = dict(self.env)
+        return entry
+
+
+def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
+    """Return how an entry of an agent's file starts its server; None where it is none that starts one."""
+    if not isinstance(entry, dict):
+        return None
+    found: Any = entry.get(shape.command)
+    words: list[Any] = found if isinstance(found, list) else [found]
+    if shape.args is not None:
+        words = [found, *(entry.get(shape.args) or ())]
+    env: Any = entry.get(shape.env) or {}
+    if not words or not all(isinstance(word, str) for word in words) or not isinstance(env, dict):
+        return None
+    return Launch(words[0], tuple(words[1:]), {str(key): str(value) for key, value in env.items()})
+
+
+def this_installation() -> Launch:
+    """Return what starts the MCP server of the installation that is running."""
+    prefix = Path(sys.prefix)
+    uvx = os.environ.get("UVX") or shutil.which("uvx")
+    if uvx and _UV_PARTS & set(prefix.parts):
+        return Launch(str(Path(uvx).absolute()), (*_uvx_source(), "reasonry", "mcp"))
+    suffix = ".exe" if os.name == "nt" else ""
+    script = Path(sys.executable).parent / f"reasonry{suffix}"
+    if not script.is_file():
+        return Launch(str(Path(sys.executable).absolute()), ("-m", "reasonry", "mcp"))
+    on_path = shutil.which("reasonry")
+    if on_path and Path(on_path).resolve() == script.resolve():
+        # A link of a tool installer outlives the environment it leads to.
+        script = Path(on_path)
+    return Launch(str(script.absolute()), ("mcp",))
+
+
+def _uvx_source() -> Sequence[str]:
+    """Return what `uvx` has to be told where the package did not come from the index."""
+    text = metadata.distribution("reasonry").read_text("direct_url.json")
+    if text is None:
+        return ()
+    origin = json.loads(text)
+    url = str(origin["url"])
+    vcs = origin.get("vcs_info")
+    if vcs:
+        revision = vcs.get("requested_revision")
+        url = f"{vcs['vcs']}+{url}" + (f"@{revision}" if revision else "")
+    return ("--from", url)
+
+
+def server_options(
+    store: str | None, model: str | None, models: Sequence[str], folder: Path
+) -> tuple[str, ...]:
+    """Return the options of `reasonry mcp` that an entry passes on; a path is made one that holds in every folder.
+
+    Raises:
+        UsageError: A model cannot be what it is listed as.
+    """
+    from ...allow_list import read_allow_list
+
+    read_allow_list({"REASONRY_MODEL": model or "", "REASONRY_MODELS": ",".join(models)})
+    options: list[str] = []
+    if store is not None:
+        is_path = store != "memory" and "://" not in store
+        path = folder / Path(store.removeprefix("sqlite:")).expanduser()
+        options += ["--store", str(path) if is_path else store]
+    if model is not None:
+        options += ["--model", model]
+    for spec in models:
+        options += ["--models", spec]
+    return tuple(options)

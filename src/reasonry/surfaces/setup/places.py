@@ -1,0 +1,100 @@
+"""Where an agent's files are on this machine, and whether the agent is."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from .agent_table import AGENTS, Agent
+
+_VARIABLE = re.compile(r"\$([A-Z_]+)")
+
+
+class Machine(Struct, frozen=True):
+    """What places depend on.
+
+    Args:
+        system: `Linux`, `Darwin`, `Windows`, as `platform.system` has it.
+        project: The folder of the project, which is the current one.
+    """
+
+    system: str
+    home: Path
+    environ: Mapping[str, str]
+    project: Path
+
+    @staticmethod
+    def here() -> Machine:
+        """Return this machine, its user and the current folder."""
+        return Machine(platform.system(), Path.home(), dict(os.environ), Path.cwd())
+
+    def folders(self) -> dict[str, Path]:
+        """Return the variables of places."""
+        environ, home = self.environ, self.home
+        xdg = _folder(environ, "XDG_CONFIG_HOME", home / ".config")
+        config = {
+            "Darwin": home / "Library" / "Application Support",
+            "Windows": _folder(environ, "APPDATA", home / "AppData" / "Roaming"),
+        }.get(self.system, xdg)
+        local = _folder(environ, "LOCALAPPDATA", home / "AppData" / "Local")
+        return {"home": home, "config": config, "local": local, "xdg": xdg, "project": self.project}
+
+    def find(self, places: Iterable[str]) -> Path:
+        """Return the place to take of several, as the table of agents says."""
+        found = list(self._candidates(places))
+        for path, is_certain in found:
+            if is_certain or path.is_file():
+                return path
+        return found[0][0]
+
+    def has(self, agent: Agent) -> bool:
+        """Whether an agent is installed: a trace of it is there, or its command is on PATH."""
+        if any(path.exists() for path, _ in self._candidates(agent.signs)):
+            return True
+        return any(shutil.which(name, path=self.environ.get("PATH", "")) for name in agent.programs)
+
+    def agents(self) -> list[Agent]:
+        """Return the agents that are installed."""
+        return [agent for agent in AGENTS if self.has(agent)]
+
+    def config_file(self, agent: Agent, *, for_project: bool) -> Path | None:
+        """Return where an agent looks for its servers; None if it has no file for that."""
+        if for_project:
+            return self.find(f"{{project}}/{place}" for place in agent.project) if agent.project else None
+        return self.find(agent.places.get(self.system) or agent.places.get("*") or agent.places["Linux"])
+
+    def skills_folder(self, agent: Agent, *, for_project: bool) -> Path | None:
+        """Return where an agent looks for its skills; None if it does not."""
+        if not agent.skills:
+            return None
+        return self.project / agent.project_skills if for_project else self.find(agent.skills)
+
+    def _candidates(self, places: Iterable[str]) -> Iterator[tuple[Path, bool]]:
+        """Yield each place that counts, and whether it is to be taken even if there is nothing."""
+        folders = self.folders()
+        for place in places:
+            named = _VARIABLE.search(place)
+            if named is not None:
+                value = self.environ.get(named[1], "").strip()
+                if value:
+                    yield Path(place.replace(named[0], value)).expanduser(), True
+                continue
+            first, *rest = place.split("/")
+            path = folders[first.strip("{}")]
+            if "*" not in place:
+                yield path.joinpath(*rest), False
+                continue
+            star = next(index for index, part in enumerate(rest) if "*" in part)
+            for found in sorted(path.joinpath(*rest[:star]).glob(rest[star])):
+                yield found.joinpath(*rest[star + 1 :]), True
+
+
+def _folder(environ: Mapping[str, str], name: str, default: Path) -> Path:
+    value = environ.get(name, "").strip()
+    return Path(value) if value and Path(value).is_absolute() else default

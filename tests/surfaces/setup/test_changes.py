@@ -1,0 +1,449 @@
+"""Every agent's own files, on every system: what comes in goes out again, and nothing else is ever touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from reasonry.errors import ConflictError, NotFoundError, ReasonryError, UsageError
+from reasonry.surfaces.setup.agent_table import AGENTS, Agent, find_agent
+from reasonry.surfaces.setup.changes import AgentPlan, Setup, SetupRequest
+from reasonry.surfaces.setup.config_file import FileChange, make_change
+from reasonry.surfaces.setup.formats import find_entry, open_format
+from reasonry.surfaces.setup.launch import Launch, read_launch, server_options, this_installation
+from reasonry.surfaces.setup.places import Machine
+from reasonry.surfaces.setup.receipts import ReceiptFile
+from reasonry.surfaces.setup.skill_copies import skill_files
+
+from .fixtures import CLAUDE, CODEX, texts
+
+SYSTEMS = ("Linux", "Darwin", "Windows")
+LAUNCH = Launch("/opt/reasonry tools/bin/reasonry", ("mcp",))
+WANTED = SetupRequest(LAUNCH, "reasonry")
+ALL = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
+
+
+class Desk:
+    """A machine of one user in a folder."""
+
+    def __init__(self, folder: Path, system: str = "Linux", **environ: str) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.project = folder / "project"
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.project.mkdir(exist_ok=True)
+        self.machine = Machine(system, self.home, environ, self.project)
+        self.receipts = ReceiptFile(folder / "data" / "setup.json")
+        self.setup = Setup(self.machine, self.receipts)
+
+    def add(self, agent: Agent, wanted: SetupRequest = WANTED) -> AgentPlan:
+        plan = self.setup.plan(agent, wanted)
+        self.setup.make(plan)
+        return plan
+
+    def take_out(self, agent: Agent, wanted: SetupRequest = WANTED) -> AgentPlan:
+        plan = self.setup.plan_removal(agent, wanted)
+        self.setup.make(plan)
+        return plan
+
+    def file(self, agent: Agent, *, for_project: bool = False) -> Path:
+        path = self.machine.config_file(agent, for_project=for_project)
+        assert path is not None
+        return path
+
+    def entry(self, agent: Agent, name: str = "reasonry", *, for_project: bool = False) -> Any:
+        text = self.file(agent, for_project=for_project).read_bytes().decode()
+        return find_entry(open_format(agent.format).read(text), (*agent.keys, name))
+
+    def tree(self) -> dict[str, bytes | None]:
+        """Return all files and folders of the user and the project."""
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes() if path.is_file() else None
+            for root in (self.home, self.project)
+            for path in sorted(root.rglob("*"))
+        }
+
+
+def write(path: Path, text: str | None) -> None:
+    if text is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+
+
+@pytest.fixture(autouse=True)
+def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the disk take its time."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@ALL
+def test_set_up_and_taken_out_all_is_as_it_was(agent: Agent, tmp_path: Path) -> None:
+    for number, (kind, text) in enumerate(texts(agent.name, agent.format).items()):
+        desk = Desk(tmp_path / kind, SYSTEMS[number % len(SYSTEMS)])
+        write(desk.file(agent), text)
+        before = desk.tree()
+        plan = desk.add(agent)
+        assert plan.state == "add", kind
+        assert read_launch(desk.entry(agent), agent.shape) == LAUNCH, kind
+        after = desk.tree()
+        again = desk.setup.plan(agent, WANTED)
+        assert again.state == "unchanged", kind
+        assert not again.does_something
+        desk.setup.make(again)
+        assert desk.tree() == after, kind
+        assert desk.take_out(agent).state == "remove"
+        assert desk.tree() == before, kind
+        assert not desk.receipts.path.exists()
+        assert desk.take_out(agent).state == "absent"
+        assert desk.tree() == before, kind
+
+
+@ALL
+def test_a_project_has_its_own_file_or_is_refused(agent: Agent, tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    wanted = structs.replace(WANTED, for_project=True)
+    if not agent.project:
+        plan = desk.setup.plan(agent, wanted)
+        assert isinstance(plan.error, UsageError)
+        assert "project" in plan.error.message
+        return
+    before = desk.tree()
+    desk.add(agent, wanted)
+    assert read_launch(desk.entry(agent, for_project=True), agent.shape) == LAUNCH
+    assert list(desk.home.iterdir()) == []
+    desk.take_out(agent, wanted)
+    assert desk.tree() == before
+
+
+@ALL
+def test_what_others_write_meanwhile_stays(agent: Agent, tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    path = desk.file(agent)
+    desk.add(agent)
+    form = open_format(agent.format)
+    text = form.put(path.read_bytes().decode(), (*agent.keys, "another"), {"command": "x", "args": []})
+    path.write_text(text, "utf-8")
+    desk.take_out(agent)
+    assert desk.entry(agent) is None
+    assert find_entry(form.read(path.read_text("utf-8")), (*agent.keys, "another")) == {
+        "command": "x",
+        "args": [],
+    }
+
+
+@ALL
+def test_an_entry_of_somebody_else_stays_unless_forced(agent: Agent, tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    form = open_format(agent.format)
+    theirs = Launch("/their/own", ("thing",), {"KEY": "sk-not-to-be-shown"}).entry(agent.shape, "reasonry")
+    text = form.put("", (*agent.keys, "reasonry"), {"keep": {"a": "b"}} if agent.format == "json" else theirs)
+    write(desk.file(agent), text)
+    before = desk.tree()
+    for plan in (desk.setup.plan(agent, WANTED), desk.setup.plan_removal(agent, WANTED)):
+        assert isinstance(plan.error, ConflictError)
+        assert "--force" in plan.error.message
+    assert desk.tree() == before
+    beside = structs.replace(WANTED, name="reasonry-2", with_skills=False)
+    desk.add(agent, beside)
+    desk.take_out(agent, beside)
+    assert desk.tree() == before
+    forced = structs.replace(WANTED, force=True)
+    plan = desk.add(agent, forced)
+    assert "sk-not-to-be-shown" not in "\n".join(plan.diff)
+    assert read_launch(desk.entry(agent), agent.shape) == LAUNCH
+    desk.take_out(agent)
+    assert desk.tree() == before
+
+
+@ALL
+def test_an_entry_that_was_edited_is_the_users(agent: Agent, tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.add(agent)
+    path = desk.file(agent)
+    path.write_text(path.read_text("utf-8").replace("reasonry tools", "my own tools"), "utf-8")
+    before = desk.tree()
+    other = structs.replace(WANTED, launch=Launch("/new"))
+    assert isinstance(desk.setup.plan(agent, other).error, ConflictError)
+    assert isinstance(desk.setup.plan_removal(agent, WANTED).error, ConflictError)
+    assert desk.tree() == before
+
+
+@ALL
+def test_a_new_place_of_the_program_is_written_without_a_question(agent: Agent, tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    write(desk.file(agent), texts(agent.name, agent.format)["its own"])
+    before = desk.tree()
+    desk.add(agent)
+    moved = structs.replace(WANTED, launch=Launch("/moved/reasonry", ("mcp", "--store", "memory")))
+    assert desk.add(agent, moved).state == "update"
+    assert read_launch(desk.entry(agent), agent.shape) == moved.launch
+    desk.take_out(agent)
+    assert desk.tree() == before
+
+
+def test_what_an_agent_adds_by_itself_is_no_edit(tmp_path: Path) -> None:
+    desk, claude = Desk(tmp_path), find_agent("claude")
+    desk.add(claude)
+    data = json.loads(desk.file(claude).read_text("utf-8"))
+    data["mcpServers"]["reasonry"]["env"] = {}
+    data["numStartups"] = 2
+    desk.file(claude).write_text(json.dumps(data), "utf-8")
+    assert desk.setup.plan(claude, WANTED).state == "unchanged"
+    desk.take_out(claude)
+    assert json.loads(desk.file(claude).read_text("utf-8")) == {"numStartups": 2}
+
+
+@pytest.mark.parametrize(
+    ("agent", "text"),
+    [
+        ("cursor", b'{"mcpServers": {'),
+        ("cursor", b"[]"),
+        ("cursor", b'{"mcpServers": []}'),
+        ("cursor", b"\xff\xfe{\x00}\x00"),
+        ("codex", b"model = \n"),
+        ("codex", b"mcp_servers = {}\n"),
+        ("goose", b"a: [\n"),
+        ("goose", b"extensions: 5\n"),
+    ],
+)
+def test_a_file_that_cannot_be_edited_is_named_and_left(agent: str, text: bytes, tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    path = desk.file(find_agent(agent))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text)
+    for plan in (desk.setup.plan, desk.setup.plan_removal):
+        planned = plan(find_agent(agent), WANTED)
+        if planned.error is None:
+            assert planned.state == "absent"
+            continue
+        assert isinstance(planned.error, UsageError)
+        assert str(path) in planned.error.message
+    assert desk.setup.plan(find_agent(agent), WANTED).error is not None
+    assert path.read_bytes() == text
+    assert not desk.receipts.path.exists()
+
+
+def test_a_folder_or_a_pipe_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    desk, cursor = Desk(tmp_path), find_agent("cursor")
+    desk.file(cursor).mkdir(parents=True)
+    error = desk.setup.plan(cursor, WANTED).error
+    assert error is not None
+    assert "directory" in error.message
+    desk.file(cursor).rmdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(desk.file(cursor))
+        error = desk.setup.plan(cursor, WANTED).error
+        assert error is not None
+        assert "named pipe" in error.message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+    desk, cursor = Desk(tmp_path), find_agent("cursor")
+    real = tmp_path / "dotfiles" / "cursor.json"
+    write(real, "{}\n")
+    real.chmod(0o600)
+    path = desk.file(cursor)
+    path.parent.mkdir()
+    path.symlink_to(real)
+    desk.add(cursor)
+    assert path.is_symlink()
+    assert json.loads(real.read_text("utf-8"))["mcpServers"]["reasonry"]["args"] == ["mcp"]
+    assert real.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in real.parent.iterdir()] == ["cursor.json"]
+    desk.take_out(cursor)
+    assert path.is_symlink()
+    assert real.read_text("utf-8") == "{}\n"
+
+
+def test_a_file_that_changes_under_the_hands_is_not_written(tmp_path: Path) -> None:
+    desk, cursor = Desk(tmp_path), find_agent("cursor")
+    plan = desk.setup.plan(cursor, WANTED)
+    write(desk.file(cursor), '{"mcpServers": {"new": {}}}')
+    with pytest.raises(ConflictError, match="meanwhile"):
+        desk.setup.make(plan)
+    assert desk.file(cursor).read_text("utf-8") == '{"mcpServers": {"new": {}}}'
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "fixed").mkdir(mode=0o500)
+    with pytest.raises(ReasonryError, match="cannot be written"):
+        make_change(FileChange(tmp_path / "fixed" / "a", None, "b"))
+
+
+def test_skills_are_shared_by_those_who_read_one_folder(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    codex, gemini, claude = map(find_agent, ("codex", "gemini", "claude"))
+    for agent in (codex, gemini, claude):
+        desk.add(agent)
+    shared = [desk.home / ".agents" / "skills" / path for path in skill_files()]
+    own = [desk.home / ".claude" / "skills" / path for path in skill_files()]
+    assert all(
+        path.read_text("utf-8") == skill_files()[path.relative_to(path.parents[1])] for path in shared + own
+    )
+    desk.take_out(codex)
+    assert all(path.exists() for path in shared)
+    desk.take_out(gemini)
+    assert not (desk.home / ".agents").exists()
+    assert all(path.exists() for path in own)
+    desk.take_out(claude)
+    assert list(desk.home.rglob("*")) == []
+
+
+def test_a_skill_that_is_the_users_stays(tmp_path: Path) -> None:
+    desk, claude = Desk(tmp_path), find_agent("claude")
+    first, *rest = [desk.home / ".claude" / "skills" / path for path in skill_files()]
+    write(first, "mine")
+    desk.add(claude)
+    assert first.read_text("utf-8") == "mine"
+    for path in rest:
+        path.write_text("edited", "utf-8")
+    desk.take_out(claude)
+    assert first.read_text("utf-8") == "mine"
+    assert all(path.read_text("utf-8") == "edited" for path in rest)
+    assert not desk.receipts.path.exists()
+
+
+def test_there_are_two_skills_with_names_and_descriptions() -> None:
+    assert {path.parts[0] for path in skill_files()} == {"think-it-through", "answer-coached-questions"}
+    for path, text in skill_files().items():
+        if path.name == "SKILL.md":
+            assert f"name: {path.parts[0]}" in text
+            assert "description: " in text
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "environ", "place"),
+    [
+        ("claude", "Linux", {}, "home/.claude.json"),
+        ("claude", "Linux", {"CLAUDE_CONFIG_DIR": "{}/other"}, "other/.claude.json"),
+        ("claude-desktop", "Linux", {}, "home/.config/Claude/claude_desktop_config.json"),
+        (
+            "claude-desktop",
+            "Darwin",
+            {},
+            "home/Library/Application Support/Claude/claude_desktop_config.json",
+        ),
+        ("claude-desktop", "Windows", {}, "home/AppData/Roaming/Claude/claude_desktop_config.json"),
+        ("claude-desktop", "Windows", {"APPDATA": "{}/roaming"}, "roaming/Claude/claude_desktop_config.json"),
+        ("cursor", "Windows", {}, "home/.cursor/mcp.json"),
+        ("vscode", "Linux", {}, "home/.config/Code/User/mcp.json"),
+        ("vscode", "Linux", {"XDG_CONFIG_HOME": "{}/xdg"}, "xdg/Code/User/mcp.json"),
+        ("vscode", "Darwin", {}, "home/Library/Application Support/Code/User/mcp.json"),
+        ("vscode", "Windows", {}, "home/AppData/Roaming/Code/User/mcp.json"),
+        ("codex", "Linux", {}, "home/.codex/config.toml"),
+        ("codex", "Windows", {"CODEX_HOME": "{}/codex"}, "codex/config.toml"),
+        ("gemini", "Darwin", {}, "home/.gemini/settings.json"),
+        ("zed", "Darwin", {}, "home/.config/zed/settings.json"),
+        ("zed", "Windows", {}, "home/AppData/Roaming/Zed/settings.json"),
+        ("goose", "Windows", {}, "home/AppData/Roaming/Block/goose/config/config.yaml"),
+        ("goose", "Linux", {"XDG_CONFIG_HOME": "relative"}, "home/.config/goose/config.yaml"),
+        ("copilot", "Linux", {}, "home/.copilot/mcp-config.json"),
+        ("opencode", "Windows", {}, "home/.config/opencode/opencode.json"),
+    ],
+)
+def test_the_places_are_those_of_the_system(
+    name: str, system: str, environ: dict[str, str], place: str, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, system, **{key: value.format(tmp_path) for key, value in environ.items()})
+    assert desk.file(find_agent(name)) == tmp_path / place
+
+
+def test_a_packaged_app_on_windows_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "Windows")
+    package = desk.home / "AppData" / "Local" / "Packages" / "Claude_pzs8sxrjxfjjc"
+    assert not desk.machine.has(find_agent("claude-desktop"))
+    package.mkdir(parents=True)
+    assert desk.machine.has(find_agent("claude-desktop"))
+    path = desk.file(find_agent("claude-desktop"))
+    assert path == package / "LocalCache" / "Roaming" / "Claude" / "claude_desktop_config.json"
+
+
+def test_the_file_that_is_there_is_taken(tmp_path: Path) -> None:
+    desk, opencode = Desk(tmp_path), find_agent("opencode")
+    commented = desk.file(opencode).with_suffix(".jsonc")
+    write(commented, "// mine\n{}\n")
+    assert desk.file(opencode) == commented
+
+
+@ALL
+def test_an_agent_is_found_by_its_traces(agent: Agent, tmp_path: Path) -> None:
+    for number, system in enumerate(SYSTEMS):
+        desk = Desk(tmp_path / str(number), system, PATH="")
+        assert not desk.machine.has(agent)
+        write(desk.file(agent), "")
+        assert desk.machine.has(agent)
+
+
+def test_an_agent_is_found_by_its_command(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    write(programs / ("codex.exe" if sys.platform == "win32" else "codex"), "")
+    for path in programs.iterdir():
+        path.chmod(0o755)
+    assert [agent.name for agent in Desk(tmp_path, PATH=str(programs)).machine.agents()] == ["codex"]
+
+
+def test_agents_are_named_as_people_do() -> None:
+    assert find_agent("Claude Code") is find_agent("claude")
+    assert find_agent("VS-Code").name == "vscode"
+    with pytest.raises(NotFoundError) as error:
+        find_agent("emacs")
+    assert "cursor" in error.value.details["choices"]
+
+
+def test_no_key_of_a_neighbour_is_shown(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    for name, text in (("cursor", "".join(CLAUDE.split("\n"))), ("codex", CODEX), ("claude", CLAUDE)):
+        write(desk.file(find_agent(name)), text)
+        for plan in (desk.add(find_agent(name)), desk.take_out(find_agent(name))):
+            shown = "\n".join(plan.diff)
+            assert "reasonry" in shown
+            assert "ghp_" not in shown
+            assert "sk-" not in shown
+
+
+def test_receipts_that_are_lost_or_damaged_lose_nothing(tmp_path: Path) -> None:
+    desk, cursor = Desk(tmp_path), find_agent("cursor")
+    write(desk.file(cursor), '{"mcpServers": {"a": {}}}\n')
+    before = desk.tree()
+    wanted = structs.replace(WANTED, with_skills=False)
+    desk.add(cursor, wanted)
+    write(desk.receipts.path, "{")
+    error = desk.setup.plan(cursor, wanted).error
+    assert error is not None
+    assert "damaged" in error.message
+    desk.receipts.path.unlink()
+    assert desk.setup.plan(cursor, wanted).state == "unchanged"
+    desk.take_out(cursor, wanted)
+    assert desk.tree() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
+def test_receipts_are_the_users_alone(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.add(find_agent("cursor"))
+    assert desk.receipts.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_command_of_this_installation_is_one_that_runs_from_anywhere() -> None:
+    launch = this_installation()
+    assert Path(launch.command).is_absolute()
+    assert Path(launch.command).exists()
+    assert launch.args[-1] == "mcp"
+
+
+def test_options_hold_in_every_folder(tmp_path: Path) -> None:
+    assert server_options("here.db", None, (), tmp_path) == ("--store", str(tmp_path / "here.db"))
+    assert server_options("sqlite:here.db", None, (), tmp_path) == ("--store", str(tmp_path / "here.db"))
+    assert server_options("memory", "offline", ("fast=openai:gpt-6",), tmp_path) == (
+        *("--store", "memory", "--model", "offline", "--models", "fast=openai:gpt-6"),
+    )
+    with pytest.raises(UsageError):
+        server_options(None, None, ("offline=openai:gpt-6",), tmp_path)
