@@ -1,0 +1,26 @@
+// What came of it in words: headings, prose, lists and tables of the record.
+
+import { byId, element, show, table } from "./dom.js";
+
+/** @param {import("./record.js").Recorded} record */
+export function drawAccount({ page }) {
+  const blocks = (page.outline ?? []).map(block);
+  show(byId("account"), blocks.length ? [element("div", { class: "head" }, element("h2", {}, "What came of it")), ...blocks] : []);
+}
+
+function block(one) {
+  switch (one.kind) {
+    case "heading":
+      return element(one.level > 2 ? "h4" : "h3", {}, one.text);
+    case "bullets":
+      return element("ul", {}, ...one.items.map((item) => element("li", {}, item)));
+    case "table": {
+      const made = table("", one.heads, one.rows);
+      made.caption.remove();
+      made.tBodies[0].rows[one.chosen ?? -1]?.classList.add("chosen");
+      return element("div", { class: "scroll" }, made);
+    }
+    default:
+      return element("p", { class: "prose" }, one.text ?? "");
+  }
+}

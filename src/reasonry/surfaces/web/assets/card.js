@@ -1,0 +1,60 @@
+// One thought as it stands in the tree: its mark, its score, the beginning of its text, why it was dropped.
+
+import { element } from "./dom.js";
+import { mark } from "./marks.js";
+import { nodeLabel } from "./record.js";
+import { firstLine, plainName, scoreOf, stateWord } from "./wording.js";
+
+const SHOWN_CHARACTERS = 180;
+
+/**
+ * @param {import("./record.js").Recorded} record
+ * @param {string} id
+ * @param {{ level: number, place: number, siblings: number, folded: number | null, hit: boolean }} standing
+ *   `folded`: null without children, 0 when they show, else how many thoughts are folded away
+ */
+export function card(record, id, { level, place, siblings, folded, hit }) {
+  const node = record.nodes.get(id);
+  const hasScore = Number.isFinite(node.score);
+  const share = hasScore ? Math.min(1, Math.max(0, node.score / record.best)) : 0;
+  return element(
+    "div",
+    {
+      role: "treeitem",
+      id: `node-${id}`,
+      class: hit ? "node hit" : "node",
+      tabindex: "-1",
+      "data-id": id,
+      "data-state": node.state,
+      "aria-level": level,
+      "aria-posinset": place,
+      "aria-setsize": siblings,
+      "aria-selected": "false",
+      "aria-expanded": folded === null ? null : String(folded === 0),
+      "aria-label": spoken(node),
+    },
+    mark(node.state),
+    element("span", { class: "label" }, nodeLabel(node), note(record, node)),
+    hasScore && element("span", { class: "score" }, scoreOf(node)),
+    element("span", { class: "text" }, firstLine(node.text).slice(0, SHOWN_CHARACTERS) || "—"),
+    hasScore && element("span", { class: "bar" }, element("span", { size: { width: `${share * 100}%` } })),
+    folded !== null && element("span", { class: "fold", "aria-hidden": "true" }, folded === 0 ? "−" : `+${folded}`),
+  );
+}
+
+function note(record, node) {
+  if (node.state === "dropped") return element("span", { class: "why" }, ` ${plainName(node.why?.code ?? "dropped")}`);
+  if (node.state === "answer") return element("span", { class: "why" }, " answer");
+  const revised = record.nodes.get(node.revises);
+  if (revised) return element("span", { class: "stage" }, ` revises ${nodeLabel(revised)}`);
+  return node.stage ? element("span", { class: "stage" }, ` ${plainName(node.stage)}`) : null;
+}
+
+/** What a screen reader says of it. */
+function spoken(node) {
+  const parts = [nodeLabel(node), firstLine(node.text).slice(0, SHOWN_CHARACTERS), stateWord(node.state)];
+  if (node.state === "dropped" && node.why) parts.push(plainName(node.why.code));
+  if (Number.isFinite(node.score)) parts.push(`score ${scoreOf(node)}`);
+  if (node.branch) parts.push(`branch ${node.branch}`);
+  return parts.filter(Boolean).join(", ");
+}

@@ -1,0 +1,109 @@
+// All there is about one thought: text, score, why it was dropped, what it cost, what was asked for it.
+
+import { copyButton, element } from "./dom.js";
+import { mark } from "./marks.js";
+import { questionItem } from "./question.js";
+import { nodeLabel, pathTo } from "./record.js";
+import { costLine, count, duration, plainName, scoreOf, stateWord } from "./wording.js";
+
+/**
+ * @param {HTMLElement} host
+ * @param {import("./record.js").Recorded} record
+ * @param {string} id
+ * @param {string | null} opened the question to show opened
+ * @param {{ select(id: string): void, close(): void }} page
+ */
+export function drawDetail(host, record, id, opened, page) {
+  const node = record.nodes.get(id);
+  host.replaceChildren(
+    element("button", { type: "button", class: "close", on: { click: page.close } }, "Close"),
+    breadcrumbs(record, id, page),
+    element("h2", {}, mark(node.state), nodeLabel(node), element("small", {}, stateWord(node.state)), node.text && copyButton(node.text, "the text")),
+    ...dropped(node),
+    element("div", { class: "prose" }, node.text || "—"),
+    facts(record, node, page),
+    ...fields(node),
+    ...notes(record.noted.get(id)),
+    ...calls(record.called.get(id)),
+    ...questions(record, record.asked.get(id), opened),
+  );
+  if (opened) host.querySelector("details[open]")?.scrollIntoView({ block: "nearest" });
+  else host.scrollTop = 0;
+}
+
+function breadcrumbs(record, id, page) {
+  const steps = pathTo(record, id);
+  const shown = steps.length > 6 ? [steps[0], null, ...steps.slice(-4)] : steps;
+  return element(
+    "nav",
+    { class: "path", "aria-label": "From the problem to this thought" },
+    ...shown.map((step) => (step === null ? element("span", {}, "…") : nodeLink(record, step, page, step === id))),
+  );
+}
+
+function nodeLink(record, id, page, here = false) {
+  const properties = { type: "button", class: "link", "aria-current": here ? "true" : null, on: { click: () => page.select(id) } };
+  return element("button", properties, nodeLabel(record.nodes.get(id)));
+}
+
+function dropped(node) {
+  if (!node.why) return [];
+  const code = element("strong", {}, plainName(node.why.code));
+  return [element("p", { class: "because", "data-state": node.state }, code, node.why.text ? ` ${node.why.text}` : "")];
+}
+
+function facts(record, node, page) {
+  const links = (ids) => element("span", {}, ...ids.filter((id) => record.nodes.has(id)).map((id) => nodeLink(record, id, page)));
+  const took = Number.isFinite(node.ended_at_ms) && Number.isFinite(node.begun_at_ms);
+  const own = costLine(node.cost);
+  const below = costLine(node.subtree_cost);
+  const rows = [
+    ["Kind", node.kind !== "thought" && plainName(node.kind ?? "")],
+    ["Stage", node.stage && plainName(node.stage)],
+    ["Score", scoreOf(node)],
+    ["Round", node.round],
+    ["Branch", node.branch],
+    ["Revises", node.revises && links([node.revises])],
+    ["Also from", node.merges?.length > 0 && links(node.merges)],
+    ["Time", took && `${duration(node.begun_at_ms)} to ${duration(node.ended_at_ms)}`],
+    ["Cost", own],
+    ["With all below", below !== own && below],
+    ["Id", element("span", { class: "identity" }, element("code", {}, node.id), copyButton(node.id, "the id"))],
+  ];
+  return pairs(rows.filter(([, value]) => value));
+}
+
+function pairs(rows) {
+  return element("dl", { class: "facts" }, ...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value instanceof Node ? value : String(value))]));
+}
+
+function fields(node) {
+  if (!node.fields?.length) return [];
+  return [element("h3", {}, "Data"), pairs(node.fields.map(({ name, value }) => [plainName(name), value || "—"]))];
+}
+
+function notes(found) {
+  if (!found.length) return [];
+  const items = found.map((note) => element("li", {}, element("small", {}, plainName(note.stage ?? "")), ` ${note.text}`));
+  return [element("h3", {}, "Notes"), element("ul", { class: "notes" }, ...items)];
+}
+
+function calls(found) {
+  if (!found.length) return [];
+  const items = found.map((call) =>
+    element(
+      "details",
+      { class: "question", "data-status": call.error ? "failed" : "answered" },
+      element("summary", {}, `${plainName(call.kind)} ${call.name}`, call.error && element("strong", {}, " failed")),
+      element("pre", {}, call.text ?? ""),
+      element("h4", {}, "Result"),
+      element("pre", {}, call.error?.text ?? call.error ?? call.result ?? "—"),
+    ),
+  );
+  return [element("h3", {}, count(found.length, "call of tools", "calls of tools")), ...items];
+}
+
+function questions(record, found, opened) {
+  if (!found.length) return [];
+  return [element("h3", {}, count(found.length, "question")), ...found.map((one) => questionItem(record, one, one.id === opened))];
+}

@@ -1,0 +1,87 @@
+// Elements made from data. Text is only ever text: nothing here reads markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * @param {Element} made
+ * @param {Record<string, unknown>} properties
+ * @param {(Node | string | null | undefined | false)[]} children
+ */
+function fill(made, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "on") {
+      for (const [type, listener] of Object.entries(value)) made.addEventListener(type, listener);
+    } else if (name === "size") {
+      for (const [side, length] of Object.entries(value)) made.style[side] = length;
+    } else {
+      made.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+  for (const child of children) if (child || child === "") made.append(child);
+  return made;
+}
+
+/** An HTML element: attributes by name, listeners under `on`, computed CSS lengths under `size`. */
+export function element(tag, properties = {}, ...children) {
+  return /** @type {HTMLElement} */ (fill(document.createElement(tag), properties, children));
+}
+
+/** The same for SVG. */
+export function drawn(tag, properties = {}, ...children) {
+  return /** @type {SVGElement} */ (fill(document.createElementNS(SVG, tag), properties, children));
+}
+
+/** @param {string} id */
+export function byId(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+
+/** Shows a section with these children, or hides it where there are none. */
+export function show(section, children) {
+  section.replaceChildren(...children);
+  section.hidden = children.length === 0;
+}
+
+/** A table with its caption; a cell is text or an element. */
+export function table(caption, heads, rows) {
+  const cell = (tag, content, properties = {}) => element(tag, properties, content);
+  return element(
+    "table",
+    {},
+    element("caption", {}, caption),
+    element("thead", {}, element("tr", {}, ...heads.map((head) => cell("th", head, { scope: "col" })))),
+    element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((content) => cell("td", content))))),
+  );
+}
+
+let copies = 0;
+
+/** A button that copies a text; without a clipboard (an old browser, a frame) it selects a field with it. */
+export function copyButton(text, what) {
+  const button = element("button", { type: "button", class: "copy", "aria-label": `Copy ${what}` }, "Copy");
+  const say = (word) => {
+    const mine = ++copies;
+    button.textContent = word;
+    setTimeout(() => mine === copies && (button.textContent = "Copy"), 1500);
+  };
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      say("Copied");
+    } catch {
+      say(copyBySelection(text) ? "Copied" : "Not allowed here");
+    }
+  });
+  return button;
+}
+
+function copyBySelection(text) {
+  const field = element("textarea", { class: "unseen", readonly: true });
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  return done;
+}

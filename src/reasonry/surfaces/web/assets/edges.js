@@ -1,0 +1,55 @@
+// The lines between thoughts, drawn in rem like the layout they belong to.
+
+import { drawn } from "./dom.js";
+
+const MARK = { x: 0.75, y: 0.95 }; // where a row's mark is, from the row's corner
+const STUB = 0.55;
+
+/**
+ * @param {import("./layout_tree.js").Layout} layout
+ * @param {Map<string, { state: string }>} nodes
+ * @returns {{ svg: SVGElement, incoming: Map<string, SVGElement> }} the line that leads to each node from its parent
+ */
+export function drawEdges(layout, nodes) {
+  const width = Math.max(layout.width, 12);
+  const incoming = new Map();
+  const paths = layout.edges.map((edge) => {
+    const state = nodes.get(edge.to).state;
+    const d = layout.form === "cards" ? acrossCards(layout, edge) : downRows(layout, edge);
+    const path = drawn("path", { d, class: `edge ${edge.kind}`, "data-state": state });
+    if (edge.kind === "parent") incoming.set(edge.to, path);
+    return path;
+  });
+  const svg = drawn(
+    "svg",
+    {
+      class: "edges",
+      viewBox: `0 0 ${width} ${layout.height}`,
+      "aria-hidden": "true",
+      size: { width: `${width}rem`, height: `${layout.height}rem` },
+    },
+    ...paths,
+  );
+  return { svg, incoming };
+}
+
+function acrossCards({ places, box }, { from, to }) {
+  const start = places.get(from);
+  const end = places.get(to);
+  const [x1, y1] = [start.x + box.width, start.y + box.height / 2];
+  const [x2, y2] = [end.x, end.y + box.height / 2];
+  const bend = Math.max(STUB, (x2 - x1) / 2);
+  return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
+}
+
+function downRows({ places }, { from, to, kind }) {
+  const start = places.get(from);
+  const end = places.get(to);
+  const [x1, y1] = [start.x + MARK.x, start.y + MARK.y];
+  const [x2, y2] = [end.x + MARK.x, end.y + MARK.y];
+  if (x1 === x2) return `M${x1} ${y1}V${y2}`;
+  const r = Math.min(STUB, Math.abs(y2 - y1) / 2);
+  if (kind === "merge") return `M${x1} ${y1}V${y2 - 2 * r}C${x1} ${y2 - r / 2} ${x2} ${y2 - 1.5 * r} ${x2} ${y2}`;
+  if (x2 > x1) return `M${x1} ${y1}V${y2 - r}Q${x1} ${y2} ${Math.min(x1 + r, x2)} ${y2}H${x2}`;
+  return `M${x1} ${y1}C${x1} ${y1 + r} ${x2} ${y1 + r} ${x2} ${y1 + 2 * r}V${y2}`;
+}

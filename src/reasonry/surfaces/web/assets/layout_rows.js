@@ -1,0 +1,56 @@
+// One row a thought: an outline of a tree, or the lanes of a session as a version history draws them.
+
+import { parentEdges } from "./layout_tree.js";
+
+const LANE = 1.15;
+const ROW = 3.1;
+
+/** An outline. Only a fork indents: a chain stays in its lane, however long it is. */
+export function layOutline(shown, parents, children) {
+  const lanes = new Map();
+  for (const id of shown) {
+    const parent = parents.get(id);
+    const above = lanes.get(parent);
+    lanes.set(id, above === undefined ? 0 : above + (children.get(parent).length > 1 ? 1 : 0));
+  }
+  return inRows(shown, lanes, [...parentEdges(shown, parents)]);
+}
+
+/** Lanes: the main line first, then each branch in the order it appeared; a lane is free again after its last thought. */
+export function layLanes(shown, record) {
+  const branchOf = (id) => record.nodes.get(id).branch || "";
+  const last = new Map(shown.map((id, row) => [branchOf(id), row]));
+  for (const [row, id] of shown.entries()) {
+    for (const merged of record.nodes.get(id).merges ?? []) {
+      if (record.nodes.has(merged)) last.set(branchOf(merged), Math.max(last.get(branchOf(merged)), row));
+    }
+  }
+  const lanes = new Map();
+  const held = []; // per lane: the branch in it
+  shown.forEach((id, row) => {
+    const branch = branchOf(id);
+    if (!held.includes(branch)) {
+      const free = held.findIndex((other, lane) => lane > 0 && last.get(other) < row - 1);
+      held[free === -1 ? held.length : free] = branch;
+    }
+    lanes.set(id, held.indexOf(branch));
+  });
+  const layout = inRows(shown, lanes, [...parentEdges(shown, record.parents), ...mergeEdges(shown, record)]);
+  return { ...layout, clear: Math.max(0, ...[...layout.places.values()].map(({ x }) => x)) }; // no text under a lane
+}
+
+export function* mergeEdges(shown, record) {
+  const visible = new Set(shown);
+  for (const id of shown) {
+    for (const from of record.nodes.get(id).merges ?? []) {
+      if (visible.has(from) && from !== record.parents.get(id)) yield { from, to: id, kind: "merge" };
+    }
+  }
+}
+
+function inRows(shown, lanes, edges) {
+  const deepest = Math.max(0, ...lanes.values());
+  const lane = Math.min(LANE, 9 / Math.max(1, deepest)); // a deep tree is indented less
+  const places = new Map(shown.map((id, row) => [id, { x: lanes.get(id) * lane, y: row * ROW }]));
+  return { places, box: { width: 0, height: ROW }, width: 0, height: shown.length * ROW, form: "rows", edges };
+}

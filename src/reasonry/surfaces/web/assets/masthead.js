@@ -1,0 +1,40 @@
+// What was asked, what came of it, who thought, and what to beware of.
+
+import { byId, copyButton, element, show } from "./dom.js";
+import { duration, plainName } from "./wording.js";
+
+/** @param {import("./record.js").Recorded} record */
+export function drawMasthead({ page }) {
+  document.title = `${page.title || page.problem} · Reasonry`;
+  byId("facts").replaceChildren(...facts(page));
+  byId("problem").replaceChildren(page.problem || page.title || plainName(page.kind));
+  byId("problem").classList.toggle("long", (page.problem ?? "").length > 160);
+  show(byId("outcome"), outcome(page));
+  show(byId("warnings"), (page.warnings ?? []).map((warning) => element("li", {}, warning)));
+}
+
+function facts(page) {
+  const begun = page.begun_at_ms ? new Date(page.begun_at_ms) : null;
+  const said = [
+    element("strong", {}, page.strategy_title || plainName(page.strategy || page.kind)),
+    page.mode,
+    page.model,
+    Number.isFinite(page.duration_ms) && duration(page.duration_ms),
+    begun && element("time", { datetime: begun.toISOString() }, begun.toLocaleString()),
+  ];
+  const id = element("span", { class: "identity" }, element("code", {}, page.id), copyButton(page.id, `the ${page.kind}'s id`));
+  return [...said.filter(Boolean).map((fact) => element("span", {}, fact)), id];
+}
+
+function outcome(page) {
+  const made = [element("span", { class: "status", "data-status": page.status }, plainName(page.status))];
+  if (page.answer) made.push(element("p", { class: "answer" }, page.answer), copyButton(page.answer, "the answer"));
+  else if (page.kind === "run") made.push(element("p", { class: "answer none" }, page.status === "active" ? "No answer yet" : "No answer"));
+  const why = page.detail || plainName(page.reason ?? "");
+  const code = page.code && !why.includes(page.code) ? ` (${page.code})` : "";
+  if (why || code) made.push(element("p", { class: "reason" }, `${why}${code}`));
+  if (page.best_answer && page.best_answer !== page.answer) {
+    made.push(element("p", { class: "reason" }, "The best it had: ", element("q", {}, page.best_answer)));
+  }
+  return made;
+}

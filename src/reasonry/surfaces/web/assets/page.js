@@ -1,0 +1,165 @@
+// The page: one record in, everything drawn; what the reader chose stays when a newer record comes.
+
+import { drawAccount } from "./account.js";
+import { addressedId, setAddress } from "./address.js";
+import { drawDetail } from "./detail.js";
+import { byId } from "./dom.js";
+import { makeHelp } from "./help.js";
+import { drawMasthead } from "./masthead.js";
+import { drawPlans } from "./plans.js";
+import { foldFar, nodeLabel, pathTo, readRecord } from "./record.js";
+import { filterThoughts } from "./search.js";
+import { drawSpend } from "./spend.js";
+import { drawStages } from "./stages.js";
+import { makeThemeSwitch } from "./theme.js";
+import { drawTimeline, markBars } from "./timeline.js";
+import { makeTree } from "./tree.js";
+import { drawLegend, makeTreeTools } from "./tree_tools.js";
+import { drawVotes } from "./votes.js";
+import { count, stateWord } from "./wording.js";
+
+const MANY = 160; // thoughts drawn at first; the reader may unfold them all
+
+export function makePage() {
+  /** @type {import("./record.js").Recorded | null} */
+  let record = null;
+  const view = { layout: "auto", query: "", hideDropped: false, collapsed: new Set(), keep: null, hits: null };
+  let selected = null;
+  let question = null;
+  const detail = byId("detail");
+  const tree = makeTree(byId("tree"), { select, fold });
+  makeTreeTools(view, { redraw: drawTree, step, foldAll });
+  makeThemeSwitch();
+  makeHelp({ back });
+
+  /** Draws a page document; called again with a newer one it keeps selection, folding and scrolling. */
+  function render(page) {
+    const first = record === null;
+    const known = record?.nodes;
+    record = readRecord(page);
+    const far = foldFar(record, MANY);
+    if (first) view.collapsed = far;
+    else for (const id of far) if (!known.has(id)) view.collapsed.add(id);
+    drawMasthead(record);
+    drawSpend(record);
+    drawVotes(record, { select: (id) => select(id, { open: true }) });
+    drawPlans(record, { select: (id) => select(id, { open: true }) });
+    drawTimeline(record, { select });
+    drawAccount(record);
+    drawStages(record);
+    drawLegend(record);
+    byId("thoughts").hidden = record.nodes.size === 0;
+    if (first || !record.nodes.has(selected)) openFirst();
+    else drawTree();
+    if (!first) say(`${count(record.nodes.size, "thought")} now`);
+  }
+
+  function openFirst() {
+    const linked = linkedNode();
+    const answer = [...record.nodes.values()].findLast(({ state }) => state === "answer");
+    selected = null;
+    drawTree();
+    const id = linked ?? answer?.id ?? record.roots[0];
+    if (id !== undefined) select(id, { open: linked !== null, quiet: true });
+  }
+
+  function linkedNode() {
+    const id = addressedId();
+    question = record.questions.has(id) ? id : null;
+    const node = record.questions.get(id)?.node ?? id;
+    return record.nodes.has(node) ? node : null;
+  }
+
+  function drawTree() {
+    Object.assign(view, filterThoughts(record, view));
+    const shown = tree.draw(record, view);
+    const all = record.nodes.size;
+    byId("counts").textContent = shown.length < all ? `${shown.length} of ${count(all, "thought")}` : count(all, "thought");
+    byId("found").textContent = view.hits ? `${view.hits.size} found` : "";
+    if (selected !== null) {
+      tree.choose(selected);
+      showDetail();
+    }
+  }
+
+  /**
+   * Selects a thought: the tree, the detail, the timeline and the address follow.
+   * @param {string} id
+   * @param {{ open?: boolean, question?: string | null, quiet?: boolean }} how `open` brings the detail before the reader
+   */
+  function select(id, { open = false, question: asked = null, quiet = false } = {}) {
+    if (!record.nodes.has(id)) return;
+    selected = id;
+    question = asked ?? (quiet ? question : null);
+    const folded = pathTo(record, id).slice(0, -1).filter((step) => view.collapsed.has(step));
+    if (folded.length) {
+      for (const step of folded) view.collapsed.delete(step);
+      drawTree();
+    } else {
+      tree.choose(id);
+      showDetail();
+    }
+    tree.reveal(id);
+    if (!quiet) {
+      setAddress(question ?? id);
+      const node = record.nodes.get(id);
+      say(`${nodeLabel(node)}, ${stateWord(node.state)}`);
+    }
+    if (!open) return;
+    detail.dataset.open = "true";
+    if (!quiet && !isPointer()) detail.focus({ preventScroll: true });
+  }
+
+  /** Enter moves on into the detail; a pointer leaves the focus where it pointed. */
+  function isPointer() {
+    return !(document.activeElement?.matches(":focus-visible") ?? false);
+  }
+
+  function showDetail() {
+    drawDetail(detail, record, selected, question, { select: (id) => select(id, { open: true }), close: back });
+    markBars(selected);
+  }
+
+  function fold(id, folded) {
+    if (folded) view.collapsed.add(id);
+    else view.collapsed.delete(id);
+    drawTree();
+    say(`${nodeLabel(record.nodes.get(id))} ${folded ? "folded" : "unfolded"}`);
+  }
+
+  function foldAll(folded) {
+    view.collapsed = folded ? foldFar(record, 1) : new Set();
+    drawTree();
+    if (selected !== null) tree.reveal(selected);
+  }
+
+  /** The next match, counted from the selected thought. */
+  function step(by) {
+    const hits = record.order.filter((id) => view.hits?.has(id));
+    if (!hits.length) return;
+    const at = hits.indexOf(selected);
+    select(hits[(Math.max(at, by > 0 ? -1 : 0) + by + hits.length) % hits.length]);
+  }
+
+  function back() {
+    delete detail.dataset.open;
+    byId("tree").querySelector("[tabindex='0']")?.focus({ preventScroll: true });
+  }
+
+  function say(text) {
+    byId("live").textContent = text;
+  }
+
+  addEventListener("hashchange", () => {
+    const id = record && linkedNode();
+    if (id) select(id, { open: true, question });
+  });
+  let narrow = tree.isNarrow();
+  new ResizeObserver(() => {
+    if (record === null || narrow === tree.isNarrow()) return;
+    narrow = tree.isNarrow();
+    drawTree();
+  }).observe(byId("tree"));
+
+  return { render };
+}

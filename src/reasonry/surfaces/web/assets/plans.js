@@ -1,0 +1,41 @@
+// An analysis: each iteration's plans with their scores, the chosen one, and its tasks with their verdicts.
+
+import { byId, element, show, table } from "./dom.js";
+import { mark } from "./marks.js";
+import { nodeLabel } from "./record.js";
+import { costLine, firstLine, plainName, scoreOf, stateWord } from "./wording.js";
+
+/**
+ * @param {import("./record.js").Recorded} record
+ * @param {{ select(id: string): void }} page
+ */
+export function drawPlans(record, page) {
+  const parts = [];
+  for (const id of record.order) {
+    const below = record.children.get(id).map((child) => record.nodes.get(child));
+    for (const kind of ["plan", "task"]) {
+      const found = below.filter((node) => node.kind === kind);
+      if (found.length) parts.push(kindTable(record, record.nodes.get(id), kind, found, page));
+    }
+  }
+  show(byId("plans"), parts.length ? [element("div", { class: "head" }, element("h2", {}, "Plans and tasks")), ...parts] : []);
+}
+
+function kindTable(record, above, kind, found, page) {
+  const isPlan = kind === "plan";
+  const rows = found.map((node) => [
+    element("button", { type: "button", class: "link", on: { click: () => page.select(node.id) } }, nodeLabel(node)),
+    firstLine(node.text),
+    scoreOf(node) || "—",
+    element("span", { class: "verdict", "data-state": node.state }, mark(node.state), verdict(node, isPlan)),
+    costLine(node.subtree_cost) || "—",
+  ]);
+  const made = table(`${isPlan ? "Plans" : "Tasks"} of ${nodeLabel(above)}`, [isPlan ? "Plan" : "Task", "What", "Score", "Verdict", "Cost"], rows);
+  return element("div", { class: "scroll" }, made);
+}
+
+function verdict(node, isPlan) {
+  if (node.state === "dropped") return plainName(node.why?.code ?? "dropped");
+  if (node.state === "on_path" || node.state === "answer") return isPlan ? "chosen" : "accepted";
+  return stateWord(node.state);
+}

@@ -1,0 +1,33 @@
+// How the spending grew, under the time it grew in, with its limit where there is one.
+
+import { drawn, element } from "./dom.js";
+import { amount } from "./wording.js";
+
+/** @returns {HTMLElement[]} nothing where nothing was counted */
+export function spendLine(record, axis) {
+  const name = record.page.questions.some(({ cost }) => cost?.tokens) ? "tokens" : "calls";
+  const paid = record.page.questions
+    .filter((question) => Number.isFinite(question.answered_at_ms ?? question.asked_at_ms) && question.cost?.[name])
+    .map((question) => ({ at: axis.at(question.answered_at_ms ?? question.asked_at_ms), cost: question.cost[name] }))
+    .sort((a, b) => a.at - b.at);
+  if (paid.length < 2) return [];
+  const limit = (record.page.spend ?? []).find((one) => one.name === name)?.limit;
+  const total = paid.reduce((sum, { cost }) => sum + cost, 0);
+  const near = Number.isFinite(limit) && limit < total * 3;
+  const top = near ? Math.max(limit, total) : total;
+  let sum = 0;
+  let line = "M0 100";
+  for (const { at, cost } of paid) {
+    sum += cost;
+    line += `H${at * 1000}V${100 - (100 * sum) / top}`;
+  }
+  const drawing = drawn(
+    "svg",
+    { viewBox: "0 -4 1000 108", preserveAspectRatio: "none", class: "growth", "aria-hidden": "true" },
+    drawn("path", { d: `${line}H1000V100Z`, class: "area" }),
+    drawn("path", { d: `${line}H1000`, class: "line" }),
+    near && drawn("path", { d: `M0 ${100 - (100 * limit) / top}H1000`, class: "limit" }),
+  );
+  const said = `${amount(name, total)} ${name} in all${near ? `; the dashed line is the limit of ${amount(name, limit)}` : ""}`;
+  return [drawing, element("p", { class: "quiet" }, said)];
+}

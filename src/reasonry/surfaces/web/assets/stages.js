@@ -1,0 +1,82 @@
+// The strategy's table as arcs beside a list of its stages: leaps ahead on the left, ways back on the right.
+
+import { byId, drawn, element, show } from "./dom.js";
+import { count, plainName } from "./wording.js";
+
+const ROW = 2.7;
+const MIDDLE = 4;
+const REACH = 3.6;
+
+/** @param {import("./record.js").Recorded} record */
+export function drawStages({ page }) {
+  const stages = page.table?.stages ?? [];
+  const { visits, walked } = walk(page.path ?? []);
+  if (!stages.length) return show(byId("stages"), []);
+  const rank = new Map(stages.map((stage, index) => [stage.name, index]));
+  const known = (page.table.edges ?? []).filter(([from, to]) => rank.has(from) && rank.has(to));
+  const arcs = known
+    .map(([from, to]) => ({ d: arc(rank.get(from), rank.get(to)), times: walked.get(`${from}\n${to}`) ?? 0 }))
+    .sort((a, b) => a.times - b.times)
+    .map(({ d, times }) => drawn("path", { d, class: times ? "walked" : "unwalked" }));
+  const dots = stages.map((stage, index) =>
+    drawn("circle", { cx: MIDDLE, cy: middleOf(index), r: 0.34, class: visits.has(stage.name) ? "walked" : "unwalked" }),
+  );
+  const height = stages.length * ROW;
+  const drawing = drawn(
+    "svg",
+    { class: "arcs", viewBox: `0 0 ${2 * MIDDLE} ${height}`, "aria-hidden": "true", size: { width: `${2 * MIDDLE}rem`, height: `${height}rem` } },
+    ...arcs,
+    ...dots,
+  );
+  const rows = stages.map((stage) => row(stage, visits.get(stage.name) ?? 0, page));
+  const seen = stages.filter((stage) => visits.has(stage.name)).length;
+  show(byId("stages"), [
+    element(
+      "div",
+      { class: "head" },
+      element("h2", {}, "Stages"),
+      element("p", { class: "quiet" }, `${seen} of ${stages.length} visited; solid lines were walked`),
+    ),
+    element("div", { class: "stages" }, drawing, element("ol", {}, ...rows)),
+    steps(page.path ?? []),
+  ]);
+}
+
+function row(stage, times, page) {
+  return element(
+    "li",
+    { class: times ? "walked" : "unwalked", "aria-current": stage.name === page.stage ? "step" : null, title: stage.description },
+    element("span", { class: "text" }, plainName(stage.name), times > 1 && element("small", {}, ` × ${times}`), !times && element("small", {}, " not visited")),
+    element("span", { class: "quiet" }, stage.description ?? ""),
+  );
+}
+
+function walk(path) {
+  const visits = new Map();
+  const walked = new Map();
+  const add = (map, key, times) => map.set(key, (map.get(key) ?? 0) + times);
+  path.forEach(({ stage, times }, index) => {
+    add(visits, stage, times);
+    if (times > 1) add(walked, `${stage}\n${stage}`, times - 1);
+    if (index) add(walked, `${path[index - 1].stage}\n${stage}`, 1);
+  });
+  return { visits, walked };
+}
+
+function middleOf(index) {
+  return (index + 0.5) * ROW;
+}
+
+function arc(from, to) {
+  const [y1, y2] = [middleOf(from), middleOf(to)];
+  if (from === to) return `M${MIDDLE} ${y1 - 0.3}C${MIDDLE + 1.7} ${y1 - 1.3} ${MIDDLE + 1.7} ${y1 + 1.3} ${MIDDLE} ${y1 + 0.3}`;
+  if (to === from + 1) return `M${MIDDLE} ${y1}V${y2}`;
+  const side = to > from ? -1 : 1;
+  const reach = MIDDLE + side * Math.min(REACH, 1 + 0.55 * Math.abs(to - from)) * 1.25;
+  return `M${MIDDLE} ${y1}C${reach} ${y1} ${reach} ${y2} ${MIDDLE} ${y2}`;
+}
+
+function steps(path) {
+  const items = path.map(({ stage, times }) => element("li", {}, plainName(stage), times > 1 && element("small", {}, ` × ${times}`)));
+  return element("details", {}, element("summary", {}, `The path, ${count(path.length, "step")}`), element("ol", { class: "steps" }, ...items));
+}

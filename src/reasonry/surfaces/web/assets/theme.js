@@ -1,0 +1,39 @@
+// Light or dark: as the system says, until the reader says otherwise. The choice is kept where the browser lets us.
+
+import { byId } from "./dom.js";
+
+const CHOICES = ["system", "light", "dark"];
+const KEY = "reasonry.theme";
+
+export function makeThemeSwitch() {
+  const button = byId("theme");
+  const choose = (choice) => {
+    setTheme(choice);
+    button.textContent = `Theme: ${choice}`;
+  };
+  choose(kept());
+  button.addEventListener("click", () => {
+    const next = CHOICES[(CHOICES.indexOf(document.documentElement.dataset.theme ?? "system") + 1) % CHOICES.length];
+    choose(next);
+    try {
+      localStorage.setItem(KEY, next);
+    } catch {
+      // a frame or a private window: the choice lasts as long as the page
+    }
+  });
+}
+
+/** @param {string} choice anything but `light` and `dark` means: as the system */
+export function setTheme(choice) {
+  if (choice === "light" || choice === "dark") document.documentElement.dataset.theme = choice;
+  else delete document.documentElement.dataset.theme;
+}
+
+function kept() {
+  try {
+    const choice = localStorage.getItem(KEY);
+    return CHOICES.includes(choice) ? choice : "system";
+  } catch {
+    return "system";
+  }
+}

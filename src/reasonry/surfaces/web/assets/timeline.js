@@ -1,0 +1,120 @@
+// Every question and call as a bar from asked to answered: what ran side by side, what waited for what.
+
+import { byId, element, show } from "./dom.js";
+import { nodeLabel } from "./record.js";
+import { spendLine } from "./spend_line.js";
+import { makeAxis, packLanes } from "./time_axis.js";
+import { count, duration, plainName } from "./wording.js";
+
+const LANE = 1.5;
+const LEAST_BAR = 0.55; // rem of the middle bar; a long run is drawn wider than its panel and scrolls
+const WIDEST = 260;
+
+/**
+ * @param {import("./record.js").Recorded} record
+ * @param {{ select(node: string, how: { question: string | null, open: boolean }): void }} page
+ */
+export function drawTimeline(record, page) {
+  const spans = spansOf(record);
+  if (!spans.length) return show(byId("timeline"), []);
+  const axis = makeAxis(spans);
+  const width = Math.min(WIDEST, (axis.busy / middle(spans)) * LEAST_BAR);
+  const lanes = packLanes(spans, (axis.busy * 0.2) / Math.max(40, width));
+  const height = (Math.max(...lanes) + 1) * LANE;
+  const bars = spans.map((span, index) => bar(record, span, lanes[index], axis, index === 0));
+  const field = element("div", { class: "bars", role: "group", "aria-label": "Questions by time", size: { height: `${height}rem` } }, ...bands(record, axis), ...cutMarks(axis), ...bars);
+  const ticks = element("div", { class: "ticks", "aria-hidden": "true" }, ...axis.ticks.map((tick) => element("span", { size: { left: `${tick.share * 100}%` } }, duration(tick.ms))));
+  const room = element("div", { class: "stretch", size: { minWidth: `${width}rem` } }, ticks, field, ...spendLine(record, axis));
+  listen(field, page);
+  const kept = byId("timeline").querySelector(".scroll")?.scrollLeft ?? 0;
+  const scroll = element("div", { class: "scroll" }, room);
+  show(byId("timeline"), [heading(record, spans, lanes), scroll]);
+  scroll.scrollLeft = kept;
+}
+
+function heading(record, spans, lanes) {
+  const rounds = (record.page.rounds ?? []).length;
+  const side = Math.max(...lanes) + 1;
+  const said = [count(spans.length, "question or call", "questions and calls"), rounds > 0 && count(rounds, "round"), side > 1 && `up to ${side} side by side`];
+  return element("div", { class: "head" }, element("h2", {}, "Timeline"), element("p", { class: "quiet" }, said.filter(Boolean).join(" · ")));
+}
+
+function spansOf(record) {
+  const end = record.page.duration_ms ?? 0;
+  const questions = (record.page.questions ?? []).map((one) => ({ one, from: one.asked_at_ms, to: one.answered_at_ms, status: one.status }));
+  const calls = (record.page.calls ?? []).map((one) => ({ one, from: one.begun_at_ms, to: one.ended_at_ms, status: one.error ? "failed" : "answered" }));
+  return [...questions, ...calls]
+    .filter(({ from }) => Number.isFinite(from))
+    .map((span) => ({ ...span, to: Math.max(span.from, span.to ?? Math.max(end, span.from)) }))
+    .sort((a, b) => a.from - b.from);
+}
+
+function middle(spans) {
+  const lengths = spans.map(({ from, to }) => Math.max(1, to - from)).sort((a, b) => a - b);
+  return lengths[Math.floor(lengths.length / 2)];
+}
+
+function bar(record, { one, from, to, status }, lane, axis, first) {
+  const node = record.nodes.get(one.node);
+  const start = axis.at(from);
+  const name = one.kind ? `${plainName(one.kind)} ${one.name}` : plainName(one.stage ?? "");
+  const tries = one.tries?.length ?? 0;
+  const said = [name, node && nodeLabel(node), duration(to - from), plainName(status), tries && `asked ${tries + 1} times`].filter(Boolean).join(", ");
+  return element(
+    "button",
+    {
+      type: "button",
+      class: one.kind ? "span call" : "span",
+      tabindex: first ? "0" : "-1",
+      "data-node": one.node,
+      "data-question": one.kind ? null : one.id,
+      "data-status": status,
+      "data-state": node?.state,
+      "data-tries": tries || null,
+      "aria-label": said,
+      title: said,
+      size: { left: `${start * 100}%`, width: `${(axis.at(to) - start) * 100}%`, top: `${lane * LANE}rem` },
+    },
+    status === "failed" ? "!" : tries ? `↻${tries}` : null,
+  );
+}
+
+function bands(record, axis) {
+  const sound = (record.page.rounds ?? []).filter(({ begun_at_ms: from, ended_at_ms: to }) => Number.isFinite(from) && Number.isFinite(to));
+  return sound.map(({ number, begun_at_ms: from, ended_at_ms: to }) => {
+    const start = axis.at(from);
+    const share = axis.at(to) - start;
+    const wide = share > 0.03;
+    return element("div", { class: number % 2 ? "band" : "band even", "aria-hidden": "true", size: { left: `${start * 100}%`, width: `${share * 100}%` } }, wide ? String(number) : null);
+  });
+}
+
+function cutMarks(axis) {
+  return axis.cuts.map((cut) => element("div", { class: "cut", size: { left: `${cut.share * 100}%` } }, duration(cut.ms).split(" ", 2).join(" ")));
+}
+
+function listen(field, page) {
+  field.addEventListener("click", (event) => {
+    const { node, question } = event.target.closest("button")?.dataset ?? {};
+    if (node) page.select(node, { question: question ?? null, open: true });
+  });
+  field.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const at = event.target.closest("button");
+    if (!step || !at) return;
+    const all = [...field.querySelectorAll("button")];
+    const next = all[all.indexOf(at) + step];
+    if (!next) return;
+    event.preventDefault();
+    at.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  });
+}
+
+/** Marks the bars of one thought. */
+export function markBars(id) {
+  const field = byId("timeline");
+  for (const old of field.querySelectorAll(".chosen")) old.classList.remove("chosen");
+  for (const found of field.querySelectorAll(`[data-node="${CSS.escape(id)}"]`)) found.classList.add("chosen");
+}

@@ -1,0 +1,130 @@
+// The tree of thoughts: laid out, drawn, walked with the keyboard.
+
+import { card } from "./card.js";
+import { element } from "./dom.js";
+import { drawEdges } from "./edges.js";
+import { layLayers } from "./layout_layers.js";
+import { layLanes, layOutline, mergeEdges } from "./layout_rows.js";
+import { inCards, layTree, parentEdges } from "./layout_tree.js";
+import { countBelow, pathTo, visibleIn } from "./record.js";
+import { walkKey } from "./tree_keys.js";
+
+const NARROW_REM = 44;
+
+/**
+ * @param {HTMLElement} host the element with role=tree
+ * @param {{ select(id: string, how: { open: boolean }): void, fold(id: string, folded: boolean): void }} page
+ */
+export function makeTree(host, page) {
+  let drawing = null; // what is drawn now: { record, view, shown, items, incoming, form }
+  let selected = null;
+
+  /** Draws what the view lets through; scroll, focus and selection stay. */
+  function draw(record, view) {
+    const focused = host.contains(document.activeElement);
+    const [left, top] = [host.scrollLeft, host.scrollTop];
+    const kind = chosenLayout(record, view.layout, host);
+    const order = kind === "lanes" ? [...record.nodes.keys()] : visibleIn(record, view.query ? new Set() : view.collapsed);
+    const shown = view.keep ? order.filter((id) => view.keep.has(id)) : order;
+    const layout = lay(kind, shown, record);
+    const { svg, incoming } = drawEdges(layout, record.nodes);
+    const items = new Map(shown.map((id) => [id, place(record, view, id, layout, kind)]));
+    const ground = element(
+      "div",
+      { class: "ground", role: "none", size: { height: `${layout.height}rem`, width: layout.width ? `${layout.width}rem` : "100%" } },
+      svg,
+      ...items.values(),
+    );
+    host.dataset.form = layout.form;
+    host.replaceChildren(shown.length ? ground : element("p", { class: "quiet", role: "none" }, "No thought matches."));
+    drawing = { record, view, shown, items, incoming, kind };
+    host.scrollTo(left, top);
+    choose(items.has(selected) ? selected : null, focused);
+    return shown;
+  }
+
+  /** Marks one thought and the way to it; others are unmarked. */
+  function choose(id, focus = false) {
+    if (drawing === null) return;
+    for (const old of host.querySelectorAll(".lit")) old.classList.remove("lit");
+    const before = drawing.items.get(selected);
+    before?.setAttribute("aria-selected", "false");
+    before?.setAttribute("tabindex", "-1");
+    if (id !== null) selected = id;
+    const item = drawing.items.get(id) ?? drawing.items.get(drawing.shown[0]);
+    item?.setAttribute("tabindex", "0");
+    if (id === null || !drawing.items.has(id)) return;
+    item.setAttribute("aria-selected", "true");
+    for (const step of pathTo(drawing.record, id)) drawing.incoming.get(step)?.classList.add("lit");
+    if (focus) item.focus({ preventScroll: true });
+  }
+
+  function reveal(id) {
+    drawing?.items.get(id)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  host.addEventListener("click", (event) => {
+    const item = event.target.closest("[role=treeitem]");
+    if (!item) return;
+    const id = item.dataset.id;
+    if (event.target.closest(".fold")) page.fold(id, item.getAttribute("aria-expanded") === "true");
+    else page.select(id, { open: true });
+    drawing.items.get(id)?.focus({ preventScroll: true });
+  });
+
+  host.addEventListener("keydown", (event) => {
+    const item = event.target.closest("[role=treeitem]");
+    if (!item || event.ctrlKey || event.metaKey || event.altKey) return;
+    const move = walkKey(event.key, item.dataset.id, drawing, item.getAttribute("aria-expanded"));
+    if (!move) return;
+    event.preventDefault();
+    if (move.fold !== undefined) page.fold(item.dataset.id, move.fold);
+    else {
+      page.select(move.to, { open: move.open ?? false });
+      reveal(move.to);
+      if (!move.open) drawing.items.get(move.to)?.focus({ preventScroll: true });
+    }
+  });
+
+  return { draw, choose, reveal, isNarrow: () => isNarrow(host) };
+}
+
+function isNarrow(host) {
+  return host.clientWidth < NARROW_REM * parseFloat(getComputedStyle(document.documentElement).fontSize);
+}
+
+/** Which drawing suits: a session's lanes, a chain's or a phone's rows, else cards. */
+function chosenLayout(record, wish, host) {
+  if (record.page.kind === "session") return "lanes";
+  const forks = [...record.children.values()].some((below) => below.length > 1) || record.roots.length > 1;
+  if (wish === "rows" || (wish === "auto" && (!forks || isNarrow(host)))) return "rows";
+  return [...record.nodes.values()].some((node) => node.merges?.length) ? "layers" : "cards";
+}
+
+/** @returns {import("./layout_tree.js").Layout} */
+function lay(kind, shown, record) {
+  if (kind === "lanes") return layLanes(shown, record);
+  if (kind === "rows") return layOutline(shown, record.parents, record.children);
+  if (kind === "cards") return layTree(shown, record.parents);
+  const edges = [...parentEdges(shown, record.parents), ...mergeEdges(shown, record)];
+  const { columns, rows } = layLayers(shown, edges);
+  return inCards(shown, columns, rows, edges);
+}
+
+function place(record, view, id, layout, kind) {
+  const parent = record.parents.get(id);
+  const siblings = parent === null ? record.roots : record.children.get(parent);
+  const hasFold = kind !== "lanes" && !view.query && record.children.get(id).length > 0;
+  const item = card(record, id, {
+    level: kind === "lanes" ? 1 : record.depths.get(id) + 1,
+    place: kind === "lanes" ? record.order.indexOf(id) + 1 : siblings.indexOf(id) + 1,
+    siblings: kind === "lanes" ? record.order.length : siblings.length,
+    folded: hasFold ? (view.collapsed.has(id) ? countBelow(record, id) : 0) : null,
+    hit: view.hits?.has(id) ?? false,
+  });
+  const { x, y } = layout.places.get(id);
+  item.style.left = `${x}rem`;
+  item.style.top = `${y}rem`;
+  if (layout.clear) item.querySelector(".mark").style.marginInlineEnd = `${layout.clear - x}rem`;
+  return item;
+}

@@ -1,0 +1,55 @@
+// What stands above the tree: search, what to hide, which drawing, fold and unfold; and what the marks mean.
+
+import { byId, element } from "./dom.js";
+import { mark } from "./marks.js";
+import { STATE_ORDER, stateWord } from "./wording.js";
+
+/**
+ * @param {{ query: string, hideDropped: boolean, layout: string }} view
+ * @param {{ redraw(): void, step(by: number): void, foldAll(folded: boolean): void }} page
+ */
+export function makeTreeTools(view, page) {
+  const found = element("output", { class: "quiet", id: "found", for: "search" });
+  const search = element("input", {
+    type: "search",
+    id: "search",
+    placeholder: "Search thoughts and replies",
+    "aria-label": "Search thoughts and replies",
+    on: {
+      input: () => {
+        view.query = search.value;
+        page.redraw();
+      },
+      keydown: (event) => {
+        if (event.key === "Enter") page.step(event.shiftKey ? -1 : 1);
+        if (event.key === "Escape") {
+          view.query = search.value = "";
+          page.redraw();
+        }
+      },
+    },
+  });
+  const hide = element("input", { type: "checkbox", on: { change: () => ((view.hideDropped = hide.checked), page.redraw()) } });
+  const layouts = { auto: "Drawing: fitting", cards: "Drawing: tree", rows: "Drawing: outline" };
+  const choice = element(
+    "select",
+    { id: "drawing", "aria-label": "Drawing", on: { change: () => ((view.layout = choice.value), page.redraw()) } },
+    ...Object.entries(layouts).map(([value, name]) => element("option", { value }, name)),
+  );
+  const folding = (name, folded) => element("button", { type: "button", on: { click: () => page.foldAll(folded) } }, name);
+  byId("tree-tools").replaceChildren(
+    search,
+    found,
+    element("label", { class: "check" }, hide, "Hide dropped"),
+    choice,
+    folding("Unfold all", false),
+    folding("Fold", true),
+  );
+}
+
+/** The marks in use and what they mean. */
+export function drawLegend(record) {
+  const used = new Set([...record.nodes.values()].map(({ state }) => state));
+  const known = STATE_ORDER.filter((state) => used.has(state));
+  byId("legend").replaceChildren(...known.map((state) => element("span", {}, mark(state), stateWord(state))));
+}

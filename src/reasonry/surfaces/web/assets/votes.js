@@ -1,0 +1,45 @@
+// The vote: samples that agree stand together, the answer with the most first.
+
+import { byId, element, show } from "./dom.js";
+import { mark } from "./marks.js";
+import { nodeLabel } from "./record.js";
+import { count } from "./wording.js";
+
+/**
+ * @param {import("./record.js").Recorded} record
+ * @param {{ select(id: string): void }} page
+ */
+export function drawVotes(record, page) {
+  const votes = record.page.votes ?? [];
+  const cast = votes.reduce((sum, vote) => sum + vote.count, 0);
+  const most = Math.max(1, ...votes.map((vote) => vote.count));
+  const unasked = [...record.nodes.values()].filter(({ why }) => why?.code === "stopped_early").length;
+  const rows = votes.map((vote) =>
+    element(
+      "li",
+      { class: vote.leads ? "vote leads" : "vote" },
+      element("p", { class: "text" }, vote.answer || "—", vote.leads && element("strong", {}, " leads")),
+      element("p", { class: "number" }, `${vote.count} of ${cast}`),
+      element(
+        "div",
+        { class: "bar" },
+        element("span", { size: { width: `${(100 * vote.count) / most}%` } }),
+      ),
+      element("div", { class: "voters" }, ...vote.nodes.filter((id) => record.nodes.has(id)).map((id) => voter(record, id, page))),
+    ),
+  );
+  const early = unasked > 0 && `decided early: ${count(unasked, "sample was", "samples were")} not needed`;
+  const head = element(
+    "div",
+    { class: "head" },
+    element("h2", {}, "Votes"),
+    element("p", { class: "quiet" }, [count(cast, "vote"), count(votes.length, "different answer"), early].filter(Boolean).join(" · ")),
+  );
+  show(byId("votes"), rows.length ? [head, element("ol", { class: "votes" }, ...rows)] : []);
+}
+
+function voter(record, id, page) {
+  const node = record.nodes.get(id);
+  const properties = { type: "button", class: "voter", "data-node": id, title: nodeLabel(node), "aria-label": nodeLabel(node), on: { click: () => page.select(id) } };
+  return element("button", properties, mark(node.state));
+}

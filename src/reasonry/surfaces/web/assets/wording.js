@@ -1,0 +1,71 @@
+// How numbers, times and states are said.
+
+const STATES = {
+  answer: "the answer",
+  on_path: "on the path to the answer",
+  expanded: "expanded",
+  open: "open, never expanded",
+  dropped: "dropped",
+};
+
+export const STATE_ORDER = Object.keys(STATES);
+
+/** @param {string} state */
+export function stateWord(state) {
+  return STATES[state] ?? plainName(state);
+}
+
+/** `branch_selection` as people write it. */
+export function plainName(name) {
+  return String(name).replaceAll("_", " ");
+}
+
+/** @param {number} ms */
+export function duration(ms) {
+  if (!Number.isFinite(ms)) return "";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const s = ms / 1000;
+  if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
+  const minutes = Math.floor(s / 60);
+  if (minutes < 60) return joined([minutes, "min"], [Math.floor(s % 60), "s"]);
+  return joined([Math.floor(minutes / 60), "h"], [minutes % 60, "min"]);
+}
+
+function joined(...parts) {
+  return parts.filter(([number]) => number).map(([number, unit]) => `${number} ${unit}`).join(" ");
+}
+
+export function dollars(usd) {
+  return `$${usd < 0.01 && usd > 0 ? usd.toPrecision(2) : usd.toFixed(2)}`;
+}
+
+export function count(number, one, many = `${one}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+}
+
+/** An amount of something there may be a limit for. */
+export function amount(name, value) {
+  if (name === "usd") return dollars(value);
+  if (name === "seconds") return duration(value * 1000);
+  return Math.round(value).toLocaleString("en");
+}
+
+/** `3 calls · 1,204 tokens · $0.01`; what is zero or unknown is left out. */
+export function costLine(cost) {
+  if (!cost) return "";
+  const parts = [];
+  if (cost.calls) parts.push(count(cost.calls, "call"));
+  if (cost.tokens) parts.push(count(cost.tokens, "token"));
+  if (cost.usd) parts.push(dollars(cost.usd));
+  return parts.join(" · ");
+}
+
+/** A node's score as it is to be read: `0.70`, `82/100`. */
+export function scoreOf(node) {
+  return node.score_text || (Number.isFinite(node.score) ? node.score.toFixed(2) : "");
+}
+
+/** The first line that says something, for a label in a row. */
+export function firstLine(text) {
+  return (text ?? "").trim().split(/\s*\n\s*/, 1)[0];
+}

@@ -1,0 +1,68 @@
+"""The page in a real browser: the system's Chromium, without any network."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .joining import joined_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+class Shown:
+    """One window for a whole module: a document after the other is opened in it."""
+
+    def __init__(self, page: Page, path: Path) -> None:
+        self.page = page
+        self.path = path
+        self.noisy = False
+        self.troubles: list[str] = []
+        page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
+        page.on("console", lambda said: self.noisy or self.troubles.append(f"{said.type}: {said.text}"))
+        page.on(
+            "request", lambda sent: sent.url.split("#")[0] == path.as_uri() or self.troubles.append(sent.url)
+        )
+
+    def __call__(
+        self,
+        document: Any,
+        at: str = "",
+        size: tuple[int, int] = (1440, 900),
+        theme: Any = "light",
+        noisy: bool = False,
+    ) -> Page:
+        """Opens a document as a file, as a reader does."""
+        self.noisy = noisy
+        self.path.write_text(joined_page(document), "utf-8", newline="\n")
+        self.page.set_viewport_size({"width": size[0], "height": size[1]})
+        self.page.emulate_media(color_scheme=theme, media="screen")
+        self.page.goto("about:blank")  # else another `#…` of the same file would not be read anew
+        self.page.goto(self.path.as_uri() + at)
+        return self.page
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield Shown(browser.new_page(), tmp_path_factory.mktemp("page") / "page.html")
+        browser.close()
+
+
+@pytest.fixture
+def show(window: Shown) -> Iterator[Shown]:
+    """The window; an error, a word on the console or a request of the page fails the test."""
+    window.troubles.clear()
+    yield window
+    assert window.troubles == []

@@ -1,0 +1,62 @@
+"""The page's files, read: plain, small, and without any way to run what stands in the data."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from .joining import ASSETS, joined_script
+
+SCRIPTS = sorted(ASSETS.glob("*.js"))
+FILES = [*SCRIPTS, *sorted(ASSETS.glob("*.css")), ASSETS / "page.html"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_is_small_and_stays_within_the_page(path) -> None:
+    text = path.read_text("utf-8")
+    assert len(text.splitlines()) <= 250
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(", text)
+    if path.name != "page.html":
+        assert "</script" not in text
+        assert "<!--" not in text
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_makes_text_only_text(path) -> None:
+    text = path.read_text("utf-8")
+    assert text.startswith("// ")
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\(\"(on|style)",
+        text,
+    )
+    code = re.sub(r"/\*\*.*?\*/", "", text, flags=re.DOTALL)
+    assert not re.search(r"\bfetch\(|XMLHttpRequest|WebSocket|import\(|navigator\.sendBeacon", code)
+
+
+def test_the_template_has_each_mark_once_and_no_handler_or_style_of_its_own() -> None:
+    text = (ASSETS / "page.html").read_text("utf-8")
+    assert sorted(re.findall(r"@@(\w+)@@", text)) == ["document", "policy", "script", "style", "title"]
+    assert not re.search(r"\son\w+=|\sstyle=", text)
+
+
+def test_every_script_is_used_and_imports_what_it_says() -> None:
+    joined = joined_script()
+    assert (
+        re.findall(r"^const \$(\w+) = ", joined, re.MULTILINE).sort()
+        == [path.stem for path in SCRIPTS].sort()
+    )
+    exported = {
+        path.stem: set(
+            re.findall(r"^export (?:const|function\*?) (\w+)", path.read_text("utf-8"), re.MULTILINE)
+        )
+        for path in SCRIPTS
+    }
+    for path in SCRIPTS:
+        for names, source in re.findall(
+            r'^import \{ (.*) \} from "\./(\w+)\.js";$', path.read_text("utf-8"), re.MULTILINE
+        ):
+            body = path.read_text("utf-8").split("\n\n", 2)[-1]
+            for name in names.split(", "):
+                assert name in exported[source], (path.name, name)
+                assert re.search(rf"\b{name}\b", body), (path.name, name)

@@ -1,0 +1,425 @@
+"""What people see of a run, in a real browser: drawn, walked, read aloud, kept safe from what is in it."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .documents import EVERY, document, large, node, question, tree
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from .conftest import Shown
+
+WIDE, PHONE = (1440, 900), (390, 844)
+
+
+def selected(page: Page) -> str | None:
+    return page.evaluate("document.querySelector('[role=treeitem][aria-selected=true]')?.dataset.id ?? null")
+
+
+def drawn_ids(page: Page) -> list[str]:
+    return page.evaluate("[...document.querySelectorAll('[role=treeitem]')].map((item) => item.dataset.id)")
+
+
+def render(page: Page, newer: Any) -> None:
+    page.evaluate("(newer) => window.reasonry.render(newer)", newer)
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_every_kind_is_drawn_within_its_window(show: Shown, kind: str) -> None:
+    made = EVERY[kind]()
+    for size in (WIDE, PHONE):
+        page = show(made, size=size)
+        assert page.inner_text("#problem") == made["problem"].strip()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        ids = [one["id"] for one in made["nodes"]]
+        assert set(drawn_ids(page)) <= set(ids)
+        assert len(drawn_ids(page)) >= min(len(ids), 100)
+
+
+def test_what_stands_in_a_text_is_never_run(show: Shown) -> None:
+    page = show(EVERY["hostile"]())
+    for opened in page.query_selector_all("details:not([open]) > summary"):
+        opened.click()
+    assert page.evaluate("window.broken") is None
+    assert page.evaluate("document.querySelectorAll('script').length") == 2
+    assert page.evaluate("document.querySelectorAll('img, iframe, object, embed, link').length") == 0
+
+
+def test_the_policy_stops_what_would_be_put_in(show: Shown) -> None:
+    page = show(tree(), noisy=True)
+    broken = page.evaluate(
+        """async () => {
+            document.body.insertAdjacentHTML("beforeend", "<img src='data:image/png,x' onerror='window.broken = 1'>");
+            const script = document.createElement("script");
+            script.textContent = "window.broken = 2";
+            document.body.append(script);
+            let evaluated = "stopped";
+            try { evaluated = (0, eval)("'ran'"); } catch { }
+            const fetched = await fetch("http://127.0.0.1:9/").then(() => "left", () => "stopped");
+            await new Promise((done) => setTimeout(done, 50));
+            return [window.broken ?? null, fetched];
+        }"""
+    )
+    assert broken == [None, "stopped"]
+
+
+@pytest.mark.parametrize(
+    "made", [{}, {"nodes": [], "questions": None}, None], ids=["empty", "no nodes", "host"]
+)
+def test_a_document_without_parts_is_no_error(show: Shown, made: Any) -> None:
+    show(made)
+
+
+def test_a_record_with_lost_parents_and_circles_is_shown_whole(show: Shown) -> None:
+    nodes = [
+        node("a", "b", "circle"),
+        node("b", "a", "circle"),
+        node("c", "gone", "lost"),
+        node("d", "d", "own"),
+    ]
+    nodes.append(node("e", "c", "", "unheard_of", why={"code": "new_code"}, merges=["gone"]))
+    assert set(drawn_ids(show(document(nodes, [question("q", "gone", None, None)])))) == set("abcde")
+
+
+def test_the_keyboard_walks_the_whole_tree(show: Shown) -> None:
+    page = show(tree())
+    order = drawn_ids(page)
+    page.focus("[role=treeitem][tabindex='0']")
+    page.keyboard.press("Home")
+    walked = [selected(page)]
+    for _ in order[1:]:
+        page.keyboard.press("ArrowDown")
+        walked.append(selected(page))
+        assert page.evaluate("document.activeElement.dataset.id") == walked[-1]
+    assert walked == order
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert selected(page) == "node_1"
+    page.keyboard.press("ArrowLeft")  # folds
+    assert "node_1.1" not in drawn_ids(page)
+    page.keyboard.press("ArrowLeft")  # goes up
+    assert selected(page) == "problem"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")  # unfolds
+    assert drawn_ids(page) == order
+    page.keyboard.press("End")
+    assert selected(page) == order[-1]
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "detail"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.dataset.id") == order[-1]
+    assert page.evaluate("document.querySelectorAll('[role=treeitem][tabindex=\"0\"]').length") == 1
+
+
+def test_slash_searches_and_question_mark_helps(show: Shown) -> None:
+    page = show(tree())
+    page.keyboard.press("/")
+    page.keyboard.type("15)")
+    assert page.inner_text("#found") == "1 found"
+    assert drawn_ids(page) == ["problem", "node_1", "node_1.2"]
+    page.keyboard.press("Enter")
+    assert selected(page) == "node_1.2"
+    page.keyboard.press("Escape")
+    assert len(drawn_ids(page)) == 13
+    page.focus("[role=treeitem][tabindex='0']")
+    page.keyboard.press("?")
+    assert page.evaluate("document.getElementById('help').open")
+    page.keyboard.press("Escape")
+    assert not page.evaluate("document.getElementById('help').open")
+
+
+def test_dropped_thoughts_can_be_hidden(show: Shown) -> None:
+    made = tree()
+    page = show(made)
+    page.check("text=Hide dropped")
+    assert set(drawn_ids(page)) == {one["id"] for one in made["nodes"] if one["state"] != "dropped"}
+
+
+def test_a_link_points_at_a_thought_or_a_question(show: Shown) -> None:
+    assert selected(show(tree())) == "node_1.1.1"
+    page = show(tree(), at="#node_4.3")
+    assert selected(page) == "node_4.3"
+    assert "the limit of 14 nodes came first" in page.inner_text("#detail")
+    page.click("#node-problem")
+    assert page.evaluate("location.hash") == "#problem"
+    asked = show(tree(), at="#q2")
+    assert selected(asked) == "node_2"
+    assert "Use 4, 9, 10 and 13" in asked.inner_text("#detail details[open] pre")
+    hidden = show(large(), at="#n900")
+    assert selected(hidden) == "n900"
+
+
+def test_a_bar_of_the_timeline_opens_its_question(show: Shown) -> None:
+    page = show(tree())
+    page.click("#timeline [data-status=failed]")
+    node_id = page.evaluate("document.querySelector('#timeline [data-status=failed]').dataset.node")
+    assert selected(page) == node_id
+    assert "try again in 2 s" in page.inner_text("#detail details[open]")
+    assert page.evaluate("document.querySelector('#timeline .chosen').dataset.node") == node_id
+    page.focus("#timeline [tabindex='0']")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert selected(page) == "node_1"
+
+
+CONTRASTS = """() => {
+  const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const luminance = (colour) => {
+    const [r, g, b] = numbers(colour).map((part) => part / 255)
+      .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (at) => {
+    for (; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      if ((numbers(colour)[3] ?? 1) === 1) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const low = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const at = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || at.closest("script")) continue;
+    if (!at.checkVisibility({ visibilityProperty: true })) continue;
+    const [a, b] = [luminance(getComputedStyle(at).color), luminance(ground(at))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) low.push(`${at.className} ${walker.currentNode.data.slice(0, 20)} ${ratio.toFixed(2)}`);
+  }
+  return low;
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(show: Shown, theme: str) -> None:
+    page = show(tree(), theme=theme)
+    for kind in ("tree", "failed", "vote", "analysis", "session"):
+        render(page, EVERY[kind]())
+        page.fill("#search", "a")
+        assert page.evaluate(CONTRASTS) == [], kind
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(show: Shown) -> None:
+    page = show(tree(), theme="dark")
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    dark = page.evaluate(ground)
+    page.click("#theme")
+    light = page.evaluate(ground)
+    assert page.inner_text("#theme") == "Theme: light"
+    assert light != dark
+    page.click("#theme")
+    assert page.evaluate(ground) == dark
+    page.click("#theme")
+    assert page.inner_text("#theme") == "Theme: system"
+
+
+def test_every_thought_stands_in_the_accessibility_tree(show: Shown) -> None:
+    made = tree()
+    page = show(made)
+    devtools = page.context.new_cdp_session(page)
+    items = [
+        one
+        for one in devtools.send("Accessibility.getFullAXTree")["nodes"]
+        if one["role"]["value"] == "treeitem"
+    ]
+    names = [one["name"]["value"] for one in items]
+    for one in made["nodes"]:
+        assert any(one["text"] in name for name in names), one["id"]
+    levels = [next(p["value"]["value"] for p in one["properties"] if p["name"] == "level") for one in items]
+    assert levels == [
+        1,
+        *(1 + one["id"].removeprefix("node_").count(".") + 1 for one in in_preorder(made)[1:]),
+    ]
+    assert page.evaluate("[...document.querySelectorAll('table')].every((one) => one.caption?.textContent)")
+
+
+def in_preorder(made: Any) -> list[Any]:
+    def below(parent: str | None) -> list[Any]:
+        return [each for one in made["nodes"] if one["parent"] == parent for each in (one, *below(one["id"]))]
+
+    return below(None)
+
+
+def test_a_thousand_thoughts_are_smooth(show: Shown) -> None:
+    page = show(large(1000))
+    load = page.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart")
+    page.click("text=Unfold all")
+    assert len(drawn_ids(page)) == 1000
+    slowest = page.evaluate(
+        """async () => {
+            const items = [...document.querySelectorAll("[role=treeitem]")];
+            const times = [];
+            for (const item of items.filter((_, index) => index % 100 === 50)) {
+                const begun = performance.now();
+                item.click();
+                await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+                times.push(performance.now() - begun);
+            }
+            return Math.max(...times);
+        }"""
+    )
+    again = page.evaluate(
+        """(newer) => {
+            const begun = performance.now();
+            window.reasonry.render(newer);
+            return performance.now() - begun;
+        }""",
+        large(1000),
+    )
+    assert load < 4000  # ms; about 600 on an idle machine
+    assert slowest < 1000  # about 30
+    assert again < 3000  # about 150
+
+
+def test_a_newer_record_keeps_what_the_reader_chose(show: Shown) -> None:
+    page = show(large(150), size=(1440, 500))
+    page.click("text=Unfold all")
+    page.click("#node-n7", position={"x": 20, "y": 20})
+    page.click("#node-n5 .fold")
+    page.click("#node-n7", position={"x": 20, "y": 20})
+    page.evaluate("document.getElementById('tree').scrollTop = 400")
+    before = drawn_ids(page)
+    newer = large(150)
+    newer["nodes"].append(node("fresh", "n7", "a fresh thought", "open"))
+    render(page, newer)
+    assert selected(page) == "n7"
+    assert page.evaluate("document.getElementById('tree').scrollTop") == 400
+    assert set(drawn_ids(page)) == {*before, "fresh"}
+    newer["nodes"][7]["text"] = "said otherwise"
+    render(page, newer)
+    assert "said otherwise" in page.inner_text("#detail")
+
+
+OVERLAPS = """() => {
+  const boxes = [...document.querySelectorAll("[role=treeitem]")]
+    .map((at) => [at.offsetLeft, at.offsetTop, at.offsetWidth, at.offsetHeight, at.dataset.id]);
+  return boxes.flatMap(([x, y, w, h, id], index) => boxes.slice(index + 1)
+    .filter(([a, b, c, d]) => x < a + c - 1 && a < x + w - 1 && y < b + d - 1 && b < y + h - 1)
+    .map((other) => [id, other[4]]));
+}"""
+
+
+def test_no_two_thoughts_are_drawn_over_one_another(show: Shown) -> None:
+    page = show(tree())
+    for seed in range(6):
+        chance = random.Random(seed)
+        nodes = [node("n0", None, "root")]
+        for index in range(1, 40):
+            others = [f"n{chance.randrange(index)}"] if seed % 3 == 2 and chance.random() < 0.3 else []
+            nodes.append(
+                node(f"n{index}", f"n{chance.randrange(max(0, index - 9), index)}", "text", merges=others)
+            )
+        render(page, document(nodes, []))
+        assert len(drawn_ids(page)) == 40
+        assert page.evaluate(OVERLAPS) == [], seed
+        for drawing in ("rows", "cards"):
+            page.select_option("#drawing", drawing)
+            assert page.evaluate(OVERLAPS) == [], (seed, drawing)
+
+
+def test_bars_of_one_lane_do_not_overlap_and_a_long_wait_is_drawn_short(show: Shown) -> None:
+    chance = random.Random(3)
+    asked = [
+        question(f"q{index}", "a", begun, begun + chance.randrange(50, 2000))
+        for index, begun in enumerate(sorted(chance.randrange(20_000) for _ in range(60)))
+    ]
+    asked.append(question("next day", "a", 90_000_000, 90_001_000))
+    page = show(document([node("a", None, "text")], asked))
+    bars = page.evaluate(
+        """[...document.querySelectorAll(".span")]
+            .map((bar) => [bar.offsetTop, bar.offsetLeft, bar.offsetLeft + bar.offsetWidth])"""
+    )
+    assert len(bars) == 61
+    for lane, begun, ended in bars:
+        assert sum(top == lane and left < ended - 1 and begun < right - 1 for top, left, right in bars) == 1
+    assert bars[-1][1] - max(right for *_, right in bars[:-1]) < 200
+    assert page.inner_text(".cut").startswith("24 h")
+
+
+def test_a_phone_shows_an_outline_and_the_detail_as_a_sheet(show: Shown) -> None:
+    page = show(tree(), size=PHONE)
+    assert page.get_attribute("#tree", "data-form") == "rows"
+    assert not page.is_visible("#detail")
+    page.click("#node-node_3")
+    assert page.is_visible("#detail")
+    page.click("#detail .close")
+    page.wait_for_function("!document.getElementById('detail').checkVisibility({ visibilityProperty: true })")
+
+
+def test_votes_are_counted_and_the_early_stop_is_said(show: Shown) -> None:
+    page = show(EVERY["vote"]())
+    assert "decided early: 2 samples were not needed" in page.inner_text("#votes")
+    assert page.evaluate(
+        "[...document.querySelectorAll('.vote')].map((row) => row.querySelectorAll('.voter').length)"
+    ) == [4, 1, 1]
+    page.click(".voter[data-node=s2]")
+    assert selected(page) == "s2"
+
+
+def test_text_twice_as_large_still_fits(show: Shown) -> None:
+    page = show(tree(), size=(1280, 900))
+    page.evaluate(
+        "document.documentElement.style.fontSize = '200%'; window.dispatchEvent(new Event('resize'))"
+    )
+    page.wait_for_function("document.getElementById('tree').dataset.form === 'rows'")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate(OVERLAPS) == []
+
+
+def test_on_paper_everything_is_unrolled(show: Shown) -> None:
+    page = show(tree(), theme="dark")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.getElementById('tree')).overflow") == "visible"
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(252, 251, 248)"
+    assert not page.is_visible("#theme")
+
+
+def test_a_host_of_mcp_apps_hands_the_record_over(show: Shown) -> None:
+    page = show(None)
+    inner = page.content()
+    outer = page.context.browser.new_page()
+    outer.set_content("<iframe sandbox='allow-scripts' style='width: 900px; height: 600px'></iframe>")
+    heard = outer.evaluate(
+        """async ([inner, record]) => {
+            const frame = document.querySelector("iframe");
+            const heard = [];
+            addEventListener("message", ({ data, source }) => {
+                heard.push(data.method);
+                const send = (message) => source.postMessage({ jsonrpc: "2.0", ...message }, "*");
+                if (data.method === "ui/initialize") send({ id: data.id, result: { hostContext: { theme: "dark" } } });
+                if (data.method === "ui/notifications/initialized")
+                    send({ method: "ui/notifications/tool-result", params: { structuredContent: record } });
+            });
+            frame.srcdoc = inner;
+            for (let turn = 0; turn < 100 && !heard.includes("ui/notifications/size-changed"); turn++)
+                await new Promise((done) => setTimeout(done, 20));
+            await new Promise((done) => setTimeout(done, 100));
+            return heard;
+        }""",
+        [inner, tree()],
+    )
+    assert heard[:1] == ["ui/initialize"]
+    assert "ui/notifications/initialized" in heard
+    frame = outer.frames[1]
+    assert frame.inner_text("#problem") == "Use 4, 9, 10 and 13 to make 24"
+    assert frame.get_attribute("html", "data-theme") == "dark"
+    outer.close()
+
+
+def test_drawing_leaves_the_document_as_it_is(show: Shown) -> None:
+    made = tree()
+    page = show(made)
+    after = page.evaluate(
+        """(made) => {
+            const before = JSON.stringify(made);
+            window.reasonry.render(made);
+            return before === JSON.stringify(made);
+        }""",
+        made,
+    )
+    assert after
