@@ -2,7 +2,7 @@
 
 The pages are those of navigation.toml, as they stand in the repository. Each is written three times: as HTML, beside
 it as plain Markdown, and into llms-full.txt; llms.txt lists them. A page that is not in the list, a link that leads
-nowhere and an anchor that is not there end the build. Nothing is fetched, neither by the build nor by a reader's browser.
+nowhere and an anchor that is not there end the build. Nothing is fetched, neither by the build nor by a browser.
 """
 
 from __future__ import annotations

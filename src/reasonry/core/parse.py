@@ -251,11 +251,12 @@ def _yaml_values(text: str, form: type[Struct]) -> list[Any]:
     has_field = any(plain_name(match["name"]) in names for match in _YAML_KEY.finditer(piece))
     if not has_field or len(piece) > MAX_REPAIRED or _YAML_ALIAS.search(piece):
         return []
-    import yaml
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     try:
-        value = yaml.load(piece, Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, ValueError):
+        value: Any = YAML(typ="base", pure=True).load(piece)
+    except (YAMLError, ValueError):
         return []
     # A key without a value says nothing, not even null.
     mapping = value if isinstance(value, dict) else {}
