@@ -25,27 +25,54 @@ Schema = dict[str, Any]
 # -- strategies: one page each
 
 
+NEW_PAGE = "<!-- begin head -->\n<!-- end head -->\n\n<!-- begin table -->\n<!-- end table -->\n"
+
+
 def strategy_page(name: str) -> str:
-    """Return the page of a strategy, from its table."""
+    """Return the page of a strategy: what people wrote, with its table and its worked example carried out."""
+    sys.path.append(str(DOCS))
+    from worked import parts
+
+    path = DOCS / "strategies" / f"{name}.md"
+    text = path.read_text("utf-8") if path.exists() else NEW_PAGE
+    for part, written in {"head": strategy_head(name), "table": strategy_table(name), **parts(text)}.items():
+        text = filled(text, part, written)
+    return text
+
+
+def strategy_head(name: str) -> str:
+    """Return how the page of a strategy begins."""
+    from reasonry.core.describe import describe
+    from reasonry.strategies import STRATEGIES
+
+    document = describe(STRATEGIES[name])
+    names = "".join(f", also `{alias}`" for alias in document["aliases"])
+    uses = "guided, coached and driven" if document["driven"] else "guided use only"
+    return "\n\n".join(
+        [
+            f"# {document['title']}",
+            f"`{name}`{names} · {_source(document['source'])} · {uses}",
+            document["summary"],
+        ]
+    )
+
+
+def strategy_table(name: str) -> str:
+    """Return the options and stages of a strategy."""
     from reasonry.core.describe import describe
     from reasonry.core.diagram import diagram
     from reasonry.strategies import STRATEGIES
 
     strategy = STRATEGIES[name]
     document = describe(strategy)
-    names = "".join(f", also `{alias}`" for alias in document["aliases"])
-    uses = "guided, coached and driven" if document["driven"] else "guided use only"
     parts = [
-        f"# {document['title']}",
-        f"`{name}`{names} · {_source(document['source'])} · {uses}",
-        document["summary"],
-        f"```mermaid\n{diagram(strategy)}```",
         _options(document["options"]),
         "## Stages",
+        f"```mermaid\n{diagram(strategy)}```",
         *_stages(document["stages"]),
         f"`reasonry strategies {name} --json` has all of this as data, with the JSON schemas.",
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(part for part in parts if part)
 
 
 def _source(source: str) -> str:
@@ -385,9 +412,8 @@ def pages() -> dict[Path, str]:
     return wanted
 
 
-def stale() -> list[Path]:
+def stale(wanted: dict[Path, str]) -> list[Path]:
     """Return the files that are not what they should be, and pages of strategies that are no more."""
-    wanted = pages()
     different = [
         path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text
     ]
@@ -401,7 +427,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--check", action="store_true", help="write nothing; exit with 1 if something is stale"
     )
     check = parser.parse_args(arguments).check
-    wanted, found = pages(), stale()
+    wanted = pages()
+    found = stale(wanted)
     for path in found:
         sys.stdout.write(f"{'stale' if check else 'written'}: docs/{path.relative_to(DOCS)}\n")
         if check:

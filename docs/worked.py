@@ -1,0 +1,202 @@
+"""The worked example of a strategy's page: its command is carried out, and each step is shown as it came.
+
+The command is the page's first shell block. Its model is a file of replies that were recorded once from a language
+model, or `offline`, so it runs the same each time, anywhere. A step is an answer and what came of it up to the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reasonry.app import App
+from reasonry.core.budget import Budget
+from reasonry.core.effects import Ask, CallTool, Effect
+from reasonry.core.events import Answered, Failed, ToolReturned, Verified
+from reasonry.core.machine import Pending, Step
+from reasonry.engine.journal import Run
+from reasonry.engine.observe import Unwatched
+from reasonry.engine.policy import Policy
+from reasonry.engine.result import Result
+from reasonry.strategies import DEFAULT_STRATEGY
+from reasonry.surfaces.cli.settings import pairs
+from reasonry.surfaces.run_report import thought_title, whole_thought
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMAND = re.compile(r"^```sh\n(reasonry solve .*?)^```", re.MULTILINE | re.DOTALL)
+MARKERS = re.compile(r"<!-- begin (step (\d+)|steps (\d+)-(\d+)|end) -->")
+WIDTH = 100
+
+
+class Worked(NamedTuple):
+    """A run that was carried out: its steps, as text, and how it ended."""
+
+    steps: list[str]
+    end: str
+
+
+def command_of(page: str) -> str:
+    """Return the command of a page's worked example; empty if it has none."""
+    found = COMMAND.search(page)
+    return found[1] if found else ""
+
+
+def carry_out(command: str) -> Worked:
+    """Perform a command in memory."""
+    from reasonry.surfaces.cli import app
+
+    _, bound, *_ = app.parse_args(
+        shlex.split(command.replace("\\\n", " "))[1:], exit_on_error=False, print_error=False
+    )
+    steps = _Steps()
+    with contextlib.chdir(ROOT):
+        result = asyncio.run(_solve(bound.arguments, steps))
+    return Worked([_block(lines) for lines in steps.lines], _block(_end(result)))
+
+
+async def _solve(given: dict[str, Any], steps: _Steps) -> Result:
+    workers, limits = given["workers"], given.get("limits")
+    budget = (limits and limits.budget()) or Budget()
+    async with App("memory", Policy(max_concurrency=1), {}) as app:
+        participants = await app.equip(workers.participants())
+        order, performers = app.order(
+            given["problem"],
+            given.get("strategy", DEFAULT_STRATEGY),
+            pairs(given.get("option", ())),
+            budget,
+            participants,
+        )
+        run_id = await app.engine.accept(order)
+        return await app.engine.drive(run_id, performers, steps)
+
+
+class _Steps(Unwatched):
+    """Writes down what happens, an answer and what comes of it together."""
+
+    def __init__(self) -> None:
+        self.lines: list[list[str]] = []
+        self.taken = self.answers = 0
+        self.effects: dict[str, tuple[str, Effect]] = {}
+
+    def asked(self, pending: Pending) -> None:
+        """See `Observer`."""
+        self.effects[pending.id] = (pending.stage, pending.effect)
+
+    def stepped(self, run: Run, step: Step) -> None:
+        """See `Observer`."""
+        last = run.events[self.taken]
+        self.taken += 1
+        stage, effect = self.effects.get(str(last.id), ("", None))
+        if isinstance(effect, Ask):
+            self.answers += 1
+        if len(self.lines) < max(self.answers, 1):
+            self.lines.append([])
+        lines, event = self.lines[-1], last.event
+        if isinstance(event, Answered) and isinstance(effect, Ask):
+            lines += [f"{stage}", *_said("asks", _task(effect.prompt))]
+            lines += _said("reply", _spaced(event.text))
+            if step.reading is not None and step.reading.refusal:
+                lines += _said("refused", step.reading.refusal)
+        elif isinstance(event, ToolReturned) and isinstance(effect, CallTool):
+            lines += _said("calls", f"{effect.tool} {json.dumps(effect.arguments, ensure_ascii=False)}")
+            value = event.value
+            lines += _said(
+                "returns", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            )
+        elif isinstance(event, Verified):
+            lines += _said("verifier", f"{event.verdict}: {event.detail}" if event.detail else event.verdict)
+        elif isinstance(event, Failed):
+            lines += _said("fails", f"{event.code}: {event.message}")
+        for number, thought in enumerate(step.thoughts, run.counts.thoughts - len(step.thoughts) + 1):
+            title, *text = whole_thought(thought_title(number, thought), thought)
+            if isinstance(event, Answered) and _words("\n".join(text)) in _words(event.text):
+                text = []
+            lines += _said(
+                "notes", title + ":" * bool(text) + "".join(f"\n{line.removeprefix('  ')}" for line in text)
+            )
+
+
+def _said(who: str, text: str) -> Iterator[str]:
+    """Yield lines of a bounded width, the first with who says it."""
+    text = text if len(text) <= 1500 else text[:1500] + " …"
+    lines = [
+        part
+        for line in text.strip().splitlines()
+        for part in textwrap.wrap(line, WIDTH, break_on_hyphens=False, subsequent_indent=_indent(line))
+        or [""]
+    ]
+    for number, line in enumerate(lines):
+        yield f"  {who if number == 0 else '':<9}{line}".rstrip()
+
+
+def _words(text: str) -> str:
+    return re.sub(r"[^\w.]+|\\n", " ", text).strip()
+
+
+def _indent(line: str) -> str:
+    return " " * (len(line) - len(line.lstrip(" -")))
+
+
+def _task(prompt: str) -> str:
+    """Return what a prompt asks for now: its last paragraph, without the record before it."""
+    for opening in ("\nIt cannot be used: ", "\nNow "):
+        before, found, task = prompt.strip().rpartition(opening)
+        if before:
+            return (found + task).strip()
+    return prompt.strip().split("\n\n")[-1]
+
+
+def _spaced(reply: str) -> str:
+    """Return a reply that is nothing but JSON with spaces, where lines may break."""
+    try:
+        return json.dumps(json.loads(reply), ensure_ascii=False)
+    except ValueError:
+        return reply
+
+
+def _end(result: Result) -> Iterator[str]:
+    end = result.termination
+    yield f"{result.status}: {end.reason}" + (f", {end.detail}" if end.detail else "")
+    yield f"{_count(result.usage.calls, 'call')}, {_count(result.rounds, 'round')}"
+    for warning in result.warnings:
+        yield from _said("warning", warning)
+    yield from _said("answer", str(result.answer))
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number} {of}" if number == 1 else f"{number} {of}s"
+
+
+def _block(lines: Iterator[str] | list[str]) -> str:
+    return "```text\n" + "\n".join(lines) + "\n```"
+
+
+def parts(page: str) -> dict[str, str]:
+    """Return what stands between the markers of a page's worked example.
+
+    Raises:
+        ValueError: A step has no place on the page, or there is no such step.
+    """
+    command = command_of(page)
+    if not command:
+        return {}
+    run = carry_out(command)
+    found: dict[str, str] = {}
+    shown: list[int] = []
+    for name, one, first, last in MARKERS.findall(page):
+        if name == "end":
+            found[name] = run.end
+            continue
+        numbers = range(int(one or first), int(one or last) + 1)
+        shown += numbers
+        found[name] = "\n\n".join(run.steps[number - 1] for number in numbers if number <= len(run.steps))
+    if shown != list(range(1, len(run.steps) + 1)) or "end" not in found:
+        raise ValueError(f"the worked example has {len(run.steps)} steps and an end; the page shows {shown}")
+    return found
