@@ -1,7 +1,7 @@
 # One command checks everything: `make check`. Needs uv: `pip install uv`.
 UV ?= uv
 
-.PHONY: check lint types floors test bench docs site help
+.PHONY: check lint types floors test bench docs site plugins release help
 
 check: test  ## Everything that must hold: the tests run style, types and floors too
 
@@ -26,6 +26,12 @@ docs:  ## The generated parts of the docs
 
 site:  ## The documentation as a site, in site/; nothing is fetched by it
 	$(UV) run --group docs python docs/build_site.py
+
+plugins:  ## The manifests of plugins and registries, from plugins/plugin.toml
+	$(UV) run python plugins/generate.py
+
+release:  ## Source distribution and wheel in dist/, built and checked; publishes nothing
+	$(UV) run python release
 
 help:  ## This list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
