@@ -1,38 +1,79 @@
-"""`reasonry doctor`: what is installed, which store and which model would be taken, and why."""
+"""`reasonry doctor`: what is installed, what would be used and why, and whether Reasonry works in the agents."""
 
 from __future__ import annotations
 
 import platform
+import sys
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
 from ...app import App
 from ...errors import ReasonryError
-from .output import print_document, print_line
-from .settings import Common, run_async, with_app
+from ...extras import EXTRAS, has_extra, install_hint
+from ...masking import SECRETS
+from .. import present
+from ..setup.entries import BrokenFile, SetUpEntry, find_entries, try_entries
+from ..setup.places import Machine
+from ..setup.server_check import DEADLINE_S, ServerCheck
+from .output import print_document, print_line, print_lines
+from .settings import Common, check_above_0, run_async, with_app
+
+_NOT_WORKING = 1
+
+_FOR: Mapping[str, str] = {
+    "anthropic": "models of Anthropic",
+    "documents": "PDF files as documents",
+    "google": "models of Google",
+    "logic": "claims checked with Z3",
+    "mcp": "tools of other MCP servers, and MCP over HTTP",
+    "providers": "models of other providers",
+    "sandbox": "code in the Monty sandbox",
+    "telemetry": "traces for OpenTelemetry",
+}
+"""What each extra is for."""
 
 
-def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common = Common()) -> int:
-    """Say what is installed, which store and which model would be taken, and why.
+def doctor(
+    problem: str = "Use 4, 9, 10 and 13 to make 24",
+    /,
+    *,
+    deadline: float = DEADLINE_S,
+    common: Common = Common(),
+) -> int:
+    """Say what is installed, what would be used and why, and whether Reasonry works in your agents; with remedies.
+
+    In every agent where Reasonry is set up its server is started as that agent does. The exit code is not 0 if the
+    store cannot be used, or if something that is set up does not work.
 
     Parameters
     ----------
     problem
         What a model would be chosen for.
+    deadline
+        Seconds that a server may take to answer.
     """
+    check_above_0({"deadline": deadline})
     document: dict[str, Any] = {
         "reasonry": metadata.version("reasonry"),
         "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "installation": sys.prefix,
         "store": _store(common),
         "model": _model(problem),
         "models": _models(),
         "sandboxes": _sandboxes(),
+        "extras": _extras(),
+        "agents": _agents(Machine.here(), deadline),
     }
+    document["problems"] = list(_problems(document))
     if common.json:
         print_document(document)
     else:
         _show(document)
-    return 0 if document["store"]["ok"] else 6
+    if not document["store"]["ok"]:
+        return present.EXIT_CODES["store_unavailable"]
+    return _NOT_WORKING if document["problems"] else 0
 
 
 def _store(common: Common) -> dict[str, Any]:
@@ -70,18 +111,147 @@ def _sandboxes() -> Any:
     return run_async(describe_sandboxes())
 
 
+def _extras() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "installed": has_extra(name),
+            "for": _FOR.get(name, ""),
+            "install": install_hint(name),
+        }
+        for name in EXTRAS
+    ]
+
+
+def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
+    """Return the agents that are here, each with its entries, tried out."""
+    found = find_entries(machine)
+    entries = [entry for entry in found if isinstance(entry, SetUpEntry)]
+    tried = [entry for entry in entries if not entry.note]
+    checks = dict(zip(map(id, tried), run_async(try_entries(machine, tried, deadline_s)), strict=True))
+    installed = {agent.name for agent in machine.agents()}
+    here = {agent.name: agent for agent in machine.agents()} | {part.agent.name: part.agent for part in found}
+    return [
+        {
+            "agent": name,
+            "title": agent.title,
+            "installed": name in installed,
+            "entries": [
+                _entry_row(entry, checks.get(id(entry))) for entry in entries if entry.agent.name == name
+            ],
+            "unreadable": [
+                {"file": str(part.file), "message": part.message}
+                for part in found
+                if isinstance(part, BrokenFile) and part.agent.name == name
+            ],
+        }
+        for name, agent in here.items()
+    ]
+
+
+def _entry_row(entry: SetUpEntry, check: ServerCheck | None) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": entry.name,
+        "file": str(entry.file),
+        "scope": "project" if entry.for_project else "user",
+    }
+    if check is None:
+        return row | {"ok": None, "note": entry.note}
+    if check.problem:
+        stderr = [SECRETS.mask(line) for line in check.stderr]
+        return row | {"ok": False, "problem": check.problem, "remedy": check.remedy, "stderr": stderr}
+    return row | {
+        "ok": True,
+        "ms": check.ms,
+        "server": check.server,
+        "protocol": check.protocol,
+        "tools": list(check.tools),
+    }
+
+
+def _problems(document: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield what does not work and should, each with what to do."""
+    if not document["store"]["ok"]:
+        remedy = "name another with --store or REASONRY_STORE, or put right what the message says"
+        yield {"about": "store", "problem": document["store"]["error"]["message"], "remedy": remedy}
+    for agent in document["agents"]:
+        for file in agent["unreadable"]:
+            problem = f"{file['file']} cannot be read: {file['message']}"
+            remedy = f"put the file right; {agent['title']} cannot read it either"
+            yield {"about": agent["title"], "problem": problem, "remedy": remedy}
+        for row in agent["entries"]:
+            if row["ok"] is False:
+                problem = f"{row['name']!r} in {row['file']} does not work: {row['problem']}"
+                yield {"about": agent["title"], "problem": problem, "remedy": row["remedy"]}
+
+
 def _show(document: dict[str, Any]) -> None:
-    print_line(f"reasonry {document['reasonry']} on Python {document['python']}")
+    print_lines(_about_installation(document))
+    print_lines(_about_models(document["models"]))
+    for row in document["sandboxes"]:
+        print_lines(
+            [
+                f"The sandbox {row['name']} "
+                + ("works." if row["usable"] else f"cannot be used: {row['reason']}")
+            ]
+        )
+    print_lines(
+        f"Not installed, for {extra['for']}: {extra['install']}"
+        for extra in document["extras"]
+        if not extra["installed"]
+    )
+    print_lines(_about_agents(document["agents"]))
+    for problem in document["problems"]:
+        print_line()
+        print_lines([f"PROBLEM: {problem['about']}: {problem['problem']}", f"  Remedy: {problem['remedy']}."])
+    print_line()
+    count = len(document["problems"])
+    print_line(f"{count} problem{'s' * (count > 1)} to put right." if count else "All that is set up works.")
+
+
+def _about_installation(document: Mapping[str, Any]) -> Iterator[str]:
+    yield (
+        f"Reasonry {document['reasonry']} on Python {document['python']}, {document['system']}, "
+        f"in {document['installation']}."
+    )
     store, model = document["store"], document["model"]
     if store["ok"]:
-        print_line(f"store: {store['name']}" + ("" if store["durable"] else " (forgets everything at exit)"))
-    else:
-        print_line(f"store: NOT USABLE: {store['error']['message']}")
+        kept = "" if store["durable"] else ", which forgets everything at exit"
+        yield f"The store is {store['name']}{kept}."
     if model["ok"]:
-        print_line(f"model: {model['name']} ({model['why']})")
+        yield f"Where no model is named, {model['name']} is taken: {model['why']}."
     else:
-        print_line(f"model: NONE: {model['error']['message']}")
-    for row in document["models"]:
-        print_line("  " + "  ".join(f"{key}={value}" for key, value in row.items()))
-    for row in document["sandboxes"]:
-        print_line(f"sandbox {row['name']}: " + ("usable" if row["usable"] else row["reason"]))
+        yield f"Where no model is named, there is none: {model['error']['message']}."
+
+
+def _about_models(rows: list[dict[str, Any]]) -> Iterator[str]:
+    ready = [row["model"] for row in rows if row["ready"]]
+    yield f"Models that can be named now: {', '.join(ready)}."
+    for row in rows:
+        if not row["ready"]:
+            yield f"  {row['model']}: {row['note']}"
+
+
+def _about_agents(agents: list[dict[str, Any]]) -> Iterator[str]:
+    if not agents:
+        yield "No agent was found on this machine that Reasonry could be set up in."
+    for agent in agents:
+        here = f"{agent['title']} is {'' if agent['installed'] else 'not '}installed"
+        if not agent["entries"] and not agent["unreadable"]:
+            yield f"{here}; Reasonry is not set up in it: reasonry setup {agent['agent']}"
+        for row in agent["entries"]:
+            yield f"{here}; {row['name']!r} of {row['file']} {_about_entry(row)}"
+            yield from (f"    {line}" for line in row.get("stderr", ()))
+        for file in agent["unreadable"]:
+            yield f"{here}; {file['file']} cannot be read."
+
+
+def _about_entry(row: dict[str, Any]) -> str:
+    if row["ok"] is None:
+        return f"was not tried: {row['note']}."
+    if not row["ok"]:
+        return "does NOT work; on standard error it said:" if row["stderr"] else "does NOT work."
+    return (
+        f"works: {row['server']} answered in {row['ms']} ms, protocol {row['protocol']}, "
+        f"tools {', '.join(row['tools'])}."
+    )

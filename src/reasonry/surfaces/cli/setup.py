@@ -90,7 +90,10 @@ def setup(
     if dry_run or (is_asked and (json or not _confirm(plans))):
         is_done = False
     else:
-        plans = [_carry_out(setting_up.make, planned, says_so=not json) for planned in plans]
+        # Of several agents one may have done a part of what another shares with it.
+        plans = [
+            _carry_out(setting_up.make, plan(planned.agent, wanted), says_so=not json) for planned in plans
+        ]
         is_done = True
     return _conclude(plans, is_done=is_done, is_asked=is_asked, as_json=json)
 

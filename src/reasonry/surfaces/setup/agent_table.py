@@ -44,11 +44,12 @@ class Agent(Struct, frozen=True):
         keys: Under which keys of that file the servers stand.
         signs: Paths that are there where the agent is.
         programs: Commands on PATH that are there where the agent is.
-        project: The file of a project, if there is one; `project_keys` where its keys are others.
+        project: The file of a project, if there is one; `project_shape` where its entries are others.
         skills: The user's folder of skills, if the agent reads any.
         project_skills: That of a project.
         native: What the agent itself has for adding a server; `{name}` and `{command}` are filled in.
-        is_desktop: It is not started from a shell, so that its servers get little of the environment.
+        environment: What its servers get: `all` of the shell's, only a `few` variables, or, as a program that no shell
+            starts, those of the `desktop`.
     """
 
     name: str
@@ -60,11 +61,15 @@ class Agent(Struct, frozen=True):
     signs: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
-    project_keys: tuple[str, ...] | None = None
+    project_shape: EntryShape | None = None
     skills: tuple[str, ...] = ()
     project_skills: str = ".agents/skills"
     native: str = ""
-    is_desktop: bool = False
+    environment: str = "all"
+
+    def entry_shape(self, *, for_project: bool) -> EntryShape:
+        """Return how entries are written in the user's file, or in that of a project."""
+        return self.project_shape or self.shape if for_project else self.shape
 
 
 _SHARED_SKILLS = ("{home}/.agents/skills",)
@@ -95,7 +100,7 @@ AGENTS: tuple[Agent, ...] = (
             ),
         },
         signs=("{config}/Claude", "{local}/Packages/Claude_*"),
-        is_desktop=True,
+        environment="desktop",
     ),
     Agent(
         name="cursor",
@@ -105,7 +110,6 @@ AGENTS: tuple[Agent, ...] = (
         programs=("cursor", "cursor-agent"),
         project=(".cursor/mcp.json",),
         skills=_SHARED_SKILLS,
-        is_desktop=True,
     ),
     Agent(
         name="vscode",
@@ -118,7 +122,6 @@ AGENTS: tuple[Agent, ...] = (
         project=(".vscode/mcp.json",),
         skills=_SHARED_SKILLS,
         native="""code --add-mcp '{{"name":"{name}","command":"uvx","args":["reasonry","mcp"]}}'""",
-        is_desktop=True,
     ),
     Agent(
         name="vscode-insiders",
@@ -131,7 +134,6 @@ AGENTS: tuple[Agent, ...] = (
         project=(".vscode/mcp.json",),
         skills=_SHARED_SKILLS,
         native="""code-insiders --add-mcp '{{"name":"{name}","command":"uvx","args":["reasonry","mcp"]}}'""",
-        is_desktop=True,
     ),
     Agent(
         name="codex",
@@ -143,6 +145,7 @@ AGENTS: tuple[Agent, ...] = (
         programs=("codex",),
         project=(".codex/config.toml",),
         skills=_SHARED_SKILLS,
+        environment="few",
         native="codex mcp add {name} -- {command}",
     ),
     Agent(
@@ -163,6 +166,7 @@ AGENTS: tuple[Agent, ...] = (
         signs=("$COPILOT_HOME", "{home}/.copilot"),
         programs=("copilot",),
         project=(".mcp.json",),
+        project_shape=TYPED,
         skills=("$COPILOT_HOME/skills", "{home}/.copilot/skills"),
     ),
     Agent(
@@ -172,7 +176,6 @@ AGENTS: tuple[Agent, ...] = (
         signs=("{home}/.codeium/windsurf",),
         programs=("windsurf",),
         skills=_SHARED_SKILLS,
-        is_desktop=True,
     ),
     Agent(
         name="zed",
@@ -187,7 +190,6 @@ AGENTS: tuple[Agent, ...] = (
         programs=("zed", "zeditor"),
         project=(".zed/settings.json",),
         skills=_SHARED_SKILLS,
-        is_desktop=True,
     ),
     Agent(
         name="opencode",
@@ -239,7 +241,7 @@ AGENTS: tuple[Agent, ...] = (
         title="LM Studio",
         places={"*": ("{home}/.lmstudio/mcp.json",)},
         signs=("{home}/.lmstudio",),
-        is_desktop=True,
+        environment="desktop",
     ),
     Agent(
         name="kiro",
@@ -250,7 +252,6 @@ AGENTS: tuple[Agent, ...] = (
         project=(".kiro/settings/mcp.json",),
         skills=("{home}/.kiro/skills",),
         project_skills=".kiro/skills",
-        is_desktop=True,
     ),
 )
 

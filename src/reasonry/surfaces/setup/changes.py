@@ -28,6 +28,10 @@ class SetupRequest(Struct, frozen=True):
     with_skills: bool = True
     force: bool = False
 
+    def entry(self, agent: Agent) -> dict[str, Any]:
+        """Return the entry as the agent writes it down."""
+        return self.launch.entry(agent.entry_shape(for_project=self.for_project), self.name)
+
 
 class AgentPlan(Struct, frozen=True):
     """What is to become of an agent's files.
@@ -96,7 +100,7 @@ class Setup:
                     f"{agent.title} has no file for a project; leave --project out", option="project"
                 )
             receipts = self.receipts.read()
-            file = _EntryFile(agent, path, _keys(agent, wanted))
+            file = _EntryFile(agent, path, wanted.name)
             plan = plan_entry(file, wanted, receipts)
             skills = plan_files(agent, wanted, receipts) if wanted.with_skills else []
         except ReasonryError as error:
@@ -126,23 +130,18 @@ def _without_defaults(entry: Any) -> Any:
     return {key: value for key, value in entry.items() if key not in defaults or value != defaults[key]}
 
 
-def _keys(agent: Agent, wanted: SetupRequest) -> tuple[str, ...]:
-    keys = agent.project_keys if wanted.for_project and agent.project_keys else agent.keys
-    return (*keys, wanted.name)
-
-
 class _EntryFile:
     """The file of an agent with the entry that is about to change."""
 
-    def __init__(self, agent: Agent, path: Path, keys: tuple[str, ...]) -> None:
+    def __init__(self, agent: Agent, path: Path, name: str) -> None:
         self.agent = agent
         self.path = path
         self.real = real_path(path)
-        self.keys = keys
+        self.keys = (*agent.keys, name)
         self.form: TextFormat = open_format(agent.format)
         self.text = read_config(self.real)
         self.data = self._try(lambda: self.form.read(self.text or ""), "is not valid {}")
-        self.entry = find_entry(self.data, keys)
+        self.entry = find_entry(self.data, self.keys)
 
     def put(self, text: str, entry: Mapping[str, Any]) -> str:
         return self._try(lambda: put_entry(self.form, text, self.keys, entry), "cannot be edited as {}")
@@ -175,7 +174,7 @@ class _EntryFile:
 
 def _plan_entry(file: _EntryFile, wanted: SetupRequest, receipts: Receipts) -> AgentPlan:
     agent, text = file.agent, file.text
-    entry = wanted.launch.entry(agent.shape, wanted.name)
+    entry = wanted.entry(agent)
     if same_entry(file.entry, entry):
         return AgentPlan(agent, file.path, "unchanged")
     receipt = receipts.entry(file.real, wanted.name)
@@ -214,7 +213,7 @@ def _plan_entry_removal(file: _EntryFile, wanted: SetupRequest, receipts: Receip
 
     if file.entry is None or text is None:
         return AgentPlan(agent, file.path, "absent", receipt=None if receipt is None else forget)
-    written = wanted.launch.entry(agent.shape, wanted.name) if receipt is None else receipt.entry
+    written = wanted.entry(agent) if receipt is None else receipt.entry
     if not same_entry(file.entry, written) and not wanted.force:
         raise file.refusal("removes")
     after: str | None
