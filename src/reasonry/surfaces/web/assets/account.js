@@ -5,7 +5,9 @@ import { byId, element, show, table } from "./dom.js";
 /** @param {import("./record.js").Recorded} record */
 export function drawAccount({ page }) {
   const blocks = (page.outline ?? []).map(block);
-  show(byId("account"), blocks.length ? [element("div", { class: "head" }, element("h2", {}, "What came of it")), ...blocks] : []);
+  const repeats = (page.nodes ?? []).some(({ kind }) => kind === "plan"); // then it stands above, with the plans
+  const whole = element("details", { open: !repeats }, element("summary", {}, element("h2", {}, "The account in words")), ...blocks);
+  show(byId("account"), blocks.length ? [whole] : []);
 }
 
 function block(one) {

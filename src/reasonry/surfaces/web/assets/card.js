@@ -43,11 +43,12 @@ export function card(record, id, { level, place, siblings, folded, hit }) {
 }
 
 function note(record, node) {
-  if (node.state === "dropped") return element("span", { class: "why" }, ` ${plainName(node.why?.code ?? "dropped")}`);
-  if (node.state === "answer") return element("span", { class: "why" }, " answer");
+  if (node.state === "dropped") return element("span", { class: "why" }, plainName(node.why?.code ?? "dropped"));
+  if (node.state === "answer") return element("span", { class: "why" }, "answer");
   const revised = record.nodes.get(node.revises);
-  if (revised) return element("span", { class: "stage" }, ` revises ${nodeLabel(revised)}`);
-  return node.stage ? element("span", { class: "stage" }, ` ${plainName(node.stage)}`) : null;
+  if (revised) return element("span", { class: "stage" }, `revises ${nodeLabel(revised)}`);
+  const said = record.page.kind === "session" ? node.branch || node.stage : Number.isFinite(node.score) ? "" : node.stage;
+  return said ? element("span", { class: "stage" }, plainName(said)) : null;
 }
 
 /** What a screen reader says of it. */

@@ -28,9 +28,10 @@ function facts(page) {
 
 function outcome(page) {
   const made = [element("span", { class: "status", "data-status": page.status }, plainName(page.status))];
-  if (page.answer) made.push(element("p", { class: "answer" }, page.answer), copyButton(page.answer, "the answer"));
-  else if (page.kind === "run") made.push(element("p", { class: "answer none" }, page.status === "active" ? "No answer yet" : "No answer"));
-  const why = page.detail || plainName(page.reason ?? "");
+  if (page.answer) made.push(element("p", { class: page.answer.length > 160 ? "answer long" : "answer" }, page.answer), copyButton(page.answer, "the answer"));
+  else if (page.kind === "run") made.push(element("p", { class: page.status === "active" ? "answer yet" : "answer none" }, page.status === "active" ? "No answer yet" : "No answer"));
+  const said = page.detail || plainName(page.reason ?? "");
+  const why = said === "success" ? "" : said;
   const code = page.code && !why.includes(page.code) ? ` (${page.code})` : "";
   if (why || code) made.push(element("p", { class: "reason" }, `${why}${code}`));
   if (page.best_answer && page.best_answer !== page.answer) {

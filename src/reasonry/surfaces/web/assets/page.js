@@ -61,6 +61,7 @@ export function makePage() {
     drawTree();
     const id = linked ?? answer?.id ?? record.roots[0];
     if (id !== undefined) select(id, { open: linked !== null, quiet: true });
+    if (linked !== null) tree.reveal(id);
   }
 
   function linkedNode() {
@@ -99,8 +100,9 @@ export function makePage() {
       tree.choose(id);
       showDetail();
     }
-    tree.reveal(id);
-    if (!quiet) {
+    if (quiet) tree.centre(id);
+    else {
+      tree.reveal(id);
       setAddress(question ?? id);
       const node = record.nodes.get(id);
       say(`${nodeLabel(node)}, ${stateWord(node.state)}`);

@@ -23,7 +23,7 @@ function meter({ name, used, limit, on_dropped: dropped }) {
     { class: full ? "meter full" : "meter" },
     element("p", { class: "name" }, title, full && element("strong", {}, " limit reached")),
     element("p", { class: "value" }, said, element("small", {}, hasLimit ? ` of ${amount(name, limit)}` : "")),
-    element(
+    (hasLimit || dropped > 0) && element(
       "div",
       {
         class: hasLimit ? "track" : "track unlimited",

@@ -63,7 +63,7 @@ function roundTimes(length, end) {
 function apart(ticks) {
   const kept = [];
   for (const tick of ticks) if (!kept.length || tick.share - kept[kept.length - 1].share > 0.08) kept.push(tick);
-  return kept;
+  return kept.filter(({ share }) => share < 0.95);
 }
 
 /** Puts spans that overlap into different lanes; `least` is the shortest span that can still be seen. */

@@ -9,6 +9,7 @@ import { count, duration, plainName } from "./wording.js";
 const LANE = 1.5;
 const LEAST_BAR = 0.55; // rem of the middle bar; a long run is drawn wider than its panel and scrolls
 const WIDEST = 260;
+const OPEN_SHARE = 0.06; // of the run time: how long a question without an answer is drawn beyond the present
 
 /**
  * @param {import("./record.js").Recorded} record
@@ -43,9 +44,10 @@ function spansOf(record) {
   const end = record.page.duration_ms ?? 0;
   const questions = (record.page.questions ?? []).map((one) => ({ one, from: one.asked_at_ms, to: one.answered_at_ms, status: one.status }));
   const calls = (record.page.calls ?? []).map((one) => ({ one, from: one.begun_at_ms, to: one.ended_at_ms, status: one.error ? "failed" : "answered" }));
+  const still = Math.max(1, end * OPEN_SHARE);
   return [...questions, ...calls]
     .filter(({ from }) => Number.isFinite(from))
-    .map((span) => ({ ...span, to: Math.max(span.from, span.to ?? Math.max(end, span.from)) }))
+    .map((span) => ({ ...span, to: Math.max(span.from, span.to ?? Math.max(end, span.from) + still) }))
     .sort((a, b) => a.from - b.from);
 }
 
@@ -73,7 +75,7 @@ function bar(record, { one, from, to, status }, lane, axis, first) {
       "data-tries": tries || null,
       "aria-label": said,
       title: said,
-      size: { left: `${start * 100}%`, width: `${(axis.at(to) - start) * 100}%`, top: `${lane * LANE}rem` },
+      size: { left: `min(${start * 100}%, calc(100% - 0.3rem))`, width: `${(axis.at(to) - start) * 100}%`, top: `${lane * LANE}rem` },
     },
     status === "failed" ? "!" : tries ? `↻${tries}` : null,
   );

@@ -63,6 +63,12 @@ export function makeTree(host, page) {
     drawing?.items.get(id)?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
+  /** Brings a thought to the middle of the tree without moving the page. */
+  function centre(id) {
+    const item = drawing?.items.get(id);
+    if (item) host.scrollTo(item.offsetLeft + item.offsetWidth - host.clientWidth + 24, item.offsetTop + item.offsetHeight / 2 - host.clientHeight / 2);
+  }
+
   host.addEventListener("click", (event) => {
     const item = event.target.closest("[role=treeitem]");
     if (!item) return;
@@ -86,7 +92,7 @@ export function makeTree(host, page) {
     }
   });
 
-  return { draw, choose, reveal, isNarrow: () => isNarrow(host) };
+  return { draw, choose, reveal, centre, isNarrow: () => isNarrow(host) };
 }
 
 function isNarrow(host) {

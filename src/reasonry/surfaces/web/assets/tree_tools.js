@@ -30,7 +30,7 @@ export function makeTreeTools(view, page) {
     },
   });
   const hide = element("input", { type: "checkbox", on: { change: () => ((view.hideDropped = hide.checked), page.redraw()) } });
-  const layouts = { auto: "Drawing: fitting", cards: "Drawing: tree", rows: "Drawing: outline" };
+  const layouts = { auto: "Drawing: automatic", cards: "Drawing: tree", rows: "Drawing: outline" };
   const choice = element(
     "select",
     { id: "drawing", "aria-label": "Drawing", on: { change: () => ((view.layout = choice.value), page.redraw()) } },
@@ -47,8 +47,11 @@ export function makeTreeTools(view, page) {
   );
 }
 
-/** The marks in use and what they mean. */
+/** The marks in use and what they mean; of the tools, those that do something here. */
 export function drawLegend(record) {
+  const isSession = record.page.kind === "session";
+  for (const tool of byId("tree-tools").querySelectorAll("button, select")) tool.hidden = isSession;
+  byId("tree-tools").hidden = record.nodes.size < 4;
   const used = new Set([...record.nodes.values()].map(({ state }) => state));
   const known = STATE_ORDER.filter((state) => used.has(state));
   byId("legend").replaceChildren(...known.map((state) => element("span", {}, mark(state), stateWord(state))));

@@ -36,7 +36,7 @@ function joined(...parts) {
 }
 
 export function dollars(usd) {
-  return `$${usd < 0.01 && usd > 0 ? usd.toPrecision(2) : usd.toFixed(2)}`;
+  return `$${usd < 0.01 && usd > 0 ? Math.max(usd, 1e-6).toPrecision(2) : usd.toFixed(2)}`;
 }
 
 export function count(number, one, many = `${one}s`) {
@@ -56,7 +56,7 @@ export function costLine(cost) {
   const parts = [];
   if (cost.calls) parts.push(count(cost.calls, "call"));
   if (cost.tokens) parts.push(count(cost.tokens, "token"));
-  if (cost.usd) parts.push(dollars(cost.usd));
+  if (cost.usd > 1e-9) parts.push(dollars(cost.usd));
   return parts.join(" · ");
 }
 
