@@ -34,6 +34,7 @@ def test_every_kind_is_drawn_within_its_window(show: Shown, kind: str) -> None:
     made = EVERY[kind]()
     for size in (WIDE, PHONE):
         page = show(made, size=size)
+        assert page.evaluate("scrollY") == 0
         assert page.inner_text("#problem") == made["problem"].strip()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         ids = [one["id"] for one in made["nodes"]]
@@ -377,6 +378,10 @@ def test_on_paper_everything_is_unrolled(show: Shown) -> None:
     assert page.evaluate("getComputedStyle(document.getElementById('tree')).overflow") == "visible"
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(252, 251, 248)"
     assert not page.is_visible("#theme")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.get_attribute("#tree", "data-form") == "rows"
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.get_attribute("#tree", "data-form") == "cards"
 
 
 def test_a_host_of_mcp_apps_hands_the_record_over(show: Shown) -> None:

@@ -5,13 +5,12 @@ import { byId, element } from "./dom.js";
 const KEYS = [
   ["/", "search"],
   ["?", "this help"],
-  ["↑ ↓", "the thought above, below"],
+  ["↑ ↓", "the thought above, below; in the timeline the question before, after"],
   ["→", "unfold, then the first thought below it"],
   ["←", "fold, then the thought it came from"],
   ["Home, End", "first, last thought"],
-  ["Enter", "read the thought; Escape goes back to the tree"],
-  ["Enter in the search", "next match; with Shift the one before"],
-  ["← → in the timeline", "the question before, after; Enter opens it"],
+  ["Enter", "read the thought; in the search: the next match, with Shift the one before"],
+  ["Escape", "back to the tree; in the search: clear it"],
 ];
 
 /** @param {{ back(): void }} page */

@@ -156,6 +156,16 @@ export function makePage() {
     const id = record && linkedNode();
     if (id) select(id, { open: true, question });
   });
+  // Paper is narrow: there the tree is an outline, whatever the reader looks at.
+  let onScreen = view.layout;
+  addEventListener("beforeprint", () => printAs("rows"));
+  addEventListener("afterprint", () => printAs(null));
+  function printAs(layout) {
+    if (layout) onScreen = view.layout;
+    view.layout = layout ?? onScreen;
+    if (record) drawTree();
+  }
+
   let narrow = tree.isNarrow();
   new ResizeObserver(() => {
     if (record === null || narrow === tree.isNarrow()) return;
