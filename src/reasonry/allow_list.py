@@ -111,14 +111,14 @@ def read_allow_list(environ: Mapping[str, str]) -> AllowList:
         UsageError: As `AllowList.from_environ`; or an entry cannot be what it is listed as.
     """
     from .models.choose import check_model_form
-    from .tools.catalog import split_tools
+    from .tools.catalog import check_tools_form
     from .tools.verifiers import check_verifier_form
 
     allowed = AllowList.from_environ(environ)
     checks: Sequence[tuple[str, Mapping[str, str], Callable[[str], object]]] = (
         ("model", allowed.models, check_model_form),
         ("verifier", allowed.verifiers, check_verifier_form),
-        ("tools", allowed.tools, split_tools),
+        ("tools", allowed.tools, check_tools_form),
     )
     for argument, entries, check in checks:
         for spec in entries.values():

@@ -16,10 +16,10 @@ from .guided.quoting import quote_thoughts
 from .guided.replies import rows_of_run
 from .guided.sessions import Sessions
 from .guided.settings import SessionSettings
+from .installed import installed_strategies
 from .masking import SECRETS
 from .participants import PerformerPool
 from .records import Store
-from .strategies import STRATEGIES
 from .use_cases import UseCases
 
 
@@ -29,7 +29,7 @@ class App(UseCases):
     Args:
         store_spec: What `--store` takes, or a store; None: `REASONRY_STORE`, else the user's data folder.
         environ: None: the environment of this process.
-        strategies: By canonical name; None: the registry.
+        strategies: By canonical name; None: the registry with those of installed packages.
     """
 
     def __init__(
@@ -44,7 +44,8 @@ class App(UseCases):
         self._owns_store = store_spec is None or isinstance(store_spec, str)
         self.store = _open_store(store_spec, self.environ)
         policy = policy or Policy()
-        engine = Engine(self.store, STRATEGIES if strategies is None else strategies, policy)
+        registry = installed_strategies(self.environ) if strategies is None else strategies
+        engine = Engine(self.store, registry, policy)
         super().__init__(engine, PerformerPool(self.environ, policy))
 
     async def close(self) -> None:

@@ -18,10 +18,11 @@ from .core import machine
 from .core.codec import dump_snapshot, load_snapshot
 from .core.effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .core.events import Answered, Event, Failed, Stopped, ToolReturned, Verified
-from .core.machine import Pending, Registry, Snapshot, Step
+from .core.machine import Pending, Snapshot, Step
 from .core.options import read_options
 from .core.problem import check_problem
 from .core.proposal import parse_thoughts
+from .core.registry import Registry
 from .core.score import parse_scores
 from .core.strategy import Strategy
 from .errors import StoreError, UsageError

@@ -32,7 +32,7 @@ class Participants:
         model: None: what the environment offers.
         draft_model: Proposes thoughts that are valued afterwards.
         mcp: Servers whose tools are used, as `--mcp` takes them; see `PerformerPool.start_servers`.
-        tools: Callables, or tools of the port.
+        tools: Callables, tools of the port, or texts as `--tools` takes them; see `PerformerPool.load_tools`.
         context: Files of the user that a strategy may search.
         sandbox: Where code that a model writes is run; None: the default sandbox.
         record: A file that keeps the model's answers, for `recorded:FILE`.
@@ -125,7 +125,7 @@ class PerformerPool:
         model = self.record_answers(self._model(participants.model, problem), participants.record)
         judge = self._other_model(participants.judge_model, problem)
         draft = self._other_model(participants.draft_model, problem)
-        verifier = _open_verifier(participants.verifier, model, problem)
+        verifier = _open_verifier(participants.verifier, model, problem, self.environ)
         price = self._prices(participants, [other for other in (model, judge, draft) if other is not None])
         performers = Performers(
             model,
@@ -211,6 +211,19 @@ class PerformerPool:
                 self._resources.callback(getattr(tool, "close", lambda: None))
         return replace(participants, tools=[*participants.tools, *self._built_in[key]])
 
+    def load_tools(self, participants: Participants) -> Participants:
+        """Return the participants with the tools that are named by text.
+
+        Raises:
+            UsageError: One cannot be loaded.
+        """
+        from .tools.catalog import load_tools
+
+        tools: list[Any] = []
+        for tool in participants.tools:
+            tools += load_tools(tool, self.environ) if isinstance(tool, str) else [tool]
+        return replace(participants, tools=tools)
+
     async def start_servers(
         self, participants: Participants, left_s: float, *, shared: bool = False
     ) -> Participants:
@@ -261,12 +274,11 @@ class PerformerPool:
         price = participants.prices or prices_of(recorded.price, list(names.values()))
         return replace(self.reopen_verifier(participants, recorded), price=price, **reopened)
 
-    @staticmethod
-    def reopen_verifier(participants: Participants, recorded: ParticipantNames) -> Participants:
+    def reopen_verifier(self, participants: Participants, recorded: ParticipantNames) -> Participants:
         """Return the participants with the verifier that a run's record names, if none is named anew."""
         from .tools.verifiers import reopen_verifier
 
-        verifier = participants.verifier or reopen_verifier(recorded.verifier)
+        verifier = participants.verifier or reopen_verifier(recorded.verifier, self.environ)
         return replace(participants, verifier=verifier, mcp=(), record=None)
 
     def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
@@ -277,20 +289,15 @@ class PerformerPool:
         return self._model(spec, "", (*settings, *named))
 
 
-def _open_verifier(spec: Any, model: Model, problem: str) -> Verifier | None:
-    from .tools.verifiers import CallableVerifier, open_verifier, verifier_of_offline
+def _open_verifier(spec: Any, model: Model, problem: str, environ: Mapping[str, str]) -> Verifier | None:
+    from .tools.verifiers import as_verifier, open_verifier, verifier_of_offline
 
     if isinstance(spec, str):
-        return open_verifier(spec)
+        return open_verifier(spec, environ)
     if spec is None:
         # The offline model computes, so what it finds can be proved by computing.
         return verifier_of_offline(problem) if model.name == "offline" else None
-    if not callable(getattr(spec, "verify", spec)):
-        raise UsageError(
-            f"verifier is text, a callable or an object with `verify`, got {type(spec).__name__}",
-            option="verifier",
-        )
-    return spec if hasattr(spec, "verify") else CallableVerifier(spec)
+    return as_verifier(spec)
 
 
 def _open_tools(tools: Sequence[Any]) -> Any:

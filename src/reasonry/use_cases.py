@@ -12,7 +12,8 @@ from msgspec import structs
 from .core.budget import Budget, check_budget
 from .core.options import read_options, with_coached_defaults, with_preset
 from .core.problem import check_problem, without_quoted
-from .core.strategy import Strategy, find_strategy
+from .core.registry import Registry, add_strategies, find_strategy, strategies_at_hand
+from .core.strategy import Strategy
 from .engine.coach import Caller, Coach
 from .engine.engine import Engine, OpenRun, Order
 from .engine.journal import Begun, ParticipantNames, Run
@@ -40,7 +41,7 @@ class UseCases:
     # -- what is asked for
 
     @property
-    def strategies(self) -> Mapping[str, Strategy[Any, Any]]:
+    def strategies(self) -> Registry:
         """The strategies that runs may have, by canonical name."""
         return self.engine.strategies
 
@@ -77,7 +78,7 @@ class UseCases:
             message = f"strategy must be a name or a Strategy, got {type(strategy).__name__}"
             raise UsageError(message, option="strategy")
         if self.strategies.get(strategy.name) is not strategy:
-            self.engine.strategies = {**self.strategies, strategy.name: strategy}
+            self.engine.strategies = add_strategies(self.strategies, {strategy.name: strategy})
         return strategy
 
     def order(
@@ -135,7 +136,8 @@ class UseCases:
             return self.register(strategy), ""
         if strategy.strip().lower() != AUTO:
             return self.strategy(strategy), ""
-        driven = [candidate for candidate in self.strategies.values() if candidate.is_driven]
+        at_hand = strategies_at_hand(self.strategies).values()
+        driven = [candidate for candidate in at_hand if candidate.is_driven]
         name, why = choose_strategy(problem, driven, has_tools=has_tools)
         return self.strategy(name), why
 
@@ -176,7 +178,9 @@ class UseCases:
         run_id: str | None = None,
         shared: bool = False,
     ) -> Participants:
-        """Return the participants with the tools of their MCP servers, which run until the app is closed.
+        """Return the participants with the tools that text names, and those of their MCP servers.
+
+        The servers run until the app is closed.
 
         Args:
             budget: Its seconds bound the opening of the servers and their closing too.
@@ -184,12 +188,13 @@ class UseCases:
             shared: The servers are opened for several runs, each of which has the seconds of the budget.
 
         Raises:
-            UsageError: A server is not named rightly.
+            UsageError: A tool or a server is not named rightly.
             ToolError: A server does not answer; `deadline_exceeded` if it had no more time than the budget.
         """
         if not isinstance(participants.tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"tools must be a list, got {type(participants.tools).__name__}", option="tools")
         check_budget(budget or Budget())
+        participants = self.pool.load_tools(participants)
         if not participants.mcp:
             return participants
         left_s = await self._seconds_left(budget, run_id)

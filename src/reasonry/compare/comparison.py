@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from ..app import App
 from ..core.budget import NOTHING, Budget, Usage
+from ..core.registry import strategy_names
 from ..core.vote import normalise
 from ..engine.engine import Order
 from ..engine.named_prices import check_priced, dollar_limit, prices_of
@@ -140,7 +141,7 @@ def check_strategies(names: Iterable[str], app: App) -> list[str]:
         raise UsageError(
             "--strategies takes names with commas between them",
             option="strategies",
-            choices=[*app.strategies, AUTO],
+            choices=[*strategy_names(app.strategies), AUTO],
         )
     checked: list[str] = []
     for name in written:

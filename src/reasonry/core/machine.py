@@ -25,7 +25,7 @@ Rule 8: with the answers a digest of what was asked is kept: a body that asks so
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -49,10 +49,10 @@ from .events import (
 )
 from .options import read_options
 from .parse import ask_again
+from .registry import Registry, find_strategy, strategy_names
 from .reply_reading import Reading, convert_reading, read_reply
-from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Strategy, Thought, find_strategy
+from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Strategy, Thought
 
-Registry = Mapping[str, Strategy[Any, Any]]
 Status = Literal["active", "done", "failed", "cancelled"]
 
 MAX_SILENT_MOVES = 1_000
@@ -395,9 +395,10 @@ class _Execution:
         assert isinstance(waiting.effect, RunStrategy)
         inner = find_strategy(waiting.effect.strategy, self.strategies)
         if inner is None:
-            known = list(self.strategies)
             raise UsageError(
-                f"There is no strategy {waiting.effect.strategy!r} to run inside.", choices=known
+                f"There is no strategy {waiting.effect.strategy!r} to run inside.",
+                code="strategy_unknown",
+                choices=strategy_names(self.strategies),
             )
         options = read_options(inner, waiting.effect.options)
         step = begin(inner, waiting.effect.problem, options, strategies=self.strategies)

@@ -23,7 +23,7 @@ from ..errors import IllegalTransitionError, InvalidStrategyError
 from .effects import Ask, Effect
 from .events import Delivered, Failed
 from .fit import Unreadable
-from .names import did_you_mean, find_name, find_named
+from .names import did_you_mean, find_name
 
 S = TypeVar("S")
 O = TypeVar("O", bound=Struct)
@@ -391,29 +391,6 @@ class Strategy(Generic[S, O]):
                 stage=stage,
                 choices=list(legal),
             )
-
-
-def find_strategy(name: str, strategies: Mapping[str, Strategy[Any, Any]]) -> Strategy[Any, Any] | None:
-    """Return the strategy that goes by a name, alias or title, whatever its case, spaces, dashes and underscores.
-
-    Args:
-        strategies: Where to look, by canonical name.
-    """
-    return strategies.get(name) or find_named(name.strip(), {**_titles(strategies), **_names(strategies)})
-
-
-def suggest_strategy(name: str, strategies: Mapping[str, Strategy[Any, Any]]) -> str:
-    """Return what to put behind an error about a strategy's name: ` Did you mean …?`, or nothing if none is near."""
-    return did_you_mean(name, _names(strategies))
-
-
-def _names(strategies: Mapping[str, Strategy[Any, Any]]) -> dict[str, Strategy[Any, Any]]:
-    aliases = {alias: strategy for strategy in strategies.values() for alias in strategy.aliases}
-    return {**aliases, **strategies}
-
-
-def _titles(strategies: Mapping[str, Strategy[Any, Any]]) -> dict[str, Strategy[Any, Any]]:
-    return {strategy.title: strategy for strategy in strategies.values()}
 
 
 def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:

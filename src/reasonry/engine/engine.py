@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from ..core.budget import Budget, check_budget
 from ..core.events import Event, Stopped
-from ..core.machine import Registry
 from ..core.problem import without_quoted
+from ..core.registry import Registry
 from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import ConflictError, ReasonryError
@@ -141,7 +141,8 @@ class Engine:
         Raises:
             NotFoundError: There is no such run.
             StoreError: `store_corrupt`: its journal is damaged.
-            ConflictError: `strategy_changed`: another version of its strategy wrote it, and it does not fit today's.
+            ConflictError: `strategy_changed`: another version of its strategy wrote it, and it does not fit today's;
+                `strategy_unknown`: its strategy is not here.
         """
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
         return await _aside(lines, lambda: self._fold(row, lines))
@@ -177,7 +178,8 @@ class Engine:
     async def record(self, run_id: str) -> Record:
         """Return all there is to see of a run: as it was recorded when it ended, or as it stands.
 
-        A run that does not fit its strategy any more, and has no record of its own, shows what its row and its events
+        A run that does not fit its strategy any more, or whose strategy is missing, and that has no record of its own,
+        shows what its row and its events
         say.
         """
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
@@ -194,7 +196,7 @@ class Engine:
                 raise ConflictError(message, code="strategy_changed", run_id=row.run_id)
             return record_as_it_stands(row, run)
         except ConflictError as error:
-            if error.code != "strategy_changed":
+            if error.code not in ("strategy_changed", "strategy_unknown"):
                 raise
             return record_of_row(row, journal.read(row.run_id, lines)[0], error)
 
@@ -317,7 +319,7 @@ class Engine:
 
     def _same_order(self, entries: Sequence[Entry]) -> Order:
         begun, budget, participants = journal.terms(entries)
-        strategy = self.strategies[begun.strategy]
+        strategy = journal.recorded_strategy(self.strategies, begun.strategy)
         options = msgspec.convert(begun.options, strategy.options)
         return Order(
             strategy=strategy,

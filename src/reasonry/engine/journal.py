@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -23,7 +23,6 @@ from ..core.events import Answered, Event, Failed, Stopped
 from ..core.machine import (
     Pending,
     Reading,
-    Registry,
     Snapshot,
     Step,
     advance,
@@ -31,6 +30,7 @@ from ..core.machine import (
     open_effects,
     without_failures,
 )
+from ..core.registry import Registry
 from ..core.strategy import Strategy, Thought
 from ..errors import ConflictError, ReasonryError, StoreError
 from ..records import Line, RunRow
@@ -327,7 +327,7 @@ class Run:
         self.begun = begun
         self.budget, self.participants = begun.budget, begun.participants
         self.strategies = strategies
-        self.strategy = _strategy(strategies, begun.strategy)
+        self.strategy = recorded_strategy(strategies, begun.strategy)
         self.edges: list[tuple[str, str]] = []
         self.thoughts: list[Thought] = []
         self.events: list[Settled] = []
@@ -558,7 +558,7 @@ def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Ru
     """Fold the entries after a kept state; None where it cannot be used: the journal is then folded from its start."""
     try:
         state = msgspec.json.decode(kept, type=KeptState)
-        if _strategy(strategies, state.begun.strategy).version != state.strategy_version:
+        if recorded_strategy(strategies, state.begun.strategy).version != state.strategy_version:
             return None
         run = Run(state.begun, strategies, state)
         for entry in entries:
@@ -570,7 +570,10 @@ def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Ru
 
 def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registry) -> ReasonryError:
     """Say that a journal does not fit its strategy: of another version, or damaged."""
-    today, why = _strategy(strategies, begun.strategy).version, str(error)
+    if getattr(error, "code", "") in ("strategy_unknown", "plugin_failed"):
+        # Of a run inside this one.
+        return ConflictError(str(error), code="strategy_unknown", line=line)
+    today, why = recorded_strategy(strategies, begun.strategy).version, str(error)
     if begun.version == today and getattr(error, "code", "") != "strategy_changed":
         return StoreError(
             f"line {line} of the journal does not fit the strategy {begun.strategy!r}: {why}",
@@ -601,10 +604,23 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
     )
 
 
-def _strategy(strategies: Mapping[str, Strategy[Any, Any]], name: str) -> Strategy[Any, Any]:
+def recorded_strategy(strategies: Registry, name: str) -> Strategy[Any, Any]:
+    """Return the strategy that a run's record names.
+
+    Raises:
+        ConflictError: `strategy_unknown`: it is not here (any more), or cannot be loaded.
+    """
     try:
         return strategies[name]
-    except KeyError:
-        raise StoreError(
-            f"the run's strategy {name!r} is not registered here", code="store_corrupt"
+    except KeyError as error:
+        package, slash, _ = name.rpartition("/")
+        why = (
+            error.__cause__.message if isinstance(error.__cause__, ReasonryError) else "it is not known here"
+        )
+        way = f"install the package {package}" if slash else "bring it along (--strategies-dir, strategy=)"
+        raise ConflictError(
+            f"the run's strategy {name!r} is missing: {why}. To go on with the run, {way}; `runs show` has what was "
+            "recorded",
+            code="strategy_unknown",
+            strategy=name,
         ) from None

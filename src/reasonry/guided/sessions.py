@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from ..core.strategy import Strategy, find_strategy, suggest_strategy
+from ..core.registry import find_strategy, strategy_names, suggest_strategy
+from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
 from ..ids import find_id
 from ..ids import new_id as new_uuid
@@ -115,12 +116,11 @@ class Sessions:
             return next(iter(self._strategies.values()))
         found = find_strategy(name, self._strategies)
         if found is None:
-            near = suggest_strategy(name, self._strategies)
+            near, names = suggest_strategy(name, self._strategies), strategy_names(self._strategies)
             raise UsageError(
-                f"There is no strategy {read.show_value(name)}.{near} "
-                f"The strategies: {', '.join(self._strategies)}.",
+                f"There is no strategy {read.show_value(name)}.{near} The strategies: {', '.join(names)}.",
                 field="strategy",
-                choices=builtins.list(self._strategies),
+                choices=names,
             )
         return found
 

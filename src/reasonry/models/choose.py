@@ -14,6 +14,7 @@ from ..engine.ports import Model
 from ..errors import UsageError
 from ..extras import has_extra, install_hint
 from ..masking import SECRETS
+from ..plugins import installed_plugins, split_plugin
 from .local_ollama import base_url, installed_models
 from .reasoning import reasons_by_itself
 
@@ -27,6 +28,7 @@ FORMS = (
     "openai-compatible:URL#NAME",
     "scripted:FILE",
     "recorded:FILE",
+    "PACKAGE/NAME:TEXT (of an installed package)",
     "offline",
 )
 """What may stand after `--model`."""
@@ -89,6 +91,8 @@ def open_model(
 
 
 def _open(spec: str, environ: Mapping[str, str], keyed_by: Iterable[str] | None) -> Model:
+    if split_plugin(spec) is not None:
+        return installed_plugins(environ).open("models", spec, _check_model)
     kind, rest = check_model_form(spec)
     if kind == "openai-compatible" and keyed_by is not None:
         _check_key_stays(rest, environ, keyed_by)
@@ -109,6 +113,8 @@ def check_model_form(spec: str) -> tuple[str, str]:
         UsageError: It is none of the legal forms, or its URL cannot be used.
     """
     kind, colon, rest = spec.strip().partition(":")
+    if split_plugin(spec) is not None:
+        return kind, rest
     if not colon:
         kind, rest = kind.lower(), ""
     if kind == "offline":
@@ -120,6 +126,13 @@ def check_model_form(spec: str) -> tuple[str, str]:
     if kind == "openai-compatible":
         _url_and_name(rest)
     return kind, rest
+
+
+def _check_model(model: Any) -> Model:
+    missing = [name for name in ("answer", "close") if not callable(getattr(model, name, None))]
+    if missing:
+        raise UsageError(f"a {type(model).__name__} is no model: it has no {' and no '.join(missing)}")
+    return model
 
 
 def _no_such_form(kind: str, rest: str) -> UsageError:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from ..core.strategy import Strategy
+from ..core.registry import Registry, add_strategies
 from ..core.table import read_table
 from ..errors import UsageError
 
 
-def read_strategies(folder: str, registry: Mapping[str, Strategy[Any, Any]]) -> dict[str, Strategy[Any, Any]]:
+def read_strategies(folder: str, registry: Registry) -> Registry:
     """Return the registry with the strategies that a folder has as tables (`*.toml`).
 
     Raises:
@@ -20,13 +18,12 @@ def read_strategies(folder: str, registry: Mapping[str, Strategy[Any, Any]]) -> 
     path = Path(folder)
     if not path.is_dir():
         raise UsageError(f"there is no folder {folder!r} to read strategies from", option="strategies_dir")
-    known = dict(registry)
     for file in sorted(path.glob("*.toml")):
         try:
             strategy = read_table(file.read_text("utf-8"), str(file))
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{file} cannot be read: {error}", option="strategies_dir") from None
-        if strategy.name in known:
+        if strategy.name in registry:
             raise UsageError(f"{file}: strategy {strategy.name!r} already exists", option="strategies_dir")
-        known[strategy.name] = strategy
-    return known
+        registry = add_strategies(registry, {strategy.name: strategy})
+    return registry

@@ -1,7 +1,7 @@
 """The registry: every strategy there is. Adding one is adding its file, an import and a line here.
 
 Nothing outside this file and a strategy's own names it: `auto` chooses by what each strategy says it suits (`choice`),
-and whoever needs a certain one takes it from the names below.
+and whoever needs a certain one takes it from the names below. `installed` adds the strategies of other packages.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.strategy import Strategy, find_strategy, suggest_strategy
+from ..core.registry import Registry, find_strategy, strategy_names, suggest_strategy
+from ..core.strategy import Strategy
 from ..errors import UsageError
 from .analysis import ANALYSIS
 from .chain_of_thought import CHAIN_OF_THOUGHT
@@ -47,21 +48,22 @@ SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
 """The strategy, and its options, that asks one question for one short answer, such as a verdict."""
 
 
-def resolve(name: str, strategies: Mapping[str, Strategy[Any, Any]] = STRATEGIES) -> Strategy[Any, Any]:
+def resolve(name: str, strategies: Registry = STRATEGIES) -> Strategy[Any, Any]:
     """Return the strategy that goes by a name, alias or title, whatever its case, spaces, dashes and underscores.
 
     Args:
         strategies: Where to look, by canonical name.
 
     Raises:
-        UsageError: There is none; `choices` has the names.
+        UsageError: There is none (`choices` has the names), or the package that brings it cannot be loaded.
     """
     strategy = find_strategy(name, strategies)
     if strategy is not None:
         return strategy
+    names = strategy_names(strategies)
     raise UsageError(
         f"There is no strategy {name[:60]!r}.{suggest_strategy(name, strategies)} The strategies: "
-        f"{', '.join(strategies)}.",
+        f"{', '.join(names)}.",
         option="strategy",
-        choices=list(strategies),
+        choices=names,
     )

@@ -180,7 +180,7 @@ class AgentAccess:
         from ..tools.catalog import load_tools
 
         if spec not in self._tools:
-            self._tools[spec] = load_tools(spec)
+            self._tools[spec] = load_tools(spec, self.app.environ)
         return self._tools[spec]
 
     async def _censor_errors(self, work: Awaitable[T]) -> T:
@@ -194,7 +194,7 @@ class AgentAccess:
                     code=error.code,
                     option=error.details["option"],
                 ) from None
-            if "file" not in error.details:
+            if "file" not in error.details and not _is_listed_plugin(error):
                 raise
             logging.getLogger("reasonry").warning("an agent named what cannot be used: %s", error.message)
             option = error.details.get("option", "model")
@@ -203,6 +203,11 @@ class AgentAccess:
                 f"what the operator listed ({option}) cannot be used at present; the server's log says why",
                 option=option,
             ) from None
+
+
+def _is_listed_plugin(error: UsageError) -> bool:
+    # A strategy is named by the agent itself; there is no list of them.
+    return "plugin" in error.details and error.details.get("option") != "strategy"
 
 
 def _names_schema(listed: Collection[str]) -> dict[str, Any] | None:

@@ -132,13 +132,12 @@ def open_sessions(
     """Return the sessions of a store.
 
     Args:
-        strategies: By canonical name; None: the registry.
+        strategies: By canonical name; None: the registry with those of installed packages.
         settings: None: those of the environment.
     """
     from ..app import App
-    from ..strategies import STRATEGIES
 
-    return App(store, environ=environ, strategies=strategies or STRATEGIES).sessions(settings)
+    return App(store, environ=environ, strategies=strategies).sessions(settings)
 
 
 _STRING: Schema = {"type": "string"}

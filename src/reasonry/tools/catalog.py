@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from ..core.toolcard import ToolCard
 from ..engine.ports import Tool
 from ..errors import ToolError, UsageError
+from ..plugins import installed_plugins, split_plugin
 from .python import PythonTool
 
 
@@ -68,21 +69,49 @@ def as_tool(tool: Any) -> Tool:
     raise UsageError(f"{tool!r:.80} is neither a tool nor a callable", option="tools")
 
 
-def load_tools(spec: str) -> list[Tool]:
-    """Load tools from a Python file.
+def load_tools(spec: str, environ: Mapping[str, str] | None = None) -> list[Tool]:
+    """Load tools from a Python file or an installed package.
 
     Args:
-        spec: `FILE.py:NAME` or `FILE.py:NAME,NAME2`: functions, other callables or tools of that file.
+        spec: `FILE.py:NAME` or `FILE.py:NAME,NAME2`: functions, other callables or tools of that file. Or
+            `PACKAGE/NAME`: what an installed package brings.
+        environ: Where `REASONRY_PLUGINS` is looked up; None: the environment of the process.
 
     Raises:
-        UsageError: The file or a name is missing, the file cannot be run, or what is named is no tool.
+        UsageError: The file, the package or a name is missing, the file cannot be run, or what is named is no tool.
     """
+    if is_plugin_tool(spec):
+        return list(installed_plugins(environ).load("tools", spec.strip(), read_tools))
     written, names = split_tools(spec)
     path = Path(written).expanduser()
     if not path.is_file():
         raise UsageError(f"there is no file {written!r} to take tools from", option="tools", file=written)
     module = _run_file(path)
     return [_tool_named(module, written, name) for name in names]
+
+
+def read_tools(name: str, value: Any) -> tuple[Tool, ...]:
+    """Return the tools that a package brings: one tool or callable, or a list of them.
+
+    Raises:
+        UsageError: It is neither, or cannot be described to a model.
+    """
+    return tuple(Catalog.of(value if isinstance(value, list | tuple) else [value]).tools.values())
+
+
+def is_plugin_tool(spec: str) -> bool:
+    """Whether a text names a tool as `PACKAGE/NAME`, rather than as one of a file."""
+    return ":" not in spec and not spec.strip().endswith(".py") and split_plugin(spec) is not None
+
+
+def check_tools_form(spec: str) -> None:
+    """Check how tools are written; opens nothing.
+
+    Raises:
+        UsageError: They are neither `FILE.py:NAME,…` nor `PACKAGE/NAME`.
+    """
+    if not is_plugin_tool(spec):
+        split_tools(spec)
 
 
 def split_tools(spec: str) -> tuple[str, list[str]]:
@@ -93,7 +122,9 @@ def split_tools(spec: str) -> tuple[str, list[str]]:
     """
     written, colon, names = spec.rpartition(":")
     if not colon or not names.strip() or not written.endswith(".py"):
-        raise UsageError(f"tools are written FILE.py:NAME,NAME2, not {spec[:200]!r}", option="tools")
+        raise UsageError(
+            f"tools are written FILE.py:NAME,NAME2 or PACKAGE/NAME, not {spec[:200]!r}", option="tools"
+        )
     return written, [name.strip() for name in names.split(",") if name.strip()]
 
 

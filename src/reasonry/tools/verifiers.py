@@ -17,6 +17,7 @@ from ..core.events import Verified
 from ..core.parse import without_surrogates
 from ..engine.ports import NOT_FAILURES, Verifier
 from ..errors import UsageError
+from ..plugins import installed_plugins, split_plugin
 from ..puzzles import (
     Position,
     Puzzle,
@@ -34,7 +35,7 @@ from ..regular_files import read_regular_file
 from .execution import ExecutionLimits, Sandbox
 from .sandbox import open_sandbox
 
-FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE")
+FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE", "PACKAGE/NAME:…")
 MAX_FILE_BYTES = 16_000_000
 
 
@@ -319,14 +320,14 @@ def idle_verifier_warning(verifier: Verifier | None, problem: str) -> str:
     return ""
 
 
-def reopen_verifier(name: str | None) -> Verifier | None:
+def reopen_verifier(name: str | None, environ: Mapping[str, str] | None = None) -> Verifier | None:
     """Return the verifier a run was begun with, if its name is enough for that.
 
     Raises:
         UsageError: It is not: the verifier was an object of a program.
     """
     try:
-        return open_verifier(name) if name else None
+        return open_verifier(name, environ) if name else None
     except UsageError as error:
         refusal = UsageError(
             f"the run's verifier {name} cannot be opened by its name here; pass it again: {error.message}"
@@ -335,14 +336,19 @@ def reopen_verifier(name: str | None) -> Verifier | None:
         raise refusal from None
 
 
-def open_verifier(spec: str) -> Verifier:
+def open_verifier(spec: str, environ: Mapping[str, str] | None = None) -> Verifier:
     """Return the verifier that a user named.
+
+    Args:
+        environ: Where `REASONRY_PLUGINS` is looked up; None: the environment of the process.
 
     Raises:
         UsageError: There is no such verifier, or its file cannot be read; `choices` has the forms.
         SandboxError: It would run code, and nothing is there to run it safely.
     """
     check_verifier_form(spec)
+    if split_plugin(spec) is not None:
+        return installed_plugins(environ).open("verifiers", spec, as_verifier)
     kind, _, rest = spec.partition(":")
     match kind:
         case "arithmetic":
@@ -353,12 +359,28 @@ def open_verifier(spec: str) -> Verifier:
             return SandboxedVerifier.open(rest)
 
 
+def as_verifier(value: Any) -> Verifier:
+    """Return a verifier for an object with `verify` or a callable; see `CallableVerifier`.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if not callable(getattr(value, "verify", value)):
+        raise UsageError(
+            f"verifier is text, a callable or an object with `verify`, got {type(value).__name__}",
+            option="verifier",
+        )
+    return value if hasattr(value, "verify") else CallableVerifier(value)
+
+
 def check_verifier_form(spec: str) -> None:
     """Check how a verifier is written; opens no file.
 
     Raises:
         UsageError: There is no such verifier; `choices` has the forms.
     """
+    if split_plugin(spec) is not None:
+        return
     kind, _, rest = spec.partition(":")
     if kind not in [form.partition(":")[0] for form in FORMS]:
         message = f"There is no verifier {spec[:60]!r}. The forms: {', '.join(FORMS)}."

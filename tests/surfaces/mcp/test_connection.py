@@ -37,7 +37,7 @@ async def _converse(*frames: dict[str, Any], seconds: float = 0.05) -> list[dict
     heard: list[dict[str, Any]] = []
     store = open_store("memory")
     tool = McpTool("work", "Work", "Works.", SCHEMA, SCHEMA, _work)
-    server = open_server(open_sessions(store, {}), STRATEGIES.values(), [tool])
+    server = open_server(open_sessions(store, {}), STRATEGIES, [tool])
     connection = Connection(server, CurrentSession(), lambda line: heard.append(json.loads(line)))
     for frame in frames:
         connection.receive(json.dumps({"jsonrpc": "2.0", **frame}).encode())

@@ -235,7 +235,7 @@ def _code(answer: dict[str, Any]) -> Any:
 
 async def _converse_with_ours(lines: list[bytes]) -> dict[int, Any]:
     store, heard = open_store("memory"), dict[int, Any]()
-    server = open_server(open_sessions(store, {}), STRATEGIES.values())
+    server = open_server(open_sessions(store, {}), STRATEGIES)
     connection = Connection(server, CurrentSession(), lambda line: _keep(heard, line))
     for line in lines:
         connection.receive(line)
@@ -251,7 +251,7 @@ async def _converse_with_the_sdk(lines: list[bytes]) -> dict[int, Any]:
     from mcp.shared.message import SessionMessage
 
     store, heard = open_store("memory"), dict[int, Any]()
-    server = build_server(open_sessions(store, {}), STRATEGIES.values())._lowlevel_server
+    server = build_server(open_sessions(store, {}), STRATEGIES)._lowlevel_server
     to_server, read_stream = create_context_streams[Any](0)
     write_stream, from_server = create_context_streams[Any](0)
     async with anyio.create_task_group() as group:
@@ -284,7 +284,7 @@ async def test_over_a_transport_with_many_clients_nothing_binds() -> None:
     from mcp import Client
 
     store = open_store("memory")
-    server = build_server(open_sessions(store, {}), STRATEGIES.values())
+    server = build_server(open_sessions(store, {}), STRATEGIES)
     async with Client(server) as client:
         ids = [
             (await client.call_tool("sequentialthinking", thought())).structured_content["sessionId"]

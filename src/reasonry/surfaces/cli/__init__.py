@@ -25,6 +25,7 @@ app = App(
 )
 app.command(f"{_HERE}.solve:solve", name="solve", help="Solve a problem with a strategy and a model.")
 app.command(f"{_HERE}.strategies:strategies", name="strategies", help="Show the strategies, or one of them.")
+app.command(f"{_HERE}.plugins:plugins", name="plugins", help="List what installed packages bring.")
 app.command(f"{_HERE}.doctor:doctor", name="doctor", help="Say what is installed and what would be used.")
 
 app.command(f"{_HERE}.think:think", name="think", help="Record one thought of a session.")

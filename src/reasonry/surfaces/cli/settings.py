@@ -14,14 +14,14 @@ from msgspec import structs
 
 from ...app import App
 from ...core.budget import Budget
-from ...core.strategy import Strategy
+from ...core.registry import Registry
 from ...engine.policy import Policy
 from ...engine.ports import provider_of
 from ...engine.rate import RateLimits
 from ...errors import UsageError
+from ...installed import installed_strategies
 from ...participants import Participants
 from ...stores.tables import read_strategies
-from ...strategies import STRATEGIES
 from ..signals import on_ending
 
 T = TypeVar("T")
@@ -45,9 +45,10 @@ class Common:
     strategies_dir: str | None = None
     json: Annotated[bool, Parameter(negative=())] = False
 
-    def strategies(self) -> Mapping[str, Strategy[Any, Any]]:
-        """Return the registry, with the user's own tables if a folder is named."""
-        return STRATEGIES if self.strategies_dir is None else read_strategies(self.strategies_dir, STRATEGIES)
+    def strategies(self) -> Registry:
+        """Return the registry, with those of installed packages and the user's own tables if a folder is named."""
+        known = installed_strategies()
+        return known if self.strategies_dir is None else read_strategies(self.strategies_dir, known)
 
     def app(self, policy: Policy | None = None, environ: Mapping[str, str] = os.environ) -> App:
         """Wire everything together."""

@@ -11,8 +11,9 @@ from cyclopts import Parameter
 from ...core.describe import describe
 from ...core.diagram import diagram
 from ...core.strategy import Strategy
+from ...installed import installed_strategies
 from ...stores.tables import read_strategies
-from ...strategies import STRATEGIES, resolve
+from ...strategies import resolve
 from .output import print_document, print_line, print_lines, print_text
 from .tables import Column, print_table
 
@@ -38,7 +39,9 @@ def strategies(
     json
         Print one JSON document on standard output and nothing else.
     """
-    known = STRATEGIES if strategies_dir is None else read_strategies(strategies_dir, STRATEGIES)
+    known = installed_strategies()
+    if strategies_dir is not None:
+        known = read_strategies(strategies_dir, known)
     if name is None:
         _list(known, json)
         return 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 from ...core.describe import describe_stage
+from ...core.registry import Registry, strategy_names
 from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError
 from .tools import Document
@@ -32,14 +34,12 @@ class Resources:
     """The resources and prompts of the server.
 
     Args:
-        strategies: By name; aliases are known to the tools, not listed here.
+        strategies: By canonical name; aliases are known to the tools, not listed here.
     """
 
-    def __init__(self, sessions: SessionReader, strategies: Iterable[Strategy[Any, Any]]) -> None:
+    def __init__(self, sessions: SessionReader, strategies: Registry) -> None:
         self._sessions = sessions
-        self._strategies: Mapping[str, Strategy[Any, Any]] = {
-            strategy.name: strategy for strategy in strategies
-        }
+        self._strategies = strategies
 
     async def listing(self) -> list[Document]:
         """Return the listing: every strategy, and the sessions used last."""
@@ -80,9 +80,9 @@ class Resources:
             NotFoundError: There is nothing there.
         """
         if uri.startswith(STRATEGY_URI):
-            name = uri.removeprefix(STRATEGY_URI)
-            if name in self._strategies:
-                return strategy_document(self._strategies[name])
+            strategy = self._strategies.get(unquote(uri.removeprefix(STRATEGY_URI)))
+            if strategy is not None:
+                return strategy_document(strategy)
         elif uri.startswith(SESSION_URI):
             session_id = uri.removeprefix(SESSION_URI)
             return await self._sessions.export({"sessionId": session_id, "format": "json"})
@@ -109,7 +109,9 @@ class Resources:
         """
         strategy = self._strategies.get(name)
         if strategy is None:
-            raise NotFoundError(f"No prompt is called {name[:200]!r}", choices=list(self._strategies))
+            raise NotFoundError(
+                f"No prompt is called {name[:200]!r}", choices=strategy_names(self._strategies)
+            )
         text = lesson(strategy, arguments.get("problem", ""))
         return {
             "description": strategy.summary,

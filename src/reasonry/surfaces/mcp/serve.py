@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from ...core.strategy import Strategy
+from ...core.registry import Registry, strategy_names
 from ...extras import check_extra
 from ...masking import SECRETS
 from ..present import masked_output
@@ -34,7 +34,7 @@ _MAX_TOLD = 20
 
 
 def build_server(
-    sessions: GuidedSessions, strategies: Iterable[Strategy[Any, Any]], *, extras: Sequence[McpTool] = ()
+    sessions: GuidedSessions, strategies: Registry, *, extras: Sequence[McpTool] = ()
 ) -> HttpServer:
     """Return the SDK's server over the same tools; its calls share no session."""
     check_extra("mcp", "MCP over HTTP")
@@ -43,18 +43,15 @@ def build_server(
     return HttpServer(open_server(sessions, strategies, extras))
 
 
-def open_server(
-    sessions: GuidedSessions, strategies: Iterable[Strategy[Any, Any]], extras: Sequence[McpTool] = ()
-) -> McpServer:
+def open_server(sessions: GuidedSessions, strategies: Registry, extras: Sequence[McpTool] = ()) -> McpServer:
     """Return all that a server over some sessions offers."""
-    known = list(strategies)
-    tools = guided_tools(sessions, [strategy.name for strategy in known])
-    return McpServer([*tools, *extras], Resources(sessions, known))
+    tools = guided_tools(sessions, strategy_names(strategies))
+    return McpServer([*tools, *extras], Resources(sessions, strategies))
 
 
 async def run_stdio(
     sessions: GuidedSessions,
-    strategies: Iterable[Strategy[Any, Any]],
+    strategies: Registry,
     *,
     extras: Sequence[McpTool] = (),
     environ: Mapping[str, str] | None = None,
@@ -84,7 +81,7 @@ def main(
     store_spec: str | None = None,
     environ: Mapping[str, str] | None = None,
     *,
-    strategies: Mapping[str, Strategy[Any, Any]] | None = None,
+    strategies: Registry | None = None,
     extras: Sequence[McpTool] = (),
 ) -> None:
     """Run the server over standard input and output until the client leaves.
@@ -92,23 +89,22 @@ def main(
     Args:
         store_spec: What `--store` takes; None: `REASONRY_STORE`, else the user's data folder.
         environ: None: that of the process.
-        strategies: By canonical name; None: the registry.
+        strategies: By canonical name; None: the registry with those of installed packages.
         extras: Tools besides those for thinking and for runs.
 
     Raises:
         UsageError: A setting or the store's name is no legal one.
     """
     from ...app import App
-    from ...strategies import STRATEGIES
     from .driven import run_tools
 
     environ = os.environ if environ is None else environ
-    app = App(store_spec, environ=environ, strategies=strategies or STRATEGIES)
+    app = App(store_spec, environ=environ, strategies=strategies)
     tools = [*run_tools(app), *extras]
 
     async def serve() -> None:
         async with app:
-            await run_stdio(app.sessions(), app.strategies.values(), extras=tools, environ=environ)
+            await run_stdio(app.sessions(), app.strategies, extras=tools, environ=environ)
 
     with masked_output(environ):
         asyncio.run(serve())

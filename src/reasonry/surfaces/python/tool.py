@@ -16,14 +16,15 @@ import os
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ...core.registry import strategy_names
 from ...errors import NotFoundError, UsageError
 from ...guided.arguments import id_of, show_value
 from ...guided.sessions import Sessions
 from ...guided.settings import OnExpiry, SessionSettings, change_settings
 from ...guided.thinking_tool import ThinkingCall, tool_schema
+from ...installed import installed_strategies
 from ...records import Store
 from ...stores import open_store
-from ...strategies import STRATEGIES
 from ..thinking import THINKING, THINKING_DESCRIPTION, open_sessions, thinking_input
 
 Document = dict[str, Any]
@@ -49,7 +50,7 @@ class ThinkingTool:
     def __init__(self, sessions: Sessions, session_id: str | None = None, history: int | None = None) -> None:
         self.name = THINKING
         self.description = THINKING_DESCRIPTION
-        self.input_schema = thinking_input(STRATEGIES)
+        self.input_schema = thinking_input(strategy_names(installed_strategies()))
         self.session_id = session_id
         self.history = history
         self._sessions = sessions

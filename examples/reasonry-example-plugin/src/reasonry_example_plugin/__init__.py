@@ -1,0 +1,1 @@
+"""A strategy, tools, a verifier and a model for Reasonry; nothing is imported before it is named."""

@@ -1,0 +1,134 @@
+"""Registries: strategies by name, at hand or brought in when they are named.
+
+Rule: what is at hand is looked through first, so that nothing is brought in where its name suffices. What is brought in
+goes by its whole name alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from ..errors import UsageError
+from .names import did_you_mean, find_name, find_named
+from .strategy import Strategy
+
+Registry = Mapping[str, Strategy[Any, Any]]
+"""Strategies by canonical name."""
+
+
+class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
+    """Strategies at hand, and others that are brought in when they are looked up.
+
+    Iteration brings all of them in and leaves out what cannot be.
+
+    Args:
+        at_hand: By canonical name.
+        find_others: Returns the names of those that can be brought in; called once, when a name is not at hand.
+        bring: Returns one of the others; raises UsageError if it cannot be used.
+    """
+
+    def __init__(
+        self,
+        at_hand: Registry,
+        find_others: Callable[[], Sequence[str]],
+        bring: Callable[[str], Strategy[Any, Any]],
+    ) -> None:
+        self.at_hand = dict(at_hand)
+        self._find_others, self._bring = find_others, bring
+
+    @cached_property
+    def others(self) -> list[str]:
+        """The names of those that can be brought in."""
+        return [name for name in self._find_others() if name not in self.at_hand]
+
+    def with_more(self, more: Registry) -> LazyRegistry:
+        """Return the registry with more strategies at hand."""
+        return LazyRegistry({**self.at_hand, **more}, self._find_others, self._bring)
+
+    def __getitem__(self, name: str) -> Strategy[Any, Any]:
+        if name in self.at_hand:
+            return self.at_hand[name]
+        try:
+            return self.bring(name)
+        except UsageError as error:
+            raise KeyError(name) from error
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.at_hand or name in self.others
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.at_hand
+        yield from (name for name in self.others if self.get(name) is not None)
+
+    def __bool__(self) -> bool:
+        # Nothing is to be brought in to find out.
+        return bool(self.at_hand or self.others)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def bring(self, name: str) -> Strategy[Any, Any]:
+        """Return one of the others.
+
+        Raises:
+            UsageError: It cannot be used, and why; or there is none of that name.
+        """
+        if name not in self.others:
+            raise UsageError(f"there is no strategy {name[:60]!r}", option="strategy")
+        return self._bring(name)
+
+
+def add_strategies(registry: Registry, more: Registry) -> Registry:
+    """Return the registry with more strategies; one replaces another of its name."""
+    if isinstance(registry, LazyRegistry):
+        return registry.with_more(more)
+    return {**registry, **more}
+
+
+def strategies_at_hand(registry: Registry) -> Registry:
+    """Return the strategies for which nothing has to be brought in."""
+    return registry.at_hand if isinstance(registry, LazyRegistry) else registry
+
+
+def strategy_names(registry: Registry) -> list[str]:
+    """Return the names that may be used, those of strategies that are not brought in yet too."""
+    return [*registry.at_hand, *registry.others] if isinstance(registry, LazyRegistry) else list(registry)
+
+
+def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
+    """Return the strategy that goes by a name, alias or title, whatever its case, spaces, dashes and underscores.
+
+    Args:
+        strategies: Where to look, by canonical name.
+
+    Raises:
+        UsageError: It would have to be brought in, and cannot be used.
+    """
+    at_hand, written = strategies_at_hand(strategies), name.strip()
+    found = at_hand.get(name) or find_named(written, {**_titles(at_hand), **_names(at_hand)})
+    if found is None and isinstance(strategies, LazyRegistry):
+        whole = find_name(written, strategies.others) if "/" in written else None
+        return None if whole is None else strategies.bring(whole)
+    return found
+
+
+def suggest_strategy(name: str, strategies: Registry) -> str:
+    """Return what to put behind an error about a strategy's name: ` Did you mean …?`, or nothing if none is near."""
+    others = [whole for whole in strategy_names(strategies) if "/" in whole]
+    if "/" not in name:
+        # The name alone, without the package it belongs to.
+        same = [whole for whole in others if find_name(name.strip(), [whole.rpartition("/")[2]])]
+        if same:
+            return f" Did you mean {' or '.join(same[:3])}?"
+    return did_you_mean(name, [*_names(strategies_at_hand(strategies)), *others])
+
+
+def _names(strategies: Registry) -> dict[str, Strategy[Any, Any]]:
+    aliases = {alias: strategy for strategy in strategies.values() for alias in strategy.aliases}
+    return {**aliases, **strategies}
+
+
+def _titles(strategies: Registry) -> dict[str, Strategy[Any, Any]]:
+    return {strategy.title: strategy for strategy in strategies.values()}

@@ -1,0 +1,97 @@
+"""What installed packages add to the built-in parts, read as what it is to be used for.
+
+Loading is input and output, so the registry of strategies, which is pure, is completed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from msgspec import Struct
+
+from .core.describe import describe
+from .core.registry import LazyRegistry, Registry
+from .core.strategy import Strategy
+from .errors import UsageError
+from .plugins import Plugins, installed_plugins, read_opener
+from .strategies import STRATEGIES
+
+
+def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
+    """Return the registry with the strategies of installed packages, each loaded when it is first looked up.
+
+    Args:
+        environ: Where `REASONRY_PLUGINS` is looked up; None: the environment of the process.
+
+    Raises:
+        UsageError: The setting is no legal one.
+    """
+    plugins = installed_plugins(environ)
+
+    def find_names() -> list[str]:
+        return plugins.names("strategies")
+
+    def bring(name: str) -> Strategy[Any, Any]:
+        return plugins.load("strategies", name, read_strategy)
+
+    return LazyRegistry(STRATEGIES, find_names, bring)
+
+
+def describe_plugins(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """Load all that installed packages bring, and return a row each.
+
+    Returns:
+        [{`package`, `version`, `kind`, `name`, `place`, `loaded`, `why`}], sorted by name; `why` is empty or says why
+        it was not loaded.
+
+    Raises:
+        UsageError: `REASONRY_PLUGINS` is no legal setting.
+    """
+    plugins = installed_plugins(environ)
+    rows = [(plugin, _fault(plugins, plugin.kind, plugin.name)) for plugin in plugins.describe()]
+    return [
+        {
+            "package": plugin.package,
+            "version": plugin.version,
+            "kind": plugin.kind,
+            "name": plugin.name,
+            "place": plugin.place,
+            "loaded": not why,
+            "why": why,
+        }
+        for plugin, why in rows
+    ]
+
+
+def _fault(plugins: Plugins, kind: str, name: str) -> str:
+    from .tools.catalog import read_tools
+
+    readers: dict[str, Callable[[str, Any], Any]] = {
+        "strategies": read_strategy,
+        "tools": read_tools,
+        "verifiers": read_opener,
+        "models": read_opener,
+    }
+    try:
+        plugins.load(kind, name, readers[kind])
+    except UsageError as error:
+        return str(error.details.get("reason", error.message))
+    return ""
+
+
+def read_strategy(name: str, value: Any) -> Strategy[Any, Any]:
+    """Return a strategy that a package brings, under its whole name.
+
+    Raises:
+        UsageError: It is no strategy, or its options or forms cannot be described.
+    """
+    if not isinstance(value, Strategy):
+        raise UsageError(f"it is to be a Strategy, and is of the type {type(value).__name__}")
+    if not (isinstance(value.options, type) and issubclass(value.options, Struct)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"its options are to be a msgspec.Struct, and are {value.options!r:.100}")
+    strategy: Strategy[Any, Any] = replace(value, name=name, aliases=(), suits=())
+    # Whatever lists strategies describes them: better refused here than failing there.
+    describe(strategy)
+    return strategy

@@ -1,0 +1,311 @@
+"""What installed packages bring is used wherever a built-in part is; what cannot be loaded hurts nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reasonry
+from reasonry import plugins
+from reasonry.app import App
+from reasonry.errors import ReasonryError, UsageError
+from reasonry.installed import describe_plugins, installed_strategies
+from reasonry.models.choose import open_model
+from reasonry.strategies import STRATEGIES, resolve
+
+from .mcp.raw import Raw
+from .plugin_packages import EXAMPLE, FAULTY, PACKAGE, install_example, install_faulty
+
+pytestmark = pytest.mark.anyio
+
+LEGS = "How many legs do 3 dogs and 2 birds have?"
+STRATEGY = f"{PACKAGE}/least_to_most"
+SCRIPT = (
+    {"stage": "decomposition", "reply": {"subproblems": ["How many legs do 3 dogs have?", "And 2 birds?"]}},
+    {"stage": "subproblem_solving", "reply": {"answer": 12}},
+    {"stage": "subproblem_solving", "reply": {"answer": "4"}},
+    {"stage": "final_answer", "reply": {"answer": "16"}},
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("installed") / "site"
+    target.mkdir()
+    install_example(target)
+    install_faulty(target)
+    return target
+
+
+@pytest.fixture
+def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process, as if the packages were installed beside Reasonry."""
+    monkeypatch.syspath_prepend(str(site))
+    plugins._find_installed.cache_clear()  # pyright: ignore[reportPrivateUsage, reportFunctionMemberAccess]
+    yield
+    plugins._find_installed.cache_clear()  # pyright: ignore[reportPrivateUsage, reportFunctionMemberAccess]
+    for name in [name for name in sys.modules if name.startswith(("faulty_", "reasonry_example_plugin"))]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    path = tmp_path / "script.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in SCRIPT), "utf-8")
+    return f"scripted:{path}"
+
+
+def command(
+    site: Path | None, store: Path, *arguments: str, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    path = {"PYTHONPATH": "" if site is None else str(site), "REASONRY_STORE": str(store / "store.db")}
+    done = subprocess.run(
+        [sys.executable, "-m", "reasonry", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "OLLAMA_HOST": "127.0.0.1:9", **path, **environ},
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def test_each_part_is_listed_as_loaded_or_with_the_reason_why_not(site: Path, tmp_path: Path) -> None:
+    done = command(site, tmp_path, "plugins", "--json")
+    assert done.returncode == 0
+    assert "loud" not in done.stdout
+    rows = {(row["kind"], row["name"]): row for row in json.loads(done.stdout)["plugins"]}
+    example = {name: row["loaded"] for (_, name), row in rows.items() if name.startswith(PACKAGE)}
+    assert example == {
+        f"{PACKAGE}/{name}": True for name in ("between", "calendar", "fixed", "least_to_most")
+    }
+    why = {
+        name.removeprefix("faulty-parts/"): row["why"]
+        for (kind, name), row in rows.items()
+        if kind == "strategies" and not row["loaded"]
+    }
+    assert set(why) == {*FAULTY, "a b"} - {"fine"}
+    reasons = {
+        "missing": "there_is_no_such_module",
+        "leaves": "SystemExit: 3",
+        "worst": "out of everything",
+        "stops": "GeneratorExit",
+        "mute": "Mute",
+        "number": "it is to be a Strategy, and is of the type int",
+        "empty": "has no attribute 'VALUE'",
+        "table": "leads to 'nowhere'",
+        "options": "msgspec.Struct",
+        "a b": "its name may have letters",
+    }
+    for name, reason in reasons.items():
+        assert reason in why[name], name
+    assert why["form"]
+    assert "2 entry points" in rows["models", "faulty-parts/twice"]["why"]
+    assert "callable" in rows["verifiers", "faulty-parts/number"]["why"]
+    assert "neither a tool nor a callable" in rows["tools", "faulty-parts/number"]["why"]
+    assert rows["strategies", STRATEGY]["version"] == "1.0.0"
+    assert rows["strategies", STRATEGY]["package"] == PACKAGE
+    people = command(site, tmp_path, "plugins")
+    assert f"strategy\t{STRATEGY}\t1.0.0\tyes" in people.stdout
+    assert "strategy\tfaulty-parts/leaves\t0.1\tno: SystemExit: 3" in people.stdout
+
+
+def test_a_run_reads_without_the_package_and_goes_on_only_with_it(
+    site: Path, tmp_path: Path, script: str
+) -> None:
+    done = command(site, tmp_path, "solve", LEGS, "--strategy", STRATEGY, "--model", script)
+    assert (done.returncode, done.stdout) == (0, "16\n"), done.stderr
+    started = command(site, tmp_path, "coach", "start", LEGS, "--strategy", STRATEGY, "--json")
+    run = json.loads(started.stdout)["runId"]
+    listed = json.loads(command(None, tmp_path, "runs", "list", "--json").stdout)["runs"]
+    assert [row["strategy"] for row in listed] == [STRATEGY, STRATEGY]
+    ended = json.loads(command(None, tmp_path, "runs", "show", listed[1]["run_id"], "--json").stdout)
+    assert (ended["answer"], len(ended["questions"])) == ("16", 4)
+    shown = json.loads(command(None, tmp_path, "runs", "show", run, "--json").stdout)
+    assert STRATEGY in shown["warnings"][0]
+    for refused in (
+        command(None, tmp_path, "runs", "resume", run, "--model", "offline", "--json"),
+        command(site, tmp_path, "coach", "status", run, "--json", REASONRY_PLUGINS="off"),
+    ):
+        error = json.loads(refused.stdout)["error"]
+        assert (error["code"], refused.returncode) == ("strategy_unknown", 5)
+        assert f"install the package {PACKAGE}" in error["message"]
+    again = json.loads(command(site, tmp_path, "coach", "status", run, "--json").stdout)
+    assert again["questions"][0]["stage"] == "decomposition"
+
+
+def test_code_of_a_package_runs_only_when_it_is_named(site: Path, tmp_path: Path) -> None:
+    seen = """
+import atexit
+import sys
+import tomllib
+
+def look():
+    ours = [name for name in sys.modules if name.startswith(("faulty_", "reasonry_example"))]
+    print("IMPORTED", *ours, file=sys.stderr)
+
+atexit.register(look)
+"""
+    (tmp_path / "watch").mkdir()
+    (tmp_path / "watch" / "sitecustomize.py").write_text(seen, "utf-8")
+    path = os.pathsep.join([str(tmp_path / "watch"), str(site)])
+    for words in (
+        ["--help"],
+        ["solve", "Use 4, 9, 10 and 13 to make 24", "--model", "offline"],
+        ["think", "x", "--number", "1", "--total", "2", "--next"],
+    ):
+        assert command(None, tmp_path, *words, PYTHONPATH=path).stderr.endswith("IMPORTED\n"), words
+    named = command(None, tmp_path, "strategies", STRATEGY, PYTHONPATH=path).stderr
+    assert named == "IMPORTED reasonry_example_plugin reasonry_example_plugin.least_to_most\n"
+
+
+def test_over_mcp_a_strategy_is_thought_by_and_only_listed_models_and_verifiers_are_named(
+    site: Path, tmp_path: Path
+) -> None:
+    listed = {
+        "REASONRY_MODELS": f"answer={PACKAGE}/fixed:7",
+        "REASONRY_VERIFIERS": f"month={PACKAGE}/between:1..12",
+        "REASONRY_TOOLS": f"{PACKAGE}/calendar,broken=faulty-parts/number",
+        "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
+    }
+    with Raw(tmp_path / "store.db", **listed) as raw:
+        tools = {
+            tool["name"]: tool["inputSchema"]["properties"]
+            for tool in raw.ask("tools/list")["result"]["tools"]
+        }
+        assert STRATEGY in tools["sequentialthinking"]["strategy"]["description"]
+        first = raw.think(strategy=STRATEGY, stage="decomposition")
+        assert [stage["name"] for stage in first["nextStages"]] == ["subproblem_solving"]
+        prompts = [prompt["name"] for prompt in raw.ask("prompts/list")["result"]["prompts"]]
+        assert set(prompts) == {*STRATEGIES, STRATEGY, "faulty-parts/fine"}
+        lesson = raw.ask("prompts/get", {"name": STRATEGY})["result"]["messages"][0]["content"]["text"]
+        assert f'`strategy: "{STRATEGY}"`' in lesson
+        resources = raw.ask("resources/list")["result"]["resources"]
+        (uri,) = [each["uri"] for each in resources if each["name"] == STRATEGY]
+        for address in (uri, uri.replace(f"{PACKAGE}/", f"{PACKAGE}%2F")):
+            read = raw.ask("resources/read", {"uri": address})["result"]["contents"][0]["text"]
+            assert json.loads(read)["source"] == "arXiv:2205.10625"
+        solved = raw.call("solve", problem="x", strategy="self_consistency", model="answer", verifier="month")
+        assert (solved["status"], solved["answer"]) == ("done", "7")
+        coached = raw.call(
+            "coach", action="start", problem="x", strategy="react", tools=[f"{PACKAGE}/calendar"]
+        )
+        assert "days_between" in json.dumps(coached)
+        for argument, name in (("model", f"{PACKAGE}/fixed:1"), ("verifier", f"{PACKAGE}/between:1..2")):
+            refused = raw.call("solve", problem="x", **{argument: name})
+            assert "operator" in refused["error"]["message"]
+        broken = raw.call("coach", action="start", problem="x", strategy="react", tools=["broken"])
+        assert "the server's log says why" in broken["error"]["message"]
+        unusable = raw.call("coach", action="start", problem="x", strategy="faulty-parts/leaves")
+        assert unusable["error"]["code"] == "plugin_failed"
+        assert raw.think(2)["thoughtNumber"] == 2
+
+
+@pytest.mark.usefixtures("installed")
+async def test_python_programs_name_them_too(script: str) -> None:
+    result = await reasonry.solve(LEGS, strategy=STRATEGY, model=script, store="memory")
+    assert (result.answer, result.strategy, result.details["subproblems"][1]) == (
+        "16",
+        STRATEGY,
+        "And 2 birds?",
+    )
+    over = {"over": STRATEGY, "samples": 1}
+    voted = await reasonry.solve(
+        LEGS, strategy="self_consistency", options=over, model=script, store="memory"
+    )
+    assert voted.answer == "16"
+    tool = reasonry.thinking_tool(store="memory")
+    assert STRATEGY in tool.input_schema["properties"]["strategy"]["description"]
+    async with await reasonry.coach(
+        LEGS,
+        strategy="react",
+        tools=[f"{PACKAGE}/calendar"],
+        verifier=f"{PACKAGE}/between:1..20",
+        store="memory",
+    ) as coaching:
+        assert "day_of_week" in coaching.questions[0]["prompt"]
+
+
+@pytest.mark.usefixtures("installed")
+async def test_a_verifier_that_is_named_proves_candidates_wrong() -> None:
+    verifier, options = f"{PACKAGE}/between:1..20", {"samples": 2, "verify": True}
+    terms: dict[str, Any] = {"verifier": verifier, "options": options, "store": "memory"}
+    right = await reasonry.solve("x", strategy="self_consistency", model=f"{PACKAGE}/fixed:20", **terms)
+    wrong = await reasonry.solve("x", strategy="self_consistency", model=f"{PACKAGE}/fixed:21", **terms)
+    assert right.answer == "20"
+    assert (wrong.answer, wrong.termination.detail) == (None, "all 2 answers were proved wrong")
+
+
+@pytest.mark.usefixtures("installed")
+def test_names_are_whole_and_spelled_as_one_likes() -> None:
+    known = installed_strategies({})
+    assert resolve("Reasonry_Example_Plugin/Least-To-Most", known).name == STRATEGY
+    with pytest.raises(UsageError, match=f"Did you mean {STRATEGY}?") as refused:
+        resolve("least_to_most", known)
+    assert {*STRATEGIES, STRATEGY, "faulty-parts/fine"} <= set(refused.value.details["choices"])
+    assert "faulty-parts/a b" not in refused.value.details["choices"]
+    assert resolve("sequential", known) is STRATEGIES["linear"]
+    model = open_model("reasonry_example_plugin/FIXED:a:b", {})
+    assert model.name == f"{PACKAGE}/fixed:a:b"
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        ({"model": f"{PACKAGE}/fixed"}, "plugin_failed", "say what to answer"),
+        ({"model": f"{PACKAGE}/fixd:1"}, "invalid_request", f"Did you mean {PACKAGE}/fixed?"),
+        ({"model": "faulty-parts/twice"}, "plugin_failed", "2 entry points"),
+        ({"model": "no-package/x:1"}, "invalid_request", "there is no model"),
+        ({"verifier": f"{PACKAGE}/between:x"}, "plugin_failed", "LOW..HIGH"),
+        ({"verifier": "no-package/x"}, "invalid_request", "there is no verifier"),
+        ({"tools": [f"{PACKAGE}/calender"]}, "invalid_request", f"Did you mean {PACKAGE}/calendar?"),
+        ({"tools": ["faulty-parts/number"]}, "plugin_failed", "neither a tool nor a callable"),
+        ({"strategy": "faulty-parts/table"}, "plugin_failed", "leads to 'nowhere'"),
+        ({"strategy": "faulty-parts/mute"}, "plugin_failed", "Mute"),
+        ({"strategy": "faulty-parts/x"}, "invalid_request", "There is no strategy"),
+    ],
+)
+async def test_what_cannot_be_used_is_refused_with_its_reason(
+    words: dict[str, Any], code: str, reason: str
+) -> None:
+    for _ in range(2):
+        with pytest.raises(UsageError) as refused:
+            await reasonry.solve("x", **{"model": "offline", **words}, store="memory")
+        assert refused.value.code == code
+        assert reason in refused.value.message
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_switch_turns_all_of_them_off() -> None:
+    off = {"REASONRY_PLUGINS": "off"}
+    assert describe_plugins(off) == []
+    assert list(installed_strategies(off)) == list(STRATEGIES)
+    with pytest.raises(UsageError, match="no installed package brings one"):
+        open_model(f"{PACKAGE}/fixed:1", off)
+    with pytest.raises(ReasonryError, match="`on` or `off`, not 'maybe'"):
+        App("memory", environ={"REASONRY_PLUGINS": "maybe"})
+
+
+def test_the_page_about_plugins_holds(site: Path, tmp_path: Path) -> None:
+    page = (EXAMPLE.parents[1] / "docs" / "plugins.md").read_text("utf-8")
+    (toml,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    written = tomllib.loads((EXAMPLE / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+    assert tomllib.loads(toml)["project"]["entry-points"] == written
+    commands = re.findall(r"^\$ reasonry (.*)$", page, re.MULTILINE)
+    assert len(commands) == 3
+    for words in commands:
+        done = command(site, tmp_path, *shlex.split(words))
+        assert done.returncode == 0, done.stderr
+        assert f"{PACKAGE}/least_to_most" in done.stdout or done.stdout == "42\n"
