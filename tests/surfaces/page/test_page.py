@@ -294,6 +294,11 @@ def test_a_newer_record_keeps_what_the_reader_chose(show: Shown) -> None:
     newer["nodes"][7]["text"] = "said otherwise"
     render(page, newer)
     assert "said otherwise" in page.inner_text("#detail")
+    page.click("#detail .question summary")
+    page.focus("#timeline [data-id=q3]")
+    render(page, newer)
+    assert page.is_visible("#detail .question pre")
+    assert page.evaluate("document.activeElement.dataset.id") == "q3"
 
 
 OVERLAPS = """() => {

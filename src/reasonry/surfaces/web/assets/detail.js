@@ -10,11 +10,16 @@ import { costLine, count, duration, plainName, scoreOf, stateWord } from "./word
  * @param {HTMLElement} host
  * @param {import("./record.js").Recorded} record
  * @param {string} id
- * @param {string | null} opened the question to show opened
+ * @param {string | null} opened the question to show opened; others the reader opened stay so while the thought does
  * @param {{ select(id: string): void, close(): void }} page
  */
 export function drawDetail(host, record, id, opened, page) {
   const node = record.nodes.get(id);
+  const again = host.dataset.node === id;
+  const open = new Set(again ? [...host.querySelectorAll("details[open]")].map((item) => item.dataset.id) : []);
+  const [top, focused] = [host.scrollTop, host.contains(document.activeElement)];
+  if (opened) open.add(opened);
+  host.dataset.node = id;
   host.replaceChildren(
     element("button", { type: "button", class: "close", on: { click: page.close } }, "Close"),
     breadcrumbs(record, id, page),
@@ -24,11 +29,12 @@ export function drawDetail(host, record, id, opened, page) {
     facts(record, node, page),
     ...fields(node),
     ...notes(record.noted.get(id)),
-    ...calls(record.called.get(id)),
-    ...questions(record, record.asked.get(id), opened),
+    ...calls(record.called.get(id), open),
+    ...questions(record, record.asked.get(id), open),
   );
-  if (opened) host.querySelector("details[open]")?.scrollIntoView({ block: "nearest" });
-  else host.scrollTop = 0;
+  host.scrollTop = again ? top : 0;
+  if (focused) host.focus({ preventScroll: true });
+  if (opened && !again) host.querySelector(`details[data-id="${CSS.escape(opened)}"]`)?.scrollIntoView({ block: "nearest" });
 }
 
 function breadcrumbs(record, id, page) {
@@ -88,12 +94,12 @@ function notes(found) {
   return [element("h3", {}, "Notes"), element("ul", { class: "notes" }, ...items)];
 }
 
-function calls(found) {
+function calls(found, open) {
   if (!found.length) return [];
   const items = found.map((call) =>
     element(
       "details",
-      { class: "question", "data-status": call.error ? "failed" : "answered" },
+      { class: "question", "data-id": call.id, "data-status": call.error ? "failed" : "answered", open: open.has(call.id) },
       element("summary", {}, `${plainName(call.kind)} ${call.name}`, call.error && element("strong", {}, " failed")),
       element("pre", {}, call.text ?? ""),
       element("h4", {}, "Result"),
@@ -103,7 +109,7 @@ function calls(found) {
   return [element("h3", {}, count(found.length, "call of tools", "calls of tools")), ...items];
 }
 
-function questions(record, found, opened) {
+function questions(record, found, open) {
   if (!found.length) return [];
-  return [element("h3", {}, count(found.length, "question")), ...found.map((one) => questionItem(record, one, one.id === opened))];
+  return [element("h3", {}, count(found.length, "question")), ...found.map((one) => questionItem(record, one, open.has(one.id)))];
 }

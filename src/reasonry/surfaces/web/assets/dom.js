@@ -37,10 +37,13 @@ export function byId(id) {
   return /** @type {HTMLElement} */ (document.getElementById(id));
 }
 
-/** Shows a section with these children, or hides it where there are none. */
+/** Shows a section with these children, or hides it where there are none; what the reader unfolded stays unfolded. */
 export function show(section, children) {
+  const before = [...section.querySelectorAll("details")];
   section.replaceChildren(...children);
   section.hidden = children.length === 0;
+  const now = section.querySelectorAll("details");
+  if (now.length === before.length) before.forEach(({ open }, index) => (now[index].open = open));
 }
 
 /** A table with its caption; a cell is text or an element. */

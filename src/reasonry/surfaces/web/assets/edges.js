@@ -47,6 +47,10 @@ function downRows({ places }, { from, to, kind }) {
   const end = places.get(to);
   const [x1, y1] = [start.x + MARK.x, start.y + MARK.y];
   const [x2, y2] = [end.x + MARK.x, end.y + MARK.y];
+  if (kind === "revision") {
+    const out = Math.min(x1, x2) - Math.min(1.3, 0.5 + 0.12 * Math.abs(y2 - y1));
+    return `M${x1} ${y1}C${out} ${y1} ${out} ${y2} ${x2} ${y2}`;
+  }
   if (x1 === x2) return `M${x1} ${y1}V${y2}`;
   const r = Math.min(STUB, Math.abs(y2 - y1) / 2);
   if (kind === "merge") return `M${x1} ${y1}V${y2 - 2 * r}C${x1} ${y2 - r / 2} ${x2} ${y2 - 1.5 * r} ${x2} ${y2}`;

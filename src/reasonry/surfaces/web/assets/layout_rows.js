@@ -35,7 +35,8 @@ export function layLanes(shown, record) {
     }
     lanes.set(id, held.indexOf(branch));
   });
-  const layout = inRows(shown, lanes, [...parentEdges(shown, record.parents), ...mergeEdges(shown, record)]);
+  const lines = [...parentEdges(shown, record.parents), ...mergeEdges(shown, record), ...revisions(shown, record)];
+  const layout = inRows(shown, lanes, lines);
   return { ...layout, clear: Math.max(0, ...[...layout.places.values()].map(({ x }) => x)) }; // no text under a lane
 }
 
@@ -45,6 +46,14 @@ export function* mergeEdges(shown, record) {
     for (const from of record.nodes.get(id).merges ?? []) {
       if (visible.has(from) && from !== record.parents.get(id)) yield { from, to: id, kind: "merge" };
     }
+  }
+}
+
+function* revisions(shown, record) {
+  const visible = new Set(shown);
+  for (const id of shown) {
+    const from = record.nodes.get(id).revises;
+    if (visible.has(from) && from !== id) yield { from, to: id, kind: "revision" };
   }
 }
 

@@ -4,7 +4,7 @@
  * Lengths are in rem, so that the drawing grows with the reader's text.
  * @typedef {{ x: number, y: number }} Place the upper left corner of a card or row
  * @typedef {{ places: Map<string, Place>, box: { width: number, height: number }, width: number, height: number,
- *   form: "cards" | "rows", clear?: number, edges: { from: string, to: string, kind: "parent" | "merge" }[] }} Layout
+ *   form: "cards" | "rows", clear?: number, edges: { from: string, to: string, kind: "parent" | "merge" | "revision" }[] }} Layout
  */
 
 export const CARD = { width: 15.5, height: 4.1 };

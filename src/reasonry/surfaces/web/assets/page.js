@@ -51,7 +51,7 @@ export function makePage() {
     byId("thoughts").hidden = record.nodes.size === 0;
     if (first || !record.nodes.has(selected)) openFirst();
     else drawTree();
-    if (!first) say(`${count(record.nodes.size, "thought")} now`);
+    if (!first && known.size !== record.nodes.size) say(`${count(record.nodes.size, "thought")} now`);
   }
 
   function openFirst() {

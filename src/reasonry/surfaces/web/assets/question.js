@@ -7,7 +7,7 @@ import { costLine, duration, plainName } from "./wording.js";
 /** Its texts are put in when it is opened: a thought may have hundreds of questions. */
 export function questionItem(record, question, open) {
   const body = element("div", {});
-  const item = element("details", { class: "question", "data-status": question.status, open }, summary(question), body);
+  const item = element("details", { class: "question", "data-id": question.id, "data-status": question.status, open }, summary(question), body);
   const write = () => item.open && !body.firstChild && body.append(...texts(record, question));
   item.addEventListener("toggle", write);
   write();

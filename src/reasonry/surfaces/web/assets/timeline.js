@@ -28,9 +28,11 @@ export function drawTimeline(record, page) {
   const room = element("div", { class: "stretch", size: { minWidth: `${width}rem` } }, ticks, field, ...spendLine(record, axis));
   listen(field, page);
   const kept = byId("timeline").querySelector(".scroll")?.scrollLeft ?? 0;
+  const focused = byId("timeline").contains(document.activeElement) ? document.activeElement.dataset : null;
   const scroll = element("div", { class: "scroll" }, room);
   show(byId("timeline"), [heading(record, spans, lanes), scroll]);
   scroll.scrollLeft = kept;
+  if (focused) bars.find(({ dataset }) => dataset.id === focused.id)?.focus({ preventScroll: true });
 }
 
 function heading(record, spans, lanes) {
@@ -68,6 +70,7 @@ function bar(record, { one, from, to, status }, lane, axis, first) {
       type: "button",
       class: one.kind ? "span call" : "span",
       tabindex: first ? "0" : "-1",
+      "data-id": one.id,
       "data-node": one.node,
       "data-question": one.kind ? null : one.id,
       "data-status": status,
