@@ -106,6 +106,15 @@ class Sessions:
         default = "archive" if store.durable else "delete"
         self._lapses = (self.settings.on_expiry or default) == "delete"
 
+    def now_ms(self) -> int:
+        """Return the time by which sessions expire."""
+        return self._clock()
+
+    @property
+    def directory(self) -> str:
+        """The working directory, which new sessions keep."""
+        return self._directory
+
     def strategy(self, name: str | None) -> Strategy[Any, Any]:
         """Return the strategy that goes by a name, however it is spelled. For None it is the first.
 
@@ -260,6 +269,13 @@ class Sessions:
                 if _is_guided(row):
                     return row.session_id
         return None
+
+    async def session_to_think_in(self, text: str) -> SessionRow | None:
+        """Return the session that a thought for this name goes to; None: it begins one."""
+        try:
+            return await self.store.session(await self._id_of_guided(text))
+        except NotFoundError:
+            return None
 
     async def _to_resume(self, text: str | None) -> str:
         if text is not None:

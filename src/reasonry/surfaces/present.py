@@ -145,6 +145,13 @@ def action_lines(data: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def end_text(status: str, termination: Mapping[str, Any]) -> str:
+    """Return how a run ended, in one line: its status, the reason and what there is to say about it."""
+    reason, detail = termination["reason"], termination["detail"]
+    parts = [part for part in (reason, detail) if part and part != status]
+    return ": ".join([status, *([", ".join(parts)] if parts else [])])
+
+
 def spend(document: dict[str, Any]) -> str:
     """Return what a run took, in one line: calls, rounds, tokens, dollars, time."""
     usage = document["usage"]

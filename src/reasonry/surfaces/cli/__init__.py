@@ -46,7 +46,7 @@ def _group(name: str, module: str, help: str, commands: dict[str, str]) -> None:
 _group(
     "runs",
     "runs",
-    "List, show, resume, fork, replay, cancel and count runs.",
+    "List, show, resume, fork, replay, cancel, delete and count runs.",
     {
         "list": "List runs, newest first.",
         "show": "Show one run: its path, questions, events and result.",
@@ -54,6 +54,7 @@ _group(
         "fork": "Start a new run from a point of another.",
         "replay": "Walk a run again without a model and compare.",
         "cancel": "End a run; it can be resumed.",
+        "delete": "Forget a run that has ended, and its session, for good.",
         "stats": "Show how the replies of the latest runs were read, by model and strategy.",
     },
 )
@@ -89,7 +90,10 @@ _group(
         "start": "Start a run whose questions you answer.",
         "answer": "Answer questions of a run.",
         "status": "Say where a run stands and what it asks.",
-        "cancel": "End a run.",
+        "list": "List runs, those that wait for your answers first.",
+        "cancel": "End a run; it can be resumed.",
+        "resume": "Take a run up again, whoever answered its questions so far.",
+        "fork": "Start a run from a point of another.",
     },
 )
 _group(

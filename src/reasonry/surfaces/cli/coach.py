@@ -14,11 +14,16 @@ from ...app import App
 from ...core.budget import Budget
 from ...engine.answers import SHAPE
 from ...errors import AnswerRefusedError, UsageError
+from ...ids import shorten_ids
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
+from ..agent_calls import MAX_PAGE_ENTRIES, ListRuns
+from ..agent_runs import list_runs
+from .instants import local_time
 from .output import print_document, print_line, print_note, print_warnings
 from .settings import Common, Equipment, Limits, pairs, run_async, with_app
 from .solve import read_problem
+from .tables import Column, print_table
 
 Brief = Annotated[bool, Parameter(negative=())]
 
@@ -71,6 +76,7 @@ def start_(
 
 def answer_(
     run_id: str,
+    answer: str | None = None,
     /,
     *,
     answers: Path | None = None,
@@ -78,23 +84,28 @@ def answer_(
     equipment: Equipment = Equipment(),
     common: Common = Common(),
 ) -> int:
-    """Answer questions of a run; reads {"ID": ANSWER, …} from a file or from standard input.
+    """Answer questions of a run; without ANSWER they are read from a file or from standard input.
 
-    An ANSWER is text, or data in the form of the question's answerSchema: `{"e1": "42", "e2": {"answer": 7}}`.
-    `[{"id": "e1", "answer": "42"}]` will do too. The id of a question that is asked several times (`e1..e5`) takes the
-    list of its answers. An answer that cannot be read is refused, with the reason, and its question stays open; the
-    others are taken.
+    Several questions are answered as `{"ID": ANSWER, …}`. An ANSWER is text, or data in the form of the question's
+    answerSchema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` will do too. Where
+    a single question waits, its answer alone is enough: `42`, plain text, or data. The id of a question that is asked
+    several times (`e1..e5`) takes the list of its answers. An answer that cannot be read is refused, with the reason,
+    and its question stays open; the others are taken.
 
     Parameters
     ----------
     run_id
         As `coach start` gave it, how that begins, or `last`.
+    answer
+        The answers, in any of these forms.
     answers
-        The file with the answers; without it, standard input.
+        The file with the answers.
     brief
         As for `coach start`.
     """
-    answers_read = _read_answers(answers)
+    if answer is not None and answers is not None:
+        raise UsageError("ANSWER and --answers both have answers: give one of them", option="answers")
+    answers_read = _read_answers(answers) if answer is None else _parse_answers(answer, "ANSWER")
 
     async def work(app: App) -> dict[str, Any]:
         found = await app.run_id(run_id)
@@ -102,6 +113,58 @@ def answer_(
         return await app.coach_answer(found, answers_read, participants, brief=brief)
 
     return show_coached(work, common, equipment)
+
+
+def list_(*, limit: int = 20, cursor: str | None = None, common: Common = Common()) -> int:
+    """List runs, those that wait for your answers first.
+
+    Parameters
+    ----------
+    limit
+        How many at most.
+    cursor
+        `nextCursor` of the page before.
+    """
+    if not 1 <= limit <= MAX_PAGE_ENTRIES:
+        raise UsageError(f"--limit must be from 1 to {MAX_PAGE_ENTRIES}, got {limit}", option="limit")
+
+    async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
+        document = await list_runs(app.engine, ListRuns(limit=limit, cursor=cursor))
+        return document, await shorten_ids([row["runId"] for row in document["runs"]], app.store.run_ids)
+
+    document, short = run_async(with_app(common.app(), work))
+    if common.json:
+        print_document(document)
+        return 0
+    rows = document["runs"]
+    print_table(
+        _COLUMNS,
+        [_row(row, short[row["runId"]], local_time(row.get("updatedAt", ""))) for row in rows],
+        [_row(row, row["runId"], row.get("updatedAt", "")) for row in rows],
+    )
+    if not rows:
+        print_note("no runs yet; `reasonry coach start PROBLEM` starts one")
+    elif document["nextCursor"]:
+        print_note(f"go on with: --cursor {document['nextCursor']}")
+    return 0
+
+
+_COLUMNS = (
+    Column("ID"),
+    Column("USED", rank=2),
+    Column("STATUS", rank=1),
+    Column("QUESTIONS", rank=3, align_right=True),
+    Column("STRATEGY", rank=4),
+    Column("PROBLEM", narrowest=20),
+)
+
+
+def _row(row: dict[str, Any], name: str, used: str) -> tuple[str, ...]:
+    if row["status"] == "damaged":
+        return name, "", row["status"], "", "", "what is stored of it is not what was written"
+    waits = "questionsOpen" in row
+    questions = str(row["questionsOpen"]) if waits else ""
+    return name, used, "waiting" if waits else row["status"], questions, row["strategy"], row["problem"]
 
 
 def status_(run_id: str, /, *, brief: Brief = False, common: Common = Common()) -> int:
@@ -122,6 +185,73 @@ def status_(run_id: str, /, *, brief: Brief = False, common: Common = Common()) 
     return 0
 
 
+def resume_(
+    run_id: str,
+    /,
+    *,
+    brief: Brief = False,
+    equipment: Equipment = Equipment(),
+    limits: Limits = Limits(),
+    common: Common = Common(),
+) -> int:
+    """Take a run up again after a cancellation, a limit or a failure, whoever answered its questions so far.
+
+    Parameters
+    ----------
+    run_id
+        As `runs list` shows it, how that begins, or `last`.
+    brief
+        As for `coach start`.
+    """
+    return take_over(run_id, equipment, limits, common, brief=brief)
+
+
+def take_over(run: str, equipment: Equipment, limits: Limits, common: Common, *, brief: bool = False) -> int:
+    """Hand a run over to its caller and show where it stands."""
+
+    async def work(app: App) -> dict[str, Any]:
+        run_id = await app.run_id(run)
+        participants = await app.equip(equipment.participants(), limits.budget(), run_id=run_id)
+        return await app.coach_take_over(run_id, participants, limits.budget(), brief=brief)
+
+    return show_coached(work, common, equipment)
+
+
+def fork_(
+    run_id: str,
+    /,
+    *,
+    at: int,
+    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    brief: Brief = False,
+    equipment: Equipment = Equipment(),
+    limits: Limits = Limits(),
+    common: Common = Common(),
+) -> int:
+    """Start a run whose questions you answer from a point of another.
+
+    Parameters
+    ----------
+    run_id
+        As `runs list` shows it, how that begins, or `last`.
+    at
+        How many of the run's recorded answers the new one starts with; 0 starts afresh.
+    option
+        An option of the strategy to set anew, as NAME=VALUE; may be repeated.
+    brief
+        As for `coach start`.
+    """
+
+    async def work(app: App) -> dict[str, Any]:
+        found = await app.run_id(run_id)
+        _, recorded, _ = await app.engine.terms(found)
+        budget = limits.budget() or recorded
+        participants = await app.equip(equipment.participants(), budget)
+        return await app.coach_fork(found, at, pairs(option), budget, lambda _: participants, brief=brief)
+
+    return show_coached(work, common, equipment)
+
+
 def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
     """End a run.
 
@@ -140,14 +270,27 @@ def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
 
 def _read_answers(path: Path | None) -> Any:
     place = "standard input" if path is None else str(path)
+    if path is None and sys.stdin.isatty():
+        print_note("Type the answers; end with Ctrl-D on a line of its own (on Windows Ctrl-Z and Enter).")
     try:
-        text = sys.stdin.buffer.read() if path is None else path.read_bytes()
+        content = sys.stdin.buffer.read() if path is None else path.read_bytes()
+        return _parse_answers(content.decode("utf-8-sig"), place)
     except OSError as error:
         raise UsageError(f"{place} cannot be read: {error.strerror}", option="answers") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{place} is not UTF-8 text (byte {error.start})", option="answers") from None
+
+
+def _parse_answers(text: str, place: str) -> Any:
+    """Return answers that are JSON as data; what does not begin like JSON is the text of a single answer."""
+    if not text.strip():
+        raise UsageError(f"there are no answers in {place}; {SHAPE}", option="answers")
     try:
         return json_.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{place} is not JSON: {error}; {SHAPE}", option="answers") from None
+        if text.lstrip()[0] in '{["':
+            raise UsageError(f"{place} is not JSON: {error}; {SHAPE}", option="answers") from None
+        return text.strip()
 
 
 def show_coached(
@@ -184,16 +327,24 @@ def _print_standing(document: dict[str, Any]) -> None:
         if "note" in question:
             print_line(question["note"])
     if document["questions"]:
-        print_note(
-            f"answer with: reasonry coach answer {document['runId']}, "
-            f'and {{"{document["questions"][0]["id"]}": ANSWER, …}} on its standard input'
-        )
+        print_note(f"answer with: {_answer_command(document)}")
     if "note" in document:
         print_note(document["note"])
 
 
 def _print_result(result: dict[str, Any]) -> None:
-    print_note(f"{result['status']}: {result['termination']['reason']}  {result['termination']['detail']}")
+    print_note(present.end_text(result["status"], result["termination"]))
     print_warnings({"warnings": (), **result})
+    if result["status"] != "done":
+        print_note(f"take it up again with: reasonry coach resume {result['run_id']}")
     if result["answer"] is not None:
         print_line(result["answer"])
+
+
+def _answer_command(document: dict[str, Any]) -> str:
+    """Return the command that answers what is asked, with the places of the answers in capitals."""
+    questions, command = document["questions"], f"reasonry coach answer {document['runId']}"
+    if len(questions) == 1 and ".." not in questions[0]["id"]:
+        return f"{command} ANSWER"
+    listed = ", ".join(f'"{question["id"]}": ANSWER' for question in questions[:3])
+    return f"{command} '{{{listed}{', …' if len(questions) > 3 else ''}}}'"

@@ -46,7 +46,7 @@ class Live(Watch):
     def draw(self) -> RenderableType:
         """Return the view as it is now."""
         if self.run is None:
-            return Text("…")
+            return Text("")
         width = self.console.width
         parts: list[RenderableType] = [Text(present.clip(self.header, width), style="dim")]
         progress, problem = progress_of(self.run), self.run.begun.problem

@@ -122,10 +122,10 @@ def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
         if width < 20 or (len(line) <= width and line.isascii()):
             yield line
         else:
-            yield from _wrap(line, width)
+            yield from _wrap(line, width, hangs=line[:1] == " " or stream is sys.stderr)
 
 
-def _wrap(line: str, width: int) -> Iterator[str]:
+def _wrap(line: str, width: int, *, hangs: bool) -> Iterator[str]:
     from rich.cells import cell_len
     from rich.console import Console
     from rich.text import Text
@@ -134,7 +134,7 @@ def _wrap(line: str, width: int) -> Iterator[str]:
         yield line
         return
     indent = len(line) - len(line.lstrip())
-    first, later = (" " * min(indent + more, width // 2) for more in (0, 2))
+    first, later = (" " * min(indent + more, width // 2) for more in (0, 2 * hangs))
     for place, part in enumerate(Text(line.lstrip()).wrap(Console(), width - len(later))):
         yield (later if place else first) + part.plain.rstrip()
 
@@ -148,6 +148,21 @@ def print_notes(lines: Iterable[str]) -> None:
 def print_note(text: str) -> None:
     """Print a line for people on standard error, inert; a terminal does not break it inside a word."""
     print_notes([text])
+
+
+def confirm(question: str) -> bool:
+    """Ask for a yes in the terminal.
+
+    Raises:
+        UsageError: Nobody is there to ask.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            "this deletes for good, and there is nobody to ask; --yes does it unasked", option="yes"
+        )
+    print_note(question)
+    _write(sys.stderr, "yes or no [no]: ", end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def print_warnings(document: dict[str, Any]) -> None:

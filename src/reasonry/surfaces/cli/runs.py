@@ -10,20 +10,29 @@ from cyclopts import Parameter
 
 from ...app import App
 from ...core.budget import Budget
+from ...engine.journal import CALLER
 from ...engine.readings import Readings
 from ...engine.record import LISTS, Record
 from ...engine.result import Result
-from ...errors import UsageError
+from ...errors import ConflictError, UsageError
 from ...guided.replies import instant
 from ...ids import shorten_ids
 from ...records import RunRow
 from .. import present
 from ..report_pages import text_lines
 from ..run_report import outline, path_text, thought_title, whole_thought
-from .coach import show_coached
+from .coach import take_over
 from .draw_tree import print_tree
 from .instants import local_time
-from .output import print_document, print_line, print_lines, print_long_document, print_note
+from .output import (
+    confirm,
+    print_document,
+    print_line,
+    print_lines,
+    print_long_document,
+    print_note,
+    print_notes,
+)
 from .report_files import check_report, write_report
 from .settings import Common, Limits, Workers, pairs, run_async, with_app, with_run
 from .solve import driven, show_result
@@ -172,7 +181,7 @@ def stats_(
 def _print_trace(trace: dict[str, Any], record: Record) -> None:
     end = trace["termination"]
     head = [
-        f"run {trace['run_id']}  {trace['status']}: {end['reason']}  {end['detail']}",
+        f"run {trace['run_id']}  {present.end_text(trace['status'], end)}",
         f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}",
         f"problem: {trace['problem']}",
         f"path: {path_text(record.entries('path'), trace['stage'])}",
@@ -187,7 +196,7 @@ def _print_trace(trace: dict[str, Any], record: Record) -> None:
     print_lines(f"warning: {warning}" for warning in trace["warnings"])
     if trace.get("best_answer"):
         print_line(f"best answer, not given as one: {present.clip(trace['best_answer'], 400)}")
-    print_line(f"answer: {trace['answer']}")
+    print_line("no answer" if trace["answer"] is None else f"answer: {trace['answer']}")
 
 
 def _question_lines(question: dict[str, Any]) -> list[str]:
@@ -224,7 +233,7 @@ def resume_(
     """
     if coach:
         workers.refuse_models()
-        return show_coached(lambda app: _take_over(app, run_id, workers, limits), common, workers)
+        return take_over(run_id, workers, limits, common)
     app = common.app(workers.policy())
 
     async def work(app: App, run_id: str) -> Result:
@@ -232,16 +241,23 @@ def resume_(
         participants = await app.equip(workers.participants(), limit, run_id=run_id)
         async with app.engine.open(run_id) as opened:
             model, budget = workers.model or opened.run.participants.model, limit or opened.run.budget
+            if not common.json:
+                print_notes(_reopening(opened.result))
             with watching(common.json, model, "", budget, full=full) as watch:
                 return await driven(app, run_id, app.go_on(opened, participants, limit, watch))
 
     return show_result(run_async(with_run(app, run_id, work)), common)
 
 
-async def _take_over(app: App, run_id: str, workers: Workers, limits: Limits) -> dict[str, Any]:
-    run_id = await app.run_id(run_id)
-    participants = await app.equip(workers.participants(), limits.budget(), run_id=run_id)
-    return await app.coach_take_over(run_id, participants, limits.budget())
+def _reopening(result: Result) -> list[str]:
+    """Return what there is to say of a run that had ended before it was gone on with."""
+    if result.status == "active":
+        return []
+    reason = result.termination.reason
+    if result.status == "done" and reason not in present.LIMIT_REASONS:
+        return ["This run came to its end, so there is nothing to go on with; fork it to try another way."]
+    why = result.status if result.status != "done" else reason
+    return [f"This run had ended ({why}); resuming reopens it. Nothing that was answered is asked again."]
 
 
 def fork_(
@@ -316,5 +332,52 @@ def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
     if common.json:
         print_document(result.document())
     else:
-        print_line(f"cancelled; resume with: reasonry runs resume {result.run_id}")
+        way = "coach resume" if result.model == CALLER else "runs resume"
+        print_line(f"cancelled; take it up again with: reasonry {way} {result.run_id}")
+    return 0
+
+
+def delete_(
+    run_id: str,
+    /,
+    *,
+    yes: Annotated[bool, Parameter(negative=())] = False,
+    common: Common = Common(),
+) -> int:
+    """Forget a run that has ended and the session of its thoughts, for good.
+
+    A session of your own that the run began with, or that goes on with it, is kept.
+
+    Parameters
+    ----------
+    run_id
+        As `runs list` shows it, how that begins, or `last`.
+    yes
+        Do not ask.
+    """
+
+    async def find(app: App, run_id: str) -> RunRow:
+        row = await app.store.run(run_id)
+        if row.status == "active":
+            raise ConflictError(
+                f"run {run_id} has not ended; cancel it first: reasonry runs cancel {run_id}", run_id=run_id
+            )
+        return row
+
+    row = run_async(with_run(common.app(), run_id, find))
+    about = f"{row.strategy}, {row.status}: {present.clip(row.problem, 60)}"
+    if not yes and not confirm(f"Delete run {row.run_id} ({about}) and its session?"):
+        print_note("nothing was deleted")
+        return present.EXIT_CODES["cancelled"]
+
+    async def work(app: App) -> dict[str, Any]:
+        await find(app, row.run_id)
+        return await app.sessions().manage({"action": "delete", "sessionId": row.session_id})
+
+    document = run_async(with_app(common.app(), work))
+    if common.json:
+        print_document({"run_id": row.run_id, "session_id": row.session_id, **document})
+        return 0
+    print_line(f"deleted run {row.run_id} and its session {row.session_id}")
+    print_notes(notice["message"] for notice in document["notices"])
     return 0

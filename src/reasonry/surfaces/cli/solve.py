@@ -101,7 +101,7 @@ def show_result(result: Result, common: Common) -> int:
     end = result.termination
     blocks = outline(document)
     print_notes([*text_lines(blocks), *([""] if blocks else [])])
-    print_note(f"{result.status}: {end.reason}" + (f", {end.detail}" if end.detail else ""))
+    print_note(present.end_text(result.status, document["termination"]))
     print_note(f"{present.spend(document)} · run {result.run_id}")
     print_warnings(document)
     if result.best_answer:

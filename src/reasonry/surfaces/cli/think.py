@@ -11,7 +11,9 @@ from cyclopts import Parameter
 from ...app import App
 from ...errors import UsageError
 from ...guided.known_sessions import KnownSessions
+from ...guided.next_thought import NextThought, next_thought
 from ...guided.thinking_tool import ThinkingCall, tool_schema
+from .. import present
 from .output import print_document, print_line, print_note
 from .settings import Common, SessionRules, run_async, with_app
 
@@ -33,6 +35,12 @@ OPTIONS = {
     "history": "history",
 }
 """The argument of the thinking tool that each option stands for."""
+_HELP = {
+    "number": "Number of this thought; none: the next one of its line",
+    "total": "Present estimate of the thoughts needed; none: the one before, at least one more than the number",
+    "session": "Session to go on with: its id, the beginning of it, or last; none: the one in use in this directory",
+}
+"""What is said of an option where a command may leave out what the tool demands."""
 _LINES = {"guidance": "here", "scores": "scores", "leftOpen": "left open"}
 """What is shown of a reply besides its numbers, and under which word."""
 
@@ -43,11 +51,9 @@ def _option(name: str, argument: str) -> tuple[str, Any, Any]:
     member = schema["properties"][argument]
     kind = member.get("type", "list")
     form = {"object": ", as a JSON object", "list": ", with commas between"}.get(kind, "")
-    described = Parameter(help=f"{member['description']}{form}.")
+    described = Parameter(help=f"{_HELP.get(name, member['description'])}{form}.")
     if kind == "boolean":
         return name, Annotated[Flag, described], field(default=False)
-    if argument in schema["required"]:
-        return name, Annotated[str, described], field()
     return name, Annotated[str | None, described], field(default=None)
 
 
@@ -56,49 +62,68 @@ if TYPE_CHECKING:
 else:
     _FIELDS = [_option(name, argument) for name, argument in OPTIONS.items()]
     ThinkingOptions = Parameter(name="*")(
-        make_dataclass("ThinkingOptions", _FIELDS, kw_only=True, namespace={"__module__": __name__})
+        make_dataclass(
+            "ThinkingOptions", _FIELDS, kw_only=True, frozen=True, namespace={"__module__": __name__}
+        )
     )
+_NONE: ThinkingOptions = ThinkingOptions()  # pyright: ignore[reportCallIssue]
 
 
 def think(
     thought: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    options: ThinkingOptions,
+    options: ThinkingOptions = _NONE,
     next: Flag = False,
     done: Flag = False,
+    new: Flag = False,
     rules: SessionRules = SessionRules(),
     common: Common = Common(),
 ) -> int:
     """Record a thought and say where the session stands.
+
+    Without --session it goes on with the session that was last used in this directory, if that has not ended and is
+    still active, and says so; otherwise it begins one.
 
     Parameters
     ----------
     thought
         What was thought; `-` is taken literally.
     next
-        Another thought follows.
+        Another thought follows; this is the default.
     done
         This is the last thought.
+    new
+        Begin a session, whatever was thought before.
     """
-    if next == done:
-        raise UsageError("say --next if another thought follows, or --done if this is the last one")
+    if next and done:
+        raise UsageError(
+            "--next says that another thought follows, --done that this is the last one: say one of them"
+        )
+    if new and options.session is not None:
+        raise UsageError("--new begins a session, --session goes on with one: say one of them", option="new")
     arguments = {OPTIONS[name]: value for name, value in vars(options).items() if value not in (None, False)}
     if "data" in arguments:
         arguments["data"] = _read_data(arguments["data"])
     if "," in arguments.get("stage", ""):
         arguments["stage"] = [name.strip() for name in arguments["stage"].split(",")]
-    arguments |= {"thought": thought, "nextThoughtNeeded": next}
-    document = run_async(with_app(common.app(environ=rules.environ()), lambda app: _think(app, arguments)))
+    arguments |= {"thought": thought, "nextThoughtNeeded": not done}
+
+    async def work(app: App) -> tuple[dict[str, Any], NextThought]:
+        sessions = app.sessions()
+        after = await next_thought(sessions, arguments, begins=new)
+        numbers = {"thoughtNumber": after.number, "totalThoughts": after.total}
+        known = KnownSessions(after.session_ids)
+        return await sessions.think({**numbers, **arguments}, known=known), after
+
+    document, after = run_async(with_app(common.app(environ=rules.environ()), work))
     if common.json:
         print_document(document)
-    else:
-        _show(document)
+        return 0
+    _show(document)
+    if document["sessionId"] in after.session_ids:
+        print_note(f"goes on with {present.clip(after.purpose, 50)!r}; --new begins another session")
     return 0
-
-
-async def _think(app: App, arguments: dict[str, Any]) -> dict[str, Any]:
-    return await app.sessions().think(arguments, known=KnownSessions())
 
 
 def _read_data(data: str) -> Any:

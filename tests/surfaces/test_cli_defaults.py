@@ -1,0 +1,87 @@
+"""What commands do where little is said: the session in use, a single answer, a deletion that nobody confirmed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .test_cli import PUZZLE, Shell
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+# -- what a command leaves out
+
+
+def test_think_goes_on_in_its_directory_and_says_so(shell: Shell) -> None:
+    first = shell.json("think", "One.")
+    assert (first["thoughtNumber"], first["totalThoughts"], first["nextThoughtNeeded"]) == (1, 2, True)
+    said = shell.run("think", "Two.")
+    assert "thought 2/3" in said.stdout
+    assert "goes on with 'One.'; --new begins another session" in said.stderr
+    branch = shell.json("think", "Or so.", "--branch", "b", "--branch-from", "1")
+    assert (branch["sessionId"], branch["thoughtNumber"]) == (first["sessionId"], 2)
+    assert shell.json("think", "Also.", "--branch", "b")["thoughtNumber"] == 3
+    assert shell.json("think", "Main.", "--session", first["sessionId"][:30])["thoughtNumber"] == 3
+    other = shell.json("think", "Another.", "--new")
+    assert (other["thoughtNumber"], other["sessionId"] != first["sessionId"]) == (1, True)
+    assert shell.json("think", "By stages.", "--strategy", "react")["sessionId"] == other["sessionId"]
+    assert shell.json("think", "A tree.", "--strategy", "tot")["thoughtNumber"] == 1
+    ended = shell.json("think", "Four.", "--number", "4", "--done", "--session", first["sessionId"])
+    assert (ended["sessionId"], ended["totalThoughts"]) == (first["sessionId"], 4)
+
+
+def test_think_elsewhere_or_after_the_end_begins_a_session(shell: Shell, tmp_path: Path) -> None:
+    began = shell.json("think", "One.")["sessionId"]
+    (tmp_path / "elsewhere").mkdir()
+    shell.folder = tmp_path / "elsewhere"
+    assert shell.json("think", "One elsewhere.")["sessionId"] != began
+    shell.folder = tmp_path
+    assert shell.json("think", "Last.", "--done")["sessionId"] == began
+    assert shell.json("think", "Next problem.")["sessionId"] != began
+
+
+# -- coached runs and deletion
+
+
+def test_a_single_question_is_answered_in_plain_words(shell: Shell) -> None:
+    started = shell.run("coach", "start", "What is 6 times 7?", "--strategy", "chain_of_thought")
+    (row,) = shell.json("coach", "list")["runs"]
+    assert f"answer with: reasonry coach answer {row['runId']} ANSWER" in started.stderr
+    assert shell.run("coach", "list").stdout.split("\t")[2:4] == ["waiting", "1"]
+    assert shell.run("coach", "answer", "last", "So the answer is 42.").returncode == 0
+    assert shell.json("runs", "show", "last")["answer"].startswith("42")
+
+
+def test_a_run_is_taken_up_and_forked_by_its_caller(shell: Shell) -> None:
+    run_id = shell.json("coach", "start", "What is 6 times 7?", "--strategy", "linear")["runId"]
+    ended = shell.run("coach", "cancel", run_id)
+    assert f"reasonry coach resume {run_id}" in ended.stderr
+    assert f"reasonry coach resume {run_id}" in shell.run("coach", "status", run_id).stderr
+    assert [one["id"] for one in shell.json("coach", "resume", run_id)["questions"]] == ["e1"]
+    fork = shell.json("coach", "fork", run_id, "--at", "0")
+    assert (fork["runId"] != run_id, len(fork["questions"])) == (True, 1)
+
+
+def test_a_run_that_has_ended_is_deleted_with_its_session_when_that_is_meant(shell: Shell) -> None:
+    run_id = shell.json("coach", "start", "What is 6 times 7?", "--strategy", "linear")["runId"]
+    active = shell.run("runs", "delete", run_id, "--yes")
+    assert (active.returncode, f"reasonry runs cancel {run_id}" in active.stderr) == (5, True)
+    shell.run("coach", "cancel", run_id)
+    unsaid = shell.run("runs", "delete", "last")
+    assert (unsaid.returncode, "--yes" in unsaid.stderr) == (2, True)
+    assert len(shell.json("runs", "list")["runs"]) == 1
+    deleted = shell.json("runs", "delete", "last", "--yes")
+    assert (deleted["run_id"], deleted["deleted"]) == (run_id, True)
+    assert shell.json("runs", "list")["runs"] == shell.json("sessions", "list")["sessions"] == []
+
+
+def test_resuming_says_that_it_reopens(shell: Shell) -> None:
+    shell.run("solve", PUZZLE, "--model", "offline", "--max-calls", "2")
+    resumed = shell.run("runs", "resume", "last", "--max-calls", "50")
+    assert "had ended (max_calls); resuming reopens it" in resumed.stderr
+    assert "fork it to try another way" in shell.run("runs", "resume", "last").stderr
