@@ -20,7 +20,7 @@ from .turn import decode_head, is_over
 from .unfinished import begun_here
 
 
-class NextThought(Struct, frozen=True):
+class FollowingThought(Struct, frozen=True):
     """The numbers that a call leaves out, and the sessions that it may go on with.
 
     Attributes:
@@ -34,7 +34,7 @@ class NextThought(Struct, frozen=True):
     purpose: str = ""
 
 
-async def next_thought(sessions: Sessions, call: Mapping[str, Any], *, begins: bool = False) -> NextThought:
+async def next_thought(sessions: Sessions, call: Mapping[str, Any], *, begins: bool = False) -> FollowingThought:
     """Return what a call goes on with where it leaves that out.
 
     Args:
@@ -68,7 +68,7 @@ def _fits(sessions: Sessions, row: SessionRow, head: Head, call: Mapping[str, An
     return strategy is None or not head.has_stage or sessions.strategy(strategy).name == row.strategy
 
 
-def _after(row: SessionRow | None, call: Mapping[str, Any]) -> NextThought:
+def _after(row: SessionRow | None, call: Mapping[str, Any]) -> FollowingThought:
     head = None
     if row is not None and row.run_id is None:
         try:
@@ -79,7 +79,7 @@ def _after(row: SessionRow | None, call: Mapping[str, Any]) -> NextThought:
     number = 1 if head is None else _number(head, call)
     follows = call.get("nextThoughtNeeded", True)
     total = max(0 if head is None else head.line(head.latest).total, number + bool(follows))
-    return NextThought(number, total if follows else number)
+    return FollowingThought(number, total if follows else number)
 
 
 def _number(head: Head, call: Mapping[str, Any]) -> int:

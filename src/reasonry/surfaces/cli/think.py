@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from ...app import App
 from ...errors import UsageError
 from ...guided.known_sessions import KnownSessions
-from ...guided.next_thought import NextThought, next_thought
+from ...guided.next_thought import FollowingThought, next_thought
 from ...guided.thinking_tool import ThinkingCall, tool_schema
 from .. import present
 from .output import print_document, print_line, print_note
@@ -109,7 +109,7 @@ def think(
         arguments["stage"] = [name.strip() for name in arguments["stage"].split(",")]
     arguments |= {"thought": thought, "nextThoughtNeeded": not done}
 
-    async def work(app: App) -> tuple[dict[str, Any], NextThought]:
+    async def work(app: App) -> tuple[dict[str, Any], FollowingThought]:
         sessions = app.sessions()
         after = await next_thought(sessions, arguments, begins=new)
         numbers = {"thoughtNumber": after.number, "totalThoughts": after.total}
