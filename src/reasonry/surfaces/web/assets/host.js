@@ -3,6 +3,7 @@
 import { setTheme } from "./theme.js";
 
 const PROTOCOL = "2026-01-26";
+const TALLEST = 820; // px of a frame in a conversation: beyond it the page scrolls, and the detail stays in sight
 
 /** @param {(page: object) => void} render */
 export function listenToHost(render) {
@@ -30,7 +31,7 @@ export function listenToHost(render) {
   });
   new ResizeObserver(() => {
     const { scrollWidth: width, scrollHeight: height } = document.documentElement;
-    send({ method: "ui/notifications/size-changed", params: { width, height } });
+    send({ method: "ui/notifications/size-changed", params: { width, height: Math.min(height, TALLEST) } });
   }).observe(document.documentElement);
 }
 
