@@ -334,6 +334,76 @@ def call_rows() -> str:
     return "\n".join([*heads, *rows])
 
 
+# -- agents
+
+
+def agent_rows() -> str:
+    """Return the agents that can be set up, each with its files."""
+    from reasonry.surfaces.setup.agent_table import AGENTS
+
+    rows = [
+        f"| {one.title} | `{one.name}` | {_places(one.places)} | "
+        f"{', '.join(f'`{place}`' for place in one.project) or '-'} | "
+        f"{', '.join(f'`{_place(place)}`' for place in one.skills) or '-'} |"
+        for one in AGENTS
+    ]
+    heads = ["| agent | name | its file | of a project | skills |", "|---|---|---|---|---|"]
+    return "\n".join([*heads, *rows])
+
+
+FOLDERS = {
+    "Linux": {"{config}": "~/.config"},
+    "Darwin": {"{config}": "~/Library/Application Support"},
+    "Windows": {"{config}": "%APPDATA%", "{local}": "%LOCALAPPDATA%"},
+}
+SYSTEMS = {"Linux": "Linux", "Darwin": "macOS", "Windows": "Windows"}
+
+
+def _place(place: str, system: str = "Linux") -> str:
+    for name, folder in {**FOLDERS[system], "{home}": "~", "{xdg}": "~/.config"}.items():
+        place = place.replace(name, folder)
+    return place
+
+
+def _places(places: Any) -> str:
+    by_system = {system: places.get(system) or places["*"] for system in SYSTEMS}
+    texts = {
+        system: ", ".join(f"`{_place(place, system)}`" for place in found)
+        for system, found in by_system.items()
+    }
+    if len(set(texts.values())) == 1:
+        return texts["Linux"]
+    return "<br>".join(f"{SYSTEMS[system]}: {text}" for system, text in texts.items())
+
+
+def native_lines() -> str:
+    """Return the commands that agents themselves have for adding a server."""
+    from reasonry.surfaces.setup.agent_table import AGENTS, NAME
+
+    rows = [
+        f"| {one.title} | `{one.native.format(name=NAME, command='uvx reasonry mcp')}` |"
+        for one in AGENTS
+        if one.native
+    ]
+    return "\n".join(["| agent | line |", "|---|---|", *rows])
+
+
+def entry_forms() -> str:
+    """Return what an entry looks like, for the agents of each form."""
+    from reasonry.surfaces.setup.agent_table import AGENTS, NAME
+    from reasonry.surfaces.setup.formats import open_format, put_entry
+    from reasonry.surfaces.setup.launch import Launch
+
+    forms: dict[tuple[str, str], list[str]] = {}
+    for one in AGENTS:
+        entry = Launch("uvx", ("reasonry", "mcp")).entry(one.shape, NAME)
+        text = put_entry(open_format(one.format), "", (*one.keys, NAME), entry)
+        forms.setdefault((one.format, text), []).append(one.title)
+    return "\n\n".join(
+        f"{', '.join(titles)}:\n\n```{form}\n{text}```" for (form, text), titles in forms.items()
+    )
+
+
 # -- the picture
 
 
@@ -381,6 +451,7 @@ PARTS = {
     "runs.md": {"codes": code_table, "limits": limit_reasons},
     "README.md": {"index": index},
     "seeds.md": {"stages": stage_rows},
+    "setup.md": {"agents": agent_rows, "native": native_lines, "entries": entry_forms},
     "choosing.md": {"kinds": kind_rows, "calls": call_rows},
 }
 """Pages with markers, and what stands between them."""

@@ -158,9 +158,11 @@ def _conclude(plans: list[AgentPlan], *, is_done: bool, is_asked: bool, as_json:
     elif is_done:
         changed = [plan.agent.title for plan in plans if plan.error is None and plan.does_something]
         if changed:
-            print_line(
-                f"Done. Restart {', '.join(changed)}; `reasonry doctor` checks that the server starts there."
-            )
+            print_line(f"Done. Restart {', '.join(changed)}.")
+        if any(plan.state in ("add", "update") for plan in plans):
+            print_line("`reasonry doctor` starts the server as each agent does.")
+    elif not errors and not any(plan.does_something for plan in plans):
+        print_line("There is nothing to do.")
     else:
         print_line("Nothing was written." + (" `reasonry setup NAME` or --yes does it." if is_asked else ""))
     return present.exit_code(errors[0].code) if errors else 0

@@ -57,10 +57,10 @@ def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
 def this_installation() -> Launch:
     """Return what starts the MCP server of the installation that is running."""
     prefix = Path(sys.prefix)
-    uvx = os.environ.get("UVX") or shutil.which("uvx")
-    if uvx and _UV_PARTS & set(prefix.parts):
-        return Launch(str(Path(uvx).absolute()), (*_uvx_source(), "reasonry", "mcp"))
     suffix = ".exe" if os.name == "nt" else ""
+    uvx = _find_uvx(suffix) if _UV_PARTS & set(prefix.parts) else None
+    if uvx is not None:
+        return Launch(uvx, (*_uvx_source(), "reasonry", "mcp"))
     script = Path(sys.executable).parent / f"reasonry{suffix}"
     if not script.is_file():
         return Launch(str(Path(sys.executable).absolute()), ("-m", "reasonry", "mcp"))
@@ -69,6 +69,15 @@ def this_installation() -> Launch:
         # A link of a tool installer outlives the environment it leads to.
         script = Path(on_path)
     return Launch(str(script.absolute()), ("mcp",))
+
+
+def _find_uvx(suffix: str) -> str | None:
+    """Return the path of `uvx`: beside the `uv` that has started this, or on PATH."""
+    uv = os.environ.get("UV")
+    if uv and (beside := Path(uv).with_name(f"uvx{suffix}")).is_file():
+        return str(beside.absolute())
+    found = shutil.which("uvx")
+    return str(Path(found).absolute()) if found else None
 
 
 def _uvx_source() -> Sequence[str]:

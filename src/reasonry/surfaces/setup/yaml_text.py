@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
 from .json_text import line_end
 
@@ -18,10 +20,10 @@ def read(text: str) -> dict[str, Any]:
         ValueError: It is no YAML, or no mapping.
     """
     try:
-        data = yaml.safe_load(text)
+        data = _reader().load(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except yaml.YAMLError as error:
+    except YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from None
     if data is None:
         return {}
@@ -40,16 +42,16 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:
         text = drop(text, keys, 0)
         there = _chain(text, keys)
     if not there:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        if isinstance(root, yaml.MappingNode) and root.flow_style:
+        root = _compose(text)
+        if isinstance(root, MappingNode) and root.flow_style:
             return _into_flow(text, root, keys[0], _nest(keys[1:], value))
         column = 0 if root is None else root.start_mark.column
         return _add_lines(text, len(text), _block(_nest(keys, value), column))
     _, name, node = there[-1]
     inner = _nest(keys[len(there) :], value)
-    if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null") and not node.value:
+    if isinstance(node, ScalarNode) and node.tag.endswith(":null") and not node.value:
         return _add_lines(text, name.end_mark.index, _block(inner, name.start_mark.column + 2))
-    if not isinstance(node, yaml.MappingNode):
+    if not isinstance(node, MappingNode):
         raise ValueError(f"{name.value} is no mapping")
     if node.flow_style:
         return _into_flow(text, node, keys[len(there)], inner[keys[len(there)]])
@@ -78,15 +80,23 @@ def drop(text: str, keys: Sequence[str], created: int) -> str:
     return rest
 
 
-_Chain = list[tuple[yaml.MappingNode, yaml.Node, yaml.Node]]
+def _reader() -> YAML:
+    return YAML(typ="safe", pure=True)
+
+
+def _compose(text: str) -> Any:
+    return _reader().compose(text)
+
+
+_Chain = list[tuple[MappingNode, Node, Node]]
 
 
 def _chain(text: str, keys: Sequence[str]) -> _Chain:
     """Return for each key that is there its mapping, its name and its value."""
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    node = _compose(text)
     chain: _Chain = []
     for key in keys:
-        if not isinstance(node, yaml.MappingNode):
+        if not isinstance(node, MappingNode):
             break
         found = [(name, value) for name, value in node.value if name.value == key]
         if not found:
@@ -103,13 +113,19 @@ def _nest(keys: Sequence[str], value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _block(value: Mapping[str, Any], column: int) -> list[str]:
-    text = yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True, width=100_000)
-    return [" " * column + line for line in text.splitlines()]
+    """Return the lines of a mapping; what is in lists is written as JSON, which is YAML."""
+    lines = list[str]()
+    for key, member in value.items():
+        if isinstance(member, Mapping) and member:
+            lines += [f"{' ' * column}{key}:", *_block(member, column + 2)]
+        else:
+            lines.append(f"{' ' * column}{key}: {json.dumps(member, ensure_ascii=False)}")
+    return lines
 
 
-def _end(node: yaml.Node) -> int:
+def _end(node: Node) -> int:
     """Return where the last word of a node ends; a block's own end is where the next one begins."""
-    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+    if isinstance(node, CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)
     return node.end_mark.index
@@ -132,7 +148,7 @@ def _add_lines(text: str, place: int, lines: Sequence[str]) -> str:
     return text[:stop] + block + newline + text[stop:]
 
 
-def _into_flow(text: str, node: yaml.MappingNode, name: str, value: Mapping[str, Any]) -> str:
+def _into_flow(text: str, node: MappingNode, name: str, value: Mapping[str, Any]) -> str:
     member = f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
     if not node.value:
         place = node.start_mark.index + 1
@@ -141,7 +157,7 @@ def _into_flow(text: str, node: yaml.MappingNode, name: str, value: Mapping[str,
     return text[:place] + ", " + member + text[place:]
 
 
-def _out_of_flow(text: str, parent: yaml.MappingNode, name: yaml.Node, node: yaml.Node) -> str:
+def _out_of_flow(text: str, parent: MappingNode, name: Node, node: Node) -> str:
     names = [pair[0].start_mark.index for pair in parent.value]
     index = names.index(name.start_mark.index)
     if index + 1 < len(names):
