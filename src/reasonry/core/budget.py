@@ -90,7 +90,13 @@ def check_budget(budget: object) -> None:
     try:
         msgspec.convert(msgspec.structs.asdict(budget), Budget)
     except msgspec.ValidationError as error:
-        raise UsageError(f"the budget cannot be kept: {error}", option="budget") from None
+        name = str(error).rpartition("$.")[2].rstrip("`")
+        wanted = "a number above 0" if name in ("usd", "seconds") else "a whole number from 1 up"
+        raise UsageError(
+            f"the budget cannot be kept: {name} must be {wanted}, not {getattr(budget, name, None)!r:.60}",
+            option="budget",
+            limit=name,
+        ) from None
 
 
 class Refusal(Struct, frozen=True):

@@ -30,7 +30,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         rates: Calls and tokens in any minute, over all runs that share this policy.
 
     Raises:
-        UsageError: A number is not above 0.
+        UsageError: A number is not above 0, or not a whole one where it counts something.
     """
 
     max_concurrency: int = 8
@@ -43,10 +43,14 @@ class Policy(Struct, frozen=True, kw_only=True):
     rates: RateLimits = field(default_factory=RateLimits)
 
     def __post_init__(self) -> None:
-        for name in ("max_concurrency", "max_attempts", "call_timeout_s", "tool_timeout_s"):
+        counts = ("max_concurrency", "max_attempts")
+        for name in (*counts, "call_timeout_s", "tool_timeout_s"):
             value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise UsageError(f"{name} must be above 0, got {value:g}", option=name)
+            # A program may hand over anything.
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise UsageError(f"{name} must be above 0, got {value!r:.60}", option=name)
+            if name in counts and not isinstance(value, int):
+                raise UsageError(f"{name} must be a whole number, got {value!r:.60}", option=name)
 
 
 class Tools(Protocol):

@@ -20,6 +20,7 @@ from ...errors import UsageError
 from .. import present
 from .output import check_writable, print_document, print_line, print_note, write_text
 from .settings import Common, Limits, Workers, check_above_0, pairs, run_async, with_app
+from .whole_numbers import WholeNumber
 
 MAX_DATASET_BYTES = 50_000_000
 
@@ -30,9 +31,9 @@ def compare(
     *,
     strategies: str,
     judge: str = "exact",
-    limit: int | None = None,
+    limit: WholeNumber | None = None,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    parallel: int = 4,
+    parallel: WholeNumber = 4,
     series: str = "",
     retry_failed: Annotated[bool, Parameter(negative=())] = False,
     total_usd: float | None = None,

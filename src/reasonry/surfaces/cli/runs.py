@@ -38,10 +38,15 @@ from .settings import Common, Limits, Workers, pairs, run_async, with_app, with_
 from .solve import driven, show_result
 from .tables import Column, print_table
 from .view import watching
+from .whole_numbers import WholeNumber
 
 
 def list_(
-    *, status: str | None = None, limit: int = 50, before: str | None = None, common: Common = Common()
+    *,
+    status: str | None = None,
+    limit: WholeNumber = 50,
+    before: str | None = None,
+    common: Common = Common(),
 ) -> int:
     """List runs, newest first.
 
@@ -133,7 +138,11 @@ def show_(run_id: str, /, *, report: Path | None = None, common: Common = Common
 
 
 def stats_(
-    *, limit: int = 200, status: str | None = None, strategy: str | None = None, common: Common = Common()
+    *,
+    limit: WholeNumber = 200,
+    status: str | None = None,
+    strategy: str | None = None,
+    common: Common = Common(),
 ) -> int:
     """Show how the replies of the latest runs were read, by model and strategy.
 
@@ -264,7 +273,7 @@ def fork_(
     run_id: str,
     /,
     *,
-    at: int,
+    at: WholeNumber,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     full: Annotated[bool, Parameter(negative=())] = False,
     workers: Workers = Workers(),

@@ -23,6 +23,7 @@ from ...installed import installed_strategies
 from ...participants import Participants
 from ...stores.tables import read_strategies
 from ..signals import on_ending
+from .whole_numbers import WholeNumber
 
 T = TypeVar("T")
 
@@ -96,12 +97,12 @@ class Limits:
         max_nodes: Nodes a search may hold.
     """
 
-    max_calls: int | None = None
-    max_tokens: int | None = None
+    max_calls: WholeNumber | None = None
+    max_tokens: WholeNumber | None = None
     max_usd: float | None = None
     max_seconds: float | None = None
-    max_thoughts: int | None = None
-    max_nodes: int | None = None
+    max_thoughts: WholeNumber | None = None
+    max_nodes: WholeNumber | None = None
 
     def budget(self) -> Budget | None:
         """Return the budget, or None if no limit was named.
@@ -136,7 +137,7 @@ class Equipment:
     mcp: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
     sandbox: str | None = None
-    max_concurrency: int = POLICY.max_concurrency
+    max_concurrency: WholeNumber = POLICY.max_concurrency
     tool_timeout: float = POLICY.tool_timeout_s
 
     def participants(self) -> Participants:

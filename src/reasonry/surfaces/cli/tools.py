@@ -17,6 +17,7 @@ from .. import present
 from .output import print_document, print_line, print_note
 from .settings import run_async
 from .tables import Column, print_table
+from .whole_numbers import WholeNumber
 
 _FAILED = present.EXIT_CODES["sandbox_denied"]
 
@@ -55,8 +56,8 @@ def run_(
     code: Annotated[str, Parameter(allow_leading_hyphen=True)],
     sandbox: Literal["monty", "bubblewrap"] | None = None,
     max_seconds: float = 10.0,
-    max_memory_mb: int = 512,
-    max_output_bytes: int = 64 * 1024,
+    max_memory_mb: WholeNumber = 512,
+    max_output_bytes: WholeNumber = 64 * 1024,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Run code in a sandbox and show what became of it.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from ...app import App
 from ...core.budget import Budget
@@ -17,6 +19,9 @@ from ...errors import UsageError
 from ...participants import Participants
 from ...records import Store
 from ...strategies import DEFAULT_STRATEGY
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 async def solve(
@@ -93,9 +98,20 @@ async def solve(
         return await app.solve(order, performers, observer)
 
 
-def solve_sync(problem: str | None = None, **arguments: Any) -> Result:
-    """Call `solve` where there is no event loop; takes the same arguments. The only synchronous entry point."""
-    return asyncio.run(solve(problem, **arguments))
+def _run_to_end(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """Return a function that awaits another in an event loop of its own; its signature is that function's."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return asyncio.run(function(*args, **kwargs))
+
+    run.__name__ = run.__qualname__ = f"{function.__name__}_sync"
+    run.__doc__ = f"Call `{function.__name__}` where there is no event loop.\n\n{inspect.getdoc(function)}"
+    return run
+
+
+solve_sync = _run_to_end(solve)
+"""The only synchronous entry point."""
 
 
 class Coaching:

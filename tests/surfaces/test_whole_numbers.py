@@ -1,0 +1,123 @@
+"""What counts something is a whole number, whichever way it is named; nothing is rounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cyclopts import App as Command
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reasonry
+from reasonry import Budget, Policy, UsageError
+from reasonry.app import App
+from reasonry.guided.settings import SessionSettings
+from reasonry.surfaces import cli
+from reasonry.surfaces.agent_calls import COACH_ACTIONS, SolveCall, read_run_call
+from reasonry.surfaces.cli.whole_numbers import _WHOLE, _read  # pyright: ignore[reportPrivateUsage]
+
+pytestmark = pytest.mark.anyio
+
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+BROKEN = st.floats().filter(
+    lambda value: value != value or value in (float("inf"), -float("inf")) or value % 1
+)
+"""Numbers that are not whole."""
+COUNTS = [name for name in Budget.__struct_fields__ if name not in ("usd", "seconds")]
+TEXTS = st.one_of(BROKEN.map(str), st.text(max_size=30)).filter(
+    lambda text: not _WHOLE.fullmatch(text.strip())
+)
+
+
+def commands(app: Command, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
+    for name in (name for name in app if not name.startswith("-")):
+        command = app[name]
+        if any(not inner.startswith("-") for inner in command):
+            yield from commands(command, (*names, name))
+        else:
+            yield (*names, name), command
+
+
+def test_every_option_of_a_command_that_takes_a_whole_number_reads_it_so() -> None:
+    counted = [
+        (names, argument)
+        for names, command in commands(cli.app)
+        for argument in command.assemble_argument_collection()
+        if argument.hint in (int, int | None)
+    ]
+    assert {("solve", "--max-tokens"), ("compare", "--parallel")} <= {
+        (names[0], argument.name) for names, argument in counted
+    }
+    assert not [
+        (names, argument.name) for names, argument in counted if argument.parameter.converter is not _read
+    ]
+
+
+class Token:
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+
+@given(TEXTS)
+def test_a_text_that_is_no_whole_number_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="whole number"):
+        _read(int, [Token(text)])  # pyright: ignore[reportArgumentType]
+
+
+@given(st.integers(-(10**18), 10**18), st.sampled_from(["", ".0", ".000"]))
+def test_a_whole_number_is_read_exactly(number: int, tail: str) -> None:
+    assert _read(int, [Token(f" {number}{tail}")]) == number  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("option", ["--max-tokens", "--max-calls", "--max-nodes", "--max-concurrency"])
+def test_the_command_says_which_option(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["solve", PUZZLE, "--model", "offline", "--store", "memory", option, "1.5", "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"] == "invalid_request"
+    assert option in error["message"]
+    assert "whole number" in error["message"]
+    assert "'1.5'" in error["message"]
+
+
+@given(st.sampled_from(COUNTS), st.one_of(BROKEN, st.text(max_size=5), st.booleans(), st.just([])))
+async def test_a_budget_in_python_takes_whole_counts(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"{name} must be a whole number"):
+        await reasonry.solve(PUZZLE, model="offline", store="memory", budget=Budget(**{name: value}))
+
+
+@given(
+    st.sampled_from(["max_concurrency", "max_attempts"]),
+    st.one_of(BROKEN, st.text(max_size=5), st.booleans()),
+)
+def test_a_policy_takes_whole_counts(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=name):
+        Policy(**{name: value})
+
+
+@given(st.one_of(BROKEN, BROKEN.map(str)))
+def test_a_call_over_mcp_takes_whole_counts(value: Any) -> None:
+    for form, others in (
+        (SolveCall, {}),
+        (COACH_ACTIONS["start"], {}),
+        (COACH_ACTIONS["list"], {"limit": value}),
+    ):
+        with pytest.raises(UsageError) as refused:
+            read_run_call(form, {"problem": PUZZLE, "maxCalls": value, **others})
+        assert refused.value.details["field"] in ("maxCalls", "limit")
+
+
+@given(TEXTS.filter(str.strip))
+def test_a_setting_takes_whole_counts(text: str) -> None:
+    with pytest.raises(UsageError, match="whole number"):
+        SessionSettings.from_environ({"REASONRY_MAX_THOUGHTS": text})
+
+
+@pytest.mark.parametrize("value", ["1.5", 1.5, "nan"])
+def test_an_option_of_a_strategy_that_counts_takes_whole_numbers(value: Any) -> None:
+    from reasonry.core.options import read_options
+
+    with pytest.raises(UsageError, match="samples"):
+        read_options(App("memory").strategy("self_consistency"), {"samples": value})
