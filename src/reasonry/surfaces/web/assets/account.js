@@ -6,7 +6,8 @@ import { byId, element, show, table } from "./dom.js";
 export function drawAccount({ page }) {
   const blocks = (page.outline ?? []).map(block);
   const repeats = (page.nodes ?? []).some(({ kind }) => kind === "plan"); // then it stands above, with the plans
-  const whole = element("details", { open: !repeats }, element("summary", {}, element("h2", {}, "The account in words")), ...blocks);
+  const title = element("summary", {}, element("h2", {}, "The account in words"));
+  const whole = element("details", { open: !repeats }, title, ...blocks);
   show(byId("account"), blocks.length ? [whole] : []);
 }
 

@@ -47,7 +47,7 @@ function note(record, node) {
   if (node.state === "answer") return element("span", { class: "why" }, "answer");
   const revised = record.nodes.get(node.revises);
   if (revised) return element("span", { class: "stage" }, `revises ${nodeLabel(revised)}`);
-  const said = record.page.kind === "session" ? node.branch || node.stage : Number.isFinite(node.score) ? "" : node.stage;
+  const said = (record.page.kind === "session" && node.branch) || node.stage;
   return said ? element("span", { class: "stage" }, plainName(said)) : null;
 }
 

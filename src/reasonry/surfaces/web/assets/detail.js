@@ -23,7 +23,7 @@ export function drawDetail(host, record, id, opened, page) {
   host.replaceChildren(
     element("button", { type: "button", class: "close", on: { click: page.close } }, "Close"),
     breadcrumbs(record, id, page),
-    element("h2", {}, mark(node.state), nodeLabel(node), element("small", {}, stateWord(node.state)), node.text && copyButton(node.text, "the text")),
+    title(node),
     ...dropped(node),
     element("div", { class: "prose" }, node.text || "—"),
     facts(record, node, page),
@@ -34,7 +34,13 @@ export function drawDetail(host, record, id, opened, page) {
   );
   host.scrollTop = again ? top : 0;
   if (focused) host.focus({ preventScroll: true });
-  if (opened && !again) host.querySelector(`details[data-id="${CSS.escape(opened)}"]`)?.scrollIntoView({ block: "nearest" });
+  const wanted = opened && !again && host.querySelector(`details[data-id="${CSS.escape(opened)}"]`);
+  if (wanted) wanted.scrollIntoView({ block: "nearest" });
+}
+
+function title(node) {
+  const copy = node.text && copyButton(node.text, "the text");
+  return element("h2", {}, mark(node.state), nodeLabel(node), element("small", {}, stateWord(node.state)), copy);
 }
 
 function breadcrumbs(record, id, page) {
@@ -48,7 +54,8 @@ function breadcrumbs(record, id, page) {
 }
 
 function nodeLink(record, id, page, here = false) {
-  const properties = { type: "button", class: "link", "aria-current": here ? "true" : null, on: { click: () => page.select(id) } };
+  const listeners = { click: () => page.select(id) };
+  const properties = { type: "button", class: "link", "aria-current": here ? "true" : null, on: listeners };
   return element("button", properties, nodeLabel(record.nodes.get(id)));
 }
 
@@ -59,7 +66,8 @@ function dropped(node) {
 }
 
 function facts(record, node, page) {
-  const links = (ids) => element("span", {}, ...ids.filter((id) => record.nodes.has(id)).map((id) => nodeLink(record, id, page)));
+  const known = (ids) => ids.filter((id) => record.nodes.has(id));
+  const links = (ids) => element("span", {}, ...known(ids).map((id) => nodeLink(record, id, page)));
   const took = Number.isFinite(node.ended_at_ms) && Number.isFinite(node.begun_at_ms);
   const own = costLine(node.cost);
   const below = costLine(node.subtree_cost);
@@ -80,7 +88,11 @@ function facts(record, node, page) {
 }
 
 function pairs(rows) {
-  return element("dl", { class: "facts" }, ...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value instanceof Node ? value : String(value))]));
+  const pair = ([name, value]) => [
+    element("dt", {}, name),
+    element("dd", {}, value instanceof Node ? value : String(value)),
+  ];
+  return element("dl", { class: "facts" }, ...rows.flatMap(pair));
 }
 
 function fields(node) {
@@ -90,8 +102,8 @@ function fields(node) {
 
 function notes(found) {
   if (!found.length) return [];
-  const items = found.map((note) => element("li", {}, element("small", {}, plainName(note.stage ?? "")), ` ${note.text}`));
-  return [element("h3", {}, "Notes"), element("ul", { class: "notes" }, ...items)];
+  const item = ({ stage, text }) => element("li", {}, element("small", {}, plainName(stage ?? "")), ` ${text}`);
+  return [element("h3", {}, "Notes"), element("ul", { class: "notes" }, ...found.map(item))];
 }
 
 function calls(found, open) {
@@ -99,7 +111,7 @@ function calls(found, open) {
   const items = found.map((call) =>
     element(
       "details",
-      { class: "question", "data-id": call.id, "data-status": call.error ? "failed" : "answered", open: open.has(call.id) },
+      { class: "question", "data-id": call.id, open: open.has(call.id) },
       element("summary", {}, `${plainName(call.kind)} ${call.name}`, call.error && element("strong", {}, " failed")),
       element("pre", {}, call.text ?? ""),
       element("h4", {}, "Result"),
@@ -111,5 +123,6 @@ function calls(found, open) {
 
 function questions(record, found, open) {
   if (!found.length) return [];
-  return [element("h3", {}, count(found.length, "question")), ...found.map((one) => questionItem(record, one, open.has(one.id)))];
+  const items = found.map((one) => questionItem(record, one, open.has(one.id)));
+  return [element("h3", {}, count(found.length, "question")), ...items];
 }

@@ -46,6 +46,12 @@ export function show(section, children) {
   if (now.length === before.length) before.forEach(({ open }, index) => (now[index].open = open));
 }
 
+/** The head of a section: its title, and what there is to say of it in a line. */
+export function heading(title, ...said) {
+  const line = said.filter(Boolean).join(" · ");
+  return element("div", { class: "head" }, element("h2", {}, title), line && element("p", { class: "quiet" }, line));
+}
+
 /** A table with its caption; a cell is text or an element. */
 export function table(caption, heads, rows) {
   const cell = (tag, content, properties = {}) => element(tag, properties, content);

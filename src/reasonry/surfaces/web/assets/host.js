@@ -38,8 +38,9 @@ export function listenToHost(render) {
 /** The page document in a tool's result: its structured content, or the one text that is one. */
 function pageIn(result) {
   const isPage = (found) => (Array.isArray(found?.nodes) ? found : null);
-  const structured = isPage(result?.structuredContent?.page) ?? isPage(result?.structuredContent) ?? isPage(result?._meta?.page);
-  if (structured) return structured;
+  const { structuredContent: structured, _meta: meta } = result ?? {};
+  const sent = isPage(structured?.page) ?? isPage(structured) ?? isPage(meta?.page);
+  if (sent) return sent;
   for (const { type, text } of result?.content ?? []) {
     if (type !== "text") continue;
     try {

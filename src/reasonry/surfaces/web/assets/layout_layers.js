@@ -3,7 +3,7 @@
 /**
  * @param {string[]} ids
  * @param {{ from: string, to: string }[]} edges
- * @returns {{ columns: Map<string, number>, rows: Map<string, number>, back: Set<object> }} edges in `back` close a circle
+ * @returns {{ columns: Map<string, number>, rows: Map<string, number> }} an edge that closes a circle decides nothing
  */
 export function layLayers(ids, edges) {
   const leaving = new Map(ids.map((id) => [id, []]));
@@ -11,7 +11,7 @@ export function layLayers(ids, edges) {
   const back = closingEdges(ids, leaving);
   const forward = edges.filter((edge) => edge.from !== edge.to && !back.has(edge));
   const columns = longestWays(ids, forward);
-  return { columns, rows: settleRows(ids, forward, columns), back };
+  return { columns, rows: settleRows(ids, forward, columns) };
 }
 
 function closingEdges(ids, leaving) {

@@ -16,7 +16,7 @@ export function layOutline(shown, parents, children) {
   return inRows(shown, lanes, [...parentEdges(shown, parents)]);
 }
 
-/** Lanes: the main line first, then each branch in the order it appeared; a lane is free again after its last thought. */
+/** Lanes: the main line, then each branch as it appears; a lane is free again after its branch's last thought. */
 export function layLanes(shown, record) {
   const branchOf = (id) => record.nodes.get(id).branch || "";
   const last = new Map(shown.map((id, row) => [branchOf(id), row]));

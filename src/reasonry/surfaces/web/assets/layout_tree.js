@@ -1,10 +1,11 @@
-// A tidy tree from left to right: a subtree is as tall as it must be, and a parent stands in the middle of its children.
+// A tidy tree from left to right: a subtree is as tall as it must be, a parent in the middle of its children.
 
 /**
  * Lengths are in rem, so that the drawing grows with the reader's text.
  * @typedef {{ x: number, y: number }} Place the upper left corner of a card or row
+ * @typedef {{ from: string, to: string, kind: "parent" | "merge" | "revision" }} Edge
  * @typedef {{ places: Map<string, Place>, box: { width: number, height: number }, width: number, height: number,
- *   form: "cards" | "rows", clear?: number, edges: { from: string, to: string, kind: "parent" | "merge" | "revision" }[] }} Layout
+ *   form: "cards" | "rows", clear?: number, edges: Edge[] }} Layout `clear`: the room for lanes before any text
  */
 
 export const CARD = { width: 15.5, height: 4.1 };

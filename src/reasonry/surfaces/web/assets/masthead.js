@@ -22,14 +22,21 @@ function facts(page) {
     Number.isFinite(page.duration_ms) && duration(page.duration_ms),
     begun && element("time", { datetime: begun.toISOString() }, begun.toLocaleString()),
   ];
-  const id = element("span", { class: "identity" }, element("code", {}, page.id), copyButton(page.id, `the ${page.kind}'s id`));
+  const copy = copyButton(page.id ?? "", `the ${page.kind}'s id`);
+  const id = element("span", { class: "identity" }, element("code", {}, page.id), copy);
   return [...said.filter(Boolean).map((fact) => element("span", {}, fact)), id];
 }
 
 function outcome(page) {
   const made = [element("span", { class: "status", "data-status": page.status }, plainName(page.status))];
-  if (page.answer) made.push(element("p", { class: page.answer.length > 160 ? "answer long" : "answer" }, page.answer), copyButton(page.answer, "the answer"));
-  else if (page.kind === "run") made.push(element("p", { class: page.status === "active" ? "answer yet" : "answer none" }, page.status === "active" ? "No answer yet" : "No answer"));
+  if (page.answer) {
+    const size = page.answer.length > 160 ? "answer long" : "answer";
+    made.push(element("p", { class: size }, page.answer), copyButton(page.answer, "the answer"));
+  } else if (page.status === "active" && page.kind === "run") {
+    made.push(element("p", { class: "answer yet" }, "No answer yet"));
+  } else if (page.kind === "run") {
+    made.push(element("p", { class: "answer none" }, "No answer"));
+  }
   const said = page.detail || plainName(page.reason ?? "");
   const why = said === "success" ? "" : said;
   const code = page.code && !why.includes(page.code) ? ` (${page.code})` : "";

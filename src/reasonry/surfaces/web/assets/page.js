@@ -75,7 +75,8 @@ export function makePage() {
     Object.assign(view, filterThoughts(record, view));
     const shown = tree.draw(record, view);
     const all = record.nodes.size;
-    byId("counts").textContent = shown.length < all ? `${shown.length} of ${count(all, "thought")}` : count(all, "thought");
+    const part = shown.length < all ? `${shown.length} of ` : "";
+    byId("counts").textContent = part + count(all, "thought");
     byId("found").textContent = view.hits ? `${view.hits.size} found` : "";
     if (selected !== null) {
       tree.choose(selected);
@@ -86,7 +87,7 @@ export function makePage() {
   /**
    * Selects a thought: the tree, the detail, the timeline and the address follow.
    * @param {string} id
-   * @param {{ open?: boolean, question?: string | null, quiet?: boolean }} how `open` brings the detail before the reader
+   * @param {{ open?: boolean, question?: string | null, quiet?: boolean }} how `open` brings the detail forward
    */
   function select(id, { open = false, question: asked = null, quiet = false } = {}) {
     if (!record.nodes.has(id)) return;

@@ -1,6 +1,6 @@
 // An analysis: each iteration's plans with their scores, the chosen one, and its tasks with their verdicts.
 
-import { byId, element, show, table } from "./dom.js";
+import { byId, element, heading, show, table } from "./dom.js";
 import { mark } from "./marks.js";
 import { nodeLabel } from "./record.js";
 import { costLine, firstLine, plainName, scoreOf, stateWord } from "./wording.js";
@@ -18,7 +18,7 @@ export function drawPlans(record, page) {
       if (found.length) parts.push(kindTable(record, record.nodes.get(id), kind, found, page));
     }
   }
-  show(byId("plans"), parts.length ? [element("div", { class: "head" }, element("h2", {}, "Plans and tasks")), ...parts] : []);
+  show(byId("plans"), parts.length ? [heading("Plans and tasks"), ...parts] : []);
 }
 
 function kindTable(record, above, kind, found, page) {
@@ -30,8 +30,9 @@ function kindTable(record, above, kind, found, page) {
     element("span", { class: "verdict", "data-state": node.state }, mark(node.state), verdict(node, isPlan)),
     costLine(node.subtree_cost) || "—",
   ]);
-  const made = table(`${isPlan ? "Plans" : "Tasks"} of ${nodeLabel(above)}`, [isPlan ? "Plan" : "Task", "What", "Score", "Verdict", "Cost"], rows);
-  return element("div", { class: "scroll" }, made);
+  const caption = `${isPlan ? "Plans" : "Tasks"} of ${nodeLabel(above)}`;
+  const heads = [isPlan ? "Plan" : "Task", "What", "Score", "Verdict", "Cost"];
+  return element("div", { class: "scroll" }, table(caption, heads, rows));
 }
 
 function verdict(node, isPlan) {

@@ -7,7 +7,7 @@ import { costLine, duration, plainName } from "./wording.js";
 /** Its texts are put in when it is opened: a thought may have hundreds of questions. */
 export function questionItem(record, question, open) {
   const body = element("div", {});
-  const item = element("details", { class: "question", "data-id": question.id, "data-status": question.status, open }, summary(question), body);
+  const item = element("details", { class: "question", "data-id": question.id, open }, summary(question), body);
   const write = () => item.open && !body.firstChild && body.append(...texts(record, question));
   item.addEventListener("toggle", write);
   write();
@@ -29,7 +29,10 @@ function summary(question) {
 function texts(record, question) {
   const prompt = promptOf(record, question);
   const told = [question.model, costLine(question.cost), question.read && `read as ${question.read}`].filter(Boolean);
-  const part = (title, text) => [element("h4", {}, title, " ", copyButton(text, title.toLowerCase())), element("pre", {}, text)];
+  const part = (title, text) => [
+    element("h4", {}, title, " ", copyButton(text, title.toLowerCase())),
+    element("pre", {}, text),
+  ];
   return [
     element("p", { class: "quiet" }, told.join(" · ")),
     ...(prompt ? part("Prompt", prompt) : []),

@@ -32,7 +32,8 @@ function textOf(record, id) {
     const fields = (node.fields ?? []).map(({ value }) => value);
     const notes = record.noted.get(id).map(({ text }) => text);
     const replies = record.asked.get(id).map(({ reply }) => reply);
-    const all = [id, node.label, node.text, node.branch, node.stage, node.why?.code, node.why?.text, ...fields, ...notes, ...replies];
+    const own = [id, node.label, node.text, node.branch, node.stage, node.why?.code, node.why?.text];
+    const all = [...own, ...fields, ...notes, ...replies];
     known.set(id, all.filter(Boolean).join("\n").toLowerCase());
   }
   return known.get(id);

@@ -11,7 +11,8 @@ export function drawSpend({ page }) {
   show(byId("spend"), known.map(meter));
 }
 
-function meter({ name, used, limit, on_dropped: dropped }) {
+function meter({ name, used, limit, on_dropped: wasted }) {
+  const dropped = used > 0 ? wasted : 0;
   const title = NAMES[name] ?? name;
   const hasLimit = Number.isFinite(limit);
   const whole = Math.max(hasLimit ? limit : 0, used ?? 0) || 1;
@@ -38,6 +39,6 @@ function meter({ name, used, limit, on_dropped: dropped }) {
       dropped > 0 && element("span", { class: "wasted", size: { width: share(dropped) } }),
     ),
     dropped > 0 &&
-      element("p", { class: "quiet" }, `${amount(name, dropped)} on dropped (${Math.round((100 * dropped) / (used || 1))} %)`),
+      element("p", { class: "quiet" }, `${amount(name, dropped)} on dropped (${Math.round((100 * dropped) / used)} %)`),
   );
 }

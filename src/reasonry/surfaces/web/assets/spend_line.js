@@ -28,6 +28,6 @@ export function spendLine(record, axis) {
     drawn("path", { d: `${line}H1000`, class: "line" }),
     near && drawn("path", { d: `M0 ${100 - (100 * limit) / top}H1000`, class: "limit" }),
   );
-  const said = `${amount(name, total)} ${name} in all${near ? `; the dashed line is the limit of ${amount(name, limit)}` : ""}`;
-  return [drawing, element("p", { class: "quiet" }, said)];
+  const said = near ? `; the dashed line is the limit of ${amount(name, limit)}` : "";
+  return [drawing, element("p", { class: "quiet" }, `${amount(name, total)} ${name} in all${said}`)];
 }

@@ -1,6 +1,6 @@
 // The strategy's table as arcs beside a list of its stages: leaps ahead on the left, ways back on the right.
 
-import { byId, drawn, element, show } from "./dom.js";
+import { byId, drawn, element, heading, show } from "./dom.js";
 import { count, plainName } from "./wording.js";
 
 const ROW = 2.7;
@@ -18,25 +18,18 @@ export function drawStages({ page }) {
     .map(([from, to]) => ({ d: arc(rank.get(from), rank.get(to)), times: walked.get(`${from}\n${to}`) ?? 0 }))
     .sort((a, b) => a.times - b.times)
     .map(({ d, times }) => drawn("path", { d, class: times ? "walked" : "unwalked" }));
-  const dots = stages.map((stage, index) =>
-    drawn("circle", { cx: MIDDLE, cy: middleOf(index), r: 0.34, class: visits.has(stage.name) ? "walked" : "unwalked" }),
-  );
-  const height = stages.length * ROW;
-  const drawing = drawn(
-    "svg",
-    { class: "arcs", viewBox: `0 0 ${2 * MIDDLE} ${height}`, "aria-hidden": "true", size: { width: `${2 * MIDDLE}rem`, height: `${height}rem` } },
-    ...arcs,
-    ...dots,
-  );
+  const dots = stages.map(({ name }, index) => {
+    const kind = visits.has(name) ? "walked" : "unwalked";
+    return drawn("circle", { cx: MIDDLE, cy: middleOf(index), r: 0.34, class: kind });
+  });
+  const [width, height] = [2 * MIDDLE, stages.length * ROW];
+  const size = { width: `${width}rem`, height: `${height}rem` };
+  const properties = { class: "arcs", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", size };
+  const drawing = drawn("svg", properties, ...arcs, ...dots);
   const rows = stages.map((stage) => row(stage, visits.get(stage.name) ?? 0, page));
   const seen = stages.filter((stage) => visits.has(stage.name)).length;
   show(byId("stages"), [
-    element(
-      "div",
-      { class: "head" },
-      element("h2", {}, "Stages"),
-      element("p", { class: "quiet" }, `${seen} of ${stages.length} visited; solid lines were walked`),
-    ),
+    heading("Stages", `${seen} of ${stages.length} visited; solid lines were walked`),
     element("div", { class: "stages" }, drawing, element("ol", {}, ...rows)),
     steps(page.path ?? []),
   ]);
@@ -45,10 +38,19 @@ export function drawStages({ page }) {
 function row(stage, times, page) {
   return element(
     "li",
-    { class: times ? "walked" : "unwalked", "aria-current": stage.name === page.stage ? "step" : null, title: stage.description },
-    element("span", { class: "text" }, plainName(stage.name), times > 1 && element("small", {}, ` × ${times}`), !times && element("small", {}, " not visited")),
+    {
+      class: times ? "walked" : "unwalked",
+      "aria-current": stage.name === page.stage && "step",
+      title: stage.description,
+    },
+    element("span", { class: "text" }, plainName(stage.name), often(times)),
     element("span", { class: "quiet" }, stage.description ?? ""),
   );
+}
+
+function often(times) {
+  if (times === 1) return null;
+  return element("small", {}, times ? ` × ${times}` : " not visited");
 }
 
 function walk(path) {
@@ -69,7 +71,7 @@ function middleOf(index) {
 
 function arc(from, to) {
   const [y1, y2] = [middleOf(from), middleOf(to)];
-  if (from === to) return `M${MIDDLE} ${y1 - 0.3}C${MIDDLE + 1.7} ${y1 - 1.3} ${MIDDLE + 1.7} ${y1 + 1.3} ${MIDDLE} ${y1 + 0.3}`;
+  if (from === to) return `M${MIDDLE} ${y1 - 0.3}c1.7 -1 1.7 1.6 0 0.6`;
   if (to === from + 1) return `M${MIDDLE} ${y1}V${y2}`;
   const side = to > from ? -1 : 1;
   const reach = MIDDLE + side * Math.min(REACH, 1 + 0.55 * Math.abs(to - from)) * 1.25;
@@ -77,6 +79,7 @@ function arc(from, to) {
 }
 
 function steps(path) {
-  const items = path.map(({ stage, times }) => element("li", {}, plainName(stage), times > 1 && element("small", {}, ` × ${times}`)));
-  return element("details", {}, element("summary", {}, `The path, ${count(path.length, "step")}`), element("ol", { class: "steps" }, ...items));
+  const items = path.map(({ stage, times }) => element("li", {}, plainName(stage), often(times)));
+  const title = element("summary", {}, `The path, ${count(path.length, "step")}`);
+  return element("details", {}, title, element("ol", { class: "steps" }, ...items));
 }

@@ -5,8 +5,9 @@ const CUT_SHARE = 0.05; // and drawn this long
 
 /**
  * @param {{ from: number, to: number }[]} spans
- * @returns {{ at(ms: number): number, cuts: { share: number, ms: number }[], ticks: { share: number, ms: number }[], busy: number }}
+ * @returns {{ at(ms: number): number, cuts: Instant[], ticks: Instant[], busy: number }}
  *   `at` gives 0 for the first instant and 1 for the last
+ * @typedef {{ share: number, ms: number }} Instant
  */
 export function makeAxis(spans) {
   const busy = joined(spans);
@@ -28,7 +29,8 @@ export function makeAxis(spans) {
   length = Math.max(1, length);
   const at = (ms) => {
     const piece = pieces.find(({ to }) => ms <= to) ?? pieces[pieces.length - 1];
-    return piece ? Math.min(1, Math.max(0, (piece.at + (Math.max(ms, piece.from) - piece.from) * piece.scale) / length)) : 0;
+    const within = piece ? piece.at + Math.max(0, ms - piece.from) * piece.scale : 0;
+    return Math.min(1, within / length);
   };
   const end = busy.length ? busy[busy.length - 1].to : 0;
   return {

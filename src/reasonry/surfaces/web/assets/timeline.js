@@ -1,6 +1,6 @@
 // Every question and call as a bar from asked to answered: what ran side by side, what waited for what.
 
-import { byId, element, show } from "./dom.js";
+import { byId, element, heading, show } from "./dom.js";
 import { nodeLabel } from "./record.js";
 import { spendLine } from "./spend_line.js";
 import { makeAxis, packLanes } from "./time_axis.js";
@@ -23,34 +23,59 @@ export function drawTimeline(record, page) {
   const lanes = packLanes(spans, (axis.busy * 0.2) / Math.max(40, width));
   const height = (Math.max(...lanes) + 1) * LANE;
   const bars = spans.map((span, index) => bar(record, span, lanes[index], axis, index === 0));
-  const field = element("div", { class: "bars", role: "group", "aria-label": "Questions by time", size: { height: `${height}rem` } }, ...bands(record, axis), ...cutMarks(axis), ...bars);
-  const ticks = element("div", { class: "ticks", "aria-hidden": "true" }, ...axis.ticks.map((tick) => element("span", { size: { left: `${tick.share * 100}%` } }, duration(tick.ms))));
-  const room = element("div", { class: "stretch", size: { minWidth: `${width}rem` } }, ticks, field, ...spendLine(record, axis));
+  const field = element(
+    "div",
+    { class: "bars", role: "group", "aria-label": "Questions by time", size: { height: `${height}rem` } },
+    ...bands(record, axis),
+    ...cutMarks(axis),
+    ...bars,
+  );
+  const parts = [ticks(axis), field, ...spendLine(record, axis)];
+  const room = element("div", { class: "stretch", size: { minWidth: `${width}rem` } }, ...parts);
   listen(field, page);
   const kept = byId("timeline").querySelector(".scroll")?.scrollLeft ?? 0;
   const focused = byId("timeline").contains(document.activeElement) ? document.activeElement.dataset : null;
   const scroll = element("div", { class: "scroll" }, room);
-  show(byId("timeline"), [heading(record, spans, lanes), scroll]);
+  show(byId("timeline"), [head(record, spans, lanes), scroll]);
   scroll.scrollLeft = kept;
   if (focused) bars.find(({ dataset }) => dataset.id === focused.id)?.focus({ preventScroll: true });
 }
 
-function heading(record, spans, lanes) {
+function head(record, spans, lanes) {
   const rounds = (record.page.rounds ?? []).length;
   const side = Math.max(...lanes) + 1;
-  const said = [count(spans.length, "question or call", "questions and calls"), rounds > 0 && count(rounds, "round"), side > 1 && `up to ${side} side by side`];
-  return element("div", { class: "head" }, element("h2", {}, "Timeline"), element("p", { class: "quiet" }, said.filter(Boolean).join(" · ")));
+  return heading(
+    "Timeline",
+    count(spans.length, "question or call", "questions and calls"),
+    rounds > 0 && count(rounds, "round"),
+    side > 1 && `up to ${side} side by side`,
+  );
+}
+
+function ticks(axis) {
+  const marks = axis.ticks.map(({ share, ms }) => element("span", { size: { left: percent(share) } }, duration(ms)));
+  return element("div", { class: "ticks", "aria-hidden": "true" }, ...marks);
+}
+
+function percent(share) {
+  return `${share * 100}%`;
 }
 
 function spansOf(record) {
   const end = record.page.duration_ms ?? 0;
-  const questions = (record.page.questions ?? []).map((one) => ({ one, from: one.asked_at_ms, to: one.answered_at_ms, status: one.status }));
-  const calls = (record.page.calls ?? []).map((one) => ({ one, from: one.begun_at_ms, to: one.ended_at_ms, status: one.error ? "failed" : "answered" }));
   const still = Math.max(1, end * OPEN_SHARE);
-  return [...questions, ...calls]
-    .filter(({ from }) => Number.isFinite(from))
-    .map((span) => ({ ...span, to: Math.max(span.from, span.to ?? Math.max(end, span.from) + still) }))
-    .sort((a, b) => a.from - b.from);
+  const span = (one, from, to, status) => {
+    const present = Math.max(end, from) + (status === "open" ? still : 0);
+    return { one, from, to: Math.max(from, to ?? present), status };
+  };
+  const questions = (record.page.questions ?? []).map((one) =>
+    span(one, one.asked_at_ms, one.answered_at_ms, one.status),
+  );
+  const calls = (record.page.calls ?? []).map((one) =>
+    span(one, one.begun_at_ms, one.ended_at_ms, one.error ? "failed" : "answered"),
+  );
+  const timed = [...questions, ...calls].filter(({ from }) => Number.isFinite(from));
+  return timed.sort((a, b) => a.from - b.from);
 }
 
 function middle(spans) {
@@ -63,7 +88,9 @@ function bar(record, { one, from, to, status }, lane, axis, first) {
   const start = axis.at(from);
   const name = one.kind ? `${plainName(one.kind)} ${one.name}` : plainName(one.stage ?? "");
   const tries = one.tries?.length ?? 0;
-  const said = [name, node && nodeLabel(node), duration(to - from), plainName(status), tries && `asked ${tries + 1} times`].filter(Boolean).join(", ");
+  const again = tries && `asked ${tries + 1} times`;
+  const parts = [name, node && nodeLabel(node), duration(to - from), plainName(status ?? ""), again];
+  const said = parts.filter(Boolean).join(", ");
   return element(
     "button",
     {
@@ -78,24 +105,32 @@ function bar(record, { one, from, to, status }, lane, axis, first) {
       "data-tries": tries || null,
       "aria-label": said,
       title: said,
-      size: { left: `min(${start * 100}%, calc(100% - 0.3rem))`, width: `${(axis.at(to) - start) * 100}%`, top: `${lane * LANE}rem` },
+      size: {
+        left: `min(${percent(start)}, calc(100% - 0.3rem))`,
+        width: percent(axis.at(to) - start),
+        top: `${lane * LANE}rem`,
+      },
     },
-    status === "failed" ? "!" : tries ? `↻${tries}` : null,
+    ["failed", "unusable"].includes(status) ? "!" : tries ? `↻${tries}` : null,
   );
 }
 
 function bands(record, axis) {
-  const sound = (record.page.rounds ?? []).filter(({ begun_at_ms: from, ended_at_ms: to }) => Number.isFinite(from) && Number.isFinite(to));
-  return sound.map(({ number, begun_at_ms: from, ended_at_ms: to }) => {
+  const timed = (record.page.rounds ?? []).filter(
+    ({ begun_at_ms: from, ended_at_ms: to }) => Number.isFinite(from) && Number.isFinite(to),
+  );
+  return timed.map(({ number, begun_at_ms: from, ended_at_ms: to }) => {
     const start = axis.at(from);
     const share = axis.at(to) - start;
-    const wide = share > 0.03;
-    return element("div", { class: number % 2 ? "band" : "band even", "aria-hidden": "true", size: { left: `${start * 100}%`, width: `${share * 100}%` } }, wide ? String(number) : null);
+    const size = { left: percent(start), width: percent(share) };
+    const kind = number % 2 ? "band" : "band even";
+    return element("div", { class: kind, "aria-hidden": "true", size }, share > 0.03 && String(number));
   });
 }
 
 function cutMarks(axis) {
-  return axis.cuts.map((cut) => element("div", { class: "cut", size: { left: `${cut.share * 100}%` } }, duration(cut.ms).split(" ", 2).join(" ")));
+  const about = (ms) => duration(ms).split(" ", 2).join(" "); // its largest unit
+  return axis.cuts.map(({ share, ms }) => element("div", { class: "cut", size: { left: percent(share) } }, about(ms)));
 }
 
 function listen(field, page) {

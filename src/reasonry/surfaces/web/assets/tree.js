@@ -24,14 +24,16 @@ export function makeTree(host, page) {
     const focused = host.contains(document.activeElement);
     const [left, top] = [host.scrollLeft, host.scrollTop];
     const kind = chosenLayout(record, view.layout, host);
-    const order = kind === "lanes" ? [...record.nodes.keys()] : visibleIn(record, view.query ? new Set() : view.collapsed);
+    const folded = view.query ? new Set() : view.collapsed;
+    const order = kind === "lanes" ? [...record.nodes.keys()] : visibleIn(record, folded);
     const shown = view.keep ? order.filter((id) => view.keep.has(id)) : order;
     const layout = lay(kind, shown, record);
     const { svg, incoming } = drawEdges(layout, record.nodes);
     const items = new Map(shown.map((id) => [id, place(record, view, id, layout, kind)]));
+    const size = { height: `${layout.height}rem`, width: layout.width ? `${layout.width}rem` : "100%" };
     const ground = element(
       "div",
-      { class: "ground", role: "none", size: { height: `${layout.height}rem`, width: layout.width ? `${layout.width}rem` : "100%" } },
+      { class: "ground", role: "none", size },
       svg,
       ...items.values(),
     );
@@ -66,7 +68,9 @@ export function makeTree(host, page) {
   /** Brings a thought to the middle of the tree without moving the page. */
   function centre(id) {
     const item = drawing?.items.get(id);
-    if (item) host.scrollTo(item.offsetLeft + item.offsetWidth - host.clientWidth + 24, item.offsetTop + item.offsetHeight / 2 - host.clientHeight / 2);
+    if (!item) return;
+    const left = item.offsetLeft + item.offsetWidth - host.clientWidth + 24;
+    host.scrollTo(left, item.offsetTop + (item.offsetHeight - host.clientHeight) / 2);
   }
 
   host.addEventListener("click", (event) => {

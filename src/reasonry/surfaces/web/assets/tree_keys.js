@@ -20,7 +20,8 @@ export function walkKey(key, id, { shown, record }, expanded) {
     case "End":
       return to(shown[shown.length - 1]);
     case "ArrowRight":
-      return expanded === "false" ? { fold: false } : to(record.children.get(id).find((child) => shown.includes(child)));
+      if (expanded === "false") return { fold: false };
+      return to(record.children.get(id).find((child) => shown.includes(child)));
     case "ArrowLeft":
       return expanded === "true" ? { fold: true } : to(record.parents.get(id));
     case "Enter":

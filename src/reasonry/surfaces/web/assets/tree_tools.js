@@ -9,6 +9,10 @@ import { STATE_ORDER, stateWord } from "./wording.js";
  * @param {{ redraw(): void, step(by: number): void, foldAll(folded: boolean): void }} page
  */
 export function makeTreeTools(view, page) {
+  const change = (name, value) => {
+    view[name] = value;
+    page.redraw();
+  };
   const found = element("output", { class: "quiet", id: "found", for: "search" });
   const search = element("input", {
     type: "search",
@@ -16,27 +20,22 @@ export function makeTreeTools(view, page) {
     placeholder: "Search thoughts and replies",
     "aria-label": "Search thoughts and replies",
     on: {
-      input: () => {
-        view.query = search.value;
-        page.redraw();
-      },
+      input: () => change("query", search.value),
       keydown: (event) => {
         if (event.key === "Enter") page.step(event.shiftKey ? -1 : 1);
-        if (event.key === "Escape") {
-          view.query = search.value = "";
-          page.redraw();
-        }
+        if (event.key === "Escape") change("query", (search.value = ""));
       },
     },
   });
-  const hide = element("input", { type: "checkbox", on: { change: () => ((view.hideDropped = hide.checked), page.redraw()) } });
+  const hide = element("input", { type: "checkbox", on: { change: () => change("hideDropped", hide.checked) } });
   const layouts = { auto: "Drawing: automatic", cards: "Drawing: tree", rows: "Drawing: outline" };
   const choice = element(
     "select",
-    { id: "drawing", "aria-label": "Drawing", on: { change: () => ((view.layout = choice.value), page.redraw()) } },
+    { id: "drawing", "aria-label": "Drawing", on: { change: () => change("layout", choice.value) } },
     ...Object.entries(layouts).map(([value, name]) => element("option", { value }, name)),
   );
-  const folding = (name, folded) => element("button", { type: "button", on: { click: () => page.foldAll(folded) } }, name);
+  const folding = (name, folded) =>
+    element("button", { type: "button", on: { click: () => page.foldAll(folded) } }, name);
   byId("tree-tools").replaceChildren(
     search,
     found,

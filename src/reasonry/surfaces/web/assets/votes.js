@@ -1,6 +1,6 @@
 // The vote: samples that agree stand together, the answer with the most first.
 
-import { byId, element, show } from "./dom.js";
+import { byId, element, heading, show } from "./dom.js";
 import { mark } from "./marks.js";
 import { nodeLabel } from "./record.js";
 import { count } from "./wording.js";
@@ -25,21 +25,19 @@ export function drawVotes(record, page) {
         { class: "bar" },
         element("span", { size: { width: `${(100 * vote.count) / most}%` } }),
       ),
-      element("div", { class: "voters" }, ...vote.nodes.filter((id) => record.nodes.has(id)).map((id) => voter(record, id, page))),
+      element("div", { class: "voters" }, ...vote.nodes.flatMap((id) => voter(record, id, page))),
     ),
   );
   const early = unasked > 0 && `decided early: ${count(unasked, "sample was", "samples were")} not needed`;
-  const head = element(
-    "div",
-    { class: "head" },
-    element("h2", {}, "Votes"),
-    element("p", { class: "quiet" }, [count(cast, "vote"), count(votes.length, "different answer"), early].filter(Boolean).join(" · ")),
-  );
+  const head = heading("Votes", count(cast, "vote"), count(votes.length, "different answer"), early);
   show(byId("votes"), rows.length ? [head, element("ol", { class: "votes" }, ...rows)] : []);
 }
 
 function voter(record, id, page) {
   const node = record.nodes.get(id);
-  const properties = { type: "button", class: "voter", "data-node": id, title: nodeLabel(node), "aria-label": nodeLabel(node), on: { click: () => page.select(id) } };
-  return element("button", properties, mark(node.state));
+  if (!node) return [];
+  const name = nodeLabel(node);
+  const listeners = { click: () => page.select(id) };
+  const properties = { type: "button", class: "voter", "data-node": id, title: name, "aria-label": name };
+  return [element("button", { ...properties, on: listeners }, mark(node.state))];
 }
