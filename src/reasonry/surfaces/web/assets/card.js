@@ -15,8 +15,9 @@ const SHOWN_CHARACTERS = 180;
  */
 export function card(record, id, { level, place, siblings, folded, hit }) {
   const node = record.nodes.get(id);
-  const hasScore = Number.isFinite(node.score);
-  const share = hasScore ? Math.min(1, Math.max(0, node.score / record.best)) : 0;
+  const isScored = Number.isFinite(node.score);
+  const score = scoreOf(node);
+  const share = isScored ? Math.min(1, Math.max(0, node.score / record.best)) : 0;
   return element(
     "div",
     {
@@ -35,9 +36,9 @@ export function card(record, id, { level, place, siblings, folded, hit }) {
     },
     mark(node.state),
     element("span", { class: "label" }, nodeLabel(node), note(record, node)),
-    hasScore && element("span", { class: "score" }, scoreOf(node)),
+    score && element("span", { class: "score" }, score),
     element("span", { class: "text" }, firstLine(node.text).slice(0, SHOWN_CHARACTERS) || "—"),
-    hasScore && element("span", { class: "bar" }, element("span", { size: { width: `${share * 100}%` } })),
+    isScored && element("span", { class: "bar" }, element("span", { size: { width: `${share * 100}%` } })),
     folded !== null && element("span", { class: "fold", "aria-hidden": "true" }, folded === 0 ? "−" : `+${folded}`),
   );
 }
@@ -55,7 +56,7 @@ function note(record, node) {
 function spoken(node) {
   const parts = [nodeLabel(node), firstLine(node.text).slice(0, SHOWN_CHARACTERS), stateWord(node.state)];
   if (node.state === "dropped" && node.why) parts.push(plainName(node.why.code));
-  if (Number.isFinite(node.score)) parts.push(`score ${scoreOf(node)}`);
+  if (scoreOf(node)) parts.push(`score ${scoreOf(node)}`);
   if (node.branch) parts.push(`branch ${node.branch}`);
   return parts.filter(Boolean).join(", ");
 }

@@ -10,7 +10,13 @@ export function drawMasthead({ page }) {
   byId("problem").replaceChildren(page.problem || page.title || plainName(page.kind));
   byId("problem").classList.toggle("long", (page.problem ?? "").length > 160);
   show(byId("outcome"), outcome(page));
-  show(byId("warnings"), (page.warnings ?? []).map((warning) => element("li", {}, warning)));
+  show(byId("warnings"), [...(page.warnings ?? []), ...leftOut(page.cuts ?? {})].map((text) => element("li", {}, text)));
+}
+
+function leftOut(cuts) {
+  const parts = Object.entries(cuts).filter(([name, number]) => number > 0 && name !== "characters");
+  const said = parts.map(([name, number]) => (name === "texts" ? `${number} texts shortened` : `${number} ${name} left out`));
+  return said.length ? [`To keep the page small: ${said.join(", ")}.`] : [];
 }
 
 function facts(page) {

@@ -79,9 +79,15 @@ export function nodeLabel(node) {
   return node.label || String(node.id);
 }
 
-/** The whole prompt of a question. */
-export function promptOf(record, question) {
-  return (question.prompt ?? []).map((index) => record.page.texts?.[index] ?? "").join("\n\n");
+/** The whole prompt of a question. Prompts share their beginnings: each is a line and what stands before it. */
+export function promptOf({ page }, question) {
+  const lines = [];
+  for (let at = question.prompt ?? -1; at >= 0 && page.prompts?.[at]; ) {
+    const [before, line] = page.prompts[at];
+    lines.push(page.texts?.[line] ?? "");
+    at = before < at ? before : -1;
+  }
+  return lines.reverse().join("\n");
 }
 
 /** Preorder without what is folded away. */
