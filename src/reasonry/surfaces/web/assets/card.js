@@ -3,7 +3,7 @@
 import { element } from "./dom.js";
 import { mark } from "./marks.js";
 import { nodeLabel } from "./record.js";
-import { firstLine, plainName, scoreOf, stateWord } from "./wording.js";
+import { firstLine, plainName, scoreName, scoreOf, stateWord } from "./wording.js";
 
 const SHOWN_CHARACTERS = 180;
 
@@ -56,7 +56,7 @@ function note(record, node) {
 function spoken(node) {
   const parts = [nodeLabel(node), firstLine(node.text).slice(0, SHOWN_CHARACTERS), stateWord(node.state)];
   if (node.state === "dropped" && node.why) parts.push(plainName(node.why.code));
-  if (scoreOf(node)) parts.push(`score ${scoreOf(node)}`);
+  if (scoreOf(node)) parts.push(`${scoreName(node).toLowerCase()} ${scoreOf(node)}`);
   if (node.branch) parts.push(`branch ${node.branch}`);
   return parts.filter(Boolean).join(", ");
 }

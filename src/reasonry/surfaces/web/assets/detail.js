@@ -4,7 +4,7 @@ import { copyButton, element } from "./dom.js";
 import { mark } from "./marks.js";
 import { questionItem } from "./question.js";
 import { nodeLabel, pathTo } from "./record.js";
-import { costLine, count, duration, plainName, scoreOf, stateWord } from "./wording.js";
+import { callName, costLine, count, duration, plainName, scoreName, scoreOf, stateWord } from "./wording.js";
 
 /**
  * @param {HTMLElement} host
@@ -74,7 +74,7 @@ function facts(record, node, page) {
   const rows = [
     ["Kind", node.kind !== "thought" && plainName(node.kind ?? "")],
     ["Stage", node.stage && plainName(node.stage)],
-    ["Score", scoreOf(node)],
+    [scoreName(node), scoreOf(node)],
     ["Round", node.round],
     ["Branch", node.branch],
     ["Revises", node.revises && links([node.revises])],
@@ -112,13 +112,13 @@ function calls(found, open) {
     element(
       "details",
       { class: "question", "data-id": call.id, open: open.has(call.id) },
-      element("summary", {}, `${plainName(call.kind)} ${call.name}`, call.error && element("strong", {}, " failed")),
+      element("summary", {}, callName(call), call.error && element("strong", {}, " failed")),
       element("pre", {}, call.text ?? ""),
       element("h4", {}, "Result"),
       element("pre", {}, call.error?.text ?? call.error ?? call.result ?? "—"),
     ),
   );
-  return [element("h3", {}, count(found.length, "call of tools", "calls of tools")), ...items];
+  return [element("h3", {}, count(found.length, "call of a tool or verifier", "calls of tools and verifiers")), ...items];
 }
 
 function questions(record, found, open) {

@@ -4,7 +4,7 @@ import { byId, element, heading, show } from "./dom.js";
 import { nodeLabel } from "./record.js";
 import { spendLine } from "./spend_line.js";
 import { makeAxis, packLanes } from "./time_axis.js";
-import { count, duration, plainName } from "./wording.js";
+import { callName, count, duration, plainName } from "./wording.js";
 
 const LANE = 1.5;
 const LEAST_BAR = 0.55; // rem of the middle bar; a long run is drawn wider than its panel and scrolls
@@ -86,7 +86,7 @@ function middle(spans) {
 function bar(record, { one, from, to, status }, lane, axis, first) {
   const node = record.nodes.get(one.node);
   const start = axis.at(from);
-  const name = one.kind ? `${plainName(one.kind)} ${one.name}` : plainName(one.stage ?? "");
+  const name = one.kind ? callName(one) : plainName(one.stage ?? "");
   const tries = one.tries?.length ?? 0;
   const again = tries && `asked ${tries + 1} times`;
   const parts = [name, node && nodeLabel(node), duration(to - from), plainName(status ?? ""), again];

@@ -65,6 +65,16 @@ export function scoreOf(node) {
   return node.score_text || (Number.isFinite(node.score) ? node.score.toFixed(2) : "");
 }
 
+/** What a score is a score of: a sample has none, and shows its answer there. */
+export function scoreName(node) {
+  return Number.isFinite(node.score) || node.kind !== "sample" ? "Score" : "Answer";
+}
+
+/** A call of a tool or verifier in a few words. */
+export function callName({ kind, name }) {
+  return kind === name ? plainName(kind) : `${plainName(kind)} ${name}`;
+}
+
 /** The first line that says something, for a label in a row. */
 export function firstLine(text) {
   return (text ?? "").trim().split(/\s*\n\s*/, 1)[0];
