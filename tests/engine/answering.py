@@ -193,6 +193,7 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
         "tree",
     )
     left = at_any_pace({name: trace[name] for name in same})
+    wanted = {effect["id"]: {**effect, "at_ms": None} for effect in trace["effects"]}
     known = {
         *same,
         "usage",
@@ -203,5 +204,11 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
         "run_id",
         "session_id",
         "created_at_ms",
+        "effects",
+        "origins",
     }
-    return left | {"details": {key: value for key, value in trace.items() if key not in known}}
+    return (
+        left
+        | {"effects": wanted}
+        | {"details": {key: value for key, value in trace.items() if key not in known}}
+    )

@@ -330,7 +330,9 @@ def test_conversion_is_skipped_for_py_executor() -> None:
     assert ("plan_generation", "task_execution") in walked.edges
     assert not asked(walked, "query_conversion")
     assert "multiply 6 by 7" in asked(walked, "task_execution")[0].prompt
-    assert CallTool("py_executor", {"code": "6 * 7"}) in [one.effect for one in walked.performed]
+    assert CallTool("py_executor", {"code": "6 * 7"}, "iteration-1/task-1") in [
+        one.effect for one in walked.performed
+    ]
     result = walked.outcome.document["tasks"][0]["result"]
     assert result == {"code": "6 * 7", "output": {"status": "ok", "value": 42}}
 
@@ -393,7 +395,8 @@ def test_a_tool_gets_an_input_that_fits_it_and_the_error_when_it_fails() -> None
     assert "tool_input.q is missing" in asks[1].prompt
     assert "- quota" in asks[2].prompt
     calls = [one.effect for one in walked.performed if isinstance(one.effect, CallTool)]
-    assert calls == [CallTool("search", {"q": "Scrapy", "n": 3}), CallTool("search", {"q": "Scrapy docs"})]
+    assert [call.arguments for call in calls] == [{"q": "Scrapy", "n": 3}, {"q": "Scrapy docs"}]
+    assert {(call.tool, call.about) for call in calls} == {("search", "iteration-1/task-1")}
     assert ("task_execution", "query_conversion") in walked.edges
     assert walked.outcome.document["tasks"][0]["result"] == ["a hit"]
 
@@ -420,7 +423,9 @@ def test_a_formal_claim_is_checked_where_there_is_a_checker() -> None:
     claimed = {**USUAL["logic_kernel"], "formal_claim": "x > 1 -> x > 0"}
     script = {"plan_generation": plan(("logic_kernel", "deduce")), "logic_kernel": [claimed]}
     walked = analyse(script, {"check_claim": [{"verdict": "proved"}]}, tools=(CHECKER,))
-    assert CallTool("check_claim", {"claim": "x > 1 -> x > 0"}) in [one.effect for one in walked.performed]
+    assert CallTool("check_claim", {"claim": "x > 1 -> x > 0"}, "iteration-1/task-1") in [
+        one.effect for one in walked.performed
+    ]
     assert "Checks a claim." in asked(walked, "task_execution")[0].prompt
     assert walked.outcome.document["tasks"][0]["result"] == {**claimed, "check": {"verdict": "proved"}}
 

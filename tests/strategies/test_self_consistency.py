@@ -151,7 +151,7 @@ def test_chain_of_thought_is_one_call_unless_it_is_given_options() -> None:
 
     assert isinstance(effect(Options(samples=1)), Ask)
     run = effect(Options(samples=1, over="chain-of-thought", over_options={"max_repairs": 0}))
-    assert run == RunStrategy("chain_of_thought", "p", {"max_repairs": 0}, 0)
+    assert run == RunStrategy("chain_of_thought", "p", {"max_repairs": 0}, 0, "sample-1")
 
 
 def test_an_answer_proved_wrong_loses_its_votes() -> None:

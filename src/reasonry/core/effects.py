@@ -15,7 +15,7 @@ from msgspec.structs import replace
 class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
     """Ask whoever thinks a question.
 
-    Equal asks that differ only in `sample` are independent draws of one question.
+    Equal asks that differ only in `sample` and `about` are independent draws of one question.
     """
 
     prompt: str
@@ -34,6 +34,8 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
     """JSON schema of the wanted reply; the machine fills it in from the stage."""
     step_by_step: str = ""
     """How to reason in the reply, put after the prompt; not put to models that reason by themselves."""
+    about: str = ""
+    """What of the result document it is asked about (`node_3`, `iteration-1/task-2`), for whoever shows the run."""
 
     @property
     def text(self) -> str:
@@ -57,6 +59,8 @@ class CallTool(Struct, frozen=True, tag="call_tool", omit_defaults=True):
 
     tool: str
     arguments: dict[str, Any] = {}
+    about: str = ""
+    """As in `Ask`."""
 
 
 class Verify(Struct, frozen=True, tag="verify", omit_defaults=True):
@@ -70,6 +74,8 @@ class Verify(Struct, frozen=True, tag="verify", omit_defaults=True):
     """The thoughts that lead to the candidate, oldest first; the last one is the candidate."""
     final: bool = False
     """Whether the last item claims to be the answer, rather than a step towards one."""
+    about: str = ""
+    """As in `Ask`."""
 
 
 class RunStrategy(Struct, frozen=True, tag="run_strategy", omit_defaults=True):
@@ -79,6 +85,8 @@ class RunStrategy(Struct, frozen=True, tag="run_strategy", omit_defaults=True):
     problem: str
     options: dict[str, Any] = {}
     sample: int = 0
+    about: str = ""
+    """As in `Ask`; holds for all that is asked inside."""
 
 
 Effect = Ask | CallTool | Verify | RunStrategy

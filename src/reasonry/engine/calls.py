@@ -146,7 +146,7 @@ class Calls:
         """Send samples of one question as one request, if the model takes that."""
         if not takes_samples(call.model):
             return await send(call)
-        key = call.model.name, _encode(replaced(call.question.ask, sample=0))
+        key = call.model.name, _encode(replaced(call.question.ask, sample=0, about=""))
         event = await self._batch.ask(key, call.model, lambda samples: send(replace(call, samples=samples)))
         assert isinstance(event, Answered | Failed), "a question is answered or fails"
         return event if isinstance(event, Failed) else [event]
@@ -335,7 +335,11 @@ def _wrap(layer: Layer, send: Send) -> Send:
 
 def _equality_key(call: Call) -> object:
     """Return what makes two calls equal: model, question, form, sample, and the run inside the run."""
-    return call.question.id.rpartition("/")[0], call.model.name, _encode(call.question.ask)
+    return (
+        call.question.id.rpartition("/")[0],
+        call.model.name,
+        _encode(replaced(call.question.ask, about="")),
+    )
 
 
 def _encode(ask: Ask) -> bytes:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Budget, Ledger, Usage, larger_usage
 from ..core.codec import dump_snapshot, load_snapshot
-from ..core.effects import Ask
+from ..core.effects import Ask, CallTool, RunStrategy, Verify
 from ..core.events import Answered, Event, Failed, Stopped
 from ..core.machine import (
     Pending,
@@ -146,6 +146,23 @@ class Asked(Struct, frozen=True):
     """What came of the requests before the one that was replied to; see `Answered`."""
     shared: int = 0
     """How many characters of the prompt stand in the earlier one."""
+
+
+class Performed(Struct, frozen=True, omit_defaults=True):
+    """An effect as whoever shows the run wants it: what it was about, and when it was wanted."""
+
+    id: str
+    kind: Literal["ask", "call_tool", "verify"]
+    stage: str
+    round: int
+    at_ms: int = 0
+    """Run time when it was wanted first."""
+    about: str = ""
+    sample: int = 0
+    text: str = ""
+    """The name of the tool, or what was verified."""
+    arguments: dict[str, Any] = {}
+    """Of the tool."""
 
 
 class Counts(Struct, frozen=True, omit_defaults=True):
@@ -333,6 +350,9 @@ class Run:
         self.events: list[Settled] = []
         self.asked: dict[str, Asked] = {}
         self.asked_by: dict[str, str] = {}
+        self.performed: dict[str, Performed] = {}
+        self.origins: list[str] = []
+        """For each thought the effect with whose event it was recorded; empty where there was none."""
         self._prompts = PromptLog()
         self._same_edges: dict[tuple[str, str], tuple[str, str]] = {}
         self.spent = NOTHING
@@ -355,7 +375,7 @@ class Run:
         if kept is None:
             options = msgspec.convert(begun.options, self.strategy.options)
             step = begin(self.strategy, begun.problem, options, strategies=strategies)
-            self.snapshot: Snapshot = self._note(step)
+            self.snapshot: Snapshot = self._note(step, "")
         else:
             self._restore(kept)
 
@@ -454,7 +474,7 @@ class Run:
             asked = self.asked[effect_id]
             read = step.reading.title if step.reading else ""
             self.asked[effect_id] = replace(asked, reply=reply, read=read, tried=event.tried)
-        self.snapshot = self._note(step)
+        self.snapshot = self._note(step, effect_id or "")
         return step
 
     def _advance(self, settled: Settled) -> Step:
@@ -475,16 +495,18 @@ class Run:
         answered = not isinstance(last.event, Stopped | Failed)
         lifted = without_failures(before, (last.id or "") if answered else "")
         asked = tuple(pending for pending in open_effects(lifted) if pending.id not in self.asked)
-        self.snapshot = self._note(Step(replace(lifted, at_ms=self.snapshot.at_ms), asked))
+        self.snapshot = self._note(Step(replace(lifted, at_ms=self.snapshot.at_ms), asked), "")
         if answered:
-            self.snapshot = self._note(self._advance(last))
+            self.snapshot = self._note(self._advance(last), last.id or "")
         self._before_end = self.ended = None
 
-    def _note(self, step: Step) -> Snapshot:
+    def _note(self, step: Step, origin: str) -> Snapshot:
         # A long run takes the same few edges again and again: each is kept once.
         self.edges += [self._same_edges.setdefault(edge, edge) for edge in step.edges]
         self.thoughts += step.thoughts
+        self.origins += [origin] * len(step.thoughts)
         for pending in step.effects:
+            self.performed.setdefault(pending.id, _effect_to_show(pending, step.snapshot))
             if isinstance(pending.effect, Ask) and pending.id not in self.asked:
                 shared, rest = self._prompts.shorten(pending.id, pending.effect.spelled_out().text)
                 self.asked_by[pending.id] = pending.effect.by
@@ -531,6 +553,29 @@ class Run:
         tokens = max(0, dearest.tokens * unknown - cut.tokens)
         guess = Usage(calls=lost, input_tokens=tokens, usd=usd)
         return Ledger(self.budget, self.spent + guess, largest=dearest)
+
+
+def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
+    """Return an effect to be shown; one inside another strategy is about what that one is about."""
+    effect = pending.effect
+    assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
+    outer = pending.id.partition("/")[0] if "/" in pending.id else None
+    around = next((each.effect for each in snapshot.pending if each.id == outer), effect)
+    return Performed(
+        id=pending.id,
+        kind="ask" if isinstance(effect, Ask) else "verify" if isinstance(effect, Verify) else "call_tool",
+        stage=pending.stage,
+        round=pending.round,
+        at_ms=snapshot.at_ms,
+        about=around.about,
+        sample=getattr(around, "sample", 0),
+        text=effect.tool
+        if isinstance(effect, CallTool)
+        else effect.path[-1]
+        if isinstance(effect, Verify)
+        else "",
+        arguments=effect.arguments if isinstance(effect, CallTool) else {},
+    )
 
 
 def fold(entries: Iterable[Entry], strategies: Registry) -> Run:

@@ -29,7 +29,7 @@ INFLATED_BYTES: Final = 1 << 18
 _canonical = msgspec.json.Encoder(order="sorted")
 
 
-LISTS: Final = ("path", "events", "questions", "thoughts")
+LISTS: Final = ("path", "events", "questions", "thoughts", "effects", "origins")
 """What a trace has many of, in the order of the document."""
 
 CHUNK: Final = 500
@@ -141,6 +141,8 @@ def record_as_it_stands(row: RunRow, run: Run) -> Record:
         "events": (run.events, _event_document),
         "questions": (run.asked.values(), msgspec.to_builtins),
         "thoughts": (run.thoughts, msgspec.to_builtins),
+        "effects": (run.performed.values(), msgspec.to_builtins),
+        "origins": (run.origins, str),
     }
 
     def read_chunks(names: Sequence[str]) -> Iterator[Chunk]:

@@ -54,12 +54,15 @@ class Result(Struct, frozen=True):
         """Return the result document, JSON data; the strategy's own part stands at its top level.
 
         Args:
-            nodes: Whether a tree comes with its nodes and frontier, or with their numbers alone.
+            nodes: Whether a tree comes with its nodes and frontier, or with their numbers alone, and a vote with its
+                samples.
         """
         usage, details = self.usage, dict(self.details)
         ending: dict[str, Any] = details.pop("termination", {})
         if not nodes and isinstance(tree := details.get("tree"), dict):
             details["tree"] = {name: part for name, part in tree.items() if name not in _NODES}
+        if not nodes:
+            details.pop("samples", None)
         return {
             "answer": self.answer,
             "status": self.status,

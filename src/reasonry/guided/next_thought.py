@@ -34,7 +34,9 @@ class FollowingThought(Struct, frozen=True):
     purpose: str = ""
 
 
-async def next_thought(sessions: Sessions, call: Mapping[str, Any], *, begins: bool = False) -> FollowingThought:
+async def next_thought(
+    sessions: Sessions, call: Mapping[str, Any], *, begins: bool = False
+) -> FollowingThought:
     """Return what a call goes on with where it leaves that out.
 
     Args:

@@ -102,6 +102,10 @@ class State(Struct, frozen=True, omit_defaults=True):
     drawn: int = 0
     answers: tuple[str, ...] = ()
     """In the order drawn; failed samples left out."""
+    numbers: tuple[int, ...] = ()
+    """Of the samples that gave them, from 1."""
+    lost: tuple[tuple[int, str], ...] = ()
+    """The samples that gave none, with why."""
     failures: tuple[str, ...] = ()
     unreadable: int = 0
     """Samples that had no readable answer."""
@@ -179,14 +183,14 @@ def sample_paths(s: State) -> Body:
 
 def _path(state: State, sample: int) -> Effect:
     options = state.options
-    over = options.over.strip().replace("-", "_")
+    about, over = sample_id(sample + 1), options.over.strip().replace("-", "_")
     if over.lower() != "chain_of_thought" or options.over_options:
-        return RunStrategy(over, state.problem, options.over_options, sample)
+        return RunStrategy(over, state.problem, options.over_options, sample, about)
     facts = {"kind": "sample", "problem": state.problem}
     prompt = f"Problem: {state.problem}"
     # Asked again with its own text, it would be no draw of the same question any more: it is drawn anew.
     ask = Ask(prompt, SYSTEM, facts, sample=sample, retries=0, temperature=options.temperature)
-    return replace(ask, step_by_step=REASON)
+    return replace(ask, step_by_step=REASON, about=about)
 
 
 def read_sample(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Sample, str] | Unreadable:
@@ -214,11 +218,13 @@ def _add_samples(state: State, paths: tuple[Any, ...]) -> tuple[State, tuple[Tho
     """Book what the paths brought; those that were cut off have no vote."""
     texts, failures, thoughts = list(state.answers), list(state.failures), list[Thought]()
     code, unreadable = state.code, state.unreadable
+    numbers, lost = list(state.numbers), list(state.lost)
     cut = [path for path in paths if _was_cut(path)]
     paths = tuple(path for path in paths if not _was_cut(path))
     for number, path in enumerate(paths, state.drawn + 1):
         if isinstance(path, Failed):
             failures.append(path.message)
+            lost.append((number, path.message))
             code = path.code
             unreadable += path.code == UNREADABLE
             continue
@@ -230,15 +236,23 @@ def _add_samples(state: State, paths: tuple[Any, ...]) -> tuple[State, tuple[Tho
             answer, reasoning = str(path.value.answer), path.value.reasoning
         if answer is None or not answer.strip():
             failures.append(path.detail or path.reason)
+            lost.append((number, failures[-1]))
             continue
         texts.append(answer)
-        thoughts.append(Thought(reasoning or answer, branch=f"path-{number}", data={"answer": answer}))
+        numbers.append(number)
+        thoughts.append(
+            Thought(
+                reasoning or answer,
+                branch=f"path-{number}",
+                data={"answer": answer, "node_id": sample_id(number)},
+            )
+        )
     best = next(
         (path.short or path.answer for path in cut if isinstance(path, Finished) and path.answer is not None),
         None,
     )
     state = replace(state, drawn=state.drawn + len(paths), unfinished=best, code=code)
-    state = replace(state, unreadable=unreadable)
+    state = replace(state, unreadable=unreadable, numbers=tuple(numbers), lost=tuple(lost))
     return replace(state, answers=tuple(texts), failures=tuple(failures)), tuple(thoughts)
 
 
@@ -274,6 +288,7 @@ def outcome(state: State) -> Outcome:
     saved = max(0, state.options.samples - state.drawn) if state.is_over else 0
     document = {
         "votes": [{"answer": tidy(vote.answer), "count": vote.count} for vote in votes],
+        "samples": _samples(state, votes),
         "confidence": 1.0 if state.proved is not None else round(confidence(votes), 6),
         "samples_used": state.drawn,
         "samples_saved": saved,
@@ -282,6 +297,30 @@ def outcome(state: State) -> Outcome:
     return Outcome(
         answer, detail=f"{state.drawn} of {state.options.samples} samples drawn", document=document
     )
+
+
+def _samples(state: State, votes: Sequence[Vote]) -> list[dict[str, Any]]:
+    """Return every sample drawn: its answer and the vote it counts to, or why it counts to none."""
+    sides = {voter: tidy(vote.answer) for vote in votes for voter in vote.voters}
+    found = {
+        number: {"answer": tidy(answer), "vote": sides.get(place)}
+        | (
+            {}
+            if place in sides
+            else {"dropped": {"code": "verifier", "text": "the verifier proved it wrong"}}
+        )
+        for place, (number, answer) in enumerate(zip(state.numbers, state.answers, strict=False))
+    }
+    found |= {
+        number: {"answer": None, "vote": None, "dropped": {"code": "failed", "text": why}}
+        for number, why in state.lost
+    }
+    return [{"id": sample_id(number), "number": number, **found[number]} for number in sorted(found)]
+
+
+def sample_id(number: int) -> str:
+    """Return the id of a sample in the result document."""
+    return f"sample-{number}"
 
 
 _PATHS = {
@@ -305,7 +344,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     source="arXiv:2203.11171",
     summary="Draws independent solutions and votes on the answer: for problems with one short answer.",
     options=Options,
-    version=2,
+    version=3,
     state=State,
     outcome=outcome,
     progress=lambda state: {"samples_used": state.drawn, "votes": outcome(state).document["votes"]},

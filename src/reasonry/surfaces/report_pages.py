@@ -1,77 +1,11 @@
-"""A report as lines of a terminal, as Markdown, as one HTML page that needs nothing else; text stays text in all."""
+"""A report as lines of a terminal, and as Markdown; text stays text in both."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..core.markdown import inline_text, prose_lines
-from ..core.text import inert
 from .run_report import Block, Bullets, Grid, Heading, Prose
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #d0d7de; --soft: #57606a; --chosen: #dafbe1; --back: #fff; --text: #1f2328 }
-@media (prefers-color-scheme: dark) {
-  :root { --line: #3d444d; --soft: #9198a1; --chosen: #12361d; --back: #0d1117; --text: #e6edf3 }
-}
-body { max-width: 52rem; margin: 2rem auto; padding: 0 1rem; background: var(--back); color: var(--text);
-  font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere }
-h1 { line-height: 1.25 } h2 { margin-top: 2rem; border-bottom: 1px solid var(--line) }
-h3 { color: var(--soft); font-size: 1rem; margin-bottom: .25rem }
-p { white-space: pre-wrap; margin: .25rem 0 .75rem }
-table { border-collapse: collapse; width: 100%; margin: .75rem 0 }
-th, td { border: 1px solid var(--line); padding: .3rem .6rem; text-align: left; vertical-align: top }
-th { color: var(--soft); font-weight: 600 } tr.chosen { background: var(--chosen) }
-td:not(:last-child) { white-space: nowrap }
-@media (max-width: 40rem) { td:not(:last-child) { white-space: normal } }
-"""
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
-
-
-def html_page(blocks: Sequence[Block]) -> str:
-    """Return a page without script, that loads nothing, in the light or dark colours of its reader."""
-    title = next((block.text for block in blocks if isinstance(block, Heading)), "Report")
-    return _PAGE.format(title=_escape(title), style=_STYLE, body="\n".join(map(_html_block, blocks)))
-
-
-def _html_block(block: Block) -> str:
-    match block:
-        case Heading(text, level):
-            return f"<h{level}>{_escape(text)}</h{level}>"
-        case Prose(text):
-            return f"<p>{_escape(text)}</p>"
-        case Bullets(items):
-            return "<ul>\n" + "\n".join(f"<li>{_escape(item)}</li>" for item in items) + "\n</ul>"
-        case Grid():
-            return _html_table(block)
-
-
-def _html_table(grid: Grid) -> str:
-    heads = "".join(f"<th>{_escape(head)}</th>" for head in grid.heads)
-    rows = [
-        ('<tr class="chosen">' if place == grid.chosen else "<tr>")
-        + "".join(f"<td>{_escape(cell)}</td>" for cell in row)
-        + "</tr>"
-        for place, row in enumerate(grid.rows)
-    ]
-    return "\n".join(["<table>", f"<tr>{heads}</tr>", *rows, "</table>"])
-
-
-def _escape(text: str) -> str:
-    return html.escape(inert(text))
 
 
 def markdown_page(blocks: Iterable[Block]) -> str:

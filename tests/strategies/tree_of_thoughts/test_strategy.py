@@ -288,7 +288,7 @@ def test_a_proof_ends_the_search_at_any_depth_and_may_bring_the_answer() -> None
 def test_a_proof_without_a_closed_answer_is_formulated_and_the_answer_verified() -> None:
     walked = search(World(verdicts={"b": RIGHT}), verify=True)
     assert walked.outcome.answer == "an answer"
-    assert verified(walked)[-1] == Verify("P", ("b", "an answer"), final=True)
+    assert verified(walked)[-1] == Verify("P", ("b", "an answer"), final=True, about="node_3")
     plain = search(World(verdicts={"b": RIGHT}), verify=True, formulate_answer=False)
     assert plain.outcome.answer == "b"
     assert not any(claim.final for claim in verified(plain)), (

@@ -20,7 +20,16 @@ from ...core.strategy import Body, Thought, inlined_schema, request
 from ...core.vote import is_settled, tally
 from .planning import majority, plan_branch, questions_of_a_round, select_plan
 from .questions import EVALUATE, EVALUATE_ALONE, EvaluationReply, ScoreReply
-from .state import State, affordable, book_costs, plan_letter, question, resources_shown, with_iteration
+from .state import (
+    State,
+    affordable,
+    book_costs,
+    plan_id,
+    plan_letter,
+    question,
+    resources_shown,
+    with_iteration,
+)
 from .tasks import move_on
 
 Scores = Mapping[int, ScoreReply]
@@ -125,8 +134,17 @@ def _form_of_all(count: int) -> dict[str, Any]:
 def _question_of_one(state: State, number: int, sample: int, together: int) -> Ask:
     task = EVALUATE_ALONE.format(resources=resources_shown(state), plan=state.now.plans[number - 1].text)
     form, facts = inlined_schema(ScoreReply), {"candidate": number}
+    draft = state.now.plans[number - 1].draft
     return question(
-        state, "score", task, sample=sample, together=together, by="judge", form=form, facts=facts
+        state,
+        "score",
+        task,
+        sample=sample,
+        together=together,
+        by="judge",
+        form=form,
+        facts=facts,
+        about=plan_id(state.number, draft) if draft else "",
     )
 
 

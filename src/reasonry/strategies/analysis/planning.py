@@ -41,6 +41,7 @@ from .state import (
     documents_shown,
     end_work,
     is_unmeasured,
+    plan_id,
     plan_letter,
     question,
     resources,
@@ -148,10 +149,18 @@ def draft_plans(s: State) -> Body:
             continue
         asked += due
         failures = [answer for answer in answers if isinstance(answer, Failed)]
-        plans = [Plan(answer.value.tasks) for answer in answers if isinstance(answer, Reply)]
+        plans = [
+            Plan(answer.value.tasks, draft=number)
+            for number, answer in zip(numbers, answers, strict=True)
+            if isinstance(answer, Reply)
+        ]
         for number, plan in enumerate(plans, len(s.now.plans) + 1):
             thoughts.append(
-                Thought(f"Plan {plan_letter(number)}:\n{plan.text}", branch=plan_branch(s, number))
+                Thought(
+                    f"Plan {plan_letter(number)}:\n{plan.text}",
+                    branch=plan_branch(s, number),
+                    data={"node_id": plan_id(s.number, plan.draft)},
+                )
             )
         dropped = (failure.message for failure in failures)
         s = with_iteration(s, plans=(*s.now.plans, *plans), dropped=(*s.now.dropped, *dropped))
@@ -202,6 +211,7 @@ def _plan_question(state: State, number: int, together: int, fault: str) -> Ask:
         together=together,
         form=_plan_form(state),
         facts={"candidate": number},
+        about=plan_id(state.number, number),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from ...core.strategy import Outcome
 from .plain_text import result_text
 from .questions import DecisionReply, texts
-from .state import Iteration, Plan, State, at_work
+from .state import Iteration, Plan, State, at_work, iteration_id, plan_id
 
 
 def accepted_text(state: State) -> str | None:
@@ -37,8 +37,10 @@ def document(state: State) -> dict[str, Any]:
     )
     return {
         "complexity": _data(found),
-        "plans": [_plan(n, plan) for n, plan in enumerate(now.plans, 1)],
-        "selected_plan": None if now.selected is None else _plan(now.selected + 1, now.plans[now.selected]),
+        "plans": [_plan(state.number, n, plan) for n, plan in enumerate(now.plans, 1)],
+        "selected_plan": None
+        if now.selected is None
+        else _plan(state.number, now.selected + 1, now.plans[now.selected]),
         "tasks": [task.document for task in state.tasks],
         "iterations": [_iteration(n, iteration) for n, iteration in enumerate(state.iterations, 1)],
         "synthesis": None
@@ -60,9 +62,10 @@ def document(state: State) -> dict[str, Any]:
 
 def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
     return {
+        "id": iteration_id(number),
         "iteration": number,
         "complexity": _data(iteration.complexity),
-        "plans": [_plan(n, plan) for n, plan in enumerate(iteration.plans, 1)],
+        "plans": [_plan(number, n, plan) for n, plan in enumerate(iteration.plans, 1)],
         "selected_plan": None if iteration.selected is None else iteration.selected + 1,
         "decision": _decision(iteration.decision),
     }
@@ -74,10 +77,16 @@ def _decision(reply: DecisionReply | None) -> dict[str, Any] | None:
     return {"continue_iterations": reply.continue_iterations, **(_data(reply) or {})}
 
 
-def _plan(number: int, plan: Plan) -> dict[str, Any]:
+def _plan(iteration: int, number: int, plan: Plan) -> dict[str, Any]:
     tasks = [{"resource_name": task.resource_name, "task_query": task.task_query} for task in plan.tasks]
     reason = " ".join(dict.fromkeys(plan.reasons))
-    return {"number": number, "tasks": tasks, "overall_score": plan.score, "reason": reason}
+    return {
+        "id": plan_id(iteration, plan.draft or number),
+        "number": number,
+        "tasks": tasks,
+        "overall_score": plan.score,
+        "reason": reason,
+    }
 
 
 def _data(reply: Any) -> dict[str, Any] | None:

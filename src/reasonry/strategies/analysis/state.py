@@ -184,9 +184,15 @@ class Task(Struct, frozen=True, omit_defaults=True):
         return data_text(self.tool_input) if self.tool_input else self.task_query
 
     @property
+    def id(self) -> str:
+        """Its id in the result document."""
+        return f"{iteration_id(self.iteration)}/task-{self.number}"
+
+    @property
     def document(self) -> dict[str, Any]:
         """The task as the result document has it."""
         return {
+            "id": self.id,
             "resource_name": self.resource_name,
             "query": self.task_query,
             "status": self.status,
@@ -208,6 +214,8 @@ class Plan(Struct, frozen=True, omit_defaults=True):
     tasks: tuple[PlannedTask, ...]
     scores: tuple[float, ...] = ()
     reasons: tuple[str, ...] = ()
+    draft: int = 0
+    """As the how-manieth of the iteration it was asked for; 0 where an earlier version drafted it."""
 
     @property
     def score(self) -> float | None:
@@ -225,6 +233,16 @@ class Plan(Struct, frozen=True, omit_defaults=True):
         return "\n".join(
             f"{n}. {task.resource_name}: {task.task_query}" for n, task in enumerate(self.tasks, 1)
         )
+
+
+def iteration_id(number: int) -> str:
+    """Return the id of an iteration in the result document; those of its plans and tasks stand below it."""
+    return f"iteration-{number}"
+
+
+def plan_id(iteration: int, draft: int) -> str:
+    """Return the id of a candidate plan in the result document."""
+    return f"{iteration_id(iteration)}/plan-{draft}"
 
 
 def plan_letter(number: int) -> str:
@@ -364,10 +382,12 @@ def question(
     form: dict[str, Any] | None = None,
     kept: int = 0,
     facts: dict[str, Any] | None = None,
+    about: str = "",
 ) -> Ask:
     """Return a question: query, context and history first, what is to be done last.
 
     Args:
+        about: Of the result document; the iteration at work if nothing is said.
         together: How many questions go out at the same time; what can be spent is shared among them.
         with_history: Whether the analysis history is shown.
         kept: How many of the calls kept back for the end are this one's to use.
@@ -384,6 +404,7 @@ def question(
         retries=re_asks(state, together, kept),
         temperature=state.options.temperature,
         form=form,
+        about=about or iteration_id(state.number),
     )
 
 

@@ -157,7 +157,10 @@ def _book_failure(state: State, task: Task, failure: Failed) -> Task:
 
 def _failures(tasks: Sequence[Task]) -> list[Thought]:
     failed = [task for task in tasks if task.status == "FAILED"]
-    return [Thought(f"{task.title} FAILED: {task.reason}", data={"task": task.number}) for task in failed]
+    return [
+        Thought(f"{task.title} FAILED: {task.reason}", data={"task": task.number, "node_id": task.id})
+        for task in failed
+    ]
 
 
 def _errors(task: Task) -> str:
@@ -208,7 +211,7 @@ def _conversion(state: State, task: Task, together: int) -> Ask:
         example="{" + ", ".join(f'"{name}": "…"' for name in properties) + "}",
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
-    return question(state, "convert", text, together=together, facts=facts)
+    return question(state, "convert", text, together=together, facts=facts, about=task.id)
 
 
 def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
@@ -311,7 +314,7 @@ def _attempt(state: State, task: Task) -> Attempt:
 
 def _look_up(state: State, task: Task) -> Attempt:
     """Find passages in the user's documents; what is known is asked for after that."""
-    found = yield CallTool(RETRIEVER, {"query": task.text})
+    found = yield CallTool(RETRIEVER, {"query": task.text}, about=task.id)
     if isinstance(found, Failed):
         return _book_failure(state, task, found)
     passages = found.value.get("passages", found.value) if isinstance(found.value, dict) else found.value
@@ -345,7 +348,8 @@ def _deduce(state: State, task: Task) -> Attempt:
     claim = result.get("formal_claim")
     if not claim or CHECKER not in state.tool_names:
         return _hand_over(judged, result)
-    checked = yield CallTool(CHECKER, claim if isinstance(claim, dict) else {"claim": claim})
+    arguments = claim if isinstance(claim, dict) else {"claim": claim}
+    checked = yield CallTool(CHECKER, arguments, about=task.id)
     if isinstance(checked, Failed):
         return _hand_over(task, {**result, "check": {"verdict": "unknown", "detail": checked.message}})
     return _hand_over(task, {**result, "check": checked.value})
@@ -365,7 +369,7 @@ def _compute(state: State, task: Task) -> Attempt:
     if isinstance(written, Failed):
         return _book_failure(state, task, written)
     task = replace(task, program=written.value["code"])
-    returned = yield CallTool("py_executor", {"code": task.program})
+    returned = yield CallTool("py_executor", {"code": task.program}, about=task.id)
     if fault := _execution_fault(returned):
         return _book_failure(state, task, fault)
     return _hand_over(task, {**written.value, "output": returned.value})
@@ -373,7 +377,7 @@ def _compute(state: State, task: Task) -> Attempt:
 
 def _call(state: State, task: Task) -> Attempt:
     """Call the tool; after a failure its input is written anew."""
-    returned = yield CallTool(task.resource_name, task.tool_input)
+    returned = yield CallTool(task.resource_name, task.tool_input, about=task.id)
     if isinstance(returned, Failed):
         return _book_failure(state, replace(task, at="query_conversion"), returned)
     return _hand_over(task, returned.value)
@@ -398,7 +402,7 @@ def _results(tasks: Sequence[Task]) -> list[Thought]:
     return [
         Thought(
             f"{task.title}: {task.task_query}\n{result_text(task.resource_name, task.result)}",
-            data={"resource_name": task.resource_name, "task": task.number},
+            data={"resource_name": task.resource_name, "task": task.number, "node_id": task.id},
         )
         for task in tasks
         if task.at == "quality_evaluation"
@@ -432,6 +436,7 @@ def _performance(state: State, task: Task, together: int) -> Ask:
         together=together,
         form=FORMS[_reply_form(state, task.resource_name)],
         facts=facts,
+        about=task.id,
     )
 
 
@@ -469,7 +474,12 @@ def judge(s: State) -> Body:
 
 
 def _verdict(task: Task) -> Thought:
-    data = {"quality": task.status, "resource_name": task.resource_name, "task": task.number}
+    data = {
+        "quality": task.status,
+        "resource_name": task.resource_name,
+        "task": task.number,
+        "node_id": task.id,
+    }
     return Thought(f"{task.title} {task.status}: {task.reason}", data=data)
 
 
@@ -502,7 +512,16 @@ def _judgement(state: State, task: Task, sample: int, together: int) -> Ask:
         result=_result_text(state, task, with_passages=True),
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
-    return question(state, "quality", text, sample=sample, together=together, by="judge", facts=facts)
+    return question(
+        state,
+        "quality",
+        text,
+        sample=sample,
+        together=together,
+        by="judge",
+        facts=facts,
+        about=task.id,
+    )
 
 
 def _add_vote(task: Task, answer: Reply | Failed) -> Task:

@@ -150,7 +150,10 @@ def _count_asked(s: State) -> dict[str, Node]:
 def evaluate(s: State) -> Body:
     """V_t = V(p, S'_t): what is proved wrong is pruned, what is proved right ends the search, the rest is valued."""
     if s.options.verify and s.fresh:
-        claims = [Verify(s.problem, (*s.texts(child.parent or ROOT), child.content)) for child in s.fresh]
+        claims = [
+            Verify(s.problem, (*s.texts(child.parent or ROOT), child.content), about=child.id)
+            for child in s.fresh
+        ]
         verdicts = yield request(s, *claims, give_failures=True)
         s = _prune(note_replies(s, "verification", verdicts), verdicts)
         if s.winner is not None:
@@ -186,7 +189,13 @@ def _prune(s: State, verdicts: Sequence[Verified | Failed]) -> State:
         for child, verdict in zip(s.fresh, verdicts, strict=True)
     ]
     fresh = tuple(
-        replace(child, refuted=True, score=0.0, why=verdict.detail or "the verifier says that it is wrong")
+        replace(
+            child,
+            refuted=True,
+            score=0.0,
+            why=verdict.detail or "the verifier says that it is wrong",
+            dropped="verifier",
+        )
         if verdict.verdict == "wrong"
         else child
         for child, verdict in judged
@@ -202,7 +211,9 @@ def _prune(s: State, verdicts: Sequence[Verified | Failed]) -> State:
 def _calculate(child: Node, problem: str) -> Node:
     """Refute a thought with an equation that is not true."""
     faults = [] if child.refuted else false_equations(child.content, about=problem)
-    return replace(child, refuted=True, score=0.0, why="; ".join(faults)) if faults else child
+    if not faults:
+        return child
+    return replace(child, refuted=True, score=0.0, why="; ".join(faults), dropped="arithmetic")
 
 
 def _evaluations(s: State) -> Iterator[tuple[str, list[Node], int]]:
@@ -291,7 +302,7 @@ def decide(s: State) -> Body:
     proved, why = s.reason == "verified", ""
     answer: str | None = best.content
     if s.options.formulate_answer:
-        replies = yield request(s, ask_for_answer(s, path), give_failures=True)
+        replies = yield request(s, ask_for_answer(s, best.id), give_failures=True)
         s, reply = note_replies(s, "formulation", replies), replies[0]
         if isinstance(reply, Failed):
             if reply.code != UNREADABLE:
@@ -303,7 +314,7 @@ def decide(s: State) -> Body:
         if answer is None and not proved:
             return _give_up(s, "unsolved", why)
     if s.options.verify and answer is not None and (s.options.formulate_answer or not proved):
-        (verdict,) = yield request(s, Verify(s.problem, (*path, answer), final=True))
+        (verdict,) = yield request(s, Verify(s.problem, (*path, answer), final=True, about=best.id))
         s = replace(s, unchecked="") if verdict.verdict == "right" else s
         if verdict.verdict == "wrong" and not proved:
             return _give_up(s, "refuted", f"the answer {answer!r} is wrong: {verdict.detail}")
@@ -360,7 +371,8 @@ def justify(s: State) -> Move:
 
 
 def _label(state: State, node: Node) -> str:
-    return f"{state.branch(node.id)} ({_score(node)}): {node.content}"
+    name = state.branch(node.id)
+    return "the problem" if name is None else f"{name} ({_score(node)}): {node.content}"
 
 
 def _score(node: Node) -> str:
@@ -371,7 +383,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     name="tree_of_thoughts",
     title="Tree of Thoughts",
     source="arXiv:2305.10601",
-    version=2,
+    version=3,
     summary="Tries several steps at every point, values them and follows the best: for puzzles and plans.",
     aliases=("tot",),
     options=Options,

@@ -146,6 +146,7 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
         | ({"refuted": [child.content for child in refuted]} if refuted else {}),
         by="drafter",
         retries=s.options.max_parse_retries,
+        about=parent,
         form=_SCORED_FORM if s.options.proposes_scores else None,
     )
 
@@ -227,6 +228,7 @@ def ask_for_scores(s: State, parent: str, group: Sequence[Node], sample: int) ->
         by="judge",
         sample=sample,
         retries=s.options.max_parse_retries,
+        about=parent,
     )
 
 
@@ -264,13 +266,15 @@ def scores_of(group: Sequence[Node], answer: Reply | Failed) -> Iterator[tuple[N
 # -- the answer
 
 
-def ask_for_answer(s: State, path: Sequence[str]) -> Ask:
-    """Ask for the answer that a path arrives at."""
+def ask_for_answer(s: State, last: str) -> Ask:
+    """Ask for the answer that the path to a node arrives at."""
+    path = s.texts(last)
     return Ask(
         prompt=f"{_so_far(s.problem, path)}\n\nWrite the answer.",
         system=f"{s.options.formulation_prompt or FORMULATION_PROMPT}\n\n{_ANSWER}",
         facts={"kind": "answer", "problem": s.problem, "path": list(path)},
         retries=s.options.max_parse_retries,
+        about=last,
     )
 
 

@@ -68,6 +68,9 @@ def _document(state: State) -> dict[str, Any]:
 def _node_documents(state: State) -> dict[str, dict[str, Any]]:
     """Return the tree as a map of nodes, thoughts that are not yet valued included."""
     waiting = set() if state.reason else {*state.expanding, *(each.id for each in state.frontier)}
+    chosen = state.chosen
+    path = [] if chosen is None else path_to(state.nodes, chosen.id)
+    on_path = {ROOT, *(step.id for step in path)}
     documents: dict[str, dict[str, Any]] = {}
     for node in (*state.nodes.values(), *state.fresh):
         documents[node.id] = {
@@ -79,9 +82,29 @@ def _node_documents(state: State) -> dict[str, dict[str, Any]]:
             "depth": node.depth,
             "status": _node_status(node, waiting),
         } | ({"why": node.why} if node.why else {})
+        if node.id not in on_path and (dropped := _why_dropped(state, node, chosen)):
+            documents[node.id]["dropped"] = dropped
     for child in state.fresh:
         documents[child.id]["status"] = "pruned" if child.refuted else "proposed"
     return documents
+
+
+def _why_dropped(state: State, node: Node, chosen: Node | None) -> dict[str, str] | None:
+    """Return why a node off the chosen path is not followed; None while it may still be."""
+    if node.refuted:
+        return {"code": node.dropped or "refuted", "text": node.why}
+    if node.dropped == "beam":
+        kept = f"it was not among the {state.options.beam_width} nodes kept for expansion"
+        return {"code": "beam", "text": kept}
+    if not state.reason:
+        return None
+    if node.children:
+        return {"code": "score", "text": "no path through it came out best"}
+    if node.depth >= state.options.max_depth and chosen is not None and node.score is not None:
+        best = "" if chosen.score is None else f" with {chosen.score:.2f}"
+        return {"code": "score", "text": f"it scored {node.score:.2f}, another path was chosen{best}"}
+    code = "limit" if state.reason in ("max_nodes", "max_duration") else "not_selected"
+    return {"code": code, "text": f"it was not expanded: {_detail(state)}"}
 
 
 def _node_status(node: Node, waiting: Collection[str]) -> str:

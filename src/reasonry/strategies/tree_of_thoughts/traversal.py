@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from .frontier import Frontier, Open, has_converged, push, take, trim
 from .state import ROOT, State
-from .tree import Node, children, is_dead_end, rank, refute
+from .tree import Node, children, is_dead_end, mark_beam, rank, refute
 
 
 def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
@@ -73,9 +73,12 @@ def has_rival(state: State, child: Node) -> bool:
 def choose_next(state: State) -> State:
     """Return the state with the nodes to expand next, or with why there are none."""
     frontier, state = _with_fresh(state)
-    following, rest = take(
-        trim(frontier, state.options.beam_width, list(state.nodes)), state.options.expand_width
-    )
+    kept = trim(frontier, state.options.beam_width, list(state.nodes))
+    if state.options.beam_width is not None:
+        names = {each.id for each in kept}
+        left_out = [each.id for each in frontier if each.id not in names]
+        state = replace(state, nodes=mark_beam(state.nodes, names, left_out))
+    following, rest = take(kept, state.options.expand_width)
     if not following:
         deep = any(leaf.depth >= state.options.max_depth for leaf in state.candidates)
         return replace(state, frontier=(), expanding=(), reason="max_depth" if deep else "exhausted")
@@ -112,7 +115,7 @@ def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Open]
         if here.asked <= state.options.max_reasks:
             reopened.append(Open(name, 1.0 if here.score is None else here.score))
         elif name != ROOT:
-            nodes = refute(nodes, name, "every step that was tried after it is refuted")
+            nodes = refute(nodes, name, "every step that was tried after it is refuted", "dead_end")
     return replace(state, nodes=nodes), reopened
 
 
@@ -126,7 +129,9 @@ def prune_best(state: State, why: str) -> State:
     """
     chosen = state.chosen
     assert chosen is not None
-    state = replace(state, nodes=refute(state.nodes, chosen.id, why), reason="", winner=None, best_scores=())
+    state = replace(
+        state, nodes=refute(state.nodes, chosen.id, why, "no_answer"), reason="", winner=None, best_scores=()
+    )
     if cap := _cap(state):
         return _end_with(state, cap)
     frontier, closed = _with_fresh(state)
@@ -150,7 +155,7 @@ def _refute_hopeless(state: State) -> State:
     """Refute what was valued 0 and is all that is left, so that the nodes above it may be asked for other steps."""
     nodes = state.nodes
     for leaf in state.candidates:
-        nodes = refute(nodes, leaf.id, "it was valued 0: no solution can be reached from it")
+        nodes = refute(nodes, leaf.id, "it was valued 0: no solution can be reached from it", "hopeless")
     return replace(state, nodes=nodes)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +29,8 @@ class Node(Struct, frozen=True, omit_defaults=True):
     """Whether it is known that it leads nowhere."""
     why: str = ""
     """How that is known, as its parent is told when it is asked for other steps."""
+    dropped: Literal["", "verifier", "arithmetic", "dead_end", "no_answer", "hopeless", "beam"] = ""
+    """What kept it from being followed: how it was refuted, or that it was not among those kept for expansion."""
     single: bool = False
     """Whether it was the only one open, so that there was nothing to value."""
     asked: int = 0
@@ -97,9 +99,23 @@ def grow(tree: Tree, fresh: Sequence[Node]) -> dict[str, Node]:
     return nodes
 
 
-def refute(tree: Tree, node_id: str, why: str) -> dict[str, Node]:
+Refutation = Literal["dead_end", "no_answer", "hopeless"]
+
+
+def refute(tree: Tree, node_id: str, why: str, how: Refutation) -> dict[str, Node]:
     """Return the tree with a node that is known to lead nowhere."""
-    return {**tree, node_id: replace(tree[node_id], refuted=True, why=why)}
+    return {**tree, node_id: replace(tree[node_id], refuted=True, why=why, dropped=how)}
+
+
+def mark_beam(tree: Tree, kept: Iterable[str], left_out: Iterable[str]) -> dict[str, Node]:
+    """Return the tree with the nodes marked that a beam left out, and unmarked that it kept."""
+    nodes = dict(tree)
+    for name in left_out:
+        nodes[name] = replace(nodes[name], dropped="beam")
+    for name in kept:
+        if nodes[name].dropped == "beam":
+            nodes[name] = replace(nodes[name], dropped="")
+    return nodes
 
 
 def is_dead_end(tree: Tree, node_id: str) -> bool:

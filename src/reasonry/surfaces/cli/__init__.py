@@ -28,6 +28,7 @@ app.command(f"{_HERE}.strategies:strategies", name="strategies", help="Show the 
 app.command(f"{_HERE}.plugins:plugins", name="plugins", help="List what installed packages bring.")
 app.command(f"{_HERE}.doctor:doctor", name="doctor", help="Say what is installed and what would be used.")
 
+app.command(f"{_HERE}.open_page:open_", name="open", help="Show a run or a session as a page in the browser.")
 app.command(f"{_HERE}.think:think", name="think", help="Record one thought of a session.")
 app.command(
     f"{_HERE}.compare:compare", name="compare", help="Run strategies on your own problems, side by side."

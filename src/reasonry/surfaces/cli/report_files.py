@@ -7,12 +7,25 @@ from pathlib import Path
 from ...engine.record import Record
 from ...errors import UsageError
 from ...masking import SECRETS
-from ..report_pages import html_page, markdown_page
+from ...strategies import STRATEGIES
+from ..report_pages import markdown_page
 from ..run_report import run_report
+from ..web.html_page import html_page
+from ..web.page_bounds import bound_page
+from ..web.run_page import run_page
 from .output import check_writable, write_text
 
-REPORTS = {".md": markdown_page, ".markdown": markdown_page, ".html": html_page, ".htm": html_page}
-"""How a report is drawn, by the ending of its file."""
+
+def _markdown(record: Record) -> str:
+    return SECRETS.mask(markdown_page(run_report(record)))
+
+
+def _html(record: Record) -> str:
+    return html_page(bound_page(run_page(record, STRATEGIES.get(record.result.strategy))))
+
+
+REPORTS = {".md": _markdown, ".markdown": _markdown, ".html": _html, ".htm": _html}
+"""How a report is made, by the ending of its file."""
 
 
 def check_report(path: Path | None) -> None:
@@ -39,4 +52,4 @@ def write_report(path: Path | None, record: Record) -> None:
         UsageError: The file cannot be written.
     """
     if path is not None:
-        write_text(path, SECRETS.mask(REPORTS[path.suffix.lower()](run_report(record))))
+        write_text(path, REPORTS[path.suffix.lower()](record))

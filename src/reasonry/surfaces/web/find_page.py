@@ -1,0 +1,77 @@
+"""The page of whatever a text stands for: a run, a session, or the last of both."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ...app import App
+from ...core.strategy import Strategy
+from ...errors import NotFoundError
+from ...ids import find_id
+from ...records import RunRow
+from .page import PageDocument
+from .page_bounds import DEFAULT_BOUNDS, PageBounds, bound_page
+from .run_page import run_page
+from .session_page import session_page
+
+
+async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
+    """Return the page of a run or a session: of its id, how that begins, or `last`, whichever was used last.
+
+    A session that a run writes is shown as that run. What is still going on is shown as it stands.
+
+    Raises:
+        NotFoundError: There is none.
+        UsageError: Several ids begin with the text; `choices` has them.
+        StoreError: It is damaged.
+    """
+    found_id = await find_id(
+        text, "run or session", lambda prefix, limit: _ids(app, prefix, limit), lambda: _last(app)
+    )
+    row = await _run_row(app, found_id)
+    if row is not None:
+        return await page_of_run(app, row, bounds)
+    session = await app.sessions().export({"sessionId": found_id, "format": "json"})
+    strategy = _table(app, str(session.get("strategy") or ""))
+    return await asyncio.to_thread(lambda: bound_page(session_page(session, strategy), bounds))
+
+
+async def page_of_run(app: App, row: RunRow, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
+    """Return the page of a run."""
+    record = await app.engine.record(row.run_id)
+    ended = None if record.result.status == "active" else row.updated_at_ms
+    strategy = _table(app, row.strategy)
+    return await asyncio.to_thread(lambda: bound_page(run_page(record, strategy, ended), bounds))
+
+
+def _table(app: App, name: str) -> Strategy[Any, Any] | None:
+    return app.strategies.get(name)
+
+
+async def _ids(app: App, prefix: str, limit: int) -> list[str]:
+    runs = await app.store.run_ids(prefix, limit)
+    return [*runs, *await app.store.session_ids(prefix, limit)][:limit]
+
+
+async def _last(app: App) -> str | None:
+    runs, sessions = await app.store.runs(limit=1), await app.store.sessions(limit=1)
+    used = [(row.updated_at_ms, row.run_id) for row in runs if row.status != "damaged"]
+    used += [(row.used_at_ms, row.session_id) for row in sessions if row.status != "damaged"]
+    return max(used)[1] if used else None
+
+
+async def _run_row(app: App, found_id: str) -> RunRow | None:
+    """Return the run of an id, or the run that writes the session of that id; None: it is no run's."""
+    try:
+        return await app.store.run(found_id)
+    except NotFoundError:
+        pass
+    try:
+        session = await app.store.session(found_id)
+    except NotFoundError:
+        message = (
+            f"there is no run and no session {found_id[:200]!r}; `runs list` and `sessions list` show them"
+        )
+        raise NotFoundError(message, id=found_id[:200]) from None
+    return None if session.run_id is None else await app.store.run(session.run_id)

@@ -1,0 +1,92 @@
+"""One HTML file that holds a page document and all that draws it, and loads nothing.
+
+The policy in the file names its script and its style by their digests: nothing else runs, whatever the data says, and
+no address can be reached. The data is JSON in which no character can end its element.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+import msgspec
+
+from ...core.text import escaped_json
+from .page import PageDocument
+
+_MARK = re.compile(r"@@(\w+)@@")
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
+_EXPORTED = re.compile(r"^export (?:const|function\*?) (\w+)", re.MULTILINE)
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
+_FIRST = "main"
+_MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+
+
+class _Assets(NamedTuple):
+    template: str
+    style: str
+    script: str
+    policy: str
+
+
+def html_page(page: PageDocument | None) -> str:
+    """Return the file as text.
+
+    Args:
+        page: None: the page waits for its document from the host it is embedded in.
+    """
+    assets = _assets()
+    parts = {
+        "policy": assets.policy,
+        "title": "Reasonry" if page is None else html.escape(f"{page.title} · Reasonry"),
+        "style": assets.style,
+        "document": embedded_json(page),
+        "script": assets.script,
+    }
+    return _MARK.sub(lambda mark: parts[mark[1]], assets.template)
+
+
+def embedded_json(document: object) -> str:
+    """Return a document as JSON that can stand inside an element of a page: no character of it is markup."""
+    text = escaped_json(msgspec.json.encode(document).decode())
+    for character, escape in _MARKUP.items():
+        text = text.replace(character, escape)
+    return text
+
+
+@cache
+def _assets() -> _Assets:
+    folder = resources.files("reasonry.surfaces.web").joinpath("assets")
+    files = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir() if entry.is_file()}
+    style = "\n".join(files[name] for name in sorted(files) if name.endswith(".css"))
+    script = _joined_script(files)
+    sources = f"script-src {_digest(script)}; style-src {_digest(style)}; img-src data:"
+    policy = f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
+    return _Assets(files["page.html"], style, script, policy)
+
+
+def _joined_script(files: dict[str, str]) -> str:
+    """Return the modules as one script, each after those it imports."""
+    modules: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name in modules:
+            return
+        text = files[f"{name}.js"]
+        for imported in _IMPORT.finditer(text):
+            add(imported[2])
+        names = ", ".join(_EXPORTED.findall(text))
+        text = _EXPORT.sub("", _IMPORT.sub(r"const \1 = $\2;", text))
+        modules[name] = f"const ${name} = (() => {{\n{text}return {{ {names} }};\n}})();"
+
+    add(_FIRST)
+    return "\n".join(modules.values())
+
+
+def _digest(text: str) -> str:
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"

@@ -1,0 +1,397 @@
+"""The nodes of a run, from what its result document has: a tree, samples, iterations; else from its thoughts.
+
+No strategy is named here: a document that has a `tree`, `samples` or `iterations` of the shapes below is drawn by them,
+whoever wrote it; one of another shape is not. Ids are those of the document, so that what an effect says it is `about`
+finds its node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ...core.strategy import Thought
+from ..run_report import plan_name, score_of
+from .page import NodeState, PageField, PageNode, PageReason, data_fields, plain
+
+ROOT = "root"
+
+Shape = TypeVar("Shape")
+
+
+class DroppedEntry(Struct, frozen=True):
+    """Why something was dropped, as a result document has it."""
+
+    code: str
+    text: str = ""
+
+
+class TreeEntry(Struct, frozen=True):
+    """A node of `tree.nodes`; records of 0.1.0 have no `dropped`."""
+
+    id: str
+    content: str
+    parent_id: str | None = None
+    score: float | None = None
+    children: tuple[str, ...] = ()
+    status: str = ""
+    why: str = ""
+    dropped: DroppedEntry | None = None
+
+
+class TreeShape(Struct, frozen=True):
+    """`tree`."""
+
+    nodes: dict[str, TreeEntry]
+
+
+class PathShape(Struct, frozen=True):
+    """`best`."""
+
+    path_ids: tuple[str, ...] = ()
+
+
+class SampleEntry(Struct, frozen=True):
+    """One of `samples`; `vote` is the answer in `votes` that it counts to."""
+
+    id: str
+    number: int
+    answer: str | None = None
+    vote: str | None = None
+    dropped: DroppedEntry | None = None
+
+
+class VoteEntry(Struct, frozen=True):
+    """One of `votes`."""
+
+    answer: str
+    count: int
+
+
+class PlanTask(Struct, frozen=True):
+    """A task as a plan has it."""
+
+    resource_name: str = ""
+    task_query: str = ""
+
+
+class PlanEntry(Struct, frozen=True):
+    """One of the `plans` of an iteration."""
+
+    id: str
+    number: int
+    tasks: tuple[PlanTask, ...] = ()
+    overall_score: float | None = None
+    reason: str = ""
+
+
+class IterationEntry(Struct, frozen=True):
+    """One of `iterations`."""
+
+    id: str
+    iteration: int
+    plans: tuple[PlanEntry, ...] = ()
+    selected_plan: int | None = None
+    decision: Any = None
+    complexity: Any = None
+
+
+class TaskEntry(Struct, frozen=True):
+    """One of `tasks`."""
+
+    id: str
+    iteration: int
+    query: str = ""
+    status: str = ""
+    reason: str = ""
+    resource_name: str = ""
+    result: Any = None
+    attempts: int = 0
+    errors: tuple[str, ...] = ()
+
+
+def read_shape(value: Any, shape: type[Shape]) -> Shape | None:
+    """Return a part of a result document, or None where it has another shape."""
+    try:
+        return msgspec.convert(value, shape)
+    except (msgspec.ValidationError, RecursionError):
+        return None
+
+
+def first_nodes(document: Mapping[str, Any], problem: str, abouts: Iterable[str]) -> dict[str, PageNode]:
+    """Return the root and the nodes that the result document has, by id, parents first.
+
+    Args:
+        abouts: What the effects of the run say they are about.
+    """
+    tree = read_shape(document.get("tree"), TreeShape)
+    if tree is not None and _is_tree(tree):
+        return _tree_nodes(document, tree)
+    state: NodeState = "expanded" if document["answer"] is None else "on_path"
+    root = PageNode(id=ROOT, parent=None, kind="problem", label="Problem", text=plain(problem), state=state)
+    nodes = {ROOT: root}
+    samples = read_shape(document.get("samples"), list[SampleEntry])
+    if samples is not None:
+        _add_samples(nodes, document, samples, abouts)
+    tasks = read_shape(document.get("tasks"), list[TaskEntry]) or []
+    for iteration in read_shape(document.get("iterations"), list[IterationEntry]) or ():
+        _add_iteration(nodes, document, iteration, tasks)
+    return nodes
+
+
+def is_active(document: Mapping[str, Any]) -> bool:
+    """Whether a run is not over."""
+    return document["status"] == "active"
+
+
+def why_left_open(document: Mapping[str, Any]) -> PageReason:
+    """Return why something that a run that is over left open was not taken further."""
+    ending = document["termination"]
+    codes = {"cancelled": "cancelled", "failed": "failed"}
+    reason = str(ending.get("reason", ""))
+    is_limit = reason.startswith("max_") or reason == "cost_limit"
+    code = "limit" if is_limit else codes.get(document["status"], "not_selected")
+    detail = ending.get("detail") or reason
+    return PageReason(code, plain(f"the run ended before it was taken further: {detail}"))
+
+
+def _reason(dropped: DroppedEntry) -> PageReason:
+    return PageReason(plain(dropped.code), plain(dropped.text or dropped.code))
+
+
+# -- a tree
+
+
+def _is_tree(tree: TreeShape) -> bool:
+    """Whether there is one root, and every parent stands before its children."""
+    known = set[str]()
+    for name, entry in tree.nodes.items():
+        if entry.id != name or (entry.parent_id not in known if known else entry.parent_id is not None):
+            return False
+        known.add(name)
+    return bool(known)
+
+
+def _tree_nodes(document: Mapping[str, Any], tree: TreeShape) -> dict[str, PageNode]:
+    best = read_shape(document.get("best"), PathShape) or PathShape()
+    nodes: dict[str, PageNode] = {}
+    for name, entry in tree.nodes.items():
+        state, why = _tree_state(document, entry, best.path_ids)
+        nodes[name] = PageNode(
+            id=name,
+            parent=entry.parent_id,
+            kind="problem" if entry.parent_id is None else "thought",
+            label=_place(nodes, tree, entry),
+            text=plain(entry.content),
+            score=entry.score,
+            score_text="" if entry.score is None else f"{entry.score:.2f}",
+            state=state,
+            why=why,
+        )
+    return nodes
+
+
+def _place(nodes: Mapping[str, PageNode], tree: TreeShape, entry: TreeEntry) -> str:
+    """Return a node's place among its siblings below that of its parent: `2.1`."""
+    if entry.parent_id is None:
+        return "Problem"
+    siblings = tree.nodes[entry.parent_id].children
+    place = siblings.index(entry.id) + 1 if entry.id in siblings else len(siblings) + 1
+    above = nodes[entry.parent_id]
+    return f"{place}" if above.parent is None else f"{above.label}.{place}"
+
+
+def _tree_state(
+    document: Mapping[str, Any], entry: TreeEntry, path: Sequence[str]
+) -> tuple[NodeState, PageReason | None]:
+    if entry.id in path or entry.parent_id is None:
+        has_answer = document["answer"] is not None and not is_active(document)
+        if has_answer and path and entry.id == path[-1]:
+            return "answer", None
+        return "on_path" if entry.id in path else "expanded", None
+    if entry.dropped is not None:
+        return "dropped", _reason(entry.dropped)
+    if entry.status == "pruned":
+        return "dropped", PageReason("refuted", plain(entry.why or "it is known to lead nowhere"))
+    if is_active(document):
+        return "expanded" if entry.children else "open", None
+    if entry.children:
+        return "dropped", PageReason("not_selected", "no path through it was chosen")
+    return "dropped", why_left_open(document)
+
+
+# -- samples
+
+
+def _add_samples(
+    nodes: dict[str, PageNode],
+    document: Mapping[str, Any],
+    samples: Sequence[SampleEntry],
+    abouts: Iterable[str],
+) -> None:
+    leader = leading_vote(document)
+    known = {sample.id: sample for sample in samples if sample.id != ROOT}
+    names = [*known, *(about for about in dict.fromkeys(abouts) if about and about not in known)]
+    for name in sorted(names, key=_number):
+        node = PageNode(id=name, parent=ROOT, kind="sample", label=f"Sample {_number(name)}")
+        sample = known.get(name)
+        if sample is None:
+            node.state = "open" if is_active(document) else "dropped"
+            node.why = None if is_active(document) else _cancellation
+        else:
+            node.state, node.why = _sample_state(sample, leader)
+            node.score_text = plain(sample.answer or "")
+        nodes[name] = node
+
+
+_cancellation = PageReason("cancelled", "it was not waited for any longer")
+
+
+def votes_in(document: Mapping[str, Any]) -> list[VoteEntry]:
+    """Return the votes of a document; none where it has none."""
+    return read_shape(document.get("votes"), list[VoteEntry]) or []
+
+
+def leading_vote(document: Mapping[str, Any]) -> str | None:
+    """Return the answer that leads: the one that was given, else the one with the most votes."""
+    answers = [vote.answer for vote in votes_in(document)]
+    if document["answer"] in answers:
+        return document["answer"]
+    return answers[0] if answers else None
+
+
+def _sample_state(sample: SampleEntry, leader: str | None) -> tuple[NodeState, PageReason | None]:
+    if sample.dropped is not None:
+        return "dropped", _reason(sample.dropped)
+    if sample.vote == leader:
+        return "on_path", None
+    return "dropped", PageReason("differs", plain(f"it answered {sample.answer}; {leader} leads"))
+
+
+def _number(name: str) -> int:
+    digits = name.rpartition("-")[2]
+    return int(digits) if digits.isdecimal() and len(digits) < 10 else 0
+
+
+# -- iterations
+
+
+def _add_iteration(
+    nodes: dict[str, PageNode],
+    document: Mapping[str, Any],
+    iteration: IterationEntry,
+    tasks: Sequence[TaskEntry],
+) -> None:
+    node = PageNode(
+        id=iteration.id,
+        parent=ROOT,
+        kind="iteration",
+        label=f"Iteration {iteration.iteration}",
+        state="open" if is_active(document) else "on_path",
+        fields=[*_iteration_fields(iteration)],
+    )
+    parts = {node.id: node}
+    above = node.id
+    for plan in iteration.plans:
+        is_selected = plan.number == iteration.selected_plan
+        is_open = iteration.selected_plan is None and is_active(document)
+        parts[plan.id] = _plan_node(node.id, plan, is_selected, is_open=is_open)
+        above = plan.id if is_selected else above
+    own = [task for task in tasks if task.iteration == iteration.iteration]
+    for place, task in enumerate(own, 1):
+        parts[task.id] = _task_node(above, place, task, document)
+    if nodes.keys().isdisjoint(parts):
+        nodes |= parts
+
+
+def _iteration_fields(iteration: IterationEntry) -> Iterable[PageField]:
+    yield from data_fields({"complexity": iteration.complexity, "decision": iteration.decision})
+
+
+def _plan_node(iteration: str, plan: PlanEntry, is_selected: bool, *, is_open: bool) -> PageNode:
+    points = score_of(plan.overall_score)
+    lines = (f"{place}. {task.resource_name}: {task.task_query}" for place, task in enumerate(plan.tasks, 1))
+    node = PageNode(
+        id=plan.id,
+        parent=iteration,
+        kind="plan",
+        label=plan_name(plan.number),
+        text=plain("\n".join(lines)),
+        score=plan.overall_score,
+        score_text=points,
+        state="on_path" if is_selected else "open" if is_open else "dropped",
+        fields=[*data_fields({"reason": plan.reason})],
+    )
+    if node.state == "dropped":
+        code, start = ("score", f"it scored {points}; ") if points else ("not_selected", "")
+        node.why = PageReason(code, f"{start}another plan was carried out")
+    return node
+
+
+_TASK_CODES = {"REJECTED": "rejected", "FAILED": "failed", "SKIPPED": "skipped"}
+
+
+def _task_node(parent: str, place: int, task: TaskEntry, document: Mapping[str, Any]) -> PageNode:
+    shown = ("resource_name", "reason", "result", "attempts", "errors")
+    node = PageNode(
+        id=task.id,
+        parent=parent,
+        kind="task",
+        label=f"Task {place}",
+        text=plain(task.query),
+        score_text=plain(task.status),
+        state="on_path",
+        fields=[*data_fields({name: getattr(task, name) for name in shown})],
+    )
+    if task.status in _TASK_CODES:
+        node.state = "dropped"
+        node.why = PageReason(_TASK_CODES[task.status], plain(task.reason or task.status.lower()))
+    elif task.status != "ACCEPTED":
+        is_open = is_active(document)
+        node.state, node.why = ("open", None) if is_open else ("dropped", why_left_open(document))
+    return node
+
+
+# -- thoughts
+
+
+def add_thoughts(
+    nodes: dict[str, PageNode], thoughts: Sequence[Thought], document: Mapping[str, Any]
+) -> list[str]:
+    """Add a node for each thought, on the line it continues; return their ids, in the order of the thoughts."""
+    ends: dict[str | None, str] = {None: ROOT}
+    names: list[str] = []
+    for number, thought in enumerate(thoughts, 1):
+        name = f"t{number}"
+        above = ends.get(thought.branch) or ends.get(thought.leaves) or ends[None]
+        nodes[name] = PageNode(
+            id=name,
+            parent=above,
+            kind="thought",
+            label=f"Thought {number}",
+            text=plain(thought.text),
+            stage=plain(thought.stage),
+            branch=plain(thought.branch or ""),
+            score=thought.score,
+            score_text="" if thought.score is None else f"{thought.score:.2f}",
+            number=number,
+            revises=f"t{thought.revises}" if thought.revises and 0 < thought.revises < number else None,
+            fields=[*data_fields(thought.data)],
+        )
+        ends[thought.branch] = name
+        names.append(name)
+    _mark_main_line(nodes, ends[None], document)
+    return names
+
+
+def _mark_main_line(nodes: dict[str, PageNode], last: str, document: Mapping[str, Any]) -> None:
+    here: str | None = last
+    while here is not None and here != ROOT:
+        nodes[here].state = "on_path"
+        here = nodes[here].parent
+    if last != ROOT:
+        has_answer = document["answer"] is not None and not is_active(document)
+        nodes[last].state = "open" if is_active(document) else "answer" if has_answer else "on_path"

@@ -1,0 +1,143 @@
+"""The page of a guided session: a pure function of its whole document, as `export` gives it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.strategy import Strategy
+from ...core.text import first_words
+from ..run_report import TITLE_CHARS
+from .page import PageBranch, PageDocument, PageNode, PageStep, data_fields, plain, sum_costs
+from .run_page import table_of
+
+ROOT = "root"
+
+Document = Mapping[str, Any]
+
+
+def session_page(session: Document, strategy: Strategy[Any, Any] | None) -> PageDocument:
+    """Return the page of a session, whole.
+
+    Args:
+        session: The session's document, with all of its `thoughts`.
+        strategy: Its table, if it has one that is still known.
+    """
+    thoughts: Sequence[Document] = session["thoughts"]
+    begun = _instant_ms(session["createdAt"])
+    lines = _SessionNodes(begun)
+    for thought in thoughts:
+        lines.add(thought)
+    purpose = plain(session.get("purpose") or "")
+    root = PageNode(id=ROOT, parent=None, kind="problem", label="Session", text=purpose, state="on_path")
+    nodes = [root, *lines.nodes.values()]
+    has_ended = bool(thoughts) and not thoughts[-1].get("nextThoughtNeeded", True)
+    answer = _mark_path(lines, has_ended)
+    sum_costs(nodes)
+    times = [node.ended_at_ms for node in nodes if node.ended_at_ms is not None]
+    name = str(session.get("strategy") or "")
+    return PageDocument(
+        kind="session",
+        id=session["sessionId"],
+        session_id=session["sessionId"],
+        title=first_words(purpose, TITLE_CHARS) or "Session",
+        problem=purpose,
+        strategy=plain(name),
+        strategy_title=strategy.title if strategy else plain(name),
+        mode="guided",
+        status=str(session.get("status") or "active"),
+        stage=plain(str(thoughts[-1].get("stage") or "")) if thoughts else "",
+        reason="ended" if has_ended else "",
+        detail="the last thought said that no other is needed" if has_ended else "",
+        answer=answer,
+        begun_at_ms=begun,
+        ended_at_ms=begun + max(times, default=0) if has_ended else None,
+        duration_ms=max(times, default=0),
+        table=table_of(strategy),
+        path=_path(thoughts),
+        nodes=nodes,
+        branches=[lines.branches[name] for name in sorted(lines.branches, key=lambda name: name != "")],
+    )
+
+
+class _SessionNodes:
+    """The thoughts as nodes, each on the thought before it on its line."""
+
+    def __init__(self, begun_at_ms: int) -> None:
+        self.begun_at_ms = begun_at_ms
+        self.nodes: dict[str, PageNode] = {}
+        self.ends: dict[str, str] = {}
+        self.branches: dict[str, PageBranch] = {"": PageBranch(name="", parent=None)}
+        self._numbers: dict[int, str] = {}
+
+    def add(self, thought: Document) -> None:
+        """Take the next thought."""
+        name, branch = f"t{thought['seq']}", thought.get("branchId") or ""
+        left = self._find_thought(thought, "branchFromSeq", "branchFromThought")
+        parent = self.ends.get(branch) or left or self.ends.get("") or ROOT
+        if branch not in self.branches:
+            home = self.nodes[parent].branch if parent in self.nodes else ""
+            self.branches[branch] = PageBranch(name=plain(branch), parent=home, start=left)
+        number, score = thought["thoughtNumber"], thought.get("score")
+        at = _instant_ms(thought["at"]) - self.begun_at_ms if "at" in thought else None
+        before = self.nodes.get(parent)
+        node = PageNode(
+            id=name,
+            parent=parent,
+            kind="thought",
+            label=f"Thought {number}",
+            text=plain(thought["thought"]),
+            stage=plain(" → ".join(thought.get("stages") or [thought.get("stage") or ""])),
+            branch=plain(branch),
+            score=score,
+            score_text="" if score is None else f"{score:g}",
+            begun_at_ms=at if before is None or before.ended_at_ms is None else before.ended_at_ms,
+            ended_at_ms=None if at is None else max(at, 0),
+            number=number,
+            revises=self._find_thought(thought, "revisesSeq", "revisesThought"),
+            fields=[*data_fields(thought.get("data") or {})],
+        )
+        merged = thought.get("mergeBranch")
+        if merged is not None and merged in self.ends:
+            node.merges.append(self.ends[merged])
+            self.branches[merged].merged = True
+        self.nodes[name] = node
+        self.branches[branch].nodes += 1
+        self.ends[branch] = self._numbers[number] = name
+
+    def _find_thought(self, thought: Document, seq: str, number: str) -> str | None:
+        """Return the thought referred to: by its `seq`, or by its number where the record has no more."""
+        named = f"t{thought[seq]}" if seq in thought else self._numbers.get(thought.get(number, 0))
+        return named if named in self.nodes else None
+
+
+def _mark_path(lines: _SessionNodes, has_ended: bool) -> str | None:
+    """Mark the line of the latest thought, with what it took in; return the last thought of one that has ended."""
+    if not lines.nodes:
+        return None
+    last = next(reversed(lines.nodes.values()))
+    waiting = [last.id]
+    while waiting:
+        node = lines.nodes.get(waiting.pop())
+        if node is None or node.state == "on_path":
+            continue
+        node.state = "on_path"
+        waiting += [name for name in (node.parent, *node.merges) if name is not None]
+    last.state = "answer" if has_ended else "open"
+    return last.text if has_ended else None
+
+
+def _path(thoughts: Sequence[Document]) -> list[PageStep]:
+    steps: list[PageStep] = []
+    for thought in thoughts:
+        for stage in thought.get("stages") or [thought.get("stage") or ""]:
+            if steps and steps[-1].stage == plain(stage):
+                steps[-1].times += 1
+            elif stage:
+                steps.append(PageStep(plain(stage), 1))
+    return steps
+
+
+def _instant_ms(instant: str) -> int:
+    return round(datetime.datetime.fromisoformat(instant).timestamp() * 1000)

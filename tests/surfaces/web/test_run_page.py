@@ -1,0 +1,192 @@
+"""The page of a run: laws over all strategies, however far a run has got and however it ends."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reasonry.core.events import Answered, Stopped
+from reasonry.core.strategy import Outcome, Strategy
+from reasonry.engine.journal import Begun, Run, Settled
+from reasonry.engine.record import Record, record_as_it_stands, unpack
+from reasonry.records import RunRow
+from reasonry.strategies import STRATEGIES
+from reasonry.surfaces.web.page import PageDocument, PromptLines, plain
+from reasonry.surfaces.web.page_bounds import PageBounds, bound_page
+from reasonry.surfaces.web.run_page import run_page
+
+from ...test_every_strategy import each_driven, options, seeds, world
+from . import making
+from .laws import check_page
+
+few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PROBLEM = "What is 6 times 7?"
+MAX_EVENTS = 120
+
+
+def play(strategy: Strategy[Any, Any], seed: int, events: int, ending: str = "") -> tuple[Run, Record]:
+    """Play a run for so many events, then end it in this way, if in any."""
+    answers, rng = world(strategy, seed, 0.2 if seed % 3 == 0 else 0.0), random.Random(seed)
+    chosen = msgspec.json.decode(msgspec.json.encode(options(strategy, seed)))
+    run = Run(Begun(strategy.name, PROBLEM, chosen, created_at_ms=1), STRATEGIES)
+    for _ in range(events):
+        waiting = run.open_effects
+        if not waiting:
+            break
+        one = rng.choice(waiting)
+        event = answers.answer(one)
+        if isinstance(event, Answered):
+            usage = msgspec.structs.replace(event.usage, input_tokens=seed % 7, output_tokens=3)
+            event = msgspec.structs.replace(event, usage=usage)
+        run.take(Settled(one.id, event))
+    if ending and run.snapshot.status == "active":
+        run.take(Settled(None, Stopped(ending, "it was enough", run.snapshot.at_ms)))
+    row = RunRow("r", "s", strategy.name, "world", PROBLEM, run.snapshot.status, 1, 2)
+    return run, record_as_it_stands(row, run)
+
+
+@each_driven
+@few
+@given(seeds, st.integers(0, MAX_EVENTS), st.sampled_from(["", "max_calls", "cancelled"]))
+def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
+    strategy: Strategy[Any, Any], seed: int, events: int, ending: str
+) -> None:
+    run, record = play(strategy, seed, events, ending)
+    page = run_page(record, strategy)
+    check_page(page)
+    shown = {node.text for node in page.nodes} | {note.text for note in page.notes}
+    assert {plain(thought.text) for thought in run.thoughts} <= shown
+    assert [question.id for question in page.questions] == [*run.asked]
+    prompts = {question.id: PromptLines.whole(page, question.prompt) for question in page.questions}
+    for asked in record.entries("questions"):
+        assert prompts[asked["id"]] == plain(asked["prompt"])
+    assert (page.ended_at_ms is None) == (page.status == "active")
+
+
+@each_driven
+@few
+@given(seeds)
+def test_a_page_is_the_same_from_the_record_that_was_packed(strategy: Strategy[Any, Any], seed: int) -> None:
+    _, record = play(strategy, seed, MAX_EVENTS, "max_calls")
+    assert run_page(unpack(record.pack()), strategy) == run_page(record, strategy)
+
+
+@each_driven
+@few
+@given(seeds, st.integers(0, 40), st.integers(0, 40))
+def test_ids_stay_as_a_run_goes_on(strategy: Strategy[Any, Any], seed: int, events: int, more: int) -> None:
+    before = run_page(play(strategy, seed, events)[1], strategy)
+    after = run_page(play(strategy, seed, events + more)[1], strategy)
+    texts = {node.id: node.text for node in after.nodes}
+    for node in before.nodes:
+        assert node.id in texts
+        assert node.text in ("", texts[node.id]) or node.kind in ("iteration", "plan")
+    assert {question.id for question in before.questions} <= {question.id for question in after.questions}
+
+
+@each_driven
+@few
+@given(seeds)
+def test_records_that_do_not_say_what_effects_are_about_have_a_page(
+    strategy: Strategy[Any, Any], seed: int
+) -> None:
+    _, record = play(strategy, seed, MAX_EVENTS, "max_calls")
+    older = Record(
+        record.result,
+        record.head,
+        lambda names: record.read_chunks([name for name in names if name not in ("effects", "origins")]),
+    )
+    check_page(run_page(older, None))
+
+
+@each_driven
+@few
+@given(seeds, st.integers(1, 6), st.integers(1, 200))
+def test_a_page_that_was_cut_is_a_page_and_says_what_is_missing(
+    strategy: Strategy[Any, Any], seed: int, limit: int, chars: int
+) -> None:
+    _, record = play(strategy, seed, 40)
+    whole, cut = run_page(record, strategy), run_page(record, strategy)
+    bound_page(cut, PageBounds(chars, None, limit, limit))
+    for name in ("nodes", "questions", "calls", "notes"):
+        assert len(getattr(cut, name)) <= limit
+        assert len(getattr(whole, name)) == len(getattr(cut, name)) + getattr(cut.cuts, name)
+    known = {node.id for node in cut.nodes}
+    assert all(node.parent in known for node in cut.nodes[1:])
+    assert all(entry.node in known for entry in (*cut.questions, *cut.calls, *cut.notes))
+    assert all(len(text) <= chars + 60 for text in cut.texts)
+    unbounded = run_page(record, strategy)
+    assert bound_page(unbounded, PageBounds(None, None, None, None)) == whole
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "nodes", "parent_id", "content", "number", "a"]), inner, max_size=4
+        )
+    ),
+    max_leaves=8,
+)
+PARTS = ("tree", "samples", "votes", "iterations", "tasks", "plans", "best", "title", "synthesis")
+
+
+@few
+@given(st.dictionaries(st.sampled_from(PARTS), json_values))
+def test_a_document_of_any_shape_has_a_page(document: dict[str, Any]) -> None:
+    run, record = play(STRATEGIES["linear"], 1, 30)
+    run.snapshot = msgspec.structs.replace(
+        run.snapshot, status="done", outcome=Outcome("42", document=document)
+    )
+    row = RunRow("r", "s", "linear", "world", PROBLEM, "done", 1, 2)
+    check_page(run_page(record_as_it_stands(row, run), None))
+    del record
+
+
+def codes(page: PageDocument) -> set[str]:
+    return {node.why.code for node in page.nodes if node.why}
+
+
+@pytest.mark.anyio
+async def test_a_tree_says_why_each_node_was_dropped_and_what_that_cost() -> None:
+    with making.serving(making.grower(5)) as model:
+        page = await making.solved(
+            "memory",
+            "Plan a harbour.",
+            model=model,
+            price=making.PRICE,
+            strategy="tree_of_thoughts",
+            options={"branching_factor": 5, "beam_width": 3, "max_depth": 3},
+        )
+    check_page(page)
+    assert {"beam", "score"} <= codes(page)
+    beam = next(node for node in page.nodes if node.why and node.why.code == "beam")
+    assert "3 nodes kept" in (beam.why.text if beam.why else "")
+    asked = {question.id: question.node for question in page.questions}
+    assert asked["e1"] == page.nodes[0].id
+    dropped = {spend.name: spend.on_dropped for spend in page.spend}
+    assert (dropped["calls"] or 0) > 0
+    assert (dropped["usd"] or 0) > 0
+    assert [each.number for each in page.rounds] == [*range(1, len(page.rounds) + 1)]
+    assert page.nodes[0].ended_at_ms is not None
+
+
+@pytest.mark.anyio
+async def test_a_vote_shows_who_agrees() -> None:
+    with making.serving(making.voter) as model:
+        page = await making.solved(
+            "memory", "What does she make?", model=model, strategy="self_consistency", options={"window": 4}
+        )
+    check_page(page)
+    samples = [node for node in page.nodes if node.kind == "sample"]
+    assert page.answer == "18"
+    leader = next(vote for vote in page.votes if vote.leads)
+    assert leader.nodes == [node.id for node in samples if node.state == "on_path"]
+    assert all(len(node.questions) == 1 for node in samples)
+    assert codes(page) <= {"differs", "failed"}
