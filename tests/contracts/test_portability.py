@@ -103,6 +103,8 @@ print(json.dumps(told))
 
 def test_the_command_line_works_over_a_sqlite_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REASONRY_STORE", str(tmp_path / "store.db"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
     (tmp_path / "code.py").write_text("6 * 7")
     done = subprocess.run(
         [sys.executable, "-c", COMMANDS, PUZZLE, str(tmp_path / "code.py")],

@@ -29,6 +29,7 @@ class Shell:
         self.environ = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
+            "USERPROFILE": str(folder),
             "REASONRY_STORE": str(folder / "store.db"),
             "PYTHONPATH": "",
         }

@@ -19,7 +19,7 @@ from reasonry.surfaces.setup.formats import find_entry, open_format
 from reasonry.surfaces.setup.launch import Launch, read_launch, server_options, this_installation
 from reasonry.surfaces.setup.places import Machine
 from reasonry.surfaces.setup.receipts import ReceiptFile
-from reasonry.surfaces.setup.skill_copies import skill_files
+from reasonry.surfaces.setup.skill_copies import compare_skills, skill_files
 
 from .fixtures import CLAUDE, CODEX, texts
 
@@ -281,8 +281,12 @@ def test_a_folder_that_may_not_be_written_is_an_error(tmp_path: Path) -> None:
 def test_skills_are_shared_by_those_who_read_one_folder(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     codex, gemini, claude = map(find_agent, ("codex", "gemini", "claude"))
+    folder = desk.machine.skills_folder(codex, for_project=False)
+    assert folder is not None
+    assert compare_skills(folder) == "missing"
     for agent in (codex, gemini, claude):
         desk.add(agent)
+    assert compare_skills(folder) == "current"
     shared = [desk.home / ".agents" / "skills" / path for path in skill_files()]
     own = [desk.home / ".claude" / "skills" / path for path in skill_files()]
     assert all(
@@ -305,6 +309,7 @@ def test_a_skill_that_is_the_users_stays(tmp_path: Path) -> None:
     assert first.read_text("utf-8") == "mine"
     for path in rest:
         path.write_text("edited", "utf-8")
+    assert compare_skills(desk.home / ".claude" / "skills") == "different"
     desk.take_out(claude)
     assert first.read_text("utf-8") == "mine"
     assert all(path.read_text("utf-8") == "edited" for path in rest)
@@ -439,6 +444,18 @@ def test_the_command_of_this_installation_is_one_that_runs_from_anywhere() -> No
     assert launch.args[-1] == "mcp"
 
 
+def test_an_installation_of_uvx_is_started_by_uvx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suffix = ".exe" if os.name == "nt" else ""
+    for name in ("uv", "uvx"):
+        write(tmp_path / f"{name}{suffix}", "")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "archive-v0" / "k7Jx"))
+    monkeypatch.setenv("UV", str(tmp_path / f"uv{suffix}"))
+    launch = this_installation()
+    assert launch.command == str(tmp_path / f"uvx{suffix}")
+    assert launch.args[0] == "--from"  # Here the package is that of a clone, with extras.
+    assert launch.args[-2:] == ("reasonry", "mcp")
+
+
 def test_options_hold_in_every_folder(tmp_path: Path) -> None:
     assert server_options("here.db", None, (), tmp_path) == ("--store", str(tmp_path / "here.db"))
     assert server_options("sqlite:here.db", None, (), tmp_path) == ("--store", str(tmp_path / "here.db"))
@@ -447,3 +464,6 @@ def test_options_hold_in_every_folder(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError):
         server_options(None, None, ("offline=openai:gpt-6",), tmp_path)
+    for store in ("", "//host/x", "mongodb://host/x"):
+        with pytest.raises(UsageError):
+            server_options(store, None, (), tmp_path)

@@ -11,11 +11,14 @@ from typing import Any
 from ...app import App
 from ...errors import ReasonryError
 from ...extras import EXTRAS, has_extra, install_hint
+from ...installed import describe_plugins
 from ...masking import SECRETS
 from .. import present
+from ..setup.agent_table import Agent
 from ..setup.entries import BrokenFile, SetUpEntry, find_entries, try_entries
 from ..setup.places import Machine
 from ..setup.server_check import DEADLINE_S, ServerCheck
+from ..setup.skill_copies import compare_skills
 from .output import print_document, print_line, print_lines
 from .settings import Common, check_above_0, run_async, with_app
 
@@ -64,6 +67,7 @@ def doctor(
         "models": _models(),
         "sandboxes": _sandboxes(),
         "extras": _extras(),
+        "plugins": describe_plugins(),
         "agents": _agents(Machine.here(), deadline),
     }
     document["problems"] = list(_problems(document))
@@ -127,6 +131,10 @@ def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
     """Return the agents that are here, each with its entries, tried out."""
     found = find_entries(machine)
     entries = [entry for entry in found if isinstance(entry, SetUpEntry)]
+    for launch in (entry.launch for entry in entries if entry.launch is not None):
+        SECRETS.keep_environment(
+            {**launch.env, **{str(place): word for place, word in enumerate(launch.args)}}
+        )
     tried = [entry for entry in entries if not entry.note]
     checks = dict(zip(map(id, tried), run_async(try_entries(machine, tried, deadline_s)), strict=True))
     installed = {agent.name for agent in machine.agents()}
@@ -136,6 +144,7 @@ def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
             "agent": name,
             "title": agent.title,
             "installed": name in installed,
+            "skills": _skills(machine, agent),
             "entries": [
                 _entry_row(entry, checks.get(id(entry))) for entry in entries if entry.agent.name == name
             ],
@@ -147,6 +156,14 @@ def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
         }
         for name, agent in here.items()
     ]
+
+
+def _skills(machine: Machine, agent: Agent) -> str | None:
+    folder = machine.skills_folder(agent, for_project=False)
+    try:
+        return None if folder is None else compare_skills(folder)
+    except ReasonryError as error:
+        return error.message
 
 
 def _entry_row(entry: SetUpEntry, check: ServerCheck | None) -> dict[str, Any]:
@@ -174,6 +191,14 @@ def _problems(document: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     if not document["store"]["ok"]:
         remedy = "name another with --store or REASONRY_STORE, or put right what the message says"
         yield {"about": "store", "problem": document["store"]["error"]["message"], "remedy": remedy}
+    for row in document["plugins"]:
+        if not row["loaded"]:
+            remedy = "install another version of it, or take it out; REASONRY_PLUGINS=off leaves all out"
+            yield {
+                "about": row["name"],
+                "problem": f"the plugin cannot be loaded: {row['why']}",
+                "remedy": remedy,
+            }
     for agent in document["agents"]:
         for file in agent["unreadable"]:
             problem = f"{file['file']} cannot be read: {file['message']}"
@@ -200,6 +225,9 @@ def _show(document: dict[str, Any]) -> None:
         for extra in document["extras"]
         if not extra["installed"]
     )
+    loaded = [row["name"] for row in document["plugins"] if row["loaded"]]
+    if loaded:
+        print_lines([f"Installed packages bring {', '.join(loaded)}."])
     print_lines(_about_agents(document["agents"]))
     for problem in document["problems"]:
         print_line()
@@ -242,6 +270,12 @@ def _about_agents(agents: list[dict[str, Any]]) -> Iterator[str]:
         for row in agent["entries"]:
             yield f"{here}; {row['name']!r} of {row['file']} {_about_entry(row)}"
             yield from (f"    {line}" for line in row.get("stderr", ()))
+        if agent["skills"] not in (None, "current") and any(
+            row["scope"] == "user" for row in agent["entries"]
+        ):
+            states = {"missing": "not installed", "different": "not those of this version"}
+            why = states.get(agent["skills"], agent["skills"])
+            yield f"  Its skills are {why}: reasonry setup {agent['agent']}"
         for file in agent["unreadable"]:
             yield f"{here}; {file['file']} cannot be read."
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 from msgspec import structs
 
 from ...errors import ReasonryError, UsageError
+from ...masking import SECRETS
 from ...stores.open import default_path
 from .. import present
 from ..setup.agent_table import AGENTS, NAME, find_agent
@@ -74,8 +74,12 @@ def setup(
     machine = Machine.here()
     if not _NAME.fullmatch(name):
         raise UsageError(f"--name takes letters, digits, - and _, up to 64, got {name[:80]!r}", option="name")
+    # A store may be a URL with a password: it is written where it is wanted, and not shown.
+    SECRETS.keep_environment({"REASONRY_STORE": store or ""})
     launch = this_installation()
-    launch = structs.replace(launch, args=(*launch.args, *server_options(store, model, models, Path.cwd())))
+    launch = structs.replace(
+        launch, args=(*launch.args, *server_options(store, model, models, machine.project))
+    )
     wanted = SetupRequest(launch, name, project, not no_skills, force)
     setting_up = Setup(machine, ReceiptFile(default_path().parent / "setup.json"))
     chosen = machine.agents() if not agents or agents == ("all",) else list(map(find_agent, agents))

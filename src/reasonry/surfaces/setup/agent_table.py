@@ -235,6 +235,7 @@ AGENTS: tuple[Agent, ...] = (
         ),
         signs=("{xdg}/goose", "{config}/Block/goose"),
         programs=("goose",),
+        skills=_SHARED_SKILLS,
     ),
     Agent(
         name="lmstudio",

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ...extras import EXTRAS, has_extra
 from .agent_table import EntryShape
 
 _UV_PARTS = {"archive-v0", "environments-v2", "builds-v0"}
@@ -81,17 +82,19 @@ def _find_uvx(suffix: str) -> str | None:
 
 
 def _uvx_source() -> Sequence[str]:
-    """Return what `uvx` has to be told where the package did not come from the index."""
+    """Return what `uvx` has to be given where more than the package from the index is wanted."""
+    extras = [name for name in EXTRAS if has_extra(name)]
+    package = f"reasonry[{','.join(extras)}]" if extras else "reasonry"
     text = metadata.distribution("reasonry").read_text("direct_url.json")
     if text is None:
-        return ()
+        return ("--from", package) if extras else ()
     origin = json.loads(text)
     url = str(origin["url"])
     vcs = origin.get("vcs_info")
     if vcs:
         revision = vcs.get("requested_revision")
         url = f"{vcs['vcs']}+{url}" + (f"@{revision}" if revision else "")
-    return ("--from", url)
+    return ("--from", f"{package} @ {url}" if extras else url)
 
 
 def server_options(
@@ -100,10 +103,12 @@ def server_options(
     """Return the options of `reasonry mcp` that an entry passes on; a path is made one that holds in every folder.
 
     Raises:
-        UsageError: A model cannot be what it is listed as.
+        UsageError: There is no such store, or a model cannot be what it is listed as.
     """
     from ...allow_list import read_allow_list
+    from ...stores.open import open_store
 
+    open_store(store)
     read_allow_list({"REASONRY_MODEL": model or "", "REASONRY_MODELS": ",".join(models)})
     options: list[str] = []
     if store is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ...errors import UsageError
 from .agent_table import AGENTS, Agent
 
 _VARIABLE = re.compile(r"\$([A-Z_]+)")
@@ -31,8 +32,17 @@ class Machine(Struct, frozen=True):
 
     @staticmethod
     def here() -> Machine:
-        """Return this machine, its user and the current folder."""
-        return Machine(platform.system(), Path.home(), dict(os.environ), Path.cwd())
+        """Return this machine, its user and the current folder.
+
+        Raises:
+            UsageError: The user has no home folder, or the current folder is gone.
+        """
+        try:
+            return Machine(platform.system(), Path.home(), dict(os.environ), Path.cwd())
+        except (RuntimeError, OSError) as error:
+            raise UsageError(
+                f"this has to be run by a user with a home, in a folder that is there: {error}"
+            ) from None
 
     def folders(self) -> dict[str, Path]:
         """Return the variables of places."""

@@ -42,6 +42,14 @@ def skill_files() -> dict[PurePosixPath, str]:
     }
 
 
+def compare_skills(folder: Path) -> str:
+    """Return whether the skills of a folder are those of this version: `current`, `different` or `missing`."""
+    found = {name: read_config(folder / name) for name in skill_files()}
+    if None in found.values():
+        return "missing"
+    return "current" if found == skill_files() else "different"
+
+
 def plan_skills(folder: Path, agent: str, receipts: Receipts, *, force: bool) -> list[SkillPlan]:
     """Return what makes the skills stand in a folder for an agent."""
     return [
