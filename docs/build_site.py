@@ -100,6 +100,7 @@ def plain(page: Page, places: dict[Path, PurePosixPath], files: set[Path]) -> st
         if "://" in path or not path:
             return link[0]
         target = (page.source.parent / path).resolve()
+        target = target / "README.md" if target.is_dir() else target
         if target not in places:
             if not target.is_file() or not target.is_relative_to(ROOT):
                 raise ValueError(f"{page.source.relative_to(ROOT)}: {link[0]} leads nowhere")
@@ -110,6 +111,21 @@ def plain(page: Page, places: dict[Path, PurePosixPath], files: set[Path]) -> st
 
     text = MARKER.sub("", page.source.read_text("utf-8"))
     return "".join(part if fenced else LINK.sub(follow, part) for fenced, part in _parts(text))
+
+
+def written_out(pages: Sequence[Page]) -> tuple[dict[PurePosixPath, str], set[Path]]:
+    """Return every page as Markdown, those of folders that pages link to among them, and the files they link to."""
+    places = {page.source: page.place for page in pages}
+    texts, files = dict[PurePosixPath, str](), set[Path]()
+    waiting = list(pages)
+    while waiting:
+        page = waiting.pop(0)
+        texts[page.place] = plain(page, places, files)
+        for source in sorted(file for file in files if file.suffix == ".md"):
+            files.remove(source)
+            places[source] = place_of(source)
+            waiting.append(Page(source, place_of(source), ""))
+    return texts, files
 
 
 def place_of(file: Path) -> PurePosixPath:
@@ -184,10 +200,9 @@ def build(output: Path, url: str = "") -> None:
     Raises:
         ValueError: The list and the pages do not fit, a link leads nowhere, or the generator found fault.
     """
-    listed, pages, files = sections(), all_pages(), set[Path]()
+    listed = sections()
+    texts, files = written_out(all_pages())
     url = url and url.rstrip("/") + "/"
-    places = {page.source: page.place for page in pages}
-    texts = {page.place: plain(page, places, files) for page in pages}
     with tempfile.TemporaryDirectory() as folder:
         stage = Path(folder)
         for place, text in texts.items():

@@ -32,7 +32,7 @@ from reasonry.surfaces.run_report import thought_title, whole_thought
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = re.compile(r"^```sh\n(reasonry solve .*?)^```", re.MULTILINE | re.DOTALL)
 MARKERS = re.compile(r"<!-- begin (step (\d+)|steps (\d+)-(\d+)|end) -->")
-WIDTH = 100
+WIDTH = 72
 
 
 class Worked(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shutil
 import subprocess
@@ -71,21 +70,15 @@ def at_their_lines(parts: list[tuple[int, str]]) -> str:
     return script
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Return an environment with a store of its own and no keys."""
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return {
-        "PATH": programs,
-        "HOME": str(folder),
-        "REASONRY_STORE": str(folder / "store.db"),
-        "OLLAMA_HOST": "127.0.0.1:9",
-        "LANG": "C.UTF-8",
-    }
-
-
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=110, check=False
+        command,
+        cwd=folder,
+        env=load("outputs").environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
     )
 
 
@@ -96,8 +89,17 @@ def commands_of(page: Path) -> list[tuple[int, str]]:
     return [one for one in parts if runs_in_a_shell(one[1]) and one[1] != worked]
 
 
-WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
-WITH_SHELL = [page for page in PAGES if commands_of(page)]
+TASKS = sorted((DOCS / "tasks").glob("*.md"))
+WITH_PYTHON = [page for page in PAGES if page not in TASKS and blocks(page, "python")]
+WITH_SHELL = [page for page in PAGES if page not in TASKS and commands_of(page)]
+
+
+@pytest.mark.parametrize("page", TASKS, ids=name_of)
+def test_the_examples_of_a_task_print_what_its_page_shows(page: Path, tmp_path: Path) -> None:
+    outputs, text = load("outputs"), page.read_text("utf-8")
+    now = outputs.printed(outputs.examples(text), tmp_path)
+    assert outputs.rewritten(text, now) == text, "run: uv run python docs/outputs.py"
+    assert any(one.shown for one in outputs.examples(text))
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)

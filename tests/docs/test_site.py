@@ -57,9 +57,7 @@ def test_llms_txt_has_each_page_once_in_the_form_of_llmstxt_org(builder: ModuleT
 
 
 def test_links_of_plain_pages_lead_to_files_of_the_site(builder: ModuleType) -> None:
-    pages, files = builder.all_pages(), set()
-    places = {page.source: page.place for page in pages}
-    texts = {page.place: builder.plain(page, places, files) for page in pages}
+    texts, files = builder.written_out(builder.all_pages())
     there = {*map(str, texts), *(str(builder.place_of(file)) for file in files)}
     assert all(file.is_relative_to(ROOT) for file in files)
     for place, text in texts.items():
