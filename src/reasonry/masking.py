@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import Struct
 
+from .patterns import lazy_pattern
+
 T = TypeVar("T")
 
 MASK = "***"
@@ -27,17 +29,17 @@ WORD_CHARS = 16
 """A key of fewer characters that is spelled like words or a number is treated as one shorter than `CERTAIN_CHARS`."""
 
 _HEAD_CHARS = 256
-_NAMES = re.compile(
+_NAMES = lazy_pattern(
     r"(?:^|_)(?:API_?)?(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH)S?$", re.IGNORECASE
 )
-_HEADERS = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
-_NO_KEY = re.compile(r"\s|^[/~.]")
+_HEADERS = lazy_pattern(r"auth|key|token|secret|cookie", re.IGNORECASE)
+_NO_KEY = lazy_pattern(r"\s|^[/~.]")
 """A sentence, or the path of a file that holds the key."""
-_WORDS = re.compile(r"(?:[a-z]+|[A-Z]+|\d+)(?:[-_.][a-z]+|[-_.][A-Z]+)*")
-_ESCAPE = re.compile(
+_WORDS = lazy_pattern(r"(?:[a-z]+|[A-Z]+|\d+)(?:[-_.][a-z]+|[-_.][A-Z]+)*")
+_ESCAPE = lazy_pattern(
     r"\\{0,8}u00([0-9a-f]{2})|%([0-9a-f]{2})|&#(?:x0*([0-9a-f]{2})|0*(\d{2,3}));", re.IGNORECASE
 )
-_LINE_ENDS = re.compile(r"\\+[nrt]?")
+_LINE_ENDS = lazy_pattern(r"\\+[nrt]?")
 _SPACE = "(?:0[9a-dA-D]|1[c-fC-F]|20|85|[aA]0)"
 _SPACE_IN_HTML = rf"&#(?:[xX]0*{_SPACE}|0*(?:09|1[0-3]|2[89]|3[0-2]|133|160));"
 _BREAKS = (

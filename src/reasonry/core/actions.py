@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 from msgspec import Meta, Struct
 
+from ..patterns import lazy_pattern
 from . import parse
 from .answering import Answer
 from .fit import NONE_WORDS, Unreadable, fit, plain_name
@@ -33,27 +34,29 @@ from .toolcard import (
     properties_of,
 )
 
-_ACTION: Final = re.compile(
+_ACTION: Final = lazy_pattern(
     r"^[ \t>*_`\-]*action(?:[ \t]*\d+)?[ \t*_`]*:[ \t*_`]*", re.IGNORECASE | re.MULTILINE
 )
-_INPUT: Final = re.compile(
+_INPUT: Final = lazy_pattern(
     r"^[ \t>*_`\-]*action[ _]?input(?:[ \t]*\d+)?[ \t*_`]*:[ \t*_]*", re.IGNORECASE | re.MULTILINE
 )
-_FINAL: Final = re.compile(
+_FINAL: Final = lazy_pattern(
     r"^[ \t>*_`#\-]*(?:final[ _]answer|answer)[ \t*_`]*:[ \t*_]*", re.IGNORECASE | re.MULTILINE
 )
-_OBSERVED: Final = re.compile(
+_OBSERVED: Final = lazy_pattern(
     r"^[ \t>*_`\-]*observation(?:[ \t]*\d+)?[ \t*_`]*:", re.IGNORECASE | re.MULTILINE
 )
-_THOUGHT: Final = re.compile(
+_THOUGHT: Final = lazy_pattern(
     r"^[ \t>*_`\-]*thought(?:[ \t]*\d+)?[ \t*_`]*:[ \t*_]*", re.IGNORECASE | re.MULTILINE
 )
-_CALL: Final = re.compile(r"([\w.\-]+)[ \t]*([\[(])")
-_NAMED: Final = re.compile(
+_CALL: Final = lazy_pattern(r"([\w.\-]+)[ \t]*([\[(])")
+_NAMED: Final = lazy_pattern(
     r"[`*\"]*(?P<tool>[\w.\-]+)[`*\"]*[ \t]*(?::[ \t]*|(?=[{\"]|\n|\Z))(?P<input>.*)", re.DOTALL
 )
-_TAG: Final = re.compile(r"<(tool_call|function_call|tool_use)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_FENCED: Final = re.compile(r"```[\w+-]*[ \t]*\n(?P<inside>.*?)\n?[ \t]*```", re.DOTALL)
+_TAG: Final = lazy_pattern(
+    r"<(tool_call|function_call|tool_use)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
+)
+_FENCED: Final = lazy_pattern(r"```[\w+-]*[ \t]*\n(?P<inside>.*?)\n?[ \t]*```", re.DOTALL)
 _AROUND: Final = " \t\r`*_.;,"
 _BRACKETS: Final = {"[": "]", "(": ")"}
 _FORM: Final = "write an action as `Action: tool[input]`, one to a line, with nothing after its bracket"

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..patterns import lazy_pattern
 from . import parse
 from .effects import Ask, Verify
 from .events import Failed, Verified
@@ -346,11 +347,11 @@ def refuse_once(
     return None if any(map(find_faults, texts[:-1])) else Unreadable("; ".join(faults[:5]))
 
 
-_NUMBERED: Final = re.compile(
+_NUMBERED: Final = lazy_pattern(
     r"\A(?:[*_#>-]+\s*)?(?:step\s*#?\d{1,3}\s*[:.)–-]|\d{1,3}[.)](?=\s))[*_]*\s*", re.IGNORECASE
 )
-_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
-_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_NUMBER: Final = lazy_pattern(r"\d+(?:[.,]\d+)*")
+_WORD: Final = lazy_pattern(r"[^\W_]+(?:['’][^\W_]+)*")
 _FILLERS: Final = frozenset(
     {"a", "an", "the", "is", "are", "it", "its", "of", "and", "so", "answer", "order", "left", "over"}
 )

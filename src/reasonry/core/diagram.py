@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..patterns import lazy_pattern
 from .strategy import Stage, Strategy
 
-_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_PLAIN = lazy_pattern(r"[A-Za-z_]\w*", re.ASCII)
 _RESERVED = {
     *("end", "graph", "flowchart", "subgraph", "style"),
     *("class", "classdef", "click", "linkstyle", "default"),

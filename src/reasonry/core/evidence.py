@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ..patterns import lazy_pattern
 from .actions import Written, call_data, closing_bracket
 from .fit import Unreadable, plain_name
 from .lists import list_items
@@ -23,20 +24,20 @@ from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no
 MAX_DEPTH = 50
 """How deep the input of a call may be nested."""
 
-_REFERENCE = re.compile(r"#E(\d{1,4})(?!\d)", re.IGNORECASE)
-_HEAD = re.compile(
+_REFERENCE = lazy_pattern(r"#E(\d{1,4})(?!\d)", re.IGNORECASE)
+_HEAD = lazy_pattern(
     r"#E(?P<id>\d+)[*`_]*\s*:?=|^[ \t>*`_\-]*#?E(?P<bare>\d+)[*`_]*\s*:?[=:](?=\s*[*`_]*[\w.\-]+\s*\[)",
     re.IGNORECASE | re.MULTILINE,
 )
 """Where a call begins. Without its `#`, or with a colon for `=`, only a whole call at the start of a line is one."""
 
-_TOOL = re.compile(r"\s*[*`_]*(?P<tool>[\w.\-]+)\s*\[")
-_FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
-_PLAN = re.compile(r"^[ \t*`.,;\-]*(?:\d+[.)]\s*)?plan(?:\s*\d+)?\s*[:.]\s*", re.IGNORECASE | re.MULTILINE)
-_TOOL_CALL = re.compile(r"(?P<tool>[\w.\-]+)[ \t]*\[")
+_TOOL = lazy_pattern(r"\s*[*`_]*(?P<tool>[\w.\-]+)\s*\[")
+_FENCE = lazy_pattern(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
+_PLAN = lazy_pattern(r"^[ \t*`.,;\-]*(?:\d+[.)]\s*)?plan(?:\s*\d+)?\s*[:.]\s*", re.IGNORECASE | re.MULTILINE)
+_TOOL_CALL = lazy_pattern(r"(?P<tool>[\w.\-]+)[ \t]*\[")
 _PLAN_KEYS = frozenset({"calls", "plan", "plans", "steps", "toolcalls", "actions", "tasks"})
 _WHY_KEYS = ("plan", "description", "why", "purpose", "reason", "thought", "step")
-_LINE_END = re.compile(r"\][\s`*_.,;]*?$", re.MULTILINE)
+_LINE_END = lazy_pattern(r"\][\s`*_.,;]*?$", re.MULTILINE)
 
 
 class PlannedCall(Struct, frozen=True, omit_defaults=True):

@@ -9,10 +9,10 @@ Rule: what a schema accepts is never changed.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from ..patterns import lazy_pattern
 from .fields import faults
 from .lists import list_items
 from .names import find_name
@@ -25,7 +25,7 @@ MAX_JSON_CHARS: Final = 100_000
 
 TRUE_WORDS: Final = frozenset({"true", "yes", "1"})
 FALSE_WORDS: Final = frozenset({"false", "no", "0"})
-_NUMBER: Final = re.compile(r"[+-]?\d{1,15}(?:\.\d{0,15})?")
+_NUMBER: Final = lazy_pattern(r"[+-]?\d{1,15}(?:\.\d{0,15})?")
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:

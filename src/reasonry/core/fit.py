@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, inspect
 
+from ..patterns import lazy_pattern
 from .lists import list_items
 from .synonyms import SYNONYMS
 
@@ -41,7 +42,7 @@ class Misfit(ValueError):
 _NO_QUESTION: Final = (
     r"no (?:further|more|other)?\s*(?:sub-?|follow[- ]?up\s+)?(?:questions?|follow[- ]?ups?)"
 )
-NONE_WORDS: Final = re.compile(
+NONE_WORDS: Final = lazy_pattern(
     r"\W*(?:(?:null|none|nil|nothing|n/?a|not applicable)(?:\s+(?:is |are )?(?:needed|required))?"
     rf"|{_NO_QUESTION}(?:\s+(?:is |are )?(?:needed|required|necessary))?)?\W*",
     re.IGNORECASE,
@@ -100,15 +101,15 @@ _FALSE: Final = frozenset(
         "non",
     ]
 )
-_NOT: Final = re.compile(r"(?:not|does not|doesn't|isn't|is not)\s+(\w+)", re.IGNORECASE)
-_FIRST_WORD: Final = re.compile(r"\W*(\w+)\W*(?:\Z|[,.;:!\n(–—-])")
-_NUMBER: Final = re.compile(
+_NOT: Final = lazy_pattern(r"(?:not|does not|doesn't|isn't|is not)\s+(\w+)", re.IGNORECASE)
+_FIRST_WORD: Final = lazy_pattern(r"\W*(\w+)\W*(?:\Z|[,.;:!\n(–—-])")
+_NUMBER: Final = lazy_pattern(
     r"\W*?(?:about|around|approximately|approx\.?|roughly|ca\.?|~|≈)?\s*(?P<number>[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?)"
     r"(?:\s*(?:/|out of)\s*(?P<scale>\d+(?:\.\d+)?)|\s*(?P<percent>%|percent)|\s+[a-z]+)?[\s*_`.]*",
     re.IGNORECASE,
 )
-_ORDINAL: Final = re.compile(r"(?:[a-z]+[\s_-]*)?\d{1,3}", re.IGNORECASE)
-_ASSIGNED: Final = re.compile(r"\s*(?:[-*•]\s+)?[`*]*(?P<name>\w[\w ]*?)[`*]*\s*[=:]\s*(?P<value>[^,;\n]+)")
+_ORDINAL: Final = lazy_pattern(r"(?:[a-z]+[\s_-]*)?\d{1,3}", re.IGNORECASE)
+_ASSIGNED: Final = lazy_pattern(r"\s*(?:[-*•]\s+)?[`*]*(?P<name>\w[\w ]*?)[`*]*\s*[=:]\s*(?P<value>[^,;\n]+)")
 _LABELS: Final = frozenset({"id", "number", "index", "no", "nr", "position", "step", "candidate"})
 
 

@@ -6,16 +6,18 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-_NUMBERED: Final = re.compile(
+from ..patterns import lazy_pattern
+
+_NUMBERED: Final = lazy_pattern(
     r"\s{0,8}(?:#{1,6}\s+)?(?:[-*]\s+)?\*{0,2}"
     r"(?:(?:step|thought|option|approach|candidate|idea)\s+)?\d{1,4}(?:\)\s*|[.:]\*{0,2}\s+)(?P<text>\S.*)",
     re.IGNORECASE,
 )
-_HEADED: Final = re.compile(
+_HEADED: Final = lazy_pattern(
     r"\s{0,3}(?:#{1,6}\s+|\*\*)(?:step|thought|option|approach|candidate|idea)\s+\d{1,4}[.:]?(?:\*\*)?[.:]?(?P<text>)\s*",
     re.IGNORECASE,
 )
-_BULLETED: Final = re.compile(r"\s{0,8}[-*•–‣]\s+(?P<text>\S.*)")
+_BULLETED: Final = lazy_pattern(r"\s{0,8}[-*•–‣]\s+(?P<text>\S.*)")
 
 
 def list_items(text: str) -> list[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..patterns import lazy_pattern
 from .text import inert
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)([^`]*)")
-_PROSE_UNSAFE = re.compile(r"[\\`<\[\]&~]|/(?=/)|(?<=/)/")
-_INLINE_UNSAFE = re.compile(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
+_FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)([^`]*)")
+_PROSE_UNSAFE = lazy_pattern(r"[\\`<\[\]&~]|/(?=/)|(?<=/)/")
+_INLINE_UNSAFE = lazy_pattern(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
 
 
 def prose_lines(text: str) -> Iterator[str]:
@@ -21,7 +22,7 @@ def prose_lines(text: str) -> Iterator[str]:
             # Code spans are shown with their backticks: a backslash would show inside one.
             yield _PROSE_UNSAFE.sub(r"\\\g<0>", line)
             continue
-        closed = re.compile(rf" {{0,3}}{opened[1][0]}{{{len(opened[1])},}} *")
+        closed = lazy_pattern(rf" {{0,3}}{opened[1][0]}{{{len(opened[1])},}} *")
         code: list[str] = []
         for inside in lines:
             if closed.fullmatch(inside):

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..patterns import lazy_pattern
 from .budget import Usage
 
 CHARS_PER_TOKEN = 4
@@ -34,7 +35,7 @@ MOST_OFF = 100
 PriceOf = Callable[[int, int, int], float | None]
 """(input tokens, output tokens, cached input tokens) → US dollars, or None where it is not known."""
 
-_RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
+_RUN = lazy_pattern(r"(.)\1{3,}", re.DOTALL)
 
 
 class Stated(Struct, frozen=True):

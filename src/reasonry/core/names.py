@@ -7,17 +7,17 @@ Rule 2: a spelling that could be two names is none.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
+from ..patterns import lazy_pattern
 from .fit import plain_name
 
 T = TypeVar("T")
 
 MAX_WRITTEN_CHARS: Final = 100
 """A longer text is no misspelled name."""
-_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_WORD: Final = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
 def find_named(written: str, named: Mapping[str, T]) -> T | None:

@@ -10,14 +10,16 @@ import json
 import re
 from typing import Final, Literal
 
+from ..patterns import lazy_pattern
+
 OPEN_TEXT: Final = "the reply ends in the middle of a text; give it whole"
 OPEN_BRACKETS: Final = "the reply is JSON that ends before it is closed; give it whole"
 
-_START: Final = re.compile(r"\{\s*[\"'“]")
-_START_OF_ALL: Final = re.compile(r"(?:```\w*)?\s*(?P<start>\{|\[(?=\s*[\"'“{\[]))")
-_FENCE_AT_END: Final = re.compile(r"\s*`{3,}\s*\Z")
-_MARK: Final = re.compile(r"[{}\[\]\"'“]")
-_ESCAPED_OR_QUOTE: Final = re.compile(r"\\.|\"", re.DOTALL)
+_START: Final = lazy_pattern(r"\{\s*[\"'“]")
+_START_OF_ALL: Final = lazy_pattern(r"(?:```\w*)?\s*(?P<start>\{|\[(?=\s*[\"'“{\[]))")
+_FENCE_AT_END: Final = lazy_pattern(r"\s*`{3,}\s*\Z")
+_MARK: Final = lazy_pattern(r"[{}\[\]\"'“]")
+_ESCAPED_OR_QUOTE: Final = lazy_pattern(r"\\.|\"", re.DOTALL)
 _CLOSING: Final = {'"': '"', "'": "'", "“": "”"}
 _MAX_STARTS: Final = 300
 
@@ -67,7 +69,7 @@ def _left_open(text: str, start: int) -> Literal["text", "brackets"] | None:
 
 def _end_of_text(text: str, position: int, closing: str) -> int | None:
     """Return the end of a text in quotes; a quote inside it that is not escaped does not end it."""
-    ends = re.compile(rf"\\.|{closing}(?=\s*(?:[,:}}\]\"'“/#]|\Z))", re.DOTALL)
+    ends = lazy_pattern(rf"\\.|{closing}(?=\s*(?:[,:}}\]\"'“/#]|\Z))", re.DOTALL)
     for match in ends.finditer(text, position):
         if match[0][0] != "\\":
             return match.end()

@@ -26,6 +26,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..patterns import lazy_pattern
 from .effects import Ask
 from .events import Answered
 from .fit import NO_FIELD, NO_OBJECT, Unreadable, choice_field, fit, names_of, plain_name, text_fields
@@ -54,20 +55,20 @@ LAST_REPLY: Final = "\n\nYour last reply was:\n<<<\n"
 
 _MAX_FALSE_STARTS: Final = 300
 _MAX_OBJECTS: Final = 300
-_START = re.compile(r'\{\s*["}]')
-_FENCE_BEFORE = re.compile(r"```[\w+-]*\s*\Z")
-_MARK = re.compile(r"[{}\[\]\"'“”]")
-_FENCE = re.compile(r"```[\w+-]*\s*(?=[{\[])")
-_WHOLE_FENCE = re.compile(r"```[\w+-]*\s*\n(?P<inside>.*?)\n?```", re.DOTALL)
-_YAML_FENCE = re.compile(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
-_YAML_KEY = re.compile(r"^[ \t]*(?:- )?[\"']?(?P<name>[\w][\w -]{0,50})[\"']?:(?:\s|$)", re.MULTILINE)
-_YAML_ALIAS = re.compile(r"(?:^|[:\s-]\s)[&*]\w+\s*$", re.MULTILINE)
-_LABEL = re.compile(
+_START = lazy_pattern(r'\{\s*["}]')
+_FENCE_BEFORE = lazy_pattern(r"```[\w+-]*\s*\Z")
+_MARK = lazy_pattern(r"[{}\[\]\"'“”]")
+_FENCE = lazy_pattern(r"```[\w+-]*\s*(?=[{\[])")
+_WHOLE_FENCE = lazy_pattern(r"```[\w+-]*\s*\n(?P<inside>.*?)\n?```", re.DOTALL)
+_YAML_FENCE = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_YAML_KEY = lazy_pattern(r"^[ \t]*(?:- )?[\"']?(?P<name>[\w][\w -]{0,50})[\"']?:(?:\s|$)", re.MULTILINE)
+_YAML_ALIAS = lazy_pattern(r"(?:^|[:\s-]\s)[&*]\w+\s*$", re.MULTILINE)
+_LABEL = lazy_pattern(
     r"\s{0,8}(?P<heading>#{1,6}\s+)?(?:[-*•>]\s+)?(?:\d{1,2}[.)]\s+)?(?P<bold>[*_]{2}|`)?"
     r"(?P<name>[A-Za-z][\w'’ /-]{0,50}?)(?:\s*\([^)\n]{0,60}\))?[*_`]{0,2}\s*(?P<mark>[:=])?[*_`]{0,2}"
     r"(?P<rest>(?(mark).*|\s*))$"
 )
-_BESIDE = re.compile(
+_BESIDE = lazy_pattern(
     r"[\s,;`]*(?:or|oder|if|otherwise|alternatively)\b[^{}]{0,120}(?:```(?:json)?)?[\s`]*", re.IGNORECASE
 )
 """What stands between two objects that are two replies, none of which is taken back."""
@@ -75,18 +76,18 @@ _REASONS = frozenset({"reason", *SYNONYMS["reason"]})
 """Fields that a verdict written as plain text fills, too: it says why."""
 _MAY_BE_UNKNOWN = ("subquestionanswer", "result")
 """Fields that may say that something cannot be found out."""
-_FORMULA = re.compile(r"(?=.*\d)[\d\s.,()\[\]+*/^=×÷·−–-]{1,200}")
+_FORMULA = lazy_pattern(r"(?=.*\d)[\d\s.,()\[\]+*/^=×÷·−–-]{1,200}")
 """A text of numbers and signs alone has nothing of a reasoning."""
-_NOTHING = re.compile(r"[\s`]*(?:json\b)?[\s`]*", re.IGNORECASE)
-_CORRECTION = re.compile(
+_NOTHING = lazy_pattern(r"[\s`]*(?:json\b)?[\s`]*", re.IGNORECASE)
+_CORRECTION = lazy_pattern(
     r"\b(?:wait|actually|correction|corrected|sorry|oops|hmm|instead|rather|revised?|on second thought"
     r"|let me (?:re|fix|correct)|scratch that|no,)",
     re.IGNORECASE,
 )
-_THINKING = re.compile(r"<(think|thinking|thought|reflection)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_THINKING_END = re.compile(r"\A.*</(?:think|thinking|thought|reflection)>", re.DOTALL | re.IGNORECASE)
-_THINKING_OPEN = re.compile(r"<(?:think|thinking)>.*\Z", re.DOTALL | re.IGNORECASE)
-_ESCAPE = re.compile(
+_THINKING = lazy_pattern(r"<(think|thinking|thought|reflection)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THINKING_END = lazy_pattern(r"\A.*</(?:think|thinking|thought|reflection)>", re.DOTALL | re.IGNORECASE)
+_THINKING_OPEN = lazy_pattern(r"<(?:think|thinking)>.*\Z", re.DOTALL | re.IGNORECASE)
+_ESCAPE = lazy_pattern(
     r"\\(?:\\|(?P<command>"
     r"(?:b(?=(?:oxed|eta|ar|egin|ig[a-z]*|inom|mod|f|ackslash|ecause|ullet|ot|old|oldsymbol|m)(?![a-z]))"
     r"|f(?=(?:rac|orall|lat|loor|box)(?![a-z]))"

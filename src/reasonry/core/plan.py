@@ -21,6 +21,8 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..patterns import lazy_pattern
+
 PENDING: Final = "Pending"
 DONE: Final = "Done"
 VERIFICATION_NEEDED: Final = "Verification Needed"
@@ -39,13 +41,13 @@ _STATUS_WORDS: Final = {
 _STATUS_OF: Final = {
     words.replace(" ", ""): status for status, listed in _STATUS_WORDS.items() for words in listed.split("|")
 }
-_STATUS = re.compile(r"(?P<words>[^:;(–—]*)[:;(–—]?\s*(?P<more>.*?)\)?", re.DOTALL)
+_STATUS = lazy_pattern(r"(?P<words>[^:;(–—]*)[:;(–—]?\s*(?P<more>.*?)\)?", re.DOTALL)
 
-_CONCLUSION = re.compile(
+_CONCLUSION = lazy_pattern(
     r"[\W\d_]*(?:(?:step|final|the|a|overall|draw|state|write|formulate|give|reach)[\W\d_]+)*conclu(?:sions?|de)\b",
     re.IGNORECASE,
 )
-_EVALUATION = re.compile(
+_EVALUATION = lazy_pattern(
     r"\b(?:re-?)?evaluat(?:e|ed|ing|ion)(?:\s+(?:of|the|my|our|previous|last|prior|preceding|earlier))*\s+thoughts?\b"
     r"|^\W*evaluation\s*\W{0,3}:",
     re.IGNORECASE | re.MULTILINE,

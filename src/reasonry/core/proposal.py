@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
+from ..patterns import lazy_pattern
 from .fit import plain_name, read_texts, unwrap
 from .lists import list_items
 from .parse import json_values, without_surrogates
 from .synonyms import SYNONYMS
 
-_FENCED_LIST: Final = re.compile(r"```\w*\s*(?P<list>\[.*\])\s*```", re.DOTALL)
+_FENCED_LIST: Final = lazy_pattern(r"```\w*\s*(?P<list>\[.*\])\s*```", re.DOTALL)
 _LISTS: Final = frozenset({"thoughts", *SYNONYMS["thoughts"]})
 
 

@@ -16,26 +16,28 @@ from typing import Final
 
 from msgspec import Struct
 
+from ..patterns import lazy_pattern
+
 _NUMBER: Final = (
     r"(?:(?P<whole>\d+)\s+(?P<top>\d+)/(?P<bottom>\d+)"
     r"|(?P<upper>\d+)\s*/\s*(?P<lower>\d+)"
     r"|(?P<plain>(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[+-]?\d{1,3})?|\.\d+(?:e[+-]?\d{1,3})?))"
 )
 _WORD: Final = r"[^\W\d_][\w/°²³^]*"
-_ALONE: Final = re.compile(
+_ALONE: Final = lazy_pattern(
     rf"(?P<sign>[+-]?)\s*(?P<before>(?:us)?[$€£¥]|(?:usd|eur|gbp)\b)?\s*(?P<minus>-?){_NUMBER}"
     rf"\s*(?P<unit>[%°$€£¥]|{_WORD}(?:\s{_WORD}){{0,2}})?"
 )
-_INSIDE: Final = re.compile(
+_INSIDE: Final = lazy_pattern(
     rf"(?<![\w.])(?P<sign>[+-]?)(?P<before>(?:us)?[$€£¥]\s?)?(?P<minus>-?){_NUMBER}"
     rf"(?:\s*(?P<unit>[%°$€£¥]|(?!and\b|or\b){_WORD}))?"
 )
-_BETWEEN: Final = re.compile(r"\s*(?:,|and|,\s*and|&)?\s*")
-_HALF: Final = re.compile(r"\b(\d+) and (?:a|one) half\b")
-_POWER: Final = re.compile(r"(\d(?:\.\d+)?)\s*[×x*·]\s*10\s*\^\s*\{?([+-]?\d{1,3})\}?")
-_CLOCK: Final = re.compile(r"\b(\d+)\s*h\s*(\d{1,2})(?:\s*m)?\b(?!\s*\w)")
-_REMARK: Final = re.compile(r"\s*(?:\([^()\d]*\)|\b(?:in total|total|altogether|overall|in all)\b)\s*\Z")
-_STATES: Final = re.compile(
+_BETWEEN: Final = lazy_pattern(r"\s*(?:,|and|,\s*and|&)?\s*")
+_HALF: Final = lazy_pattern(r"\b(\d+) and (?:a|one) half\b")
+_POWER: Final = lazy_pattern(r"(\d(?:\.\d+)?)\s*[×x*·]\s*10\s*\^\s*\{?([+-]?\d{1,3})\}?")
+_CLOCK: Final = lazy_pattern(r"\b(\d+)\s*h\s*(\d{1,2})(?:\s*m)?\b(?!\s*\w)")
+_REMARK: Final = lazy_pattern(r"\s*(?:\([^()\d]*\)|\b(?:in total|total|altogether|overall|in all)\b)\s*\Z")
+_STATES: Final = lazy_pattern(
     r"(?:[^\W\d_][\w'’-]*,?\s+){0,8}?"
     r"(?:is|are|was|were|be|equals|has|have|had|there(?:'s| is| are)|costs?|takes?|took|makes?|made|earns?|earned|pays?"
     r"|paid|needs?|needed|gets?|got|receives?|received|spends?|spent|sells?|sold|saves?|saved|collects?|collected|gives?|gave"
@@ -45,22 +47,22 @@ _STATES: Final = re.compile(
     r"(?:\s+(?:in|to|up|up to be|for|at|of|out|back|exactly|a total of|on|with|only|just|now))*"
     r"\s+"
 )
-_AFTER: Final = re.compile(r"(?:\s+[^\W\d_][\w'’-]*){0,6}")
-_UNSURE: Final = re.compile(
+_AFTER: Final = lazy_pattern(r"(?:\s+[^\W\d_][\w'’-]*){0,6}")
+_UNSURE: Final = lazy_pattern(
     r"\b(?:not|no|never|nor|\w+n['’]t|less|more|fewer|least|most|over|under|between|or|either|about|around|roughly"
     r"|approximately|nearly|almost|above|below|than|if|unless|up to|maybe|perhaps|could|might)\b"
 )
-_COMMAND: Final = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mbox|operatorname)\s*\{([^{}]*)\}")
-_FRACTION: Final = re.compile(
+_COMMAND: Final = lazy_pattern(r"\\(?:text|mathrm|mathbf|textbf|mbox|operatorname)\s*\{([^{}]*)\}")
+_FRACTION: Final = lazy_pattern(
     r"\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)(\d)|\{\s*(-?\d+)\s*\}(\d)|(\d)\{\s*(\d+)\s*\})"
 )
 _MARKUP: Final = (
-    (re.compile(r"\\(?:left|right|displaystyle|[,;:!])"), ""),
-    (re.compile(r"\\([$%#&])"), r"\1"),
-    (re.compile(r"\\(?:times|cdot)\b"), "×"),
-    (re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})"), "°"),
-    (re.compile(r"(?<=\d)\{,\}(?=\d)"), ","),
-    (re.compile(r"\\ |~"), " "),
+    (lazy_pattern(r"\\(?:left|right|displaystyle|[,;:!])"), ""),
+    (lazy_pattern(r"\\([$%#&])"), r"\1"),
+    (lazy_pattern(r"\\(?:times|cdot)\b"), "×"),
+    (lazy_pattern(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})"), "°"),
+    (lazy_pattern(r"(?<=\d)\{,\}(?=\d)"), ","),
+    (lazy_pattern(r"\\ |~"), " "),
 )
 _LONGEST: Final = 80
 _LONGEST_SENTENCE: Final = 160

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ..patterns import lazy_pattern
 from .fit import plain_name, unwrap
 from .parse import json_values, without_surrogates
 from .proposal import normal
@@ -35,31 +36,31 @@ _NAME_KEYS: Final = (
 _LIST_KEYS: Final = frozenset({"scores", "evaluations", "ratings", "candidates", "results", "evaluation"})
 
 _NUMBER: Final = r"(?:\d{1,12}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE]-?\d{1,2})?"
-_SCORE: Final = re.compile(
+_SCORE: Final = lazy_pattern(
     rf"\s*[*_`]*(?P<number>{_NUMBER})(?:\s*(?P<percent>%)|\s*(?:/|out\s+of)\s*(?P<scale>{_NUMBER}))?"
     r"[*_`]*\s*(?:\Z|[(\[|]|[-–—:;,.](?:\s|\Z))",
     re.IGNORECASE,
 )
 _LABEL: Final = r"(?:thought|candidate|option|step|score|approach|idea|node)"
-_POSITION: Final = re.compile(
+_POSITION: Final = lazy_pattern(
     rf"[*_`\[(#]*(?:{_LABEL}[\s_-]*)?[#t]?(?P<position>\d{{1,6}})[\])*_`.:]*", re.IGNORECASE
 )
-_LINE: Final = re.compile(
+_LINE: Final = lazy_pattern(
     rf"\s{{0,8}}(?:[-*•]\s+)?[*_`'\"]*(?:{_LABEL}\s*)?#?(?P<position>\d{{1,6}})[*_`'\"]*(?:\s*\([^)\n]*\))?"
     r"\s?(?:[):=→]|\.(?=\s)|[-–—](?=\s))[*_`]*\s*(?P<rest>\S.*)",
     re.IGNORECASE,
 )
-_BLOCK: Final = re.compile(
+_BLOCK: Final = lazy_pattern(
     rf"\s{{0,8}}(?:[-*•]\s+)?(?:#{{1,6}}\s*)?[*_`]*(?:{_LABEL})\s*#?(?P<position>\d{{1,6}})\b[^\d]*\Z",
     re.IGNORECASE,
 )
 """A heading, or a line of its own, that begins what is said of a candidate."""
-_OWN_LINE: Final = re.compile(
+_OWN_LINE: Final = lazy_pattern(
     r".*?\b(?:score|value|rating)[*_`]*\s*(?:is\b|[:=])[*_`]*\s*[*_`]*(?P<rest>[\d.].*)", re.IGNORECASE
 )
-_NAMED: Final = re.compile(r"(?:score|value|rating)\s*(?:(?:is|[:=])\s*)?(?P<rest>[\d.].*)", re.IGNORECASE)
-_AT_END: Final = re.compile(r"[(\[](?P<score>[01]?\.\d+|\d{1,3}\s?%|\d{1,3}/\d{1,3})[)\]]\s*\Z")
-_IN_A_SENTENCE: Final = re.compile(
+_NAMED: Final = lazy_pattern(r"(?:score|value|rating)\s*(?:(?:is|[:=])\s*)?(?P<rest>[\d.].*)", re.IGNORECASE)
+_AT_END: Final = lazy_pattern(r"[(\[](?P<score>[01]?\.\d+|\d{1,3}\s?%|\d{1,3}/\d{1,3})[)\]]\s*\Z")
+_IN_A_SENTENCE: Final = lazy_pattern(
     rf"\b{_LABEL}\s*#?(?P<position>\d{{1,6}})\b[^.\n\d]{{0,40}}?\b(?:scores?|gets|rated(?:\s+at)?|is)\s+(?:a\s+)?(?P<score>[01]?\.\d+"
     r"|\d{1,3}\s?%|\d{1,3}/\d{1,3})",
     re.IGNORECASE,
@@ -68,14 +69,14 @@ _PAIR: Final = (
     rf"[*_`]*(?:{_LABEL}\s*)?#?(?P<position>\d{{1,6}})[*_`]*\s*[:=]\s*[*_`]*"
     rf"(?P<score>{_NUMBER}(?:\s*%|\s*/\s*{_NUMBER})?)[*_`]*"
 )
-_PAIRS: Final = re.compile(_PAIR, re.IGNORECASE)
+_PAIRS: Final = lazy_pattern(_PAIR, re.IGNORECASE)
 _UNNAMED_PAIR: Final = re.sub(r"\?P<\w+>", "?:", _PAIR)
-_ROW: Final = re.compile(
+_ROW: Final = lazy_pattern(
     rf"[^\d\n]*?(?<!\w)(?P<pairs>{_UNNAMED_PAIR}(?:\s*[,;]\s*(?:and\s+)?{_UNNAMED_PAIR})+)[\s.]*",
     re.IGNORECASE,
 )
 """Scores side by side on one line: `So scores: 1: 0.95, 2: 0.95, 3: 0.02`."""
-_BULLET: Final = re.compile(r"\A\s*[-*•]\s+")
+_BULLET: Final = lazy_pattern(r"\A\s*[-*•]\s+")
 
 
 def read_score(value: Any) -> float | None:

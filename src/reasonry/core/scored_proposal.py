@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from msgspec import Struct, json
 
+from ..patterns import lazy_pattern
 from .fit import plain_name
 from .parse import json_values
 from .proposal import parse_thoughts, texts_in
 from .score import SCORE_KEYS, parse_scores, read_score
 
-_AT_END: Final = re.compile(
+_AT_END: Final = lazy_pattern(
     r"[\s,;:–—|-]*(?:[(\[]\s*)?\b(?:score|value|rating)\s*(?:is\b|[:=])?\s*(?P<score>[\d.]+(?:\s*%|\s*/\s*[\d.]+)?)"
     r"\s*[)\]]?[\s.]*\Z",
     re.IGNORECASE,
@@ -21,15 +22,15 @@ _AT_END: Final = re.compile(
 """A number that is called a score is one."""
 _MAX_LINE: Final = 2_000
 """Characters; a number at the end of a longer text is no score of it."""
-_SCORE_WORD: Final = re.compile(r"\b(?:score|value|rating)\b", re.IGNORECASE)
+_SCORE_WORD: Final = lazy_pattern(r"\b(?:score|value|rating)\b", re.IGNORECASE)
 _THOUGHT_KEYS: Final = frozenset({"thought", "content", "text", "step", "candidate", "idea", "name"})
 
-_AFTER_STEP: Final = re.compile(
+_AFTER_STEP: Final = lazy_pattern(
     r"(?P<step>.*\([^()]{0,200}[^\W\d_][^()]{0,200}\))(?:\s+[-–—]|\s*:)\s+(?P<score>[01](?:\.\d+)?|\.\d+|\d{1,3}\s?%)\s*",
     re.DOTALL,
 )
 """A step that is complete, `… (left: 8 6)`, and a number after it."""
-_IN_BRACKETS: Final = re.compile(
+_IN_BRACKETS: Final = lazy_pattern(
     r"(?P<step>.*\S(?<!left)(?<!remaining))\s+[(\[](?P<score>[01]?\.\d+|1\.0*|\d{1,3}\s?%)[)\]]\s*",
     re.DOTALL | re.IGNORECASE,
 )

@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from ..patterns import lazy_pattern
 from .fit import Unreadable
 from .vote import agree, normalise
 
 _END: Final = 4_000
 """Characters at the end of a text in which an answer is looked for."""
 
-_POLITE: Final = re.compile(
+_POLITE: Final = lazy_pattern(
     r"(?:(?<=[.!?:\n*}$)])|(?<=\A))\s*[*_]*(?:(?:please\s+)?let me know\b|(?:i\s+)?hope\b|feel free\b|"
     r"if you\b|"
     r"is there anything\b|would you like\b|do you (?:want|need)\b|happy to\b|i(?:'m| am) happy\b|don't hesitate\b|"
@@ -27,18 +28,18 @@ _POLITE: Final = re.compile(
     re.IGNORECASE,
 )
 _WORD: Final = r"(?:answer|antwort|réponse|respuesta|risposta|ergebnis|endergebnis|result|solution|lösung)"
-_LABEL: Final = re.compile(
+_LABEL: Final = lazy_pattern(
     rf"^[ \t>#*_•-]*(?:\d+[.)]\s*)?(?:(?:so|thus|hence|therefore)[,:]?\s+)?"
     rf"(?:(?:final|correct|short|full|overall|endgültige)[\s_]+)?"
     rf"{_WORD}[*_]*\s*(?:\([^)\n]{{0,40}}\))?[*_]*\s*[:=][*_]*[ \t]*(?P<answer>[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
-_HEADING: Final = re.compile(
+_HEADING: Final = lazy_pattern(
     rf"^[ \t]*(?:#{{1,6}}[ \t]+[*_]*|[*_]{{2}})(?:(?:the|final|correct|short|full|die)[ \t]+){{0,2}}"
     rf"{_WORD}[*_]*:?[*_]*[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_SENTENCE: Final = re.compile(
+_SENTENCE: Final = lazy_pattern(
     r"(?:^|[.!?:]\s|(?=\b(?:so|thus|hence|therefore)\b))[\s*_#>-]*"
     r"(?:(?:so|thus|hence|therefore|then|and|finally|in conclusion)[,:]?\s+)*(?:(?:the|my|our)\s+)?"
     r"(?:(?:final|correct)\s+)?(?:answer|result|solution)[*_]*\s*(?:(?:to|of|for)\s[^.:\n]{1,80}?\s)?"
@@ -46,54 +47,56 @@ _SENTENCE: Final = re.compile(
     r"(?P<answer>(?:(?![.!?][*_]*\s)[^\n])+?)[*_]*\.?[*_]*(?=\s*(?:\n|\Z)|[.!?][*_]*\s)",
     re.IGNORECASE | re.MULTILINE,
 )
-_HASHES: Final = re.compile(r"^[ \t]*####[ \t]*(?P<answer>[^\n#]+?)[ \t]*$", re.MULTILINE)
-_BOXED: Final = re.compile(r"\\boxed\s*\{")
-_CALL: Final = re.compile(
+_HASHES: Final = lazy_pattern(r"^[ \t]*####[ \t]*(?P<answer>[^\n#]+?)[ \t]*$", re.MULTILINE)
+_BOXED: Final = lazy_pattern(r"\\boxed\s*\{")
+_CALL: Final = lazy_pattern(
     r"\b(?:final_answer|finish|answer)\s*[(\[](?P<answer>[^\n]*)[)\]]\s*\Z", re.IGNORECASE
 )
-_TAGGED: Final = re.compile(r"<(?:final_)?answer>\s*(?P<answer>[^<]+?)\s*</(?:final_)?answer>", re.IGNORECASE)
-_LEAD: Final = re.compile(
+_TAGGED: Final = lazy_pattern(
+    r"<(?:final_)?answer>\s*(?P<answer>[^<]+?)\s*</(?:final_)?answer>", re.IGNORECASE
+)
+_LEAD: Final = lazy_pattern(
     rf"^[^\n.]{{0,80}}\b{_WORD}(?:\s+is)?\s*:[ \t]*[*_]*$", re.IGNORECASE | re.MULTILINE
 )
 """A line that announces the answer."""
-_LAST_LINE: Final = re.compile(
+_LAST_LINE: Final = lazy_pattern(
     r"(?:\A|\n)[ \t>]*(?P<bold>[*_]{2})?(?P<answer>[^\n*]{1,100}?)(?(bold)[*_]{2})[ \t]*\Z"
 )
-_BOLD_END: Final = re.compile(
+_BOLD_END: Final = lazy_pattern(
     r"(?:^|[.!?]\s+|\n)[ \t>*-]*(?:so|thus|hence|therefore|in total|altogether|in conclusion|consequently|also|daher"
     r"|donc)\b[^*\n]*"
     r"\*\*(?P<answer>[^*\n]+)\*\*[^*\n]{0,60}\Z",
     re.IGNORECASE,
 )
-_LEFT_OPEN: Final = re.compile(
+_LEFT_OPEN: Final = lazy_pattern(
     r"(?:not\b(?!\s+(?:guilty|valid|possible|allowed))|un(?:known|clear|certain|determined)|still|yet|open|what|which"
     r"|where|when|how|whether|that|to\s+be|given\s+by|found\s+by|obtained|something|\.\.\.|…)\b",
     re.IGNORECASE,
 )
-_DECLINES: Final = re.compile(
+_DECLINES: Final = lazy_pattern(
     r"\A\W*(?:(?:so )?the answer (?:is|remains)\s+(?:not|un|still|yet|open)"
     r"|i(?:'m| am)\s+(?:sorry|afraid|unable|not able|not sure)|sorry\b|i\s+(?:can(?:no|')t|do(?:n't| not) (?:know|have)"
     r"|could(?:n't| not))|no idea\b|as an ai\b|unfortunately[, ]|unable to|there is (?:not enough|insufficient)"
     r"|cannot (?:be )?(?:determine|answer)|could you (?:please )?(?:clarify|provide)|please (?:provide|clarify))",
     re.IGNORECASE,
 )
-_REFUSES: Final = re.compile(
+_REFUSES: Final = lazy_pattern(
     r"\A\W*(?:(?:i(?:'m| am) (?:very )?)?(?:sorry|afraid)|i apologi[sz]e|as an ai\b[^.]*)[,.]?\s+(?:but\s+)?"
     r"i(?:'m| am)?\s*(?:can(?:no|')t|can not|unable|not able|won't|will not|do not|don't)\b",
     re.IGNORECASE,
 )
-_STRUCTURED: Final = re.compile(r"^\s*(?:#{1,6}\s|[-*•]\s|\d+[.)]\s|\|)", re.MULTILINE)
+_STRUCTURED: Final = lazy_pattern(r"^\s*(?:#{1,6}\s|[-*•]\s|\d+[.)]\s|\|)", re.MULTILINE)
 _MAX_BARE: Final = 300
 """Characters of a text that is an answer without saying so."""
 
-_BESIDE: Final = re.compile(
+_BESIDE: Final = lazy_pattern(
     r"[\s.,;*_)\]$`]*(?:(?:method|approach|way|case)\s+(?:2|two|b)\b[^\n]*"
     r"|(?:(?:or|oder|alternatively)\b[\s:,]*)?[*_`$(\[\\]*)",
     re.IGNORECASE,
 )
 """What stands between two answers, none of which is taken back."""
 
-_EXPLAINS: Final = re.compile(
+_EXPLAINS: Final = lazy_pattern(
     r"[\s.*_]*(?:(?:here(?:'s| is) (?:why|how)|because|since|explanation|reason(?:ing)?\b|this (?:is because|follows)"
     r"|to see|proof\b|justification\b|begründung\b)|\Z)",
     re.IGNORECASE,

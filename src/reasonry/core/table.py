@@ -26,7 +26,6 @@ The first stage is where thinking begins; the one without `to` is where it ends.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from typing import Any
 
@@ -34,10 +33,11 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import InvalidStrategyError
+from ..patterns import lazy_pattern
 from .strategy import Field, Stage, Strategy
 
 MAX_CHARS = 200_000
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
+_NAME = lazy_pattern(r"[a-z][a-z0-9_]{0,59}")
 
 
 class _Stage(Struct, forbid_unknown_fields=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ..patterns import lazy_pattern
+
 UNSEEN = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
     r"\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
@@ -12,7 +14,7 @@ UNSEEN = (
 """Control, format (bidi, zero-width, tags) and separator characters and half characters, for a character class of a
 pattern; of the control characters, line feed and tab are left out."""
 
-_UNSEEN = re.compile(f"[{UNSEEN}]")
+_UNSEEN = lazy_pattern(f"[{UNSEEN}]")
 
 
 def inert(text: str) -> str:

@@ -19,20 +19,21 @@ from math import comb
 
 from msgspec import Struct
 
+from ..patterns import lazy_pattern
 from .quantity import read_quantity, without_latex
 
-_LEAD_IN = re.compile(
+_LEAD_IN = lazy_pattern(
     r"^(?:(?:so|thus|hence|therefore|finally)[,:]?\s+)?(?:(?:the|my|our)\s+)?(?:final\s+)?"
     r"(?:answer|result|solution)\s*(?:is\b|=|:)\s*:?\s*",
     re.IGNORECASE,
 )
-_UNKNOWN = re.compile(r"^[a-z]\s*=\s*", re.IGNORECASE)
-_BOXED = re.compile(r"^\\boxed\{(.*)\}$", re.DOTALL)
-_FRACTION = re.compile(r"\\[dt]?frac\{(-?\d+)\}\{(\d+)\}")
-_VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
-_GROUPED = re.compile("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
+_UNKNOWN = lazy_pattern(r"^[a-z]\s*=\s*", re.IGNORECASE)
+_BOXED = lazy_pattern(r"^\\boxed\{(.*)\}$", re.DOTALL)
+_FRACTION = lazy_pattern(r"\\[dt]?frac\{(-?\d+)\}\{(\d+)\}")
+_VULGAR = lazy_pattern("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
+_GROUPED = lazy_pattern("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
 """Spaces that are written inside a number only; a plain one may as well stand between two numbers."""
-_MINUS = re.compile("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])")
+_MINUS = lazy_pattern("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])")
 
 
 class Key(Struct, frozen=True):

@@ -20,6 +20,7 @@ from msgspec import Struct
 from ..core.field_values import json_value, truth
 from ..core.names import closest_names, did_you_mean, find_name
 from ..errors import TooLargeError, UsageError
+from ..patterns import lazy_pattern
 from .settings import SessionSettings
 from .thinking_tool import ThinkingCall, tool_schema
 
@@ -32,13 +33,13 @@ MAX_NAME_CHARS = 200
 """Of a session id, a branch id, a stage or a strategy's name."""
 
 _MISSING: Any = object()
-_INTEGER = re.compile(
+_INTEGER = lazy_pattern(
     r"\s*(?:(?:thought|step|number|no\.?)\s*)?#?\s*(?P<number>[+-]?[0-9]{1,20})(?:\.0{0,20})?"
     r"(?:\s*(?:/|of)\s*[0-9]{1,20})?\s*",
     re.IGNORECASE,
 )
 """A whole number as text, also with what it counts: `#3`, `thought 3`, `3/5`, `3 of 5`."""
-_DECIMAL = re.compile(r"\s*[+-]?[0-9]{1,20}(\.[0-9]{0,20})?\s*")
+_DECIMAL = lazy_pattern(r"\s*[+-]?[0-9]{1,20}(\.[0-9]{0,20})?\s*")
 _NONE_WORDS = frozenset({"", "null", "none", "undefined", "n/a"})
 """What agents fill an argument with that they have no use for."""
 _ANY_TEXT = frozenset({"branchId", "mergeBranch"})

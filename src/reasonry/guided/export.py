@@ -7,12 +7,12 @@ a session is what it was.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ..core.markdown import inline_text, prose_lines
 from ..core.text import inert
+from ..patterns import lazy_pattern
 from .plain_data import plain_value
 
 Format = Literal["json", "markdown", "mermaid"]
@@ -22,8 +22,8 @@ _LABEL_CHARS = 60
 
 Document = Mapping[str, Any]
 
-_WORD = re.compile(r"[\w.:-]+")
-_LABEL_UNSAFE = re.compile(r"[^\w ,.;:!?()+*/=%-]")
+_WORD = lazy_pattern(r"[\w.:-]+")
+_LABEL_UNSAFE = lazy_pattern(r"[^\w ,.;:!?()+*/=%-]")
 
 
 def export(session: Document, form: Format) -> dict[str, Any]:

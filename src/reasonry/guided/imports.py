@@ -8,7 +8,6 @@ rules, since that server lets its thinkers do so: what cannot be followed there 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
+from ..patterns import lazy_pattern
 from ..records import SessionRow, ThoughtRow
 from . import arguments as read
 from .export import KIND, VERSION
@@ -31,7 +31,7 @@ from .thought import open_session
 from .turn import PURPOSE_CHARS, Find, encode
 
 _FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
+_INSTANT = lazy_pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
 
 
 class Brought(Struct, frozen=True):

@@ -21,6 +21,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..patterns import lazy_pattern
 from .expression import plain_signs, read_expression
 from .term import Term, format_number
 
@@ -36,7 +37,7 @@ _CONVERSIONS: Final = frozenset(
 )
 """Ratios of units: an equation that is off by one of them may convert one."""
 
-_ANOTHER_ARITHMETIC: Final = re.compile(
+_ANOTHER_ARITHMETIC: Final = lazy_pattern(
     r"\b(?:mod(?:ul(?:o|us|ar))?|congruen\w+|binary|ternary|octal|hex(?:adecimal)?|xor|boolean|clocks?|o'clock|"
     r"base[- ]?(?:\d+|two|three|four|five|six|seven|eight|nine|twelve|sixteen)|cryptarithm\w*|alphametic\w*|"
     r"matchsticks?|matches|toothpicks?|roman|define[sd]?|definition|operations?\s+[^\w\s]|operator|denotes?)\b"
@@ -45,7 +46,7 @@ _ANOTHER_ARITHMETIC: Final = re.compile(
 )
 """Words of a text, or of its problem, in which signs and digits may mean something else."""
 
-_DOUBTED: Final = re.compile(
+_DOUBTED: Final = lazy_pattern(
     r"\b(?:if|suppos\w*|assum\w*|would|could|might|should|wrong|false|incorrect\w*|not|never|no|none|\w+n['’]t|instead|"
     r"wrote|claim\w*|mistake\w*|error|tr(?:y|ies|ied|ying)|guess\w*|approximat\w*|approx|roughly|around|about|nearly|"
     r"almost|estimat\w*|remainder|round\w*|truncat\w*|floor|ceil\w*|inclusive\w*|average|mean|median|unlike|versus|vs|"
@@ -54,7 +55,7 @@ _DOUBTED: Final = re.compile(
 )
 """What in a sentence makes an equation something else than a statement, or a rough one."""
 
-_TAKEN_BACK: Final = re.compile(
+_TAKEN_BACK: Final = lazy_pattern(
     r"\b(?:wait|actually|oops|hmm|sorry|correct(?:ion|ed|ing)?|wrong|mistake|that's not|is not right|let me re)\b",
     re.IGNORECASE,
 )
@@ -80,16 +81,16 @@ so and which then thus hence therefore is are in for because since but as or whi
 _CONTINUATIONS: Final = frozenset(_GOING_ON.split())
 """Words that go on after a number and are no unit of it."""
 
-_ENGLISH: Final = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+")
-_CONTINENTAL: Final = re.compile(r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?")
-_TOKEN: Final = re.compile(
+_ENGLISH: Final = lazy_pattern(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+")
+_CONTINENTAL: Final = lazy_pattern(r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?")
+_TOKEN: Final = lazy_pattern(
     r"(?P<number>\d+(?:[.,]\d+)*|(?<![\w.])\.\d+)"
     r"|(?P<word>[^\W\d_²³]+(?:['’_]\w+|\d+)*[²³]?|°[CF]?)"
     r"|(?P<other>==+|[!<>:+\-*/]=|=[<>]|->|//|\^\s*\()"
     r"|(?P<equals>=)|(?P<sign>[-+*/])|(?P<power>\^|[²³])|(?P<open>\()|(?P<close>\))|(?P<money>[$€£¥₹])"
     r"|(?P<percent>%)|(?P<line>\n)|(?P<mark>[^\s])"
 )
-_TEX: Final = re.compile(r"\\(?P<command>[A-Za-z]+|.)[ \t]*", re.DOTALL)
+_TEX: Final = lazy_pattern(r"\\(?P<command>[A-Za-z]+|.)[ \t]*", re.DOTALL)
 _TEX_SIGNS: Final = {
     "times": "*",
     "cdot": "*",
@@ -103,11 +104,11 @@ _TEX_SIGNS: Final = {
 _TEX_SPACES: Final = frozenset(
     {",", ";", "!", ":", " ", "(", ")", "[", "]", "left", "right", "text", "mathrm", "boxed"}
 )
-_FRACTION: Final = re.compile(r"\\[dt]?frac\s*(?:\{([\d.,]+)\}\s*\{([\d.,]+)\}|(\d)(\d))")
-_FENCE: Final = re.compile(r"```(?!json|text|math)\w+\n.*?(?:```|\Z)", re.DOTALL)
-_BULLET: Final = re.compile(r"^[ \t]*(?:[*+•][ \t]+|\d{1,3}[.)][ \t]+)", re.MULTILINE)
-_TIMES: Final = re.compile(r"(?<=[\d)])(\s*)[xX](\s*)(?=[\d($(])")
-_SENTENCE_END: Final = re.compile(r"[.;](?=\s|\Z)|\n|;")
+_FRACTION: Final = lazy_pattern(r"\\[dt]?frac\s*(?:\{([\d.,]+)\}\s*\{([\d.,]+)\}|(\d)(\d))")
+_FENCE: Final = lazy_pattern(r"```(?!json|text|math)\w+\n.*?(?:```|\Z)", re.DOTALL)
+_BULLET: Final = lazy_pattern(r"^[ \t]*(?:[*+•][ \t]+|\d{1,3}[.)][ \t]+)", re.MULTILINE)
+_TIMES: Final = lazy_pattern(r"(?<=[\d)])(\s*)[xX](\s*)(?=[\d($(])")
+_SENTENCE_END: Final = lazy_pattern(r"[.;](?=\s|\Z)|\n|;")
 
 
 class _Token(Struct, frozen=True):

@@ -11,13 +11,14 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+from ..patterns import lazy_pattern
 from .term import Puzzle, Term, format_number, join
 
 MAX_EXPRESSION_CHARS: Final = 500
 MAX_DEPTH: Final = 50
 _NUMBER: Final = r"\d+(?:\.\d*)?|\.\d+"
-_TOKEN: Final = re.compile(rf"\s*(?:(?P<number>{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
-_COMPACT: Final = re.compile(rf"\s*(?:(?P<number>\d+/\d+(?![\d.])|{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
+_TOKEN: Final = lazy_pattern(rf"\s*(?:(?P<number>{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
+_COMPACT: Final = lazy_pattern(rf"\s*(?:(?P<number>\d+/\d+(?![\d.])|{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
 _SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]", "*****//--()", strict=True)))
 
 

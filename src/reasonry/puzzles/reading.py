@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
 
+from ..patterns import lazy_pattern
 from .expression import plain_signs
 from .term import MAX_NUMBERS, MIN_NUMBERS, Puzzle
 
@@ -36,10 +37,10 @@ would write yield yields you your
 _WORDS: Final = frozenset(_VOCABULARY.split())
 
 _OPERATIONS: Final = {
-    "+": re.compile(r"\b(?:add(?:ing|ition)?|plus)\b"),
-    "-": re.compile(r"\b(?:subtract(?:ing|ion)?|minus)\b"),
-    "*": re.compile(r"\b(?:multipl(?:y|ying|ication)|times)\b"),
-    "/": re.compile(r"\b(?:divid(?:e|ing)|division)\b"),
+    "+": lazy_pattern(r"\b(?:add(?:ing|ition)?|plus)\b"),
+    "-": lazy_pattern(r"\b(?:subtract(?:ing|ion)?|minus)\b"),
+    "*": lazy_pattern(r"\b(?:multipl(?:y|ying|ication)|times)\b"),
+    "/": lazy_pattern(r"\b(?:divid(?:e|ing)|division)\b"),
 }
 _COUNTS: Final = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 
@@ -60,10 +61,12 @@ _CUES: Final = (
 _LAST_CUE: Final = rf"\A\s*(?:make|get|reach|obtain)\s+({_NUMBER})\s"
 """Where nothing else names a target: "make 24 4 9 10 13"."""
 
-_TARGETS: Final = tuple(re.compile(cue, re.ASCII) for cue in (*_CUES, _LAST_CUE))
-_COUNTED: Final = re.compile(r"(?<![\d,.\-/])\s*\b(\d)\s+(?:given\s+)?(?:numbers|integers|cards)\b", re.ASCII)
-_HARMLESS: Final = re.compile(r"\bany order\b|\border of operations?\b")
-_RUN: Final = re.compile(rf"{_NUMBER}(?:[\s,;&]{{1,20}}(?:and\s{{1,5}})?{_NUMBER})+", re.ASCII)
+_TARGETS: Final = tuple(lazy_pattern(cue, re.ASCII) for cue in (*_CUES, _LAST_CUE))
+_COUNTED: Final = lazy_pattern(
+    r"(?<![\d,.\-/])\s*\b(\d)\s+(?:given\s+)?(?:numbers|integers|cards)\b", re.ASCII
+)
+_HARMLESS: Final = lazy_pattern(r"\bany order\b|\border of operations?\b")
+_RUN: Final = lazy_pattern(rf"{_NUMBER}(?:[\s,;&]{{1,20}}(?:and\s{{1,5}})?{_NUMBER})+", re.ASCII)
 
 
 def read_puzzle(text: str) -> Puzzle | None:

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..patterns import lazy_pattern
 from .expression import MAX_EXPRESSION_CHARS, Taking, parse, plain_signs, read_expression
 from .term import Puzzle, PuzzleMove, Term, format_number, join
 from .wording import with_signs
@@ -22,15 +23,15 @@ from .wording import with_signs
 MAX_TEXT_CHARS: Final = 50_000
 """Of a longer text only the end is read."""
 
-_TEX: Final = re.compile(r"\\(?:times|cdot|div|left|right|[,;! ()\[\]])?")
+_TEX: Final = lazy_pattern(r"\\(?:times|cdot|div|left|right|[,;! ()\[\]])?")
 _TEX_SIGNS: Final = {r"\times": "*", r"\cdot": "*", r"\div": "/"}
-_TIMES: Final = re.compile(r"(?<=[\d) ])[xX](?=[\d( ])")
-_BULLET: Final = re.compile(r"^[ \t]*(?:[-*+•][ \t]+|\d{1,3}[.):][ \t]+)", re.MULTILINE)
-_LABEL: Final = re.compile(r"\b(?:step|thought)[ \t]{0,3}#?\d{1,3}[ \t]{0,3}[-.:)]?", re.IGNORECASE)
-_FULL_STOP: Final = re.compile(r"\.(?=\s|\Z)")
-_PIECE: Final = re.compile(r"[\d.+\-*/()= \t]{3,}", re.ASCII)
-_LEFT_NUMBER: Final = re.compile(r"-?\d+(?:/\d+|\.\d+)?", re.ASCII)
-_LEFT: Final = re.compile(
+_TIMES: Final = lazy_pattern(r"(?<=[\d) ])[xX](?=[\d( ])")
+_BULLET: Final = lazy_pattern(r"^[ \t]*(?:[-*+•][ \t]+|\d{1,3}[.):][ \t]+)", re.MULTILINE)
+_LABEL: Final = lazy_pattern(r"\b(?:step|thought)[ \t]{0,3}#?\d{1,3}[ \t]{0,3}[-.:)]?", re.IGNORECASE)
+_FULL_STOP: Final = lazy_pattern(r"\.(?=\s|\Z)")
+_PIECE: Final = lazy_pattern(r"[\d.+\-*/()= \t]{3,}", re.ASCII)
+_LEFT_NUMBER: Final = lazy_pattern(r"-?\d+(?:/\d+|\.\d+)?", re.ASCII)
+_LEFT: Final = lazy_pattern(
     r"\bleft\s?:\s?([-\d/.,;&() ]{1,200}(?:and [-\d/.() ]{1,50})?)", re.ASCII | re.IGNORECASE
 )
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
+from ..patterns import lazy_pattern
+
 _PLAIN: Final = r"-?\d{1,12}(?:\.\d{1,12}|/\d{1,12})?"
 _NUMBER: Final = rf"(?:\({_PLAIN}\)|{_PLAIN})"
 _RESULT: Final = (
@@ -34,7 +36,7 @@ _RESULT_WORD: Final = r"(?:(?:a|the)\s+)?(?:result\s+of\s+|value\s+of\s+)?"
 def _pattern(before: str, between: str, gives: str) -> re.Pattern[str]:
     """Return the pattern of a move: words, a number, words, a number, words, the result."""
     first = rf"{before}{_WHICH}" if before else r"(?<![\d./*+(-])(?<![/*+(-]\s)"
-    return re.compile(
+    return lazy_pattern(
         rf"{first}(?P<a>{_NUMBER}){between}{_WHICH}(?P<b>{_NUMBER}){gives}{_RESULT_WORD}(?P<c>{_RESULT})",
         re.IGNORECASE | re.ASCII,
     )
@@ -61,11 +63,11 @@ _MOVES: Final = tuple(
         ("", r"\s?-\s?", "-"),
     )
 )
-_PLANNED: Final = re.compile(
+_PLANNED: Final = lazy_pattern(
     r"\b(?:need|needs|want|wants|could|would|might|should|if|aim|goal|hope|later|so that|in order|must)\b",
     re.IGNORECASE,
 )
-_WORDS: Final = re.compile(r"[a-z]{2}", re.IGNORECASE)
+_WORDS: Final = lazy_pattern(r"[a-z]{2}", re.IGNORECASE)
 
 
 def with_signs(text: str) -> str:

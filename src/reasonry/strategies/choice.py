@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from ..core.strategy import Strategy
 from ..errors import InvalidStrategyError, UsageError
+from ..patterns import lazy_pattern
 from ..puzzles import read_puzzle
 
 AUTO = "auto"
@@ -30,54 +31,54 @@ LONG_DIGITS = 4
 """Numbers of so many digits are not multiplied or added in one breath."""
 MANY_OPERATORS = 4
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_NUMBER = re.compile(r"(?<![\w.])[-+]?[$€£]?\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
-_YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
-_PART = re.compile(r"^\s*(?:[-*•]|\(?(?:\d{1,2}|[a-z])[.)])\s+\S", re.MULTILINE | re.IGNORECASE)
-_CHOICE = re.compile(r"(?:^|\s)\(?([A-E])[.):]\s", re.MULTILINE)
-_ASKED = re.compile(r"\?(?=\s|$|[\"'”’)])")
-_CODE = re.compile(
+_WORD = lazy_pattern(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_NUMBER = lazy_pattern(r"(?<![\w.])[-+]?[$€£]?\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
+_YEAR = lazy_pattern(r"(?:1[0-9]|20)\d\d")
+_PART = lazy_pattern(r"^\s*(?:[-*•]|\(?(?:\d{1,2}|[a-z])[.)])\s+\S", re.MULTILINE | re.IGNORECASE)
+_CHOICE = lazy_pattern(r"(?:^|\s)\(?([A-E])[.):]\s", re.MULTILINE)
+_ASKED = lazy_pattern(r"\?(?=\s|$|[\"'”’)])")
+_CODE = lazy_pattern(
     r"^```|^\s*(?:def \w+\(.*\)|(?:for|while|if) .+|class \w+.*):\s*$|^\s*print\(|^\s*\w+ = \w+\(.*\)\s*$",
     re.MULTILINE,
 )
 _OPERAND = r"\(*-?\d[\d,]*(?:\.\d+)?\)*"
-_SUM = re.compile(rf"{_OPERAND}(?:(?:\s*[*×·÷+−^]\s*|\s+[-/x]\s+){_OPERAND})+")
-_OPERATOR = re.compile(r"(?<=[\d)\s])[-*×·÷+−^/x](?=[\d(\s])")
-_WORDED_SUM = re.compile(
+_SUM = lazy_pattern(rf"{_OPERAND}(?:(?:\s*[*×·÷+−^]\s*|\s+[-/x]\s+){_OPERAND})+")
+_OPERATOR = lazy_pattern(r"(?<=[\d)\s])[-*×·÷+−^/x](?=[\d(\s])")
+_WORDED_SUM = lazy_pattern(
     r"\b(?:multipl(?:y|ied)|divided?|add(?:ed)?|subtract(?:ed)?|times|product of|quotient of|sum of)\b[^.?!]{0,60}",
     re.IGNORECASE,
 )
-_HOP = re.compile(
+_HOP = lazy_pattern(
     r"\b(?:whose|of the \w+ (?:who|that|which|where|in which|of)|(?:the|a) [^\W\d_]+ (?:of|in|from) (?:the )?[^\W\d_]+ "
     r"(?:who|that|which|where)|[^\W\d_]+['’]s [^\W\d_]+['’]s|the [^\W\d_]+ (?:who|that|which) [^\W\d_]+)\b"
     r"|\b(?:the|his|her|its|their) [^\W\d_]+ (?:of|to) (?:the |a )?[^\W\d_]+ (?:of|to|who|that|in which)\b"
     r"|\b[^\W\d_]+['’]s [^\W\d_]+ (?:of|who|born|when|in)\b|\bwhen [^\W\d_]+ (?:was|were|became|died)\b",
     re.IGNORECASE,
 )
-_FACT = re.compile(
+_FACT = lazy_pattern(
     r"\b(?:who|whom|whose|what|which|where|when|how (?:old|tall|far|long|many|high|large))\b", re.IGNORECASE
 )
-_PUZZLE = re.compile(
+_PUZZLE = lazy_pattern(
     r"\b(?:crosswords?|sudokus?|kakuro|nonograms?|cryptarithms?|(?:magic|latin|word) squares?"
     r"|(?:\w+ )?queens (?:puzzle|problem)|knight['’]s tour|river[- ]crossing|peg solitaire|rush hour puzzle)\b",
     re.IGNORECASE,
 )
-_SOLVING = re.compile(r"\b(?:solve|fill|complete|finish|work out|find a way)\b", re.IGNORECASE)
-_PLACING = re.compile(
+_SOLVING = lazy_pattern(r"\b(?:solve|fill|complete|finish|work out|find a way)\b", re.IGNORECASE)
+_PLACING = lazy_pattern(
     r"\b(?:arrange|seat(?:ed|ing)?|place|assign|schedule|colou?r|fill|order|pack|partition|timetable|line up)\b",
     re.IGNORECASE,
 )
-_CONSTRAINED = re.compile(
+_CONSTRAINED = lazy_pattern(
     r"\b(?:(?:so|such) that (?:no|each|every|all|none|any|adjacent|neighbou?ring)\b|no two\b"
     r"|not? (?:more than one|both)\b)",
     re.IGNORECASE,
 )
-_MAKING = re.compile(
+_MAKING = lazy_pattern(
     r"(?:^|[.!?:]\s+|\bplease\s+|\bhelp me\s+(?:to\s+)?)"
     r"(?P<verb>plan|design|draft|develop|prepare|organi[sz]e|outline|propose)\s+(?:me\s+|us\s+)?(?P<what>[^.?!\n]*)",
     re.IGNORECASE,
 )
-_SMALL = re.compile(
+_SMALL = lazy_pattern(
     r"\b(?:haikus?|limericks?|jokes?|slogans?|tweets?|titles?|headlines?|sentences?|riddles?|names?|greetings?|captions?)\b",
     re.IGNORECASE,
 )

@@ -38,6 +38,7 @@ from ..core.stated import stated_answer
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
+from ..patterns import lazy_pattern
 
 SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
 without knowing the main question, and names what it is about instead of pointing back. You are told at the end \
@@ -63,16 +64,16 @@ alone, in the form asked for.
 {"reasoning": "…", "answer": "the answer alone"}"""
 """The paper's "So the final answer is: …", asked for where the questions have run out."""
 
-_FOLLOW_UP = re.compile(
+_FOLLOW_UP = lazy_pattern(
     r"^[\s>*_`\-]*follow[- ]?up(?: question)?\s*\d*\s*[*_]*:[*_]*\s*(?P<question>\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
-_NEEDED = re.compile(
+_NEEDED = lazy_pattern(
     r"^[\s>*_`\-]*are follow[- ]?up questions needed(?: here)?\s*[:?][*_]*\s*(?:yes|no)\b\.?",
     re.IGNORECASE | re.MULTILINE,
 )
-_INTERMEDIATE = re.compile(r"(?<=\n)[\s>*_`\-]*intermediate answer\s*\d*\s*[*_]*:", re.IGNORECASE)
-_FINAL = re.compile(r"\bfinal answer\b", re.IGNORECASE)
+_INTERMEDIATE = lazy_pattern(r"(?<=\n)[\s>*_`\-]*intermediate answer\s*\d*\s*[*_]*:", re.IGNORECASE)
+_FINAL = lazy_pattern(r"\bfinal answer\b", re.IGNORECASE)
 FOLLOW_UP = "Follow up: {question}"
 INTERMEDIATE = "Intermediate answer: {answer}"
 UNANSWERED = "(none: {why})"

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.stated import stated_answer
+from ...patterns import lazy_pattern
 
 WORDS: dict[str, tuple[str, ...]] = {
     "yes/no": ("Yes", "No"),
@@ -33,17 +34,17 @@ _TRUTHS = {True: ("yes", "true"), False: ("no", "false")}
 MAX_CHOICES = 100
 MAX_CHOICE_CHARS = 200
 
-_CHOICE = re.compile(r"choice\s*:(.*)", re.IGNORECASE | re.DOTALL)
-_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d*)?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
+_CHOICE = lazy_pattern(r"choice\s*:(.*)", re.IGNORECASE | re.DOTALL)
+_NUMBER = lazy_pattern(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d*)?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
-_OPENING = re.compile(r"[,.:;!\n–—]| - ")
-_DENIES = re.compile(
+_OPENING = lazy_pattern(r"[,.:;!\n–—]| - ")
+_DENIES = lazy_pattern(
     r"\b(?:no|not|none|never|neither|nor|cannot|without|unless|or|unknown|about|over|under|at least|at most|more"
     r"|less)\b|n['’]t\b|[<>~≈±]",
     re.IGNORECASE,
 )
 """What takes a number back, or leaves it open."""
-_SCALED = re.compile(
+_SCALED = lazy_pattern(
     r"\s*(?:%|‰|per ?cent\b|[a-z](?![a-z])|hundred|thousand|million|billion|dozen|\^|/)", re.IGNORECASE
 )
 """What makes another number of the one before it."""

@@ -5,14 +5,14 @@ Rule: what is data stays in the result document; a question shows its meaning, w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.evidence import evidence_text
+from ...patterns import lazy_pattern
 from .questions import texts
 
-_CITED = re.compile(r"\[(\d{1,3})\]")
+_CITED = lazy_pattern(r"\[(\d{1,3})\]")
 
 HIDDEN = frozenset({"score"})
 """Fields of a passage that say nothing to who reads it."""

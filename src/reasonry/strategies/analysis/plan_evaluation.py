@@ -18,6 +18,7 @@ from ...core.events import Failed, Reply
 from ...core.fit import Unreadable, fit, unwrap
 from ...core.strategy import Body, Thought, inlined_schema, request
 from ...core.vote import is_settled, tally
+from ...patterns import lazy_pattern
 from .planning import majority, plan_branch, questions_of_a_round, select_plan
 from .questions import EVALUATE, EVALUATE_ALONE, EvaluationReply, ScoreReply
 from .state import (
@@ -35,7 +36,7 @@ from .tasks import move_on
 Scores = Mapping[int, ScoreReply]
 """What a round of scores says of the plans, by their numbers."""
 
-_LETTER = re.compile(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\W*", re.IGNORECASE)
+_LETTER = lazy_pattern(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\W*", re.IGNORECASE)
 _LIST_NAMES = frozenset({"evaluations", "evaluation", "scores", "plans", "ratings", "results"})
 
 

@@ -11,7 +11,6 @@ together. Only what is accepted enters the analysis history.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -28,6 +27,7 @@ from ...core.strategy import Body, Move, Thought, go, inlined_schema, request, s
 from ...core.text import cut
 from ...core.toolcard import ToolCard, arguments_for, card_named, convert_types
 from ...core.vote import is_settled, tally
+from ...patterns import lazy_pattern
 from .plain_text import passages_text, result_text
 from .questions import (
     CODE_ERRORS,
@@ -90,7 +90,7 @@ MAX_REQUESTS = 16
 SHORTEST_QUOTE = 8
 """Characters; shorter texts are words that a reason may need."""
 
-_SENTENCE = re.compile(r"[^\n.!?;]+")
+_SENTENCE = lazy_pattern(r"[^\n.!?;]+")
 
 
 # -- the way through the stages
