@@ -76,12 +76,12 @@ def _changelog(root: Path, version: str) -> list[str]:
     open_ones = [heading for heading in headings if "unreleased" in heading.lower()]
     if open_ones:
         return [
-            f"CHANGELOG.md has unreleased entries: give «{open_ones[0]}» the form «## {version} (YYYY-MM-DD)»"
+            f"CHANGELOG.md has unreleased entries: give '{open_ones[0]}' the form '## {version} (YYYY-MM-DD)'"
         ]
     latest = RELEASED.fullmatch(headings[0]) if headings else None
     if latest is None or latest[1] != version:
         return [
-            f"the first heading of CHANGELOG.md is not «## {version} (YYYY-MM-DD)», the version in pyproject.toml"
+            f"the first heading of CHANGELOG.md is not '## {version} (YYYY-MM-DD)', the version in pyproject.toml"
         ]
     return []
 

@@ -69,10 +69,11 @@ def test_what_is_stale_is_found_and_put_right(copy: Path, path: str, text: str) 
     assert generate(copy, "--check").stdout == ""
 
 
-def test_a_readme_without_the_line_of_the_registry_is_an_error(tmp_path: Path) -> None:
-    root = copy_project(tmp_path)
-    change(root / "README.md", r"^<!-- mcp-name: .*$", "")
-    done = generate(root)
+def test_a_readme_without_the_line_of_the_registry_is_an_error(copy: Path) -> None:
+    text = (copy / "README.md").read_text("utf-8")
+    change(copy / "README.md", r"^<!-- mcp-name: .*$", "")
+    done = generate(copy)
+    (copy / "README.md").write_text(text, "utf-8")
     assert done.returncode == 1
     assert "README.md must have one place for: <!-- mcp-name: " in done.stderr
 

@@ -22,7 +22,6 @@ from ..releasing import (
     can_release,
     change,
     commit,
-    copy_project,
     date_changelog,
     git,
     releasable,
@@ -106,16 +105,16 @@ def test_two_builds_of_one_commit_are_the_same(project: Path, built: Path, tmp_p
     assert wheel_of(tmp_path).read_bytes() == wheel_of(built).read_bytes()
 
 
-def test_this_project_says_what_it_still_lacks(tmp_path: Path) -> None:
-    """As long as the owner is a placeholder or entries are unreleased, nothing is built."""
-    root = copy_project(tmp_path)
-    git(root, "init", "-q")
+def test_a_project_without_an_owner_is_told_all_that_it_lacks(project: Path, tmp_path: Path) -> None:
+    root = clone(project, tmp_path)
     set_owner(root, "OWNER")
-    commit(root)
+    add_an_entry(root)
     code, said = release(root)
     assert code == 1
-    assert any("the owner is not set: replace OWNER in plugins/plugin.toml" in line for line in said)
-    assert any("CHANGELOG.md" in line for line in said)
+    assert [line.partition(":")[2].split()[:4] for line in said] == [
+        ["the", "owner", "is", "not"],
+        ["CHANGELOG.md", "has", "unreleased", "entries:"],
+    ]
     assert not (root / "dist").exists()
 
 
@@ -144,7 +143,7 @@ def add_an_entry(root: Path) -> None:
         (write_stray_file, [], "the tree has changes that are not committed: src/reasonry/stray.py"),
         (name_the_placeholder, [], "docs/README.md still says OWNER/reasonry"),
         (change_the_version, [], "server.json is stale: run make plugins"),
-        (change_the_version, [], "the first heading of CHANGELOG.md is not «## 9.9.9 (YYYY-MM-DD)»"),
+        (change_the_version, [], "the first heading of CHANGELOG.md is not '## 9.9.9 (YYYY-MM-DD)'"),
         (add_an_entry, [], "CHANGELOG.md has unreleased entries"),
         (date_changelog, ["--tag", "v9.9.9"], f"the tag v9.9.9 is not v{VERSION}"),
     ],
