@@ -560,7 +560,7 @@ def test_a_thought_without_a_stage_shows_none_and_one_with_a_stage_what_it_must_
     assert plain[1].startswith("session ")
     assert len(plain) == 2
     session = plain[1].removeprefix("session ")
-    assert shell.run("sessions", "show", session).stdout.startswith(f"{session}  1 thoughts\n")
+    assert shell.run("sessions", "show", session).stdout.startswith(f"{session}  1 thought\n")
     assert "linear" not in shell.run("sessions", "list").stdout
     more = ("--session", session, "--next", "--strategy", "linear", "--stage", "continuation_decision")
     staged = shell.run("think", "b", "--number", "2", "--total", "2", *more, "--history", "2").stdout

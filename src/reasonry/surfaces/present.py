@@ -152,10 +152,15 @@ def end_text(status: str, termination: Mapping[str, Any]) -> str:
     return ": ".join([status, *([", ".join(parts)] if parts else [])])
 
 
+def count_of(number: int, noun: str) -> str:
+    """Return a number of things: `1 call`, `2 calls`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def spend(document: dict[str, Any]) -> str:
     """Return what a run took, in one line: calls, rounds, tokens, dollars, time."""
     usage = document["usage"]
-    parts = [f"{usage['calls']} calls", f"{document['rounds']} rounds"]
+    parts = [count_of(usage["calls"], "call"), count_of(document["rounds"], "round")]
     if usage["input_tokens"] or usage["output_tokens"]:
         parts.append(f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens")
     if usage["usd"]:

@@ -12,11 +12,12 @@ from cyclopts import App, CycloptsError, Parameter
 from ...core.text import inert
 from ...errors import ReasonryError, UsageError
 from .. import present
+from .help import CommandLine
 from .output import print_document, print_error
 
 _HERE = "reasonry.surfaces.cli"
 
-app = App(
+app = CommandLine(
     name="reasonry",
     help="Reasoning strategies of the literature as durable, inspectable state machines.",
     help_flags=["--help", "-h"],

@@ -36,7 +36,7 @@ def draw(session: Document, thoughts: Iterable[Document]) -> None:
     console = open_console()
     lines = _Lines(thoughts)
     strategy = f"  {session['strategy']}" if "strategy" in session else ""
-    head = f"{session['sessionId']}{strategy}  {lines.count} thoughts"
+    head = f"{session['sessionId']}{strategy}  {present.count_of(lines.count, 'thought')}"
     console.print(Text(inert(head), style="bold"))
     if session.get("purpose"):
         console.print(Text(present.clip(session["purpose"], console.width), style="dim"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 
@@ -16,7 +17,7 @@ def local_time(instant: str, now: datetime | None = None) -> str:
     except (ValueError, OverflowError, OSError):
         # A file that was imported may name the year 1, which has no local time.
         return instant[:10]
-    now = (now or datetime.now(UTC)).astimezone()
+    now = (now or datetime.fromtimestamp(time.time_ns() / 1e9, UTC)).astimezone()
     days = (now.date() - local.date()).days
     if days == 0:
         return f"today {local:%H:%M}"

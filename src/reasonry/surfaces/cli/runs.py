@@ -180,7 +180,7 @@ def stats_(
     if common.json:
         print_document(document)
         return 0
-    print_line(f"{document['runs']} runs")
+    print_line(present.count_of(document["runs"], "run"))
     for row in document["readings"]:
         rungs = ", ".join(f"{rung} {count}" for rung, count in row["rungs"].items())
         print_line(f"{row['model']} · {row['strategy']}: {row['replies']} replies: {rungs}")

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from ...app import App
 from ...errors import ConflictError, UsageError
 from ...ids import shorten_ids
+from .. import present
 from .draw_session import draw
 from .instants import local_time
 from .output import print_document, print_line, print_note, print_text, write_text
@@ -265,7 +266,9 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
     if common.json:
         print_document(document)
         return 0
-    print_line(f"session {document['sessionId']}, {document['thoughtHistoryLength']} thoughts")
+    print_line(
+        f"session {document['sessionId']}, {present.count_of(document['thoughtHistoryLength'], 'thought')}"
+    )
     for notice in document["notices"]:
         print_note(f"note: {notice['message']}")
     return 0
