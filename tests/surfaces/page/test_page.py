@@ -302,6 +302,15 @@ def test_a_newer_record_keeps_what_the_reader_chose(show: Shown) -> None:
     assert page.evaluate("document.activeElement.dataset.id") == "q3"
 
 
+def test_another_run_begins_anew(show: Shown) -> None:
+    page = show(tree(), at="#node_2")
+    page.evaluate("history.replaceState(null, '', '#')")
+    page.click("#node-node_1 .fold")
+    render(page, tree() | {"id": "another"})
+    assert selected(page) == "node_1.1.1"
+    assert len(drawn_ids(page)) == 13
+
+
 OVERLAPS = """() => {
   const boxes = [...document.querySelectorAll("[role=treeitem]")]
     .map((at) => [at.offsetLeft, at.offsetTop, at.offsetWidth, at.offsetHeight, at.dataset.id]);

@@ -32,9 +32,9 @@ export function makePage() {
   makeThemeSwitch();
   makeHelp({ back });
 
-  /** Draws a page document; called again with a newer one it keeps selection, folding and scrolling. */
+  /** Draws a page document; called again with a newer one of the same run it keeps selection, folding and scrolling. */
   function render(page) {
-    const first = record === null;
+    const first = record === null || record.page.id !== page.id;
     const known = record?.nodes;
     record = readRecord(page);
     const far = foldFar(record, MANY);
