@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,6 +43,33 @@ def test_every_kind_is_drawn_within_its_window(show: Shown, kind: str) -> None:
         ids = [one["id"] for one in made["nodes"]]
         assert set(drawn_ids(page)) <= set(ids)
         assert len(drawn_ids(page)) >= min(len(ids), 100)
+
+
+def test_the_report_of_a_run_is_its_page(show: Shown, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    arguments = [
+        "solve",
+        "Use 4, 9, 10 and 13 to make 24",
+        "--strategy",
+        "tree_of_thoughts",
+        "--model",
+        "offline",
+    ]
+    command = [sys.executable, "-m", "reasonry", *arguments, "--report", str(report), "--store", "memory"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    page = show.open_file(report.read_text("utf-8"))
+    assert page.inner_text("#problem") == "Use 4, 9, 10 and 13 to make 24"
+    assert page.inner_text("#outcome .answer").endswith("= 24")
+    made = page.evaluate("JSON.parse(document.getElementById('page-data').textContent)")
+    assert sorted(drawn_ids(page)) == sorted(one["id"] for one in made["nodes"])
+    for one in made["nodes"]:
+        page.evaluate("(id) => document.getElementById(`node-${id}`).click()", one["id"])
+        shown = page.inner_text("#detail")
+        assert one["text"] in shown
+        assert one["why"] is None or one["why"]["text"] in shown
+        assert page.evaluate("document.querySelectorAll('#detail .question').length") == len(
+            one["questions"]
+        ) + len(one["calls"])
 
 
 def test_what_stands_in_a_text_is_never_run(show: Shown) -> None:

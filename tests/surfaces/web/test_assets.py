@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .joining import ASSETS, joined_script
+import reasonry
+from reasonry.surfaces.web.html_page import html_page
+
+ASSETS = Path(reasonry.__file__).parent / "surfaces" / "web" / "assets"
 
 SCRIPTS = sorted(ASSETS.glob("*.js"))
 FILES = [*SCRIPTS, *sorted(ASSETS.glob("*.css")), ASSETS / "page.html"]
@@ -48,7 +51,7 @@ def test_the_template_has_each_mark_once_and_no_handler_or_style_of_its_own() ->
 
 
 def test_every_script_is_used_and_imports_what_it_says() -> None:
-    joined = joined_script()
+    joined = html_page(None)
     assert (
         re.findall(r"^const \$(\w+) = ", joined, re.MULTILINE).sort()
         == [path.stem for path in SCRIPTS].sort()

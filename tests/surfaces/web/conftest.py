@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .joining import joined_page
+from reasonry.surfaces.web.html_page import embedded_json, html_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -41,7 +41,15 @@ class Shown:
     ) -> Page:
         """Opens a document as a file, as a reader does."""
         self.noisy = noisy
-        self.path.write_text(joined_page(document), "utf-8", newline="\n")
+        # A page without its document, and the document put in: those of the tests need not be complete.
+        marks = '<script type="application/json" id="page-data">'
+        text = html_page(None).replace(f"{marks}null<", f"{marks}{embedded_json(document)}<")
+        return self.open_file(text, at, size, theme)
+
+    def open_file(
+        self, text: str, at: str = "", size: tuple[int, int] = (1440, 900), theme: Any = "light"
+    ) -> Page:
+        self.path.write_text(text, "utf-8", newline="\n")
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
         self.page.emulate_media(color_scheme=theme, media="screen")
         self.page.goto("about:blank")  # else another `#…` of the same file would not be read anew
