@@ -183,7 +183,7 @@ def _one_kind(kind: str, schema: Schema) -> str:
 
 def commands() -> list[tuple[str, ...]]:
     """Return every command and group of the command line, in its order."""
-    from reasonry.surfaces.cli import app
+    from reasonry.surfaces.cli.commands import app
 
     found: list[tuple[str, ...]] = []
     for name in _names(app):
@@ -200,7 +200,7 @@ def help_sections() -> str:
     """Return a section for each command: what `--help` prints at 80 columns."""
     from rich.console import Console
 
-    from reasonry.surfaces.cli import app
+    from reasonry.surfaces.cli.commands import app
 
     sections: list[str] = []
     for tokens in commands():

@@ -50,7 +50,7 @@ def command_of(page: str) -> str:
 
 def carry_out(command: str) -> Worked:
     """Perform a command in memory."""
-    from reasonry.surfaces.cli import app
+    from reasonry.surfaces.cli.commands import app
 
     _, bound, *_ = app.parse_args(
         shlex.split(command.replace("\\\n", " "))[1:], exit_on_error=False, print_error=False

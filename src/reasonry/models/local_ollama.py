@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,10 +29,13 @@ def base_url(environ: Mapping[str, str]) -> str:
 
 def installed_models(environ: Mapping[str, str]) -> list[str]:
     """Return the names of the models a running server has, last used first; none if none runs."""
+    # Loaded when it is used: no command of an agent that names its model asks here.
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
     try:
         parts = urlsplit(base_url(environ))
         secure = parts.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        kind = HTTPSConnection if secure else HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=PROBE_S)
         try:
             connection.request("GET", parts.path.removesuffix("/v1") + "/api/tags")
@@ -42,5 +44,5 @@ def installed_models(environ: Mapping[str, str]) -> list[str]:
         finally:
             connection.close()
         return [model["name"] for model in document["models"] if isinstance(model["name"], str)]
-    except (OSError, ValueError, http.client.HTTPException, msgspec.MsgspecError, KeyError, TypeError):
+    except (OSError, ValueError, HTTPException, msgspec.MsgspecError, KeyError, TypeError):
         return []

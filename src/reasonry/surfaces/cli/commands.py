@@ -1,0 +1,115 @@
+"""The commands, each with the module that is loaded when it is used, so that `--help` is quick."""
+
+from __future__ import annotations
+
+from cyclopts import App, CycloptsError, Parameter
+
+from ...core.text import inert
+from ...errors import UsageError
+from .help import CommandLine
+
+_HERE = "reasonry.surfaces.cli"
+
+app = CommandLine(
+    name="reasonry",
+    help="Reasoning strategies of the literature as durable, inspectable state machines.",
+    help_flags=["--help", "-h"],
+    # An option that is off or empty needs no words about it, and no `--no-…` or `--empty-…` beside it.
+    default_parameter=Parameter(negative=(), show_default=lambda value: value or None),
+)
+app.command(f"{_HERE}.solve:solve", name="solve", help="Solve a problem with a strategy and a model.")
+app.command(f"{_HERE}.strategies:strategies", name="strategies", help="Show the strategies, or one of them.")
+app.command(f"{_HERE}.plugins:plugins", name="plugins", help="List what installed packages bring.")
+app.command(f"{_HERE}.doctor:doctor", name="doctor", help="Say what is installed and what would be used.")
+
+app.command(f"{_HERE}.open_page:open_", name="open", help="Show a run or a session as a page in the browser.")
+app.command(f"{_HERE}.think:think", name="think", help="Record one thought of a session.")
+app.command(
+    f"{_HERE}.compare:compare", name="compare", help="Run strategies on your own problems, side by side."
+)
+app.command(f"{_HERE}.setup:setup", name="setup", help="Put Reasonry into your agents, or take it out.")
+app.command(f"{_HERE}.mcp:mcp", name="mcp", help="Serve MCP over standard input and output.")
+
+
+def _group(name: str, module: str, help: str, commands: dict[str, str]) -> None:
+    group = App(name=name, help=help)
+    for command, line in commands.items():
+        group.command(f"{_HERE}.{module}:{command}_", name=command, help=line)
+    app.command(group)
+
+
+_group(
+    "runs",
+    "runs",
+    "List, show, resume, fork, replay, cancel, delete and count runs.",
+    {
+        "list": "List runs, newest first.",
+        "show": "Show one run: its path, questions, events and result.",
+        "resume": "Go on with a run after a crash, a cancellation, a limit or a failure.",
+        "fork": "Start a new run from a point of another.",
+        "replay": "Walk a run again without a model and compare.",
+        "cancel": "End a run; it can be resumed.",
+        "delete": "Forget a run that has ended, and its session, for good.",
+        "stats": "Show how the replies of the latest runs were read, by model and strategy.",
+    },
+)
+_group(
+    "sessions",
+    "sessions",
+    "List, show, search, export, import, delete and pin sessions.",
+    {
+        "list": "List sessions, last used first.",
+        "show": "Draw a session: main line, branches, revisions, stages.",
+        "search": "Find thoughts that contain a text.",
+        "export": "Write a session out as JSON, Markdown or Mermaid.",
+        "import": "Take a session in.",
+        "delete": "Forget a session for good.",
+        "pin": "Keep a session from expiring.",
+    },
+)
+_group(
+    "store",
+    "store",
+    "Look after the store.",
+    {
+        "verify": "Check everything that is stored, and say what is whole.",
+        "backup": "Copy the store to a file, also while it is in use.",
+        "restore": "Put a backup in the place of the store.",
+    },
+)
+_group(
+    "coach",
+    "coach",
+    "Run a strategy whose questions you answer.",
+    {
+        "start": "Start a run whose questions you answer.",
+        "answer": "Answer questions of a run.",
+        "status": "Say where a run stands and what it asks.",
+        "list": "List runs, those that wait for your answers first.",
+        "cancel": "End a run; it can be resumed.",
+        "resume": "Take a run up again, whoever answered its questions so far.",
+        "fork": "Start a run from a point of another.",
+    },
+)
+_group(
+    "tools",
+    "tools",
+    "List the tools, and run code in a sandbox.",
+    {
+        "list": "List the tools and the sandboxes.",
+        "run": "Run code in a sandbox.",
+    },
+)
+
+
+def call(arguments: list[str]) -> int:
+    """Run one command and return its exit code.
+
+    Raises:
+        UsageError: There is no such command, or it does not take these arguments.
+    """
+    try:
+        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        raise UsageError(inert(str(error)).strip()) from None
+    return code if isinstance(code, int) else 0
