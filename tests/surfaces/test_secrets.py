@@ -131,7 +131,7 @@ def test_what_nobody_foresaw_is_masked_on_its_way_out(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"it was {KEY}")
 
-    monkeypatch.setattr("reasonry.surfaces.cli.app", broken)
+    monkeypatch.setattr("reasonry.surfaces.cli.commands.app", broken)
     assert run(["strategies"]) == 1
     printed = capsys.readouterr()
     assert "RuntimeError: it was ***" in printed.err

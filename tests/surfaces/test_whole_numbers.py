@@ -17,6 +17,7 @@ from reasonry.app import App
 from reasonry.guided.settings import SessionSettings
 from reasonry.surfaces import cli
 from reasonry.surfaces.agent_calls import COACH_ACTIONS, SolveCall, read_run_call
+from reasonry.surfaces.cli.commands import app
 from reasonry.surfaces.cli.whole_numbers import _WHOLE, _read  # pyright: ignore[reportPrivateUsage]
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +45,7 @@ def commands(app: Command, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 def test_every_option_of_a_command_that_takes_a_whole_number_reads_it_so() -> None:
     counted = [
         (names, argument)
-        for names, command in commands(cli.app)
+        for names, command in commands(app)
         for argument in command.assemble_argument_collection()
         if argument.hint in (int, int | None)
     ]
