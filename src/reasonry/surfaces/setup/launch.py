@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -62,7 +63,7 @@ def this_installation() -> Launch:
     uvx = _find_uvx(suffix) if _UV_PARTS & set(prefix.parts) else None
     if uvx is not None:
         return Launch(uvx, (*_uvx_source(), "reasonry", "mcp"))
-    script = Path(sys.executable).parent / f"reasonry{suffix}"
+    script = Path(sysconfig.get_path("scripts")) / f"reasonry{suffix}"
     if not script.is_file():
         return Launch(str(Path(sys.executable).absolute()), ("-m", "reasonry", "mcp"))
     on_path = shutil.which("reasonry")
