@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reasonry.surfaces.web.html_page import html_page
+
 from .documents import EVERY, document, large, node, question, tree
 
 if TYPE_CHECKING:
@@ -430,34 +432,32 @@ def test_on_paper_everything_is_unrolled(show: Shown) -> None:
 
 
 def test_a_host_of_mcp_apps_hands_the_record_over(show: Shown) -> None:
-    page = show(None)
-    inner = page.content()
-    outer = page.context.browser.new_page()
+    outer = show.page.context.browser.new_page()
     outer.set_content("<iframe sandbox='allow-scripts' style='width: 900px; height: 600px'></iframe>")
-    heard = outer.evaluate(
-        """async ([inner, record]) => {
+    outer.evaluate(
+        """(page) => {
+            window.heard = [];
+            window.hand = (result) => send({ method: "ui/notifications/tool-result", params: result });
             const frame = document.querySelector("iframe");
-            const heard = [];
-            addEventListener("message", ({ data, source }) => {
+            const send = (message) => frame.contentWindow.postMessage({ jsonrpc: "2.0", ...message }, "*");
+            addEventListener("message", ({ data }) => {
                 heard.push(data.method);
-                const send = (message) => source.postMessage({ jsonrpc: "2.0", ...message }, "*");
                 if (data.method === "ui/initialize") send({ id: data.id, result: { hostContext: { theme: "dark" } } });
-                if (data.method === "ui/notifications/initialized")
-                    send({ method: "ui/notifications/tool-result", params: { structuredContent: record } });
             });
-            frame.srcdoc = inner;
-            for (let turn = 0; turn < 100 && !heard.includes("ui/notifications/size-changed"); turn++)
-                await new Promise((done) => setTimeout(done, 20));
-            await new Promise((done) => setTimeout(done, 100));
-            return heard;
+            frame.srcdoc = page;
         }""",
-        [inner, tree()],
+        html_page(None),
     )
-    assert heard[:1] == ["ui/initialize"]
-    assert "ui/notifications/initialized" in heard
+    outer.wait_for_function("heard.includes('ui/notifications/initialized')")
+    outer.wait_for_function("heard.includes('ui/notifications/size-changed')")
     frame = outer.frames[1]
+    outer.evaluate("hand({ isError: true, content: [{ type: 'text', text: 'there is no run <b>' }] })")
+    frame.wait_for_function("document.getElementById('problem').textContent === 'there is no run <b>'")
+    outer.evaluate("(page) => hand({ structuredContent: { nodes: { total: 13 }, page } })", tree())
+    frame.wait_for_selector("[role=treeitem]")
     assert frame.inner_text("#problem") == "Use 4, 9, 10 and 13 to make 24"
     assert frame.get_attribute("html", "data-theme") == "dark"
+    assert outer.evaluate("heard[0]") == "ui/initialize"
     outer.close()
 
 

@@ -1,5 +1,6 @@
 // Inside an MCP host: the record comes from the host as a tool's result, by messages between frame and host.
 
+import { byId } from "./dom.js";
 import { setTheme } from "./theme.js";
 
 const PROTOCOL = "2026-01-26";
@@ -20,6 +21,7 @@ export function listenToHost(render) {
     } else if (data.method === "ui/notifications/tool-result") {
       const page = pageIn(data.params);
       if (page) render(page);
+      else byId("problem").textContent = wordsIn(data.params) || "The host sent nothing to draw.";
     } else if (data.method === "ui/resource-teardown" || data.method === "ping") {
       send({ id: data.id, result: {} });
     }
@@ -33,6 +35,11 @@ export function listenToHost(render) {
     const { scrollWidth: width, scrollHeight: height } = document.documentElement;
     send({ method: "ui/notifications/size-changed", params: { width, height: Math.min(height, TALLEST) } });
   }).observe(document.documentElement);
+}
+
+/** What a result says instead, such as why there is no page. */
+function wordsIn(result) {
+  return (result?.content ?? []).map(({ text }) => text ?? "").join("\n");
 }
 
 /** The page document in a tool's result: its structured content, or the one text that is one. */
