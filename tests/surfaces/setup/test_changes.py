@@ -271,6 +271,30 @@ def test_a_file_that_changes_under_the_hands_is_not_written(tmp_path: Path) -> N
     assert desk.file(cursor).read_text("utf-8") == '{"mcpServers": {"new": {}}}'
 
 
+def test_what_could_not_be_written_is_not_taken_for_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, cursor = Desk(tmp_path), find_agent("cursor")
+    desk.add(cursor)
+    before, receipts = desk.tree(), desk.receipts.read()
+    moved = structs.replace(WANTED, launch=Launch("/moved/reasonry"))
+    plan = desk.setup.plan(cursor, moved)
+    replace = os.replace
+
+    def refuse(source: str, target: Path) -> None:
+        if target == desk.file(cursor):
+            raise PermissionError(13, "Permission denied")
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", refuse)
+        with pytest.raises(ReasonryError, match="cannot be written: Permission denied"):
+            desk.setup.make(plan)
+    assert desk.tree() == before
+    assert desk.receipts.read() == receipts
+    assert desk.add(cursor, moved).state == "update"
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_may_not_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "fixed").mkdir(mode=0o500)

@@ -78,13 +78,16 @@ class Setup:
             ReasonryError: A file cannot be written; what was not reached stays as it was.
         """
         for part in (plan, *plan.skills):
-            # A receipt for what was not written does no harm; a change without one could not be told from another's.
-            if part.receipt is not None and (part.change is None or part.change.after is not None):
+            before = self.receipts.read()
+            # Written first: a change without a receipt could not be told from somebody else's.
+            if part.receipt is not None:
                 self.receipts.update(part.receipt)
-            if part.change is not None:
-                make_change(part.change)
-                if part.receipt is not None and part.change.after is None:
-                    self.receipts.update(part.receipt)
+            try:
+                if part.change is not None:
+                    make_change(part.change)
+            except ReasonryError:
+                self.receipts.update(lambda receipts, before=before: before)
+                raise
 
     def _plan(
         self,

@@ -109,12 +109,14 @@ async def check_server(
             remedy="set it up again, which writes the full path of this installation",
         )
     written = bytearray()
+    grace_s = _LEAVING_S
     reading = asyncio.ensure_future(_read_stderr(process, written))
     try:
         async with asyncio.timeout(deadline_s):
             found = await _ask(process)
         return _describe_offer(found, round(1000 * (time.monotonic() - begun)))
     except TimeoutError:
+        grace_s = 0.0
         problem = f"the server did not answer within {deadline_s:g} s"
         return ServerCheck(
             problem=problem,
@@ -126,7 +128,7 @@ async def check_server(
         problem = str(error) or "the server closed its input"
         return ServerCheck(problem=problem, remedy=_by_hand(launch, folder), stderr=stderr)
     finally:
-        await _end(process)
+        await _end(process, grace_s)
         reading.cancel()
 
 
@@ -201,14 +203,14 @@ async def _last_lines(
     return tuple(written.decode("utf-8", "replace").strip().splitlines()[-6:])
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end(process: asyncio.subprocess.Process, grace_s: float) -> None:
     """Let a server go as agents do: its input ends; what stays is killed, with all it has started."""
     assert process.stdin is not None
     if process.returncode is None:
         with contextlib.suppress(OSError):
             process.stdin.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LEAVING_S):
+            async with asyncio.timeout(grace_s):
                 await process.wait()
     if hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
