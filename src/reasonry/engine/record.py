@@ -170,6 +170,7 @@ def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames
         "crew": msgspec.to_builtins(participants),
         "created_at_ms": begun.created_at_ms,
         "forked_from": begun.forked_from,
+        **({} if begun.forked_at is None else {"forked_at": begun.forked_at}),
         **({"from_session": begun.from_session} if begun.from_session else {}),
     }
 

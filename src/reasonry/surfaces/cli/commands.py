@@ -41,7 +41,7 @@ def _group(name: str, module: str, help: str, commands: dict[str, str]) -> None:
 _group(
     "runs",
     "runs",
-    "List, show, resume, fork, replay, cancel, delete and count runs.",
+    "List, show, compare, resume, fork, replay, cancel, delete and count runs.",
     {
         "list": "List runs, newest first.",
         "show": "Show one run: its path, questions, events and result.",
@@ -53,6 +53,7 @@ _group(
         "stats": "Show how the replies of the latest runs were read, by model and strategy.",
     },
 )
+app["runs"].command(f"{_HERE}.run_diff:diff", name="diff", help="Say where two runs part, and what came of it.")
 _group(
     "sessions",
     "sessions",

@@ -1,0 +1,117 @@
+"""Two runs part at the first thing that was asked or answered otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reasonry import Outcome, Stage, Strategy, Thought, UsageError
+from reasonry.app import App
+from reasonry.core.budget import Budget
+from reasonry.core.effects import Ask
+from reasonry.core.strategy import go, request, stay
+from reasonry.engine.run_diff import diff_runs
+from reasonry.models.scripted import ScriptedModel
+from reasonry.participants import Participants
+
+pytestmark = pytest.mark.anyio
+
+
+class Options(Struct, frozen=True):
+    most: int = 4
+
+
+class State(Struct, frozen=True):
+    problem: str
+    options: Options
+    words: tuple[str, ...] = ()
+
+
+def walk(s: State) -> Any:
+    if len(s.words) == s.options.most:
+        return go(s, "end")
+    (reply,) = yield request(s, Ask(f"Word {len(s.words)} after {' '.join(s.words)}"))
+    return stay(replace(s, words=(*s.words, reply.value)), Thought(reply.value))
+
+
+WORDS = Strategy(
+    name="words",
+    title="Words",
+    source="ours",
+    summary="Asks for words, each after those before it.",
+    options=Options,
+    state=State,
+    outcome=lambda s: Outcome(" ".join(s.words)),
+    stages=(Stage("walk", ("end",), body=walk, repeats=True), Stage("end")),
+)
+
+
+async def solve(app: App, words: Sequence[str], problem: str = "x") -> str:
+    model = ScriptedModel.of(*[{"stage": "walk", "reply": word} for word in words])
+    order, performers = app.order(problem, WORDS, {"most": len(words)}, Budget(), Participants(model=model))
+    return (await app.solve(order, performers)).run_id
+
+
+async def diff(app: App, a: str, b: str) -> dict[str, Any]:
+    return diff_runs(await app.engine.record(a), await app.engine.record(b))
+
+
+@given(st.lists(st.tuples(*[st.sampled_from("ab")] * 2), min_size=1, max_size=5))
+async def test_the_first_other_answer_is_where_they_part(pairs: list[tuple[str, str]]) -> None:
+    first, second = zip(*pairs, strict=True)
+    same = next((at for at, (a, b) in enumerate(pairs) if a != b), None)
+    async with App("memory", environ={}) as app:
+        ids = [await solve(app, words) for words in (first, second)]
+        there, back = await diff(app, *ids), await diff(app, *reversed(ids))
+    assert there["asked"] == {"alike": len(pairs) if same is None else same, "a": len(pairs), "b": len(pairs)}
+    assert there["answer"] == {"same": same is None, "a": " ".join(first), "b": " ".join(second)}
+    assert there["terms"] == []
+    if same is None:
+        assert there["parting"] is None
+    else:
+        parting = there["parting"]
+        assert (parting["what"], parting["stage"]) == ("outcome", "walk")
+        assert (parting["a"], parting["b"]) == pairs[same]
+        assert {**parting, "a": parting["b"], "b": parting["a"]} == back["parting"]
+
+
+async def test_a_fork_is_compared_from_its_point_on() -> None:
+    async with App("memory", environ={}) as app:
+        run = await solve(app, "abc")
+        model = ScriptedModel.of(*[{"stage": "walk", "reply": word} for word in "abzy"])
+        fork = await app.fork(run, 2, Participants(model=model), {"most": 4}, None)
+        document = await diff(app, fork.run_id, run)
+        other = await diff(app, run, fork.run_id)
+    assert document["fork"] == {"of": "b", "at": 2}
+    assert other["fork"] == {"of": "a", "at": 2}
+    assert document["asked"] == {"alike": 2, "a": 4, "b": 3}
+    assert (document["parting"]["a"], document["parting"]["b"]) == ("z", "c")
+    assert document["terms"] == [{"name": "options.most", "a": 4, "b": 3}]
+    spend = {row["name"]: (row["a"], row["b"]) for row in document["spend"]}
+    assert spend["thoughts"] == (4, 3)
+
+
+async def test_other_questions_other_strategies_and_a_run_that_stands_are_said_as_such() -> None:
+    async with App("memory", environ={}) as app:
+        run, longer = await solve(app, "ab"), await solve(app, "abc", "y")
+        started = await app.coach_start("x", WORDS, {"most": 2}, Budget(), Participants())
+        tree = await app.coach_start("x", "chain_of_thought", {}, Budget(), Participants())
+        with pytest.raises(UsageError, match="name two runs"):
+            await diff(app, run, run)
+        only = await diff(app, run, longer)
+        assert (only["parting"]["what"], only["parting"]["a"]) == ("only_b", None)
+        assert only["parting"]["b"] == "Word 2 after a b"
+        assert not only["problem"]["same"]
+        assert only["path"]["alike"] == 2
+        active = await diff(app, run, started["runId"])
+        assert active["runs"]["b"]["status"] == "active"
+        assert (active["asked"]["alike"], active["parting"]["what"]) == (0, "outcome")
+        apart = await diff(app, run, tree["runId"])
+        assert (apart["parting"]["what"], apart["asked"]["alike"]) == ("strategy", 0)
+        assert {"name": "strategy", "a": "words", "b": "chain_of_thought"} in apart["terms"]
