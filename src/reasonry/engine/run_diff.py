@@ -110,8 +110,8 @@ def _effects(run: Record) -> dict[str, Document]:
     }
     for event in run.entries("events"):
         if event["id"] is not None:
-            said = {name: value for name, value in event.items() if name not in (*NO_DIFFERENCE, "id")}
-            found.setdefault(event["id"], {}).update(outcome=said)
+            content = {name: value for name, value in event.items() if name not in (*NO_DIFFERENCE, "id")}
+            found.setdefault(event["id"], {}).update(outcome=content)
     return {effect_id: found[effect_id] for effect_id in sorted(found, key=_place)}
 
 
@@ -134,11 +134,11 @@ def _part(
     every = sorted({*a, *b}, key=_place)
     for alike, effect_id in enumerate(every):
         mine, other = a.get(effect_id), b.get(effect_id)
-        what = next(_differences(mine, other), None)
-        if what is not None and effect_id not in shared:
+        difference = next(_differences(mine, other), None)
+        if difference is not None and effect_id not in shared:
             stage = (mine or other or {}).get("stage")
-            sides = [_side(effect, what) for effect in (mine, other)]
-            return alike, {"what": what, "id": effect_id, "stage": stage, **_sides(sides)}
+            sides = [_side(effect, difference) for effect in (mine, other)]
+            return alike, {"what": difference, "id": effect_id, "stage": stage, **_sides(sides)}
     ends = [[run.status, run.termination.reason, run.answer] for run in results]
     if ends[0] == ends[1]:
         return len(every), None
@@ -165,12 +165,12 @@ def _differences(a: Document | None, b: Document | None) -> Iterator[str]:
         yield "outcome"
 
 
-def _side(effect: Document | None, what: str) -> Any:
+def _side(effect: Document | None, difference: str) -> Any:
     """Return what there is to show of one side."""
     if effect is None:
         return None
     outcome = effect.get("outcome")
-    if what != "outcome" and "prompt" in effect:
+    if difference != "outcome" and "prompt" in effect:
         return effect["prompt"]
     if outcome is not None and isinstance(outcome.get("text"), str):
         return outcome["text"]
