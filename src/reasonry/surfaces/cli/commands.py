@@ -53,7 +53,9 @@ _group(
         "stats": "Show how the replies of the latest runs were read, by model and strategy.",
     },
 )
-app["runs"].command(f"{_HERE}.run_diff:diff", name="diff", help="Say where two runs part, and what came of it.")
+app["runs"].command(
+    f"{_HERE}.run_diff:diff", name="diff", help="Say where two runs part, and what came of it."
+)
 _group(
     "sessions",
     "sessions",

@@ -130,6 +130,8 @@ def _count(number: int, word: str, words: str = "") -> str:
 def _text(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, dict) and value.get("type") == "verified":
+        value = f"the verifier says: {value.get('verdict')}, {value.get('detail') or 'no reason given'}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(text.split())
 
