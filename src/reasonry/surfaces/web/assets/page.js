@@ -18,7 +18,9 @@ import { drawLegend, makeTreeTools } from "./tree_tools.js";
 import { drawVotes } from "./votes.js";
 import { count, stateWord } from "./wording.js";
 
-const MANY = 160; // thoughts drawn at first; the reader may unfold them all
+// Thoughts drawn at first; the reader may unfold them all.
+const MANY = 160;
+const MANY_ON_A_PHONE = 40;
 
 export function makePage() {
   /** @type {import("./record.js").Recorded | null} */
@@ -26,6 +28,7 @@ export function makePage() {
   const view = { layout: "auto", query: "", hideDropped: false, collapsed: new Set(), keep: null, hits: null };
   let selected = null;
   let question = null;
+  let narrow = false; // as it was last drawn
   const detail = byId("detail");
   const tree = makeTree(byId("tree"), { select, fold });
   makeTreeTools(view, { redraw: drawTree, step, foldAll });
@@ -37,7 +40,8 @@ export function makePage() {
     const first = record === null || record.page.id !== page.id;
     const known = record?.nodes;
     record = readRecord(page);
-    const far = foldFar(record, MANY);
+    byId("thoughts").hidden = record.nodes.size === 0;
+    const far = foldFar(record, tree.isNarrow() ? MANY_ON_A_PHONE : MANY);
     if (first) view.collapsed = far;
     else for (const id of far) if (!known.has(id)) view.collapsed.add(id);
     drawMasthead(record);
@@ -48,7 +52,6 @@ export function makePage() {
     drawAccount(record);
     drawStages(record);
     drawLegend(record);
-    byId("thoughts").hidden = record.nodes.size === 0;
     if (first || !record.nodes.has(selected)) openFirst();
     else drawTree();
     if (!first && known.size !== record.nodes.size) say(`${count(record.nodes.size, "thought")} now`);
@@ -72,6 +75,7 @@ export function makePage() {
   }
 
   function drawTree() {
+    narrow = tree.isNarrow();
     Object.assign(view, filterThoughts(record, view));
     const shown = tree.draw(record, view);
     const all = record.nodes.size;
@@ -167,11 +171,8 @@ export function makePage() {
     if (record) drawTree();
   }
 
-  let narrow = tree.isNarrow();
   new ResizeObserver(() => {
-    if (record === null || narrow === tree.isNarrow()) return;
-    narrow = tree.isNarrow();
-    drawTree();
+    if (record !== null && narrow !== tree.isNarrow()) drawTree();
   }).observe(byId("tree"));
 
   return { render };
