@@ -36,10 +36,10 @@ WIDTH = 72
 
 
 class Worked(NamedTuple):
-    """A run that was carried out: its steps, as text, and how it ended."""
+    """A run that was carried out: the lines of each step, and of how it ended."""
 
-    steps: list[str]
-    end: str
+    steps: list[list[str]]
+    end: list[str]
 
 
 def command_of(page: str) -> str:
@@ -53,12 +53,12 @@ def carry_out(command: str) -> Worked:
     from reasonry.surfaces.cli.commands import app
 
     _, bound, *_ = app.parse_args(
-        shlex.split(command.replace("\\\n", " "))[1:], exit_on_error=False, print_error=False
+        shlex.split(command.replace("\\\n", ""))[1:], exit_on_error=False, print_error=False
     )
     steps = _Steps()
     with contextlib.chdir(ROOT):
         result = asyncio.run(_solve(bound.arguments, steps))
-    return Worked([_block(lines) for lines in steps.lines], _block(_end(result)))
+    return Worked(steps.lines, list(_end(result)))
 
 
 async def _solve(given: dict[str, Any], steps: _Steps) -> Result:
@@ -83,6 +83,7 @@ class _Steps(Unwatched):
     def __init__(self) -> None:
         self.lines: list[list[str]] = []
         self.taken = self.answers = 0
+        self.task = self.replies = ""
         self.effects: dict[str, tuple[str, Effect]] = {}
 
     def asked(self, pending: Pending) -> None:
@@ -100,7 +101,10 @@ class _Steps(Unwatched):
             self.lines.append([])
         lines, event = self.lines[-1], last.event
         if isinstance(event, Answered) and isinstance(effect, Ask):
-            lines += [f"{stage}", *_said("asks", _task(effect.prompt))]
+            task = _task(effect.prompt)
+            lines += [f"{stage}", *_said("asks", "the same" if task == self.task else task)]
+            self.task = task
+            self.replies += _words(event.text) + "\n"
             lines += _said("reply", _spaced(event.text))
             if step.reading is not None and step.reading.refusal:
                 lines += _said("refused", step.reading.refusal)
@@ -116,7 +120,7 @@ class _Steps(Unwatched):
             lines += _said("fails", f"{event.code}: {event.message}")
         for number, thought in enumerate(step.thoughts, run.counts.thoughts - len(step.thoughts) + 1):
             title, *text = whole_thought(thought_title(number, thought), thought)
-            if isinstance(event, Answered) and _words("\n".join(text)) in _words(event.text):
+            if isinstance(event, Answered) and _words("\n".join(text)) in self.replies:
                 text = []
             lines += _said(
                 "notes", title + ":" * bool(text) + "".join(f"\n{line.removeprefix('  ')}" for line in text)
@@ -174,8 +178,8 @@ def _count(number: int, of: str) -> str:
     return f"{number} {of}" if number == 1 else f"{number} {of}s"
 
 
-def _block(lines: Iterator[str] | list[str]) -> str:
-    return "```text\n" + "\n".join(lines) + "\n```"
+def _block(steps: list[list[str]]) -> str:
+    return "```text\n" + "\n\n".join("\n".join(lines) for lines in steps) + "\n```"
 
 
 def parts(page: str) -> dict[str, str]:
@@ -192,11 +196,11 @@ def parts(page: str) -> dict[str, str]:
     shown: list[int] = []
     for name, one, first, last in MARKERS.findall(page):
         if name == "end":
-            found[name] = run.end
+            found[name] = _block([run.end])
             continue
         numbers = range(int(one or first), int(one or last) + 1)
         shown += numbers
-        found[name] = "\n\n".join(run.steps[number - 1] for number in numbers if number <= len(run.steps))
+        found[name] = _block([run.steps[number - 1] for number in numbers if number <= len(run.steps)])
     if shown != list(range(1, len(run.steps) + 1)) or "end" not in found:
         raise ValueError(f"the worked example has {len(run.steps)} steps and an end; the page shows {shown}")
     return found

@@ -185,6 +185,20 @@ def test_every_strategy_has_a_page() -> None:
     assert {page.stem for page in (DOCS / "strategies").glob("*.md")} == set(reasonry.STRATEGIES)
 
 
+@pytest.mark.parametrize("name", reasonry.STRATEGIES)
+def test_the_page_of_a_strategy_shows_a_run_and_says_how_it_fails(name: str) -> None:
+    text = (DOCS / "strategies" / f"{name}.md").read_text("utf-8")
+    assert load("worked").command_of(text)
+    wanted = ["When to use it, and when not", "A run, step by step", "What it costs", "How it fails"]
+    assert [title for title in HEADING.findall(FENCE.sub("", text)) if title in wanted] == wanted
+
+
+def test_a_step_of_a_worked_example_without_a_place_is_an_error() -> None:
+    text = (DOCS / "strategies" / "tree_of_thoughts.md").read_text("utf-8")
+    with pytest.raises(ValueError, match=r"3 steps and an end; the page shows \[1, 3\]"):
+        load("worked").parts(text.replace("<!-- begin step 2 -->", ""))
+
+
 def test_every_command_has_a_section() -> None:
     text = (DOCS / "command-line.md").read_text("utf-8")
     sections = set(re.findall(r"^#{3,4} `reasonry ([a-z ]+)`$", text, re.MULTILINE))
