@@ -57,6 +57,39 @@ def test_names_that_only_posix_has_are_looked_for_before_they_are_used() -> None
             assert re.search(r"hasattr\((os|select|signal), ", text), f"{file}: {used & names}"
 
 
+MODE = re.compile(r"[rwxa][+bt]{0,2}")
+ENCODING_AT = {"read_text": 0, "write_text": 1}
+"""Methods of paths, and the place of their encoding among what is given without a name."""
+
+
+def wants_an_encoding(call: ast.Call, name: str) -> bool:
+    """Whether a call is one for text that names no encoding."""
+    named = {one.arg for one in call.keywords}
+    if "encoding" in named:
+        return False
+    if name in ("run", "Popen", "check_output"):
+        return not {"text", "universal_newlines"}.isdisjoint(named)
+    given = [one.value for one in call.args if isinstance(one, ast.Constant)]
+    if name in ("open", "fdopen"):
+        modes = [one for one in given if isinstance(one, str) and MODE.fullmatch(one)]
+        return (name == "fdopen" or bool(modes)) and "b" not in "".join(modes)
+    return isinstance(call.func, ast.Attribute) and len(call.args) <= ENCODING_AT.get(name, -1)
+
+
+def test_text_is_read_and_written_in_an_encoding_and_with_line_ends_that_are_named() -> None:
+    wrong: list[str] = []
+    for file, _, tree in trees():
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            newline = any(one.arg == "newline" for one in call.keywords)
+            if wants_an_encoding(call, name) or (
+                name == "write_text" and len(call.args) == 1 and not newline
+            ):
+                wrong.append(f"{file}:{call.lineno}: {name}")
+    # A distribution's metadata, which the standard library reads as UTF-8.
+    assert [one for one in wrong if not one.startswith("launch.py")] == []
+
+
 def test_what_is_linux_only_says_so() -> None:
     for file in LINUX_ONLY:
         assert "Linux" in (SOURCE / "tools" / file).read_text("utf-8")
@@ -185,6 +218,25 @@ def test_what_an_output_cannot_write_is_escaped(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert rb"thought 1/2 \xb7 linear" in done.stdout
+
+
+HELP = """
+import sys
+from reasonry.surfaces.cli import main
+for words in ("--help", "solve --help", "setup --help", "coach answer --help", "strategies react"):
+    try:
+        main(words.split())
+    except SystemExit as end:
+        assert not end.code, (words, end.code)
+"""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437", "utf-8"])
+def test_help_is_shown_on_a_console_of_any_code_page(encoding: str) -> None:
+    environ = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    done = subprocess.run([sys.executable, "-c", HELP], env=environ, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "solve" in done.stdout.decode(encoding)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -14,6 +15,9 @@ from .output import print_document, print_error
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A console of another code page than UTF-8 shows what it cannot write as escapes, rather than end the command.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

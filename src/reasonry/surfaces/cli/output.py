@@ -84,7 +84,7 @@ def write_text(path: Path, content: Any) -> None:
     """
     text = content if isinstance(content, str) else _json_text(content) + "\n"
     try:
-        path.write_text(text, "utf-8")
+        path.write_text(text, "utf-8", newline="\n")
     except OSError as error:
         raise _unwritable(path, error) from None
 
