@@ -19,6 +19,7 @@ from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from ..agent_calls import MAX_PAGE_ENTRIES, ListRuns
 from ..agent_runs import list_runs
+from .candidates import RunId, SessionId, StrategyName
 from .instants import local_time
 from .output import print_document, print_line, print_note, print_warnings
 from .settings import Common, Equipment, Limits, pairs, run_async, with_app
@@ -32,8 +33,8 @@ def start_(
     problem: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
-    session: str | None = None,
-    strategy: str = DEFAULT_STRATEGY,
+    session: SessionId | None = None,
+    strategy: StrategyName = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     brief: Brief = False,
     equipment: Equipment = Equipment(),
@@ -75,7 +76,7 @@ def start_(
 
 
 def answer_(
-    run_id: str,
+    run_id: RunId,
     answer: str | None = None,
     /,
     *,
@@ -167,7 +168,7 @@ def _row(row: dict[str, Any], name: str, used: str) -> tuple[str, ...]:
     return name, used, "waiting" if waits else row["status"], questions, row["strategy"], row["problem"]
 
 
-def status_(run_id: str, /, *, brief: Brief = False, common: Common = Common()) -> int:
+def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()) -> int:
     """Say where a run stands and what it asks.
 
     Parameters
@@ -186,7 +187,7 @@ def status_(run_id: str, /, *, brief: Brief = False, common: Common = Common()) 
 
 
 def resume_(
-    run_id: str,
+    run_id: RunId,
     /,
     *,
     brief: Brief = False,
@@ -218,7 +219,7 @@ def take_over(run: str, equipment: Equipment, limits: Limits, common: Common, *,
 
 
 def fork_(
-    run_id: str,
+    run_id: RunId,
     /,
     *,
     at: int,
@@ -252,7 +253,7 @@ def fork_(
     return show_coached(work, common, equipment)
 
 
-def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
+def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
     """End a run.
 
     Parameters

@@ -103,6 +103,15 @@ _group(
         "run": "Run code in a sandbox.",
     },
 )
+_group(
+    "completion",
+    "completion",
+    "Have the Tab key complete commands, options, strategies, runs and sessions.",
+    {
+        "install": "Put the script for your shell where it looks for it.",
+        "show": "Print the script for a shell.",
+    },
+)
 
 
 def call(arguments: list[str]) -> int:

@@ -6,6 +6,7 @@ import itertools
 import json
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -130,13 +131,20 @@ def _wrap(line: str, width: int, *, hangs: bool) -> Iterator[str]:
     from rich.console import Console
     from rich.text import Text
 
-    if cell_len(line) <= width:
+    cells = cell_len(line)
+    if cells <= width:
         yield line
         return
     indent = len(line) - len(line.lstrip())
     first, later = (" " * min(indent + more, width // 2) for more in (0, 2 * hangs))
-    for place, part in enumerate(Text(line.lstrip()).wrap(Console(), width - len(later))):
-        yield (later if place else first) + part.plain.rstrip()
+    room = width - len(later)
+    if cells == len(line):
+        # A word that is longer than a line, such as a path, is left whole, so that it can be copied.
+        parts = textwrap.wrap(line.lstrip(), room, break_long_words=False, break_on_hyphens=False)
+    else:
+        parts = [part.plain.rstrip() for part in Text(line.lstrip()).wrap(Console(), room)]
+    for place, part in enumerate(parts):
+        yield (later if place else first) + part
 
 
 def print_notes(lines: Iterable[str]) -> None:

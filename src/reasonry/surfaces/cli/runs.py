@@ -21,6 +21,7 @@ from ...records import RunRow
 from .. import present
 from ..report_pages import text_lines
 from ..run_report import outline, path_text, thought_title, whole_thought
+from .candidates import RunId, StrategyName
 from .coach import take_over
 from .draw_tree import print_tree
 from .instants import local_time
@@ -116,7 +117,7 @@ def _document(row: RunRow) -> dict[str, Any]:
     return msgspec.to_builtins(row)
 
 
-def show_(run_id: str, /, *, report: Path | None = None, common: Common = Common()) -> int:
+def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Common()) -> int:
     """Show one run: its path, thoughts, questions and result.
 
     Parameters
@@ -141,7 +142,7 @@ def stats_(
     *,
     limit: WholeNumber = 200,
     status: str | None = None,
-    strategy: str | None = None,
+    strategy: StrategyName | None = None,
     common: Common = Common(),
 ) -> int:
     """Show how the replies of the latest runs were read, by model and strategy.
@@ -220,7 +221,7 @@ def _question_lines(question: dict[str, Any]) -> list[str]:
 
 
 def resume_(
-    run_id: str,
+    run_id: RunId,
     /,
     *,
     coach: Annotated[bool, Parameter(negative=())] = False,
@@ -270,7 +271,7 @@ def _reopening(result: Result) -> list[str]:
 
 
 def fork_(
-    run_id: str,
+    run_id: RunId,
     /,
     *,
     at: WholeNumber,
@@ -306,7 +307,7 @@ def fork_(
     return show_result(run_async(with_run(app, run_id, work)), common)
 
 
-def replay_(run_id: str, /, *, common: Common = Common()) -> int:
+def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
     """Walk a run again from its journal, without a model, and compare its path, thoughts and outcome.
 
     Parameters
@@ -329,7 +330,7 @@ def replay_(run_id: str, /, *, common: Common = Common()) -> int:
     return 1 if identical is False else 0
 
 
-def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
+def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
     """End a run; whoever drives it stops, and it can be resumed.
 
     Parameters
@@ -347,7 +348,7 @@ def cancel_(run_id: str, /, *, common: Common = Common()) -> int:
 
 
 def delete_(
-    run_id: str,
+    run_id: RunId,
     /,
     *,
     yes: Annotated[bool, Parameter(negative=())] = False,

@@ -11,6 +11,7 @@ from ...app import App
 from ...errors import ConflictError, UsageError
 from ...ids import shorten_ids
 from .. import present
+from .candidates import SessionId
 from .draw_session import draw
 from .instants import local_time
 from .output import print_document, print_line, print_note, print_text, write_text
@@ -104,7 +105,7 @@ def _ids(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def show_(
-    session_id: str,
+    session_id: SessionId,
     /,
     *,
     from_: Annotated[str | None, Parameter(name="--from")] = None,
@@ -144,7 +145,7 @@ def search_(
     query: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    session: str | None = None,
+    session: SessionId | None = None,
     limit: str | None = None,
     cursor: str | None = None,
     common: Common = Common(),
@@ -208,7 +209,7 @@ def _from_match(text: str, query: str) -> str:
 
 
 def export_(
-    session_id: str,
+    session_id: SessionId,
     /,
     *,
     format: str = "json",
@@ -274,7 +275,7 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
     return 0
 
 
-def delete_(session_id: str, /, *, common: Common = Common()) -> int:
+def delete_(session_id: SessionId, /, *, common: Common = Common()) -> int:
     """Forget a session for good.
 
     Parameters
@@ -288,7 +289,7 @@ def delete_(session_id: str, /, *, common: Common = Common()) -> int:
 
 
 def pin_(
-    session_id: str,
+    session_id: SessionId,
     /,
     *,
     off: Annotated[bool, Parameter(negative=())] = False,

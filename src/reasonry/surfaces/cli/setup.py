@@ -19,6 +19,7 @@ from ..setup.changes import AgentPlan, Setup, SetupRequest
 from ..setup.launch import server_options, this_installation
 from ..setup.places import Machine
 from ..setup.receipts import ReceiptFile
+from .candidates import AgentName
 from .output import print_document, print_error, print_line, print_lines, print_note
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -26,7 +27,7 @@ _Flag = Annotated[bool, Parameter(negative=())]
 
 
 def setup(
-    *agents: str,
+    *agents: AgentName,
     remove: _Flag = False,
     dry_run: _Flag = False,
     yes: _Flag = False,

@@ -19,6 +19,7 @@ from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from ..report_pages import text_lines
 from ..run_report import outline
+from .candidates import SessionId, StrategyName
 from .output import print_document, print_line, print_note, print_notes, print_warnings
 from .report_files import check_report, write_report
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
@@ -29,8 +30,8 @@ def solve(
     problem: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
-    session: str | None = None,
-    strategy: str = DEFAULT_STRATEGY,
+    session: SessionId | None = None,
+    strategy: StrategyName = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     full: Annotated[bool, Parameter(negative=())] = False,
     report: Path | None = None,

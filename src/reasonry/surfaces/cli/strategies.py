@@ -14,12 +14,13 @@ from ...core.strategy import Strategy
 from ...installed import installed_strategies
 from ...stores.tables import read_strategies
 from ...strategies import resolve
+from .candidates import StrategyName
 from .output import print_document, print_line, print_lines, print_text
 from .tables import Column, print_table
 
 
 def strategies(
-    name: str | None = None,
+    name: StrategyName | None = None,
     /,
     *,
     diagram: Annotated[bool, Parameter(negative=())] = False,

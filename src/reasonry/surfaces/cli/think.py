@@ -14,6 +14,7 @@ from ...guided.known_sessions import KnownSessions
 from ...guided.next_thought import FollowingThought, next_thought
 from ...guided.thinking_tool import ThinkingCall, tool_schema
 from .. import present
+from .candidates import list_sessions, list_strategies
 from .output import print_document, print_line, print_note
 from .settings import Common, SessionRules, run_async, with_app
 
@@ -41,6 +42,7 @@ _HELP = {
     "session": "Session to go on with: its id, the beginning of it, or last; none: the one in use in this directory",
 }
 """What is said of an option where a command may leave out what the tool demands."""
+_CANDIDATES = {"session": list_sessions, "strategy": list_strategies}
 _LINES = {"guidance": "here", "scores": "scores", "leftOpen": "left open"}
 """What is shown of a reply besides its numbers, and under which word."""
 
@@ -51,7 +53,9 @@ def _option(name: str, argument: str) -> tuple[str, Any, Any]:
     member = schema["properties"][argument]
     kind = member.get("type", "list")
     form = {"object": ", as a JSON object", "list": ", with commas between"}.get(kind, "")
-    described = Parameter(help=f"{_HELP.get(name, member['description'])}{form}.")
+    described = Parameter(
+        help=f"{_HELP.get(name, member['description'])}{form}.", completer=_CANDIDATES.get(name)
+    )
     if kind == "boolean":
         return name, Annotated[Flag, described], field(default=False)
     return name, Annotated[str | None, described], field(default=None)

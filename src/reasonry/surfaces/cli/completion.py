@@ -1,0 +1,64 @@
+"""`reasonry completion`: what the Tab key offers in a shell."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.completion.detect import ShellDetectionError, detect_shell
+
+from ...errors import UsageError
+from .output import print_document, print_line, print_note
+
+Shell = Literal["bash", "zsh", "fish", "powershell"]
+Json = Annotated[bool, Parameter(negative=())]
+
+
+def show_(shell: Shell | None = None, /) -> int:
+    """Print the script that makes a shell complete commands, options, strategies, runs and sessions.
+
+    Parameters
+    ----------
+    shell
+        Without it, the one this command is called from.
+    """
+    sys.stdout.write(_command_line().generate_completion(shell=shell or _find_shell()))
+    return 0
+
+
+def install_(shell: Shell | None = None, /, *, json: Json = False) -> int:
+    """Put that script where the shell looks for it, and have the shell load it when it starts.
+
+    Parameters
+    ----------
+    shell
+        Without it, the one this command is called from.
+    json
+        Print one JSON document on standard output and nothing else.
+    """
+    shell = shell or _find_shell()
+    try:
+        path = _command_line().install_completion(shell=shell)
+    except OSError as error:
+        raise UsageError(f"{error.filename or 'the script'} cannot be written: {error.strerror}") from None
+    if json:
+        print_document({"shell": shell, "path": str(path)})
+        return 0
+    print_line(f"written to {path}")
+    print_note(f"It holds in every {shell} that is started from now on.")
+    return 0
+
+
+def _command_line() -> Any:
+    from .commands import app
+
+    return app
+
+
+def _find_shell() -> Shell:
+    try:
+        return detect_shell()
+    except ShellDetectionError:
+        message = "this is called from no shell that is known here; name one: bash, zsh, fish, powershell"
+        raise UsageError(message, choices=["bash", "zsh", "fish", "powershell"]) from None
