@@ -108,7 +108,7 @@ def test_a_base_installation_serves_over_standard_input(tmp_path: Path) -> None:
         tmp_path / "store.db", command=without_extras("reasonry.surfaces.mcp"), REASONRY_MODEL="offline"
     ) as raw:
         tools = [one["name"] for one in raw.ask("tools/list")["result"]["tools"]]
-        assert tools == ["sequentialthinking", "sessions", "coach", "solve"]
+        assert tools == ["sequentialthinking", "sessions", "coach", "solve", "show"]
         assert raw.think(1)["thoughtNumber"] == 1
         assert raw.call("solve", problem=PUZZLE)["answer"] == ANSWER
 

@@ -38,12 +38,12 @@ def part_of(tool: str) -> str:
     return section[1]
 
 
-def test_there_are_four_tools_and_the_page_names_each(tools: dict[str, Any]) -> None:
-    assert set(tools) == {"sequentialthinking", "sessions", "coach", "solve"}
+def test_there_are_five_tools_and_the_page_names_each(tools: dict[str, Any]) -> None:
+    assert set(tools) == {"sequentialthinking", "sessions", "coach", "solve", "show"}
     assert set(tools) <= words(PAGE)
 
 
-@pytest.mark.parametrize("tool", ["sequentialthinking", "sessions", "coach", "solve"])
+@pytest.mark.parametrize("tool", ["sequentialthinking", "sessions", "coach", "solve", "show"])
 def test_every_argument_and_member_of_a_reply_is_described(tools: dict[str, Any], tool: str) -> None:
     described = words(part_of(tool))
     schema = tools[tool]["inputSchema"]["properties"]

@@ -20,6 +20,7 @@ from .current_runs import CurrentRuns
 from .current_session import CurrentSession
 from .frames import RefusedError
 from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, read_params, server_info
+from .page_tool import shows_pages
 from .tools import CallContext, Document, error_document
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -199,16 +200,19 @@ class Connection:
             )
             raise RefusedError(frames.INVALID_REQUEST, message)
         envelope = read_params(Envelope, meta)
+        self._note(envelope.capabilities)
         if envelope.version != STATELESS_VERSION:
             raise _version_error("Unsupported protocol version", envelope.version)
         self._version = self._stateless
 
     def _initialize(self, params: Document) -> bytes:
-        offered = read_params(InitializeParams, params).protocol_version
+        asked = read_params(InitializeParams, params)
+        offered = asked.protocol_version
         if self._version is self._stateless:
             message = f"this connection is in protocol version {STATELESS_VERSION}, which has no `initialize`"
             raise _version_error(message, offered)
         self._version = self._handshake
+        self._note(asked.capabilities)
         answer = {
             "protocolVersion": offered if offered in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
             "capabilities": CAPABILITIES,
@@ -216,6 +220,11 @@ class Connection:
             "instructions": INSTRUCTIONS,
         }
         return self._handshake.encode("initialize", answer)
+
+    def _note(self, capabilities: Document) -> None:
+        """Note what the client can do, as of the request at hand."""
+        if shows_pages(capabilities) != self._context.shows_pages:
+            self._context = replace(self._context, shows_pages=not self._context.shows_pages)
 
     def _discovery(self, version: ProtocolVersion) -> bytes:
         answer = {
@@ -256,7 +265,8 @@ class Connection:
         if token is not None:
             context = replace(context, report=self._reporter(token))
         document, is_error = await self._server.call(params, context)
-        return frames.tool_result(document, is_error, version.tool_suffix)
+        hidden = () if is_error else self._server.members_for_page(params)
+        return frames.tool_result(document, is_error, version.tool_suffix, hidden)
 
     def _reporter(self, token: Any) -> Callable[[float, float | None, str | None], Awaitable[None]]:
         async def report(progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -267,7 +277,8 @@ class Connection:
         return report
 
     async def _fetch(self, method: str, params: Document, version: ProtocolVersion) -> bytes:
-        return version.encode(method, await self._server.answer(method, params))
+        shown = self._context.shows_pages
+        return version.encode(method, await self._server.answer(method, params, shows_pages=shown))
 
 
 def _name_of(method: str, params: Document) -> str:

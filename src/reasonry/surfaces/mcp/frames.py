@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -187,17 +188,21 @@ def tool_text(document: Any) -> str:
     return _encode(document).decode()
 
 
-def tool_result(document: Any, is_error: bool, suffix: bytes) -> bytes:
+def tool_result(document: Any, is_error: bool, suffix: bytes, hidden: Collection[str] = ()) -> bytes:
     """Return an encoded `tools/call` result: the document as text and as structure.
 
     Args:
         document: The tool's document.
         is_error: Whether the document describes an error.
         suffix: What ends the result: the protocol version's own members and the closing brace.
+        hidden: Members of the document that the text leaves out.
     """
     structured = _encode(document)
+    text = structured
+    if hidden:
+        text = _encode({name: value for name, value in document.items() if name not in hidden})
     return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b,"isError":%b%b' % (
-        _encode(structured.decode()),
+        _encode(text.decode()),
         structured,
         b"true" if is_error else b"false",
         suffix,

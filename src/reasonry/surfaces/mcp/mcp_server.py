@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ...errors import NotFoundError
 from .frames import INVALID_PARAMS, RefusedError
+from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource
 from .resources import Resources
 from .tools import CallContext, Document, McpTool, error_document
 
@@ -113,15 +114,28 @@ class McpServer:
             "prompts/get": (PromptParams, self._get_prompt),
         }
 
-    async def answer(self, method: str, params: Document) -> Document:
+    async def answer(self, method: str, params: Document, *, shows_pages: bool = False) -> Document:
         """Return the result of one of `methods`.
+
+        Args:
+            shows_pages: Whether the client shows pages; only then it is told of them.
 
         Raises:
             RefusedError: The parameters are not of the method's form.
             NotFoundError: They name something that there is not.
         """
         form, handler = self.methods[method]
-        return await handler(read_params(form, params))
+        result = await handler(read_params(form, params))
+        if not shows_pages:
+            return result
+        if method == "tools/list":
+            return {"tools": [tool.listing(shows_pages=True) for tool in self.tools.values()]}
+        return {"resources": [PAGE_LISTING, *result["resources"]]} if method == "resources/list" else result
+
+    def members_for_page(self, params: Document) -> tuple[str, ...]:
+        """Return the members that the text of a result of this call leaves out."""
+        tool = self.tools.get(str(params.get("name")))
+        return () if tool is None else tool.hidden
 
     async def call(self, params: Document, context: CallContext) -> tuple[Document, bool]:
         """Call a tool; return its document and whether that describes an error.
@@ -157,6 +171,8 @@ class McpServer:
         return {"resourceTemplates": self.resources.templates()}
 
     async def _read_resource(self, params: ResourceParams) -> Document:
+        if params.uri == PAGE_URI:
+            return {"contents": [read_page_resource()]}
         document = await self.resources.read(params.uri)
         text = msgspec.json.format(msgspec.json.encode(document)).decode()
         return {"contents": [{"uri": params.uri, "mimeType": "application/json", "text": text}]}

@@ -97,10 +97,11 @@ def main(
     """
     from ...app import App
     from .driven import run_tools
+    from .page_tool import page_tool
 
     environ = os.environ if environ is None else environ
     app = App(store_spec, environ=environ, strategies=strategies)
-    tools = [*run_tools(app), *extras]
+    tools = [*run_tools(app), page_tool(app), *extras]
 
     async def serve() -> None:
         async with app:

@@ -26,11 +26,13 @@ class CallContext:
         session: The sessions of the connection; None: calls share none.
         report: Takes word of progress.
         runs: The runs of the connection; None: calls share none.
+        shows_pages: Whether the client shows the pages of tools.
     """
 
     session: CurrentSession | None = None
     report: Report | None = None
     runs: CurrentRuns | None = None
+    shows_pages: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class McpTool:
     Args:
         call: Does the work and returns a JSON document; what it raises becomes a result marked as an error.
         annotations: The protocol's hints, by their wire names.
+        page_uri: The page that shows the tool's results, in clients that show pages.
+        hidden: Members of the document that the text of a result leaves out: they are for the page.
     """
 
     name: str
@@ -49,9 +53,12 @@ class McpTool:
     output_schema: Mapping[str, Any]
     call: Callable[[Document, CallContext], Awaitable[Document]]
     annotations: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    page_uri: str = ""
+    hidden: tuple[str, ...] = ()
 
-    def listing(self) -> Document:
-        """Return the tool's entry in `tools/list`."""
+    def listing(self, *, shows_pages: bool = False) -> Document:
+        """Return the tool's entry in `tools/list`; the page's address stands in it twice, as older clients look."""
+        page = {"ui": {"resourceUri": self.page_uri}, "ui/resourceUri": self.page_uri}
         return {
             "name": self.name,
             "title": self.title,
@@ -59,6 +66,7 @@ class McpTool:
             "inputSchema": dict(self.input_schema),
             "outputSchema": or_error(self.output_schema),
             "annotations": {"title": self.title, **self.annotations},
+            **({"_meta": page} if self.page_uri and shows_pages else {}),
         }
 
 

@@ -1,0 +1,138 @@
+"""The tool `show`: a run or a session as a page, in the client where that can show one, else as a file.
+
+A client that shows pages says so in its capabilities (the extension MCP Apps). It reads the page once, as a resource
+without data, and hands it each result of the tool; of a result, the model is given the summary alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ...app import App
+from ...guided.arguments import name_arguments, read_arguments
+from ...guided.thinking_tool import tool_schema
+from .tools import CallContext, Document, McpTool
+
+if TYPE_CHECKING:
+    from ..web.page import PageDocument
+
+EXTENSION = "io.modelcontextprotocol/ui"
+MIME_TYPE = "text/html;profile=mcp-app"
+PAGE_URI = "ui://reasonry/page.html"
+PAGE_LISTING: Document = {
+    "uri": PAGE_URI,
+    "name": "page",
+    "title": "Reasonry",
+    "description": "Draws a run or a session.",
+    "mimeType": MIME_TYPE,
+}
+DESCRIPTION = (
+    "Show the user a run or session as a page: tree, scores, why thoughts were dropped, time, spend."
+)
+
+_MAX_CHARS = 1_500_000
+_MAX_TEXT_CHARS = 4_000
+_MAX_NODES = 1_000
+_MAX_ENTRIES = 1_500
+_ANSWER_CHARS = 2_000
+
+
+class ShowPage(Struct, frozen=True, kw_only=True):
+    """Arguments of the tool."""
+
+    id: Annotated[str, Meta(description="runId or sessionId; default: the last")] = ""
+
+
+def shows_pages(capabilities: Mapping[str, Any]) -> bool:
+    """Whether a client with these capabilities shows pages."""
+    extensions = capabilities.get("extensions")
+    declared = extensions.get(EXTENSION) if isinstance(extensions, dict) else None
+    types = declared.get("mimeTypes") if isinstance(declared, dict) else None
+    return isinstance(types, list) and MIME_TYPE in types
+
+
+def read_page_resource() -> Document:
+    """Return the page without data, as the protocol's content of a resource."""
+    from ..web.html_page import html_page
+
+    return {"uri": PAGE_URI, "mimeType": MIME_TYPE, "text": html_page(None)}
+
+
+def page_tool(app: App) -> McpTool:
+    """Return the tool."""
+    text = {"type": "string"}
+    properties = {
+        **dict.fromkeys(("kind", "id", "title", "status", "path", "note"), text),
+        "answer": {"type": ["string", "null"]},
+        "nodes": {"type": "object"},
+        "spend": {"type": "object"},
+        "page": {"type": "object"},
+    }
+    schema = tool_schema(ShowPage)
+    return McpTool(
+        name="show",
+        title="Show as Page",
+        description=DESCRIPTION,
+        input_schema=schema,
+        output_schema={"type": "object", "properties": properties, "required": ["kind", "id", "status"]},
+        annotations={"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+        call=lambda arguments, context: _show(app, schema, arguments, context),
+        page_uri=PAGE_URI,
+        hidden=("page",),
+    )
+
+
+async def _show(app: App, schema: Document, arguments: Document, context: CallContext) -> Document:
+    from ..web.find_page import find_page
+    from ..web.page_bounds import DEFAULT_BOUNDS, PageBounds
+    from ..web.page_files import page_folder, write_page
+
+    wanted = read_arguments(ShowPage, name_arguments(schema, arguments)).id or _current(context)
+    embedded = PageBounds(_MAX_TEXT_CHARS, _MAX_CHARS, _MAX_NODES, _MAX_ENTRIES)
+    page = await find_page(app, wanted, embedded if context.shows_pages else DEFAULT_BOUNDS)
+    document = _summary(page)
+    if context.shows_pages:
+        return {**document, "note": "The page is shown to the user.", "page": msgspec.to_builtins(page)}
+    if context.session is None:
+        return {**document, "note": f"`reasonry open {page.id}` shows the page."}
+    path = write_page(page, page_folder(app.environ))
+    return {**document, "path": str(path), "note": "Give the user this path; a browser opens the file."}
+
+
+def _current(context: CallContext) -> str:
+    """Return what a call that names nothing means: what the connection worked on last, else the last of all."""
+    if context.runs is not None and context.runs.ids:
+        return context.runs.ids[-1]
+    own = context.session.session_id if context.session is not None else None
+    return own or "last"
+
+
+def _summary(page: PageDocument) -> Document:
+    dropped = Counter(node.why.code for node in page.nodes if node.why is not None)
+    answer = page.answer
+    return {
+        "kind": page.kind,
+        "id": page.id,
+        "title": page.title,
+        "status": page.status,
+        "answer": answer if answer is None else answer[:_ANSWER_CHARS],
+        "nodes": {"total": len(page.nodes) + page.cuts.nodes, "dropped": dict(dropped)},
+        "spend": {
+            spend.name: {
+                key: value
+                for key, value in (
+                    ("used", spend.used),
+                    ("limit", spend.limit),
+                    ("onDropped", spend.on_dropped),
+                )
+                if value is not None
+            }
+            for spend in page.spend
+            if spend.used
+        },
+    }

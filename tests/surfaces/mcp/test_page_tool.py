@@ -1,0 +1,102 @@
+"""The page over MCP: as data to clients that show pages, as a file to all others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from reasonry.surfaces.web.page import PageDocument
+
+from ..web.laws import check_page
+from ..web.making import page_in
+from .raw import COMMAND, ENVELOPE, INFO, Raw
+
+UI = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+URI = "ui://reasonry/page.html"
+
+
+def greeted(raw: Raw, capabilities: dict[str, Any]) -> Raw:
+    offer = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": INFO}
+    raw.ask("initialize", offer)
+    raw.line(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    return raw
+
+
+def listed(answer: dict[str, Any]) -> dict[str, Any]:
+    return {tool["name"]: tool for tool in answer["result"]["tools"]}
+
+
+def test_a_client_that_shows_pages_is_given_the_page_and_its_model_a_summary() -> None:
+    with Raw(greet=None) as raw:
+        greeted(raw, UI)
+        tool = listed(raw.ask("tools/list"))["show"]
+        assert tool["_meta"] == {"ui": {"resourceUri": URI}, "ui/resourceUri": URI}
+        assert URI in [entry["uri"] for entry in raw.ask("resources/list")["result"]["resources"]]
+        (content,) = raw.ask("resources/read", {"uri": URI})["result"]["contents"]
+        assert content["mimeType"] == "text/html;profile=mcp-app"
+        assert page_in(content["text"]) is None
+        session = raw.think(1, thought="</script><!-- a", branchId="b")["sessionId"]
+        result = raw.ask("tools/call", {"name": "show", "arguments": {}})["result"]
+        told = json.loads(result["content"][0]["text"])
+        assert (told["kind"], told["id"]) == ("session", session)
+        assert "page" not in told
+        assert "path" not in told
+        page = msgspec.convert(result["structuredContent"]["page"], PageDocument)
+        check_page(page)
+        assert page.nodes[-1].text == "</script><!-- a"
+
+
+def test_any_other_client_is_given_the_path_of_a_file(tmp_path: Path) -> None:
+    with Raw(REASONRY_PAGES=str(tmp_path / "pages")) as raw:
+        assert "_meta" not in listed(raw.ask("tools/list"))["show"]
+        assert URI not in [entry["uri"] for entry in raw.ask("resources/list")["result"]["resources"]]
+        started = raw.call("coach", action="start", problem="What is 6 * 7?", strategy="tree_of_thoughts")
+        shown = raw.call("show")
+        assert (shown["kind"], shown["id"], shown["status"]) == ("run", started["runId"], "active")
+        path = Path(shown["path"])
+        assert path.parent == tmp_path / "pages"
+        assert page_in(path.read_text("utf-8"))["id"] == started["runId"]
+        assert raw.call("show", id="no-such")["error"]["code"] == "not_found"
+        assert raw.call("show", id=started.get("sessionId", "last"))["kind"]
+
+
+def test_the_stateless_version_says_it_with_each_request() -> None:
+    with Raw(greet=None) as raw:
+        meta = {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": UI}
+        assert "_meta" in listed(raw.ask("tools/list", {"_meta": meta}))["show"]
+        assert "_meta" not in listed(raw.ask("tools/list", {"_meta": ENVELOPE}))["show"]
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [
+        {"extensions": []},
+        {"extensions": {"io.modelcontextprotocol/ui": None}},
+        {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": "text/html;profile=mcp-app"}}},
+        {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html"]}}},
+    ],
+)
+def test_what_declares_no_pages_is_told_of_none(capabilities: dict[str, Any]) -> None:
+    with Raw(greet=None) as raw:
+        greeted(raw, capabilities)
+        assert "_meta" not in listed(raw.ask("tools/list"))["show"]
+
+
+@pytest.mark.anyio
+async def test_an_sdk_client_gets_the_path_over_standard_input_and_output(tmp_path: Path) -> None:
+    environ = {"REASONRY_STORE": "memory", "REASONRY_PAGES": str(tmp_path)}
+    server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:]], env=environ)
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
+        await client.initialize()
+        thought = {"thought": "a", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
+        await client.call_tool("sequentialthinking", thought)
+        result = await client.call_tool("show", {})
+        assert result.structured_content is not None
+        text = Path(result.structured_content["path"]).read_text("utf-8")
+        assert page_in(text)["answer"] == "a"
