@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from reasonry.compare.standings import Trial, pareto_front, standings, wilson
+from reasonry.compare.standings import Trial, describe_ties, pareto_front, standings, wilson
 
 
 def trial(strategy: str, right: bool | None, **settings: Any) -> Trial:
@@ -90,8 +91,32 @@ def test_standings_are_means_over_all_runs() -> None:
 
 def test_the_front_by_dollars_needs_all_prices() -> None:
     known = [trial("a", True, usd=0.2), trial("b", False, usd=0.1), trial("c", False, usd=0.3)]
-    assert [row.front_by_usd for row in standings(known, "abc")] == [True, True, False]
+    assert [row.front_by_usd for row in standings(known, "abc")] == [True, False, False]
     unknown = [*known, trial("d", False, usd=None)]
     rows = standings(unknown, "abcd")
     assert [row.front_by_usd for row in rows] == [None] * 4
     assert [row.front_by_calls for row in rows] == [True, False, False, False]
+
+
+def test_what_was_right_nowhere_is_on_no_front_however_cheap() -> None:
+    rows = standings([trial("a", False, calls=1, usd=0.0), trial("b", True, calls=9, usd=0.9)], "ab")
+    assert [(row.front_by_usd, row.front_by_calls) for row in rows] == [(False, False), (True, True)]
+    none = standings([trial("a", False), trial("b", False)], "ab")
+    assert not any(row.front_by_calls for row in none)
+    assert describe_ties(none) == ["nothing was right, so there is no front"]
+
+
+def test_ties_are_said_as_ties() -> None:
+    same = standings([trial("a", True, calls=2, usd=0.1), trial("b", True, calls=2, usd=0.1)], "ab")
+    assert describe_ties(same)[0] == "a and b tie: equally accurate and equally cheap"
+    apart = standings(
+        [*[trial("a", True, calls=2)] * 50, *[trial("b", number == 0, calls=1) for number in range(50)]], "ab"
+    )
+    assert describe_ties(apart) == []
+
+
+def test_why_there_is_no_answer_is_the_code_and_what_is_known() -> None:
+    refused = replace(trial("a", False), reason="error", code="provider_auth", detail="the key is not valid")
+    assert refused.why_no_answer == "provider_auth: the key is not valid"
+    assert replace(refused, code=None, detail="").why_no_answer == "error"
+    assert replace(refused, reason="max_calls", code=None, detail="").why_no_answer == "max_calls"

@@ -442,6 +442,7 @@ def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
         run_id=result.run_id,
         status=result.status,
         reason=result.termination.reason,
+        detail=result.termination.detail,
         answer=result.answer,
         calls=usage.calls,
         rounds=result.rounds,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import convert
+
 from .plots import COLOURS, Bar, bars, front, tag, text
+from .standings import Standing, Trial, describe_ties
 
 MAX_ROWS = 5_000
 """Problems listed one by one; the JSON document has them all."""
@@ -38,8 +41,9 @@ NOTES = (
     "Accuracy is the part of the problems whose answer was right, with its 95 % interval (Wilson); a run without an "
     "answer, and an answer that could not be judged, count as not right. “Any” also counts the problems for which "
     "something else that was found was right: a candidate of a search, an answer that was voted on. The front holds "
-    "the strategies that no other one beats in both accuracy and cost. Calls, rounds, tokens, dollars and seconds are "
-    "means per run; rounds are the model calls that had to wait for one another."
+    "the strategies that were right at least once and that no other one beats in both accuracy and cost. Calls, "
+    "rounds, tokens, dollars and seconds are means per run; rounds are the model calls that had to wait for one "
+    "another."
 )
 
 
@@ -60,6 +64,10 @@ def page(document: Mapping[str, Any]) -> str:
         tag("h1", "Strategies compared"),
         _facts(document),
         tag("div", _table(rows), class_="wide"),
+        *[
+            tag("p", text(f"{sentence[0].upper()}{sentence[1:]}."))
+            for sentence in describe_ties(convert(rows, list[Standing]))
+        ],
         tag("p", NOTES, class_="soft"),
         tag("h2", "What accuracy costs"),
         tag("div", *_fronts(rows), class_="plots"),
@@ -172,12 +180,16 @@ def _problems(trials: Sequence[Mapping[str, Any]], strategies: Sequence[str]) ->
     return tag("div", tag("table", head, *lines), class_="wide") + more
 
 
+def _why(trial: Mapping[str, Any]) -> str:
+    return convert(trial, Trial).why_no_answer
+
+
 def _trial(trial: Mapping[str, Any] | None) -> str:
     if trial is None:
         return tag("td", "", class_="left")
     mark, class_ = {True: ("✓", "right"), False: ("✗", "wrong"), None: ("?", "soft")}[trial["right"]]
     found = " (found, not given)" if trial["any_right"] and not trial["right"] else ""
-    answer = trial["answer"] if trial["answer"] is not None else f"no answer: {trial['reason']}"
+    answer = trial["answer"] if trial["answer"] is not None else f"no answer: {_why(trial)}"
     shown = answer if len(answer) <= 120 else answer[:119] + "…"
     title = (
         f"run {trial['run_id']}: {trial['calls']} calls, {trial['rounds']} rounds, {trial['seconds']:.2f} s"

@@ -4,6 +4,7 @@ Rule 1: an accuracy is given with its interval; strategies whose intervals overl
 Rule 2: `right` is about the answer that was given; `any_right` about all that was found: the answer, the candidates of
         a search, the answers that were voted on.
 Rule 3: a run without an answer, and an answer nobody could judge, count as not right.
+Rule 4: what was right nowhere is not worth its price, however low: it is on no front.
 """
 
 from __future__ import annotations
@@ -41,6 +42,15 @@ class Trial(Struct, frozen=True, kw_only=True):
     """The strategy that ran, where `auto` chose it."""
     code: str | None = None
     """What the world did, where there is no answer, or no verdict, because of it."""
+    detail: str = ""
+    """Why the run ended so, for people."""
+
+    @property
+    def why_no_answer(self) -> str:
+        """Why there is no answer: the reason the run ended for, and what is known about it."""
+        reasons = [] if self.reason == "error" and (self.code or self.detail) else [self.reason]
+        reasons += [self.code] if self.code and self.code != self.reason else []
+        return ": ".join([", ".join(reasons), *([self.detail] if self.detail else [])]).removeprefix(": ")
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -51,7 +61,8 @@ class Standing(Struct, frozen=True, kw_only=True):
         unjudged: Answers the judge could not say anything about; they count as not right.
         failed: Runs without an answer.
         any_accuracy: Part of the problems for which anything found was right; None where it was not looked at.
-        front: Whether no other strategy is both at least as accurate and at least as cheap, and better in one.
+        front: Whether it was right at least once, and no other strategy is both at least as accurate and at least as
+            cheap, and better in one.
     """
 
     strategy: str
@@ -105,12 +116,45 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
         by_strategy[trial.strategy].append(trial)
     rows = [_standing(name, runs) for name, runs in by_strategy.items() if runs]
     priced = all(row.usd is not None for row in rows)
-    by_usd = pareto_front([(row.usd or 0.0, row.accuracy) for row in rows]) if priced else set[int]()
-    by_calls = pareto_front([(row.calls, row.accuracy) for row in rows])
+    by_usd = _front(rows, [row.usd or 0.0 for row in rows]) if priced else set[int]()
+    by_calls = _front(rows, [row.calls for row in rows])
     return [
         replace(row, front_by_usd=at in by_usd if priced else None, front_by_calls=at in by_calls)
         for at, row in enumerate(rows)
     ]
+
+
+def _front(rows: Sequence[Standing], costs: Sequence[float]) -> set[int]:
+    """Return the positions of the rows on the front; rule 4."""
+    right = [at for at, row in enumerate(rows) if row.right]
+    return {right[at] for at in pareto_front([(costs[at], rows[at].accuracy) for at in right])}
+
+
+def describe_ties(rows: Sequence[Standing]) -> list[str]:
+    """Return what the figures do not tell apart, as sentences: equal rows, and accuracies whose intervals overlap."""
+    sentences: list[str] = []
+    by_price = all(row.front_by_usd is not None for row in rows)
+    groups: dict[tuple[float, float], list[str]] = {}
+    for row in rows:
+        if row.front_by_usd if by_price else row.front_by_calls:
+            cost = (row.usd or 0.0) if by_price else row.calls
+            groups.setdefault((row.accuracy, cost), []).append(row.strategy)
+    sentences += [
+        f"{' and '.join(names)} tie: equally accurate and equally cheap"
+        for names in groups.values()
+        if len(names) > 1
+    ]
+    best = max(rows, key=lambda row: row.accuracy, default=None)
+    if best is not None and best.right:
+        close = [row.strategy for row in rows if row is not best and row.right and row.high >= best.low]
+        if close:
+            sentences.append(
+                f"with so few problems the accuracy of {best.strategy} is not told apart from that of "
+                f"{', '.join(close)}: their intervals overlap"
+            )
+    if rows and not any(row.right for row in rows):
+        sentences.append("nothing was right, so there is no front")
+    return sentences
 
 
 def _standing(name: str, runs: Sequence[Trial]) -> Standing:

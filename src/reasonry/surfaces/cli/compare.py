@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +14,14 @@ from cyclopts import Parameter
 from ...app import App
 from ...compare.comparison import Comparison, Report, Terms, check_strategies
 from ...compare.judging import Item, read_dataset
-from ...compare.standings import Standing, Trial
+from ...compare.standings import Standing, Trial, describe_ties
 from ...core.budget import Budget
 from ...engine.observe import Unwatched
 from ...errors import UsageError
 from .. import present
-from .output import check_writable, print_document, print_line, print_note, write_text
+from .output import check_writable, print_document, print_note, print_notes, write_text
 from .settings import Common, Limits, Workers, check_above_0, pairs, run_async, with_app
+from .tables import Column, print_table
 from .whole_numbers import WholeNumber
 
 MAX_DATASET_BYTES = 50_000_000
@@ -143,6 +145,8 @@ class Pauses(Unwatched):
             self.note(f"{reason}; on in {delay_s:.0f} s")
 
 
+_REASON_CHARS = 200
+_MAX_REASONS = 5
 _VERDICTS = {True: "right", False: "wrong", None: "not judged"}
 
 
@@ -152,9 +156,11 @@ def _silent(_: str) -> None:
 
 def _teller(note: Callable[[str], None]) -> Callable[[Trial, int, int], None]:
     def report_trial(trial: Trial, done: int, wanted: int) -> None:
-        answer = f"no answer ({trial.reason})" if trial.answer is None else present.clip(trial.answer, 40)
-        verdict = _VERDICTS[trial.right]
-        note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {verdict} · {answer}")
+        if trial.answer is None:
+            outcome = f"no answer · {present.clip(trial.why_no_answer, 60)}"
+        else:
+            outcome = f"{_VERDICTS[trial.right]} · {present.clip(trial.answer, 40)}"
+        note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {outcome}")
 
     return report_trial
 
@@ -179,14 +185,30 @@ def _show(
 
 
 def _print_table(report: Report) -> None:
-    for line in table(report.standings):
-        print_line(line)
     priced = any(row.front_by_usd is not None for row in report.standings)
+    print_table(_COLUMNS, [_cells(row) for row in report.standings])
     cost = "dollars" if priced else "calls"
-    print_note(f"means per run; *: none is at least as accurate and as cheap in {cost}, and better in one")
-    unjudged = _describe_unjudged(report)
-    if unjudged:
-        print_note(unjudged)
+    notes = [
+        f"means per run; *: right at least once, and none is at least as accurate and as cheap in {cost}, and better "
+        "in one",
+        *describe_ties(report.standings),
+        _describe_unjudged(report),
+        *_describe_unanswered(report),
+    ]
+    print_notes(note for note in notes if note)
+
+
+def _describe_unanswered(report: Report) -> Iterator[str]:
+    """Yield why there is no answer, by strategy and reason."""
+    for row in report.standings:
+        whys = Counter(
+            trial.why_no_answer
+            for trial in report.trials
+            if trial.strategy == row.strategy and trial.answer is None
+        )
+        for why, times in whys.most_common(_MAX_REASONS):
+            shown = present.clip(why, _REASON_CHARS)
+            yield f"{row.strategy} gave no answer to {times} of {row.runs} problems: {shown}"
 
 
 def _exit_code(report: Report) -> int:
@@ -217,27 +239,26 @@ def _ending(report: Report) -> str:
     return f"{there}; {spent}" + ("" if report.complete else "; the same command goes on from here")
 
 
-HEADINGS = ("strategy", "right", "accuracy", "95 %", "any", "calls", "rounds", "tokens", "$", "s", "front")
-
-
-def table(rows: Sequence[Standing]) -> list[str]:
-    """Return the lines of a table; means are per run."""
-    cells = [HEADINGS, *map(_cells, rows)]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(HEADINGS))]
-    lines: list[str] = []
-    for row in cells:
-        first, *others = (
-            text.ljust(width) if at == 0 else text.rjust(width)
-            for at, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append("  ".join([first, *others]).rstrip())
-    return lines
+_COLUMNS = (
+    Column("STRATEGY"),
+    Column("FRONT"),
+    Column("RIGHT", align_right=True),
+    Column("ACCURACY", align_right=True),
+    Column("95 %", rank=1, align_right=True),
+    Column("ANY", rank=5, align_right=True),
+    Column("CALLS", align_right=True),
+    Column("ROUNDS", rank=4, align_right=True),
+    Column("TOKENS", rank=3, align_right=True),
+    Column("$", align_right=True),
+    Column("SECONDS", rank=2, align_right=True),
+)
 
 
 def _cells(row: Standing) -> tuple[str, ...]:
     front = row.front_by_calls if row.front_by_usd is None else row.front_by_usd
     return (
         row.strategy,
+        "*" if front else "",
         f"{row.right}/{row.runs}" + (f" ({row.unjudged} ?)" if row.unjudged else ""),
         f"{row.accuracy:.0%}",
         f"{row.low:.0%}–{row.high:.0%}",
@@ -247,5 +268,4 @@ def _cells(row: Standing) -> tuple[str, ...]:
         f"{row.tokens:,.0f}",
         "–" if row.usd is None else f"{row.usd:.4f}",
         f"{row.seconds:.2f}",
-        "*" if front else "",
     )
