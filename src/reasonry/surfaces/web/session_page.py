@@ -36,7 +36,7 @@ def session_page(session: Document, strategy: Strategy[Any, Any] | None) -> Page
     answer = _mark_path(lines, has_ended)
     sum_costs(nodes)
     times = [node.ended_at_ms for node in nodes if node.ended_at_ms is not None]
-    name = str(session.get("strategy") or "")
+    name, status = str(session.get("strategy") or ""), str(session.get("status") or "active")
     return PageDocument(
         kind="session",
         id=session["sessionId"],
@@ -46,7 +46,7 @@ def session_page(session: Document, strategy: Strategy[Any, Any] | None) -> Page
         strategy=plain(name),
         strategy_title=strategy.title if strategy else plain(name),
         mode="guided",
-        status=str(session.get("status") or "active"),
+        status="ended" if has_ended and status == "active" else status,
         stage=plain(str(thoughts[-1].get("stage") or "")) if thoughts else "",
         reason="ended" if has_ended else "",
         detail="the last thought said that no other is needed" if has_ended else "",

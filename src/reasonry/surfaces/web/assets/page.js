@@ -7,7 +7,7 @@ import { byId } from "./dom.js";
 import { makeHelp } from "./help.js";
 import { drawMasthead } from "./masthead.js";
 import { drawPlans } from "./plans.js";
-import { foldFar, nodeLabel, pathTo, readRecord } from "./record.js";
+import { countThoughts, foldFar, nodeLabel, pathTo, readRecord } from "./record.js";
 import { filterThoughts } from "./search.js";
 import { drawSpend } from "./spend.js";
 import { drawStages } from "./stages.js";
@@ -54,7 +54,7 @@ export function makePage() {
     drawLegend(record);
     if (first || !record.nodes.has(selected)) openFirst();
     else drawTree();
-    if (!first && known.size !== record.nodes.size) say(`${count(record.nodes.size, "thought")} now`);
+    if (!first && known.size !== record.nodes.size) say(`${count(countThoughts(record, record.order), "thought")} now`);
   }
 
   function openFirst() {
@@ -78,8 +78,9 @@ export function makePage() {
     narrow = tree.isNarrow();
     Object.assign(view, filterThoughts(record, view));
     const shown = tree.draw(record, view);
-    const all = record.nodes.size;
-    const part = shown.length < all ? `${shown.length} of ` : "";
+    const all = countThoughts(record, record.order);
+    const some = countThoughts(record, shown);
+    const part = some < all ? `${some} of ` : "";
     byId("counts").textContent = part + count(all, "thought");
     byId("found").textContent = view.hits ? `${view.hits.size} found` : "";
     if (selected !== null) {

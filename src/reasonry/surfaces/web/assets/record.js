@@ -125,6 +125,11 @@ export function foldFar(record, limit) {
   return new Set(record.order.filter((id) => record.children.get(id).length > 0 && !open.has(id)));
 }
 
+/** How many of these nodes are thoughts; the problem is none. */
+export function countThoughts(record, ids) {
+  return ids.filter((id) => record.nodes.get(id).kind !== "problem").length;
+}
+
 /** How many nodes hang below. */
 export function countBelow(record, id) {
   let below = 0;

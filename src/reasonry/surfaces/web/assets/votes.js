@@ -12,7 +12,6 @@ import { count } from "./wording.js";
 export function drawVotes(record, page) {
   const votes = record.page.votes ?? [];
   const cast = votes.reduce((sum, vote) => sum + vote.count, 0);
-  const most = Math.max(1, ...votes.map((vote) => vote.count));
   const unasked = [...record.nodes.values()].filter(({ why }) => why?.code === "stopped_early").length;
   const rows = votes.map((vote) =>
     element(
@@ -23,7 +22,7 @@ export function drawVotes(record, page) {
       element(
         "div",
         { class: "bar" },
-        element("span", { size: { width: `${(100 * vote.count) / most}%` } }),
+        element("span", { size: { width: `${(100 * vote.count) / cast}%` } }),
       ),
       element("div", { class: "voters" }, ...vote.nodes.flatMap((id) => voter(record, id, page))),
     ),
