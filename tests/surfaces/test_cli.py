@@ -16,6 +16,7 @@ import pytest
 
 from reasonry.guided.export import KIND, VERSION
 from reasonry.ids import new_id
+from tests.forked import run_command
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 HARD = "Use 1, 2, 3, 4, 5 and 6 to make 600"
@@ -39,15 +40,7 @@ class Shell:
 
     def run(self, *arguments: str, text: str | bytes = b"") -> subprocess.CompletedProcess[str]:
         given = text.encode() if isinstance(text, str) else text
-        done = subprocess.run(
-            self.command(*arguments),
-            input=given,
-            capture_output=True,
-            env=self.environ,
-            cwd=self.folder,
-            timeout=60,
-            check=False,
-        )
+        done = run_command(arguments, env=self.environ, cwd=self.folder, text=given)
         out, err = done.stdout.decode(), done.stderr.decode()
         assert "Traceback" not in err, err
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.forked import run_command
 from tests.servers import ChatRequest, ModelServer
 
 PUZZLES = [
@@ -55,10 +56,10 @@ class Desk:
         )
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=60)
+        done = run_command(arguments, env=self.environ, cwd=self.folder)
+        out, err = done.stdout.decode(), done.stderr.decode()
         assert "Traceback" not in err, err
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
     def compare(self, *arguments: str) -> dict[str, Any]:
         done = self.run("compare", *arguments, "--json")

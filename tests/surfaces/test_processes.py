@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.forked import run_command
 from tests.servers import ModelServer, Player
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
@@ -30,16 +31,10 @@ class Shell:
         return [sys.executable, "-m", "reasonry", *words]
 
     def run(self, *words: str) -> tuple[int, Any, str]:
-        done = subprocess.run(
-            self.command(*words, "--json"),
-            env=self.environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr
-        return done.returncode, json.loads(done.stdout), done.stderr
+        done = run_command([*words, "--json"], env=self.environ, cwd=Path(self.store).parent)
+        err = done.stderr.decode()
+        assert "Traceback" not in err
+        return done.returncode, json.loads(done.stdout), err
 
     @contextmanager
     def solving(self, *more: str) -> Iterator[subprocess.Popen[str]]:
