@@ -40,7 +40,7 @@ def _client(mode: str, store: str) -> Any:
 async def test_the_official_client_thinks_looks_and_reads(mode: str, tmp_path: Path) -> None:
     async with _client(mode, str(tmp_path / "store.db")) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == {"coach", "sequentialthinking", "sessions"}
+        assert set(tools) == {"coach", "sequentialthinking", "sessions", "show"}
         first = await client.call_tool("sequentialthinking", thought())
         assert first.structured_content["thoughtHistoryLength"] == 1
         second = await client.call_tool("sequentialthinking", thought(2))

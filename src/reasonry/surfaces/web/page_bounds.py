@@ -67,9 +67,11 @@ def _cut_nodes(page: PageDocument, limit: int | None) -> None:
     kept = _names_to_keep(page, limit)
     page.cuts.nodes = len(page.nodes) - len(kept)
     page.nodes = [node for node in page.nodes if node.id in kept]
+    homes: dict[str, str] = {}
+    for name, parent in parents.items():
+        homes[name] = name if name in kept else homes[parent or page.nodes[0].id]
     for entry in (*page.questions, *page.calls, *page.notes):
-        while entry.node not in kept:
-            entry.node = parents[entry.node] or page.nodes[0].id
+        entry.node = homes[entry.node]
     for node in page.nodes:
         node.merges = [name for name in node.merges if name in kept]
         node.revises = node.revises if node.revises in kept else None

@@ -1,0 +1,94 @@
+"""The page of a session: whatever was thought, on whichever lines, in whatever order."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from reasonry.app import App
+from reasonry.errors import ReasonryError
+from reasonry.surfaces.web.find_page import find_page
+from reasonry.surfaces.web.page import plain
+
+from . import making
+from .laws import check_page
+
+NAMES = st.sampled_from(["a", "b", "", "__proto__", "</script>", "main", "\u202e"])
+NUMBERS = st.integers(1, 6)
+
+
+class SessionMachine(RuleBasedStateMachine):
+    """A thinker who branches, revises and merges as they like; what is refused changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.app = App("memory")
+        self.sessions = self.app.sessions()
+        self.session_id = ""
+        self.texts: list[str] = []
+        self.ids: set[str] = set()
+
+    def teardown(self) -> None:
+        self.loop.run_until_complete(self.app.close())
+        self.loop.close()
+
+    @rule(
+        text=st.text(min_size=1, max_size=20),
+        number=NUMBERS,
+        more=st.booleans(),
+        options=st.fixed_dictionaries(
+            {},
+            optional={
+                "branchId": NAMES,
+                "branchFromThought": NUMBERS,
+                "revisesThought": NUMBERS,
+                "mergeBranch": NAMES,
+            },
+        ),
+    )
+    def think(self, text: str, number: int, more: bool, options: dict[str, Any]) -> None:
+        call = {"thought": text, "thoughtNumber": number, "totalThoughts": 6, "nextThoughtNeeded": more}
+        named = {"sessionId": self.session_id} if self.session_id else {}
+        try:
+            reply = self.loop.run_until_complete(self.sessions.think({**call, **options, **named}))
+        except ReasonryError:
+            return
+        self.session_id = reply["sessionId"]
+        self.texts.append(text)
+
+    @invariant()
+    def the_page_has_every_thought_on_its_line(self) -> None:
+        if not self.texts:
+            return
+        page = self.loop.run_until_complete(find_page(self.app, self.session_id))
+        check_page(page)
+        assert [node.text for node in page.nodes[1:]] == [plain(text) for text in self.texts]
+        assert sum(branch.nodes for branch in page.branches) == len(self.texts)
+        ids = {node.id for node in page.nodes}
+        assert self.ids <= ids
+        self.ids = ids
+
+
+SessionMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
+TestSessions = SessionMachine.TestCase
+
+
+@pytest.mark.anyio
+async def test_branches_a_revision_and_a_merge_are_where_they_were_thought() -> None:
+    page = await making.a_session("memory")
+    check_page(page)
+    by_id = {node.id: node for node in page.nodes}
+    assert {(branch.name, branch.start, branch.merged) for branch in page.branches} == {
+        ("", None, False),
+        ("cache key", "t3", False),
+        ("size", "t3", True),
+    }
+    assert by_id["t4"].revises == "t2"
+    assert by_id["t9"].merges == ["t8"]
+    assert (by_id["t10"].state, by_id["t8"].state, by_id["t7"].state) == ("answer", "on_path", "expanded")
