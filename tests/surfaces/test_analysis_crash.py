@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,37 +18,9 @@ from ..engine.crashing import Job, Nursery
 from ..engine.test_crash import everywhere
 from . import analyst
 from .test_cli import Shell
+from .weather import WEATHER, until, weather_over_http
 
 pytestmark = pytest.mark.slow
-
-WEATHER = Path(__file__).parents[2] / "examples" / "weather_server.py"
-
-
-@contextmanager
-def weather_over_http() -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, str(WEATHER), "--port", str(port)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        try:
-            until(lambda: _listens(port))
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            process.kill()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def until(holds: Any) -> None:
-    for _ in range(2000):
-        if holds():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it never came to that")
 
 
 def test_killed_at_every_commit_it_arrives_at_the_same_result(folder: Path) -> None:

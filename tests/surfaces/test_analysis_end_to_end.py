@@ -19,6 +19,7 @@ from tests.servers import ChatRequest, ModelServer
 from . import analyst
 from .mcp.raw import Raw
 from .test_cli import Shell
+from .weather import weather_over_http
 
 WEATHER = f"{sys.executable} {Path(__file__).parents[2] / 'examples' / 'weather_server.py'}"
 CLAIM = {"declarations": ["(declare-const days Int)"], "assumptions": ["(= days 22)"]}
@@ -34,6 +35,13 @@ def running() -> Iterator[ModelServer]:
 def server(running: ModelServer) -> ModelServer:
     running.reset(reply=analyst.play)
     return running
+
+
+@pytest.fixture(scope="module")
+def weather() -> Iterator[str]:
+    """A tool server that is there for all commands: a coached run would start one of its own seventeen times."""
+    with weather_over_http() as url:
+        yield url
 
 
 @pytest.fixture
@@ -184,11 +192,11 @@ def answered(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_coached_analysis_runs_to_its_end_from_the_shell(
-    shell: Shell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shell: Shell, weather: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shell.folder)
     monkeypatch.setenv("REASONRY_STORE", shell.environ["REASONRY_STORE"])
-    tools = ["--mcp", WEATHER, "--context", "packing.md"]
+    tools = ["--mcp", weather, "--context", "packing.md"]
 
     def tell(*arguments: str) -> tuple[int, dict[str, Any]]:
         # In this process: a shell's would be the same, and sixteen of them slow.
