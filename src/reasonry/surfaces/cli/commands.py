@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cyclopts import App, CycloptsError, Parameter
 
 from ...core.text import inert
@@ -123,5 +125,14 @@ def call(arguments: list[str]) -> int:
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        raise UsageError(inert(str(error)).strip()) from None
+        raise UsageError(f"{inert(str(error)).strip()} {_usage(error.command_chain or ())}") from None
     return code if isinstance(code, int) else 0
+
+
+def _usage(command: Sequence[str]) -> str:
+    """Return what a command takes, in a sentence."""
+    from cyclopts.help import format_usage
+
+    _, apps, _ = app.parse_commands(list(command))
+    usage = str(format_usage(app, list(command), execution_path=apps)).strip()
+    return f"Usage: {usage}; --help says more."
