@@ -25,6 +25,7 @@ from .output import print_document, print_line, print_note, print_warnings
 from .settings import Common, Equipment, Limits, pairs, run_async, with_app
 from .solve import read_problem
 from .tables import Column, print_table
+from .whole_numbers import WholeNumber
 
 Brief = Annotated[bool, Parameter(negative=())]
 
@@ -116,7 +117,7 @@ def answer_(
     return show_coached(work, common, equipment)
 
 
-def list_(*, limit: int = 20, cursor: str | None = None, common: Common = Common()) -> int:
+def list_(*, limit: WholeNumber = 20, cursor: str | None = None, common: Common = Common()) -> int:
     """List runs, those that wait for your answers first.
 
     Parameters
@@ -222,7 +223,7 @@ def fork_(
     run_id: RunId,
     /,
     *,
-    at: int,
+    at: WholeNumber,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     brief: Brief = False,
     equipment: Equipment = Equipment(),
