@@ -63,7 +63,7 @@ def test_an_answer_that_cannot_be_read_is_an_error_that_carries_what_is_asked_ne
 def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
     with Raw() as raw:
         names = {tool["name"] for tool in raw.ask("tools/list")["result"]["tools"]}
-        assert names == {"sequentialthinking", "sessions", "coach"}
+        assert names == {"sequentialthinking", "sessions", "coach", "show"}
     with Raw(REASONRY_MODEL="offline") as raw:
         tools = raw.ask("tools/list")["result"]["tools"]
         assert {tool["name"] for tool in tools} == {"sequentialthinking", "sessions", "coach", "solve"}
