@@ -10,13 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from ...core.text import inert
 from .output import print_inert_lines
-from .terminal import open_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 _GAP = 2
 _STYLES: Mapping[str, str] = {
@@ -66,6 +67,8 @@ def print_table(columns: Sequence[Column], rows: Iterable[Row], whole: Iterable[
         print_inert_lines("\t".join(map(_one_line, row)) for row in (rows if whole is None else whole))
         return
     drawn = [[_one_line(value) for value in row] for row in rows]
+    from .terminal import open_console
+
     console = open_console()
     print_inert_lines(_draw(console, columns, drawn) if drawn else ())
 
@@ -75,6 +78,8 @@ def _one_line(value: str) -> str:
 
 
 def _draw(console: Console, columns: Sequence[Column], rows: Sequence[Row]) -> Iterable[str]:
+    from rich.text import Text
+
     texts = [[Text(value) for value in row] for row in rows]
     widest = [max(row[place].cell_len for row in texts) for place in range(len(columns))]
     # A column without values is left out.
@@ -125,6 +130,8 @@ def _narrowest_table(columns: Sequence[Column], naturals: Sequence[int], shown: 
 def _draw_row(
     console: Console, columns: Sequence[Column], row: Sequence[Text], widths: Mapping[int, int]
 ) -> Iterable[str]:
+    from rich.text import Text
+
     *before, last = widths
     line = Text()
     for place in before:
