@@ -161,7 +161,7 @@ def test_the_mcp_server_thinks_coaches_and_solves(tmp_path: Path) -> None:
     command = without_posix("reasonry.surfaces.mcp")
     with Raw(tmp_path / "store.db", command=command, REASONRY_MODEL="offline") as raw:
         tools = [one["name"] for one in raw.ask("tools/list")["result"]["tools"]]
-        assert tools == ["sequentialthinking", "sessions", "coach", "solve"]
+        assert tools == ["sequentialthinking", "sessions", "coach", "solve", "show"]
         assert raw.think(1)["thoughtNumber"] == 1
         shown = raw.call("coach", action="start", problem="What is 6 * 7?", strategy="step_back")
         question = shown["questions"][0]["id"]
