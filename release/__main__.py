@@ -11,12 +11,10 @@ It is built from what is committed, with the links of the README made absolute, 
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -45,11 +43,8 @@ def build(root: Path, out: Path) -> list[str]:
 
 def copy_commit(root: Path, stage: Path) -> None:
     """Copy the files of the latest commit, with a README that can be read outside of the repository."""
-    packed = subprocess.run(
-        ["git", "-C", str(root), "archive", "HEAD"], capture_output=True, check=True
-    ).stdout
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(stage, filter="data")
+    copy = ["checkout-index", "--all", "--prefix", f"{stage.as_posix()}/"]
+    subprocess.run(["git", "-C", str(root), *copy], capture_output=True, check=True)
     readme = stage / "README.md"
     repository = load_generator(root).read_source(root).repository
     text = link_to_repository(readme.read_text("utf-8"), repository, read_project(root)["version"])

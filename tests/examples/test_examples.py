@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,12 @@ def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_every_example_is_run_by_a_test() -> None:
     tests = Path(__file__).read_text("utf-8").replace("'", '"')
-    assert not [path.name for path in EXAMPLES.iterdir() if path.is_file() and f'"{path.name}"' not in tests]
+    pages = [page.read_text("utf-8") for page in (EXAMPLES.parent / "docs" / "tasks").glob("*.md")]
+    commands = "\n".join(
+        block for page in pages for block in re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S)
+    )
+    names = [path.name for path in EXAMPLES.iterdir() if path.is_file()]
+    assert not [name for name in names if f'"{name}"' not in tests and f"examples/{name}" not in commands]
 
 
 LOOPS = {
@@ -45,7 +51,7 @@ LOOPS = {
         "3 sessions",
     ],
     "mcp_agent_loop.py": [
-        "tools: coach, sequentialthinking, sessions",
+        "tools: coach, sequentialthinking, sessions, show",
         "GET, POST, PATCH: Sequential thinking complete: 3 thoughts processed across 0 branches.",
         "kept: 3 thoughts",
     ],

@@ -66,7 +66,13 @@ def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
         assert names == {"sequentialthinking", "sessions", "coach", "show"}
     with Raw(REASONRY_MODEL="offline") as raw:
         tools = raw.ask("tools/list")["result"]["tools"]
-        assert {tool["name"] for tool in tools} == {"sequentialthinking", "sessions", "coach", "solve", "show"}
+        assert {tool["name"] for tool in tools} == {
+            "sequentialthinking",
+            "sessions",
+            "coach",
+            "solve",
+            "show",
+        }
         result = call(raw, "solve", problem=PUZZLE)["structuredContent"]
         assert result["answer"].endswith("= 24")
         assert result["usage"]["calls"] > 0
