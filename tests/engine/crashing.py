@@ -164,11 +164,13 @@ class Nursery:
 
 def load() -> None:
     """Import what a drive needs, so that its children need not."""
-    for name in ("models.openai_compatible", "models.local_ollama", "models.prices", "tools.verifiers"):
-        import_module(f"reasonry.{name}")
-    for name in ("tools.knowledge", "tools.logic_kernel", "tools.mcp_client", "tools.sandbox_monty"):
-        import_module(f"reasonry.{name}")
-    for name in ("mcp", "mcp.client.streamable_http", "apsw"):
+    for name in ("choose", "openai_compatible", "http_session", "local_ollama", "prices", "reasoning"):
+        import_module(f"reasonry.models.{name}")
+    for name in ("knowledge", "logic_kernel", "mcp_client", "py_executor", "sandbox_monty", "verifiers"):
+        import_module(f"reasonry.tools.{name}")
+    for name in ("aiohttp", "apsw", "encodings.idna", "encodings.utf_8_sig", "json_repair", "pydantic_monty"):
+        import_module(name)
+    for name in ("mcp.client.streamable_http", "anyio._backends._asyncio", "anyio.streams.tls", "httpcore2"):
         import_module(name)
 
 
