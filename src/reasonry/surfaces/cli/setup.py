@@ -169,7 +169,7 @@ def _conclude(plans: list[AgentPlan], *, is_done: bool, is_asked: bool, as_json:
     elif not errors and not any(plan.does_something for plan in plans):
         print_line("There is nothing to do.")
     else:
-        print_line("Nothing was written." + (" `reasonry setup NAME` or --yes does it." if is_asked else ""))
+        print_line("Nothing was written." + (" The same command with --yes does it." if is_asked else ""))
     return present.exit_code(errors[0].code) if errors else 0
 
 
