@@ -107,8 +107,9 @@ def pattern(expected: str) -> re.Pattern[str]:
 
 
 def comparable(output: str) -> str:
+    """Return an output without what differs from run to run, the width of columns too: times may be longer."""
     lines = (line.rstrip() for line in VARIES.sub("<varies>", output).strip("\n").split("\n"))
-    return "\n".join(lines)
+    return "\n".join(re.sub(r"(?<=\S) {2,}", "  ", line) for line in lines)
 
 
 def commands_of(example: str) -> list[tuple[str, str]]:

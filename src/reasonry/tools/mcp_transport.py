@@ -99,7 +99,14 @@ class ServerProcess:
             await asyncio.gather(*workers, return_exceptions=True)
             for stream in (to_session, from_server, to_server, from_session):
                 stream.close()
-            await asyncio.shield(_end(process, 0 if self.fault else self.grace_s))
+            ending = asyncio.ensure_future(_end(process, 0 if self.fault else self.grace_s))
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:
+                # Without grace then, but never left behind.
+                self.kill()
+                await asyncio.shield(ending)
+                raise
 
     async def _read(self, process: asyncio.subprocess.Process, to_session: Any) -> None:
         assert process.stdout is not None
