@@ -117,14 +117,14 @@ def test_no_two_files_of_one_name_are_different_things() -> None:
     places = defaultdict[str, set[Path]](set)
     for path in FILES:
         inside = path.relative_to(SOURCE).parts
-        # A strategy's parts are named alike; a command's file has the name of what the command is about.
+        # A strategy's parts are named alike; a command's file, or a route's, has the name of what it is about.
         is_part = inside[0] == "strategies" and path.name in EACH_STRATEGY_HAS
         # The public module of the machine is the door to the one in the core.
         is_door = inside == ("machine.py",)
         if (
             not is_part
             and not is_door
-            and inside[:2] != ("surfaces", "cli")
+            and inside[:2] not in (("surfaces", "cli"), ("surfaces", "http"))
             and not path.name.startswith("__")
         ):
             places[path.name].add(path)

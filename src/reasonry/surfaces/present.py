@@ -54,6 +54,41 @@ EXIT_CODES: dict[str, int] = {
 }
 """The exit code of each error code; one not listed exits with 1."""
 
+_HTTP_STATUSES: dict[str, int] = {
+    "unauthorized": 401,
+    "forbidden_origin": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "request_timeout": 408,
+    "conflict": 409,
+    "idempotency_conflict": 409,
+    "strategy_changed": 409,
+    "strategy_unknown": 409,
+    "payload_too_large": 413,
+    "unsupported_media_type": 415,
+    "misdirected_host": 421,
+    "budget_exceeded": 429,
+    "rate_limited": 429,
+    "cancelled": 499,
+    "internal_error": 500,
+    "store_corrupt": 500,
+    "store_newer": 500,
+    "extra_missing": 501,
+    "provider_error": 502,
+    "provider_auth": 502,
+    "model_refused": 502,
+    "output_invalid": 502,
+    "script_exhausted": 502,
+    "tool_error": 502,
+    "overloaded": 503,
+    "store_unavailable": 503,
+    "store_busy": 503,
+    "store_full": 503,
+    "deadline_exceeded": 504,
+    "provider_timeout": 504,
+    "tool_timeout": 504,
+}
+
 LIMIT_REASONS = {
     "max_calls",
     "max_tokens",
@@ -68,6 +103,11 @@ LIMIT_REASONS = {
 def exit_code(code: str) -> int:
     """Return the exit code of an error code."""
     return EXIT_CODES.get(code, 1)
+
+
+def http_status(code: str) -> int:
+    """Return the HTTP status of an error code; one not listed is the request's fault."""
+    return _HTTP_STATUSES.get(code, 400)
 
 
 def exit_code_of(result: Mapping[str, Any]) -> int:

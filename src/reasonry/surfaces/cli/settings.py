@@ -85,6 +85,32 @@ class SessionRules:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class Listed:
+    """What agents may name; what is not named here is taken from REASONRY_… variables.
+
+    Args:
+        model: The model that is taken where an agent names none, as after `solve --model`.
+        models: Another model that agents may name, as SPEC or NAME=SPEC; may be repeated.
+        verifiers: A verifier that agents may name besides arithmetic:TARGET, as SPEC or NAME=SPEC; may be repeated.
+        tools: Python callables that agents may name, as FILE.py:NAME or NAME=FILE.py:NAME; may be repeated.
+        documents: A file that agents may have searched, as FILE or NAME=FILE; may be repeated.
+    """
+
+    model: str | None = None
+    models: tuple[str, ...] = ()
+    verifiers: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+
+    def overlay(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment with what was named laid over it."""
+        lists = ("models", "verifiers", "tools", "documents")
+        named = {"model": self.model, **{name: ",".join(getattr(self, name)) for name in lists}}
+        return {**environ, **{f"REASONRY_{name.upper()}": value for name, value in named.items() if value}}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """Hard limits of a run.
 

@@ -1,0 +1,7 @@
+"""Runs: started, watched, steered."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+router = APIRouter(prefix="/api", tags=["runs"])

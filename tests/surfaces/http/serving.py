@@ -1,0 +1,96 @@
+"""A real server on a free port of this machine, in a thread of its own, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import uvicorn
+
+from reasonry.app import App
+from reasonry.surfaces.http.server import create_server
+from reasonry.surfaces.http.settings import ServerSettings
+
+TOKENS = {"ana": "ana-token-7Zt4qRk0Vb", "ben": "ben-token-93XcLmPw5s"}
+"""Of the server of the fixture `guarded`."""
+
+
+@dataclass
+class Serving:
+    """A server that runs, and clients of it."""
+
+    url: str
+    app: App
+    clients: list[httpx2.Client] = field(default_factory=list)
+
+    def client(self, token: str | None = None, **options: Any) -> httpx2.Client:
+        """Return a client; it is closed with the server."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        client = httpx2.Client(base_url=self.url, headers=headers, timeout=10, **options)
+        self.clients.append(client)
+        return client
+
+
+def digests(tokens: Mapping[str, str]) -> dict[bytes, str]:
+    """Return principals by the digest of their token, as `ServerSettings.tokens` has them."""
+    return {hashlib.sha256(token.encode()).digest(): name for name, token in tokens.items()}
+
+
+@contextmanager
+def serve_in_thread(
+    store: str = "memory", environ: Mapping[str, str] | None = None, **settings: Any
+) -> Iterator[Serving]:
+    """Serve an app on a free port; what waits is cancelled at the end.
+
+    Args:
+        store: As `--store` takes it.
+        environ: The environment of the app; none of this process's is seen.
+        settings: Of `ServerSettings`; `tokens` as principal → token.
+    """
+    tokens = digests(settings.pop("tokens", {}))
+    app = App(store, environ={"REASONRY_MODEL": "offline", **(environ or {})})
+    chosen = ServerSettings(port=0, tokens=tokens, **settings)
+    config = uvicorn.Config(
+        create_server(app, chosen),
+        port=0,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+
+    async def run() -> None:
+        async with app:
+            await server.serve()
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the server did not start"
+        thread.join(0.005)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    serving = Serving(f"http://127.0.0.1:{port}", app)
+    try:
+        yield serving
+    finally:
+        for client in serving.clients:
+            client.close()
+        server.should_exit = True
+        thread.join(10)
+        assert not thread.is_alive(), "the server did not end"
+
+
+def script_model(path: Path, *replies: tuple[str, str]) -> str:
+    """Write a script of (stage, reply) and return the spec of the model that plays it."""
+    lines = [json.dumps({"stage": stage, "reply": reply}) for stage, reply in replies]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return f"scripted:{path}"

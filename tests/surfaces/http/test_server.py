@@ -1,0 +1,20 @@
+"""The server as a whole: who is let in, and what errors look like."""
+
+from __future__ import annotations
+
+from .serving import TOKENS, Serving
+
+
+def test_an_unknown_address_is_an_error_of_the_one_shape(serving: Serving) -> None:
+    answer = serving.client().get("/api/nothing")
+    error = answer.json()["error"]
+    assert answer.status_code == 404
+    assert error["code"] == "not_found"
+    assert not error["retryable"]
+    assert error["request_id"]
+
+
+def test_where_tokens_are_set_the_api_asks_for_one(guarded: Serving) -> None:
+    assert guarded.client().get("/api/openapi.json").status_code == 401
+    assert guarded.client("wrong").get("/api/openapi.json").status_code == 401
+    assert guarded.client(TOKENS["ana"]).get("/api/openapi.json").status_code == 200
