@@ -44,8 +44,12 @@ from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.serve import build_server
 from reasonry.surfaces.thinking import open_sessions
-server = build_server(open_sessions(open_store("memory"), {}), STRATEGIES.values())
-asyncio.run(server.run_stdio_async())
+async def main():
+    from mcp.server.stdio import stdio_server
+    server = build_server(open_sessions(open_store("memory"), {}), STRATEGIES)
+    async with stdio_server() as (reader, writer):
+        await server.run(reader, writer, server.create_initialization_options())
+asyncio.run(main())
 """
 
 

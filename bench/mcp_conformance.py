@@ -57,7 +57,7 @@ def serve() -> int:
     from reasonry.surfaces.mcp.serve import build_server
     from reasonry.surfaces.thinking import open_sessions
 
-    server = build_server(open_sessions(open_store("memory"), {}), STRATEGIES.values())
+    server = build_server(open_sessions(open_store("memory"), {}), STRATEGIES)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

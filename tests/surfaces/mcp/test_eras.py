@@ -251,7 +251,7 @@ async def _converse_with_the_sdk(lines: list[bytes]) -> dict[int, Any]:
     from mcp.shared.message import SessionMessage
 
     store, heard = open_store("memory"), dict[int, Any]()
-    server = build_server(open_sessions(store, {}), STRATEGIES)._lowlevel_server
+    server = build_server(open_sessions(store, {}), STRATEGIES)
     to_server, read_stream = create_context_streams[Any](0)
     write_stream, from_server = create_context_streams[Any](0)
     async with anyio.create_task_group() as group:

@@ -5,103 +5,99 @@ Importing this takes half a second; nothing over standard input and output does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
-from mcp.server.lowlevel.helper_types import ReadResourceContents
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from ...errors import ReasonryError
 from ...masking import SECRETS
+from .connection import STATELESS_VERSION
 from .frames import INVALID_PARAMS, RefusedError, tool_text
 from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, server_info
+from .page_tool import shows_pages
 from .tools import CallContext, Document
 
+RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
-class HttpServer(MCPServer[Any]):
-    """The SDK's server, which asks ours instead of its own registries; its calls share no session."""
 
-    def __init__(self, server: McpServer) -> None:
-        about = server_info()
-        super().__init__(
-            name=about["name"],
-            title=about["title"],
-            version=about["version"],
-            instructions=INSTRUCTIONS,
-            subscriptions=False,
-            log_level="WARNING",
-            cache_hints={method: CacheHint(ttl_ms=ttl_ms) for method, ttl_ms in CACHE_HINTS.items()},  # pyright: ignore[reportArgumentType]
+def sdk_server(
+    server_for: Callable[[Any], McpServer], page_url: Callable[[Any], str | None] = lambda _: None
+) -> Server[Any]:
+    """Return the SDK's server, which asks ours for every answer. Its calls share no session.
+
+    Args:
+        server_for: The server of whoever made an HTTP request.
+        page_url: Where the page is served to whoever made it; None: nowhere.
+    """
+
+    def handler(method: str) -> Any:
+        async def answer(context: RequestContext, _: Any) -> Document:
+            server, params = server_for(context.request), dict(context.params or {})
+            try:
+                result = await server.answer(method, params, shows_pages=_shows_pages(context))
+            except (ReasonryError, RefusedError) as error:
+                raise _protocol_error(error) from error
+            return _complete(context, SECRETS.mask_data(result))
+
+        return answer
+
+    async def call_tool(context: RequestContext, _: types.CallToolRequestParams) -> Any:
+        server, params = server_for(context.request), dict(context.params or {})
+        has_token = bool(context.meta) and "progress_token" in context.meta
+        call = CallContext(
+            report=context.session.report_progress if has_token else None,
+            shows_pages=_shows_pages(context),
+            page_url=page_url(context.request),
+            ends_when_left=context.protocol_version == STATELESS_VERSION,
         )
-        self._server = server
-
-    async def list_tools(self) -> list[types.Tool]:
-        """Return the tools."""
-        return [types.Tool.model_validate(entry) for entry in await self._listing("tools/list", "tools")]
-
-    async def call_tool(
-        self, name: str, arguments: Document, context: Context[Any, Any] | None = None
-    ) -> types.CallToolResult:
-        """Call one of the tools."""
-        report = None if context is None else context.report_progress
-        params = {"name": name, "arguments": arguments}
         try:
-            document, is_error = await self._server.call(params, CallContext(None, report))
-        except ReasonryError as error:
-            raise _protocol_error(INVALID_PARAMS, error.message, error.document()) from error
+            document, is_error = await server.call(params, call)
+        except (ReasonryError, RefusedError) as error:
+            raise _protocol_error(error) from error
         document = SECRETS.mask_data(document)
-        text = types.TextContent(type="text", text=tool_text(document))
-        return types.CallToolResult(content=[text], structured_content=document, is_error=is_error)
+        hidden = () if is_error else server.members_for_page(params)
+        text = tool_text({name: value for name, value in document.items() if name not in hidden})
+        content = [{"type": "text", "text": text}]
+        result = {"content": content, "structuredContent": document, "isError": is_error}
+        return _complete(context, result)
 
-    def _tool_input_schema(self, name: str) -> Document | None:
-        tool = self._server.tools.get(name)
-        return None if tool is None else dict(tool.input_schema)
-
-    async def list_resources(self) -> list[types.Resource]:
-        """Return the resources."""
-        return [
-            types.Resource.model_validate(entry)
-            for entry in await self._listing("resources/list", "resources")
-        ]
-
-    async def list_resource_templates(self) -> list[types.ResourceTemplate]:
-        """Return the forms of the resources' addresses."""
-        found = await self._listing("resources/templates/list", "resourceTemplates")
-        return [types.ResourceTemplate.model_validate(entry) for entry in found]
-
-    async def read_resource(
-        self, uri: Any, context: Context[Any, Any] | None = None
-    ) -> Iterable[ReadResourceContents]:
-        """Read one of the resources."""
-        found = await self._answer("resources/read", {"uri": str(uri)})
-        return [ReadResourceContents(entry["text"], entry["mimeType"]) for entry in found["contents"]]
-
-    async def list_prompts(self) -> list[types.Prompt]:
-        """Return the prompts."""
-        return [
-            types.Prompt.model_validate(entry) for entry in await self._listing("prompts/list", "prompts")
-        ]
-
-    async def get_prompt(
-        self, name: str, arguments: Document | None = None, context: Context[Any, Any] | None = None
-    ) -> types.GetPromptResult:
-        """Return one of the prompts."""
-        found = await self._answer("prompts/get", {"name": name, "arguments": arguments})
-        return types.GetPromptResult.model_validate(found)
-
-    async def _listing(self, method: str, key: str) -> list[Document]:
-        return (await self._answer(method, {}))[key]
-
-    async def _answer(self, method: str, params: Document) -> Document:
-        try:
-            return SECRETS.mask_data(await self._server.answer(method, params))
-        except ReasonryError as error:
-            raise _protocol_error(INVALID_PARAMS, error.message, error.document()) from error
-        except RefusedError as error:
-            raise _protocol_error(error.code, error.message, error.data) from error
+    about = server_info()
+    cache_hints: Any = {method: CacheHint(ttl_ms=ttl_ms) for method, ttl_ms in CACHE_HINTS.items()}
+    return Server(
+        name=about["name"],
+        title=about["title"],
+        version=about["version"],
+        instructions=INSTRUCTIONS,
+        cache_hints=cache_hints,
+        get_tool_input_schema=lambda _: None,
+        on_list_tools=handler("tools/list"),
+        on_call_tool=call_tool,
+        on_list_resources=handler("resources/list"),
+        on_list_resource_templates=handler("resources/templates/list"),
+        on_read_resource=handler("resources/read"),
+        on_list_prompts=handler("prompts/list"),
+        on_get_prompt=handler("prompts/get"),
+    )
 
 
-def _protocol_error(code: int, message: str, data: Any) -> MCPError:
-    return MCPError(code=code, message=SECRETS.mask(message), data=SECRETS.mask_data(data))
+def _complete(context: RequestContext, result: Document) -> Document:
+    is_stateless = context.protocol_version == STATELESS_VERSION
+    return {"resultType": "complete", **result} if is_stateless else result
+
+
+def _shows_pages(context: RequestContext) -> bool:
+    declared = context.session.client_capabilities
+    return declared is not None and shows_pages(declared.model_dump(by_alias=True, exclude_none=True))
+
+
+def _protocol_error(error: ReasonryError | RefusedError) -> MCPError:
+    if isinstance(error, RefusedError):
+        code, data = error.code, error.data
+    else:
+        code, data = INVALID_PARAMS, error.document()
+    return MCPError(code=code, message=SECRETS.mask(error.message), data=SECRETS.mask_data(data))

@@ -67,7 +67,7 @@ def page_tool(app: App) -> McpTool:
     """Return the tool."""
     text = {"type": "string"}
     properties = {
-        **dict.fromkeys(("kind", "id", "title", "status", "path", "note"), text),
+        **dict.fromkeys(("kind", "id", "title", "status", "path", "url", "note"), text),
         "answer": {"type": ["string", "null"]},
         "nodes": {"type": "object"},
         "spend": {"type": "object"},
@@ -98,6 +98,9 @@ async def _show(app: App, schema: Document, arguments: Document, context: CallCo
     document = _summary(page)
     if context.shows_pages:
         return {**document, "note": "The page is shown to the user.", "page": msgspec.to_builtins(page)}
+    if context.page_url is not None:
+        url = f"{context.page_url}#/{page.kind}s/{page.id}"
+        return {**document, "url": url, "note": "Give the user this address; it shows the page."}
     if context.session is None:
         return {**document, "note": f"`reasonry open {page.id}` shows the page."}
     path = write_page(page, page_folder(app.environ))

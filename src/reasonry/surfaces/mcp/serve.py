@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...core.registry import Registry, strategy_names
 from ...extras import check_extra
@@ -20,8 +20,9 @@ from .resources import Resources
 from .tools import McpTool
 
 if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
     from .connection import Connection
-    from .http_server import HttpServer
 
 MAX_LINE_BYTES = 32 << 20
 GRACE_S = 3.0
@@ -35,12 +36,13 @@ _MAX_TOLD = 20
 
 def build_server(
     sessions: GuidedSessions, strategies: Registry, *, extras: Sequence[McpTool] = ()
-) -> HttpServer:
-    """Return the SDK's server over the same tools; its calls share no session."""
+) -> Server[Any]:
+    """Return the SDK's server over the same tools, for one user; its calls share no session."""
     check_extra("mcp", "MCP over HTTP")
-    from .http_server import HttpServer
+    from .http_server import sdk_server
 
-    return HttpServer(open_server(sessions, strategies, extras))
+    server = open_server(sessions, strategies, extras)
+    return sdk_server(lambda _: server)
 
 
 def open_server(sessions: GuidedSessions, strategies: Registry, extras: Sequence[McpTool] = ()) -> McpServer:

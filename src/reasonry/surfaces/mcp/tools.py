@@ -27,12 +27,16 @@ class CallContext:
         report: Takes word of progress.
         runs: The runs of the connection; None: calls share none.
         shows_pages: Whether the client shows the pages of tools.
+        page_url: Where the page of the server stands, to which `#/runs/ID` is added; None: nowhere.
+        ends_when_left: Whether a call that the client gives up ends the run that it began.
     """
 
     session: CurrentSession | None = None
     report: Report | None = None
     runs: CurrentRuns | None = None
     shows_pages: bool = False
+    page_url: str | None = None
+    ends_when_left: bool = True
 
 
 @dataclass(frozen=True)
