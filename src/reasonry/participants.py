@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from .allow_list import AllowList
 from .core.strategy import Strategy
+from .core.toolcard import ToolCard
 from .engine.coach import CALLER, Caller
 from .engine.journal import Begun, ParticipantNames
 from .engine.named_prices import Prices, fix_prices, prices_of
@@ -126,6 +127,7 @@ class PerformerPool:
         judge = self._other_model(participants.judge_model, problem)
         draft = self._other_model(participants.draft_model, problem)
         verifier = _open_verifier(participants.verifier, model, problem, self.environ)
+        own = _callers_cards(participants.tools)
         price = self._prices(participants, [other for other in (model, judge, draft) if other is not None])
         performers = Performers(
             model,
@@ -135,6 +137,7 @@ class PerformerPool:
             draft,
             Prices.read(price),
             participants.opened_s,
+            frozenset(card.name for card in own),
         )
         names = ParticipantNames(
             model.name,
@@ -142,6 +145,7 @@ class PerformerPool:
             verifier.name if verifier else None,
             draft.name if draft else None,
             price,
+            own,
         )
         return performers, names
 
@@ -275,11 +279,17 @@ class PerformerPool:
         return replace(self.reopen_verifier(participants, recorded), price=price, **reopened)
 
     def reopen_verifier(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """Return the participants with the verifier that a run's record names, if none is named anew."""
+        """Return the participants with the verifier that a run's record names, if none is named anew.
+
+        Tools that the caller of the run calls are among them again.
+        """
         from .tools.verifiers import reopen_verifier
 
         verifier = participants.verifier or reopen_verifier(recorded.verifier, self.environ)
-        return replace(participants, verifier=verifier, mcp=(), record=None)
+        present = participants.tool_names
+        own = [_callers_tool(card) for card in recorded.callers_tools if card.name not in present]
+        tools = [*participants.tools, *own]
+        return replace(participants, verifier=verifier, tools=tools, mcp=(), record=None)
 
     def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
         """Open a model that a run's record names; a key is not sent where only the record says."""
@@ -306,3 +316,15 @@ def _open_tools(tools: Sequence[Any]) -> Any:
     from .tools.catalog import Catalog
 
     return Catalog.of(tools)
+
+
+def _callers_cards(tools: Sequence[Any]) -> tuple[ToolCard, ...]:
+    from .tools.callers import callers_cards
+
+    return callers_cards(tools)
+
+
+def _callers_tool(card: ToolCard) -> Any:
+    from .tools.callers import CallersTool
+
+    return CallersTool(card)

@@ -47,6 +47,9 @@ class Drive:
         coached: bool = False,
     ) -> None:
         self.coached = coached
+        self.performers = performers
+        self.hands_over = coached or bool(performers.callers_tools)
+        """Whether the drive may end with the run active: what is left is the caller's to answer."""
         self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
         self.started = time.monotonic() - run.snapshot.at_ms / 1000 - performers.opened_s
         self.guard = BudgetGuard(run.ledger)
@@ -91,7 +94,7 @@ class Drive:
 
     async def _loop(self) -> None:
         self._launch(self.run.open_effects)
-        while self.run.snapshot.status == "active" and (self.tasks or not self.coached):
+        while self.run.snapshot.status == "active" and (self.tasks or not self.hands_over):
             reached = self._limit_reached()
             if reached is not None:
                 await self._stop(*reached)
@@ -103,7 +106,7 @@ class Drive:
                 await self._take([task for task in self.tasks if task in done])
             elif (await self.store.run(self.row.run_id)).status != "active":
                 raise ConflictError("the run was ended from outside")
-        if self.run.snapshot.status == "active":
+        if self.run.snapshot.status == "active" and self.coached:
             await self._check_questions()
 
     async def _check_questions(self) -> None:
@@ -120,6 +123,8 @@ class Drive:
 
     def _launch(self, effects: Iterable[Pending]) -> None:
         for pending in effects:
+            if self.performers.leaves_to_caller(pending.effect):
+                continue
             if self.coached and isinstance(pending.effect, Ask):
                 continue
             self.tasks[asyncio.create_task(perform(pending, self.calls))] = pending

@@ -32,6 +32,7 @@ from ..core.machine import (
 )
 from ..core.registry import Registry
 from ..core.strategy import Strategy, Thought
+from ..core.toolcard import ToolCard
 from ..errors import ConflictError, ReasonryError, StoreError
 from ..records import Line, RunRow
 from .prompts import PromptLog
@@ -55,6 +56,8 @@ class ParticipantNames(Struct, frozen=True, omit_defaults=True):
     verifier: str | None = None
     draft_model: str | None = None
     price: tuple[str, ...] = ()
+    callers_tools: tuple[ToolCard, ...] = ()
+    """Tools that whoever asked for the run calls."""
 
 
 class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from ..core.effects import Ask
+from ..core.effects import Ask, CallTool, Effect
 from ..errors import UsageError
 from .journal import ParticipantNames, Run
 from .named_prices import Prices
@@ -68,6 +68,7 @@ class Performers(Struct, frozen=True):
         judge: Values thoughts; None: the model does.
         draft: Proposes thoughts that are valued afterwards; None: the model does.
         prices: Those the user named.
+        callers_tools: The tools that the caller of the run calls: the drive ends when nothing else is left to perform.
         opened_s: Seconds of the run's time that went into opening them.
     """
 
@@ -78,6 +79,11 @@ class Performers(Struct, frozen=True):
     draft: Model | None = None
     prices: Prices = Prices()
     opened_s: float = 0.0
+    callers_tools: frozenset[str] = frozenset()
+
+    def leaves_to_caller(self, effect: Effect) -> bool:
+        """Whether an effect is a call that the caller of the run makes."""
+        return isinstance(effect, CallTool) and effect.tool in self.callers_tools
 
     @property
     def models(self) -> list[Model]:
