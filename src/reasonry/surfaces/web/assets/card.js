@@ -7,49 +7,64 @@ import { firstLine, plainName, scoreName, scoreOf, stateWord } from "./wording.j
 
 const SHOWN_CHARACTERS = 180;
 
-/**
- * @param {import("./record.js").Recorded} record
- * @param {string} id
- * @param {{ level: number, place: number, siblings: number, folded: number | null, hit: boolean }} standing
- *   `folded`: null without children, 0 when they show, else how many thoughts are folded away
- */
-export function card(record, id, { level, place, siblings, folded, hit }) {
+/** What a card says of a thought, as data: two that are alike make the same card. */
+export function cardText(record, id) {
   const node = record.nodes.get(id);
   const isScored = Number.isFinite(node.score);
-  const score = scoreOf(node);
-  const share = isScored ? Math.min(1, Math.max(0, node.score / record.best)) : 0;
+  return {
+    state: node.state,
+    label: nodeLabel(node),
+    note: note(record, node),
+    score: scoreOf(node),
+    share: isScored ? Math.min(1, Math.max(0, node.score / record.best)) : null,
+    text: firstLine(node.text).slice(0, SHOWN_CHARACTERS),
+    spoken: spoken(node),
+  };
+}
+
+/**
+ * @param {string} name the element's id
+ * @param {string} id
+ * @param {ReturnType<typeof cardText> & { level: number, place: number, siblings: number, folded: number | null,
+ *   hit: boolean, clear: number }} said `folded`: null without children, 0 when they show, else how many thoughts are
+ *   folded away; `clear`: the room for lanes before its text, in rem
+ */
+export function card(name, id, said) {
+  const { state, folded, share } = said;
+  const sign = mark(state);
+  if (said.clear) sign.style.marginInlineEnd = `${said.clear}rem`;
   return element(
     "div",
     {
       role: "treeitem",
-      id: `node-${id}`,
-      class: hit ? "node hit" : "node",
+      id: name,
+      class: said.hit ? "node hit" : "node",
       tabindex: "-1",
       "data-id": id,
-      "data-state": node.state,
-      "aria-level": level,
-      "aria-posinset": place,
-      "aria-setsize": siblings,
+      "data-state": state,
+      "aria-level": said.level,
+      "aria-posinset": said.place,
+      "aria-setsize": said.siblings,
       "aria-selected": "false",
       "aria-expanded": folded === null ? null : String(folded === 0),
-      "aria-label": spoken(node),
+      "aria-label": said.spoken,
     },
-    mark(node.state),
-    element("span", { class: "label" }, nodeLabel(node), note(record, node)),
-    score && element("span", { class: "score" }, score),
-    element("span", { class: "text" }, firstLine(node.text).slice(0, SHOWN_CHARACTERS) || "—"),
-    isScored && element("span", { class: "bar" }, element("span", { size: { width: `${share * 100}%` } })),
+    sign,
+    element("span", { class: "label" }, said.label, said.note && element("span", { class: said.note[0] }, said.note[1])),
+    said.score && element("span", { class: "score" }, said.score),
+    element("span", { class: "text" }, said.text || "—"),
+    share !== null && element("span", { class: "bar" }, element("span", { size: { width: `${share * 100}%` } })),
     folded !== null && element("span", { class: "fold", "aria-hidden": "true" }, folded === 0 ? "−" : `+${folded}`),
   );
 }
 
 function note(record, node) {
-  if (node.state === "dropped") return element("span", { class: "why" }, plainName(node.why?.code ?? "dropped"));
-  if (node.state === "answer") return element("span", { class: "why" }, "answer");
+  if (node.state === "dropped") return ["why", plainName(node.why?.code ?? "dropped")];
+  if (node.state === "answer") return ["why", "answer"];
   const revised = record.nodes.get(node.revises);
-  if (revised) return element("span", { class: "stage" }, `revises ${nodeLabel(revised)}`);
+  if (revised) return ["stage", `revises ${nodeLabel(revised)}`];
   const said = (record.page.kind === "session" && node.branch) || node.stage;
-  return said ? element("span", { class: "stage" }, plainName(said)) : null;
+  return said ? ["stage", plainName(said)] : null;
 }
 
 /** What a screen reader says of it. */

@@ -6,36 +6,46 @@ import { questionItem } from "./question.js";
 import { nodeLabel, pathTo } from "./record.js";
 import { callName, costLine, count, duration, plainName, scoreName, scoreOf, stateWord } from "./wording.js";
 
+const drawn = new WeakMap(); // what is drawn in a host, as data: the same is not drawn again
+
 /**
  * @param {HTMLElement} host
  * @param {import("./record.js").Recorded} record
  * @param {string} id
  * @param {string | null} opened the question to show opened; others the reader opened stay so while the thought does
- * @param {{ select(id: string): void, close(): void }} page
+ * @param {{ select(id: string): void, close(): void }} page with `nodeTools` and `questionTools`: what
+ *   can be done with one
  */
 export function drawDetail(host, record, id, opened, page) {
   const node = record.nodes.get(id);
+  const [asked, called, noted] = [record.asked.get(id), record.called.get(id), record.noted.get(id)];
   const again = host.dataset.node === id;
-  const open = new Set(again ? [...host.querySelectorAll("details[open]")].map((item) => item.dataset.id) : []);
-  const [top, focused] = [host.scrollTop, host.contains(document.activeElement)];
-  if (opened) open.add(opened);
-  host.dataset.node = id;
-  host.replaceChildren(
-    element("button", { type: "button", class: "close", on: { click: page.close } }, "Close"),
-    breadcrumbs(record, id, page),
-    title(node),
-    ...dropped(node),
-    element("div", { class: "prose" }, node.text || "—"),
-    facts(record, node, page),
-    ...fields(node),
-    ...notes(record.noted.get(id)),
-    ...calls(record.called.get(id), open),
-    ...questions(record, record.asked.get(id), open),
-  );
-  host.scrollTop = again ? top : 0;
-  if (focused) host.focus({ preventScroll: true });
-  const wanted = opened && !again && host.querySelector(`details[data-id="${CSS.escape(opened)}"]`);
-  if (wanted) wanted.scrollIntoView({ block: "nearest" });
+  const said = JSON.stringify([node, asked, called, noted, pathTo(record, id)]);
+  if (!again || drawn.get(host) !== said) {
+    const open = new Set(again ? [...host.querySelectorAll("details[open]")].map((item) => item.dataset.id) : []);
+    const [top, focused] = [host.scrollTop, host.contains(document.activeElement) ? document.activeElement : null];
+    host.dataset.node = id;
+    drawn.set(host, said);
+    host.replaceChildren(
+      element("button", { type: "button", class: "close", on: { click: page.close } }, "Close"),
+      breadcrumbs(record, id, page),
+      title(node),
+      ...dropped(node),
+      element("div", { class: "prose" }, node.text || "—"),
+      facts(record, node, page),
+      element("div", { class: "tools" }, ...(page.nodeTools?.(node) ?? [])),
+      ...fields(node),
+      ...notes(noted),
+      ...calls(called, open),
+      ...questions(record, asked, open, page),
+    );
+    host.scrollTop = again ? top : 0;
+    if (focused) (host.contains(focused) ? focused : host).focus({ preventScroll: true });
+  }
+  const wanted = opened && host.querySelector(`details[data-id="${CSS.escape(opened)}"]`);
+  if (!wanted || wanted.open) return;
+  wanted.open = true;
+  if (!again) wanted.scrollIntoView({ block: "nearest" });
 }
 
 function title(node) {
@@ -121,8 +131,8 @@ function calls(found, open) {
   return [element("h3", {}, count(found.length, "call of a tool or verifier", "calls of tools and verifiers")), ...items];
 }
 
-function questions(record, found, open) {
+function questions(record, found, open, page) {
   if (!found.length) return [];
-  const items = found.map((one) => questionItem(record, one, open.has(one.id)));
+  const items = found.map((one) => questionItem(record, one, open.has(one.id), page));
   return [element("h3", {}, count(found.length, "question")), ...items];
 }

@@ -64,6 +64,11 @@ export function table(caption, heads, rows) {
   );
 }
 
+/** Whether a key belongs to a field or to the browser, not to the page. */
+export function isTyping(event) {
+  return event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select") !== null;
+}
+
 let copies = 0;
 
 /** A button that copies a text; without a clipboard (an old browser, a frame) it selects a field with it. */

@@ -5,32 +5,42 @@ import { drawn } from "./dom.js";
 const MARK = { x: 0.75, y: 0.95 }; // where a row's mark is, from the row's corner
 const STUB = 0.55;
 
-/**
- * @param {import("./layout_tree.js").Layout} layout
- * @param {Map<string, { state: string }>} nodes
- * @returns {{ svg: SVGElement, incoming: Map<string, SVGElement> }} the line that leads to each node from its parent
- */
-export function drawEdges(layout, nodes) {
-  const width = Math.max(layout.width, 12);
-  const incoming = new Map();
-  const paths = layout.edges.map((edge) => {
-    const state = nodes.get(edge.to).state;
-    const d = layout.form === "cards" ? acrossCards(layout, edge) : downRows(layout, edge);
-    const path = drawn("path", { d, class: `edge ${edge.kind}`, "data-state": state });
-    if (edge.kind === "parent") incoming.set(edge.to, path);
-    return path;
-  });
-  const svg = drawn(
-    "svg",
-    {
-      class: "edges",
-      viewBox: `0 0 ${width} ${layout.height}`,
-      "aria-hidden": "true",
-      size: { width: `${width}rem`, height: `${layout.height}rem` },
-    },
-    ...paths,
-  );
-  return { svg, incoming };
+/** A drawing of lines; a line that was there is moved, not made anew. */
+export function makeEdges() {
+  const svg = drawn("svg", { class: "edges", "aria-hidden": "true" });
+  let paths = new Map();
+  let lit = [];
+
+  /**
+   * @param {import("./layout_tree.js").Layout} layout
+   * @param {Map<string, { state: string }>} nodes
+   */
+  function draw(layout, nodes) {
+    const width = Math.max(layout.width, 12);
+    const before = paths;
+    paths = new Map();
+    for (const edge of layout.edges) {
+      const key = edge.kind === "parent" ? edge.to : `${edge.kind}\n${edge.from}\n${edge.to}`;
+      const path = before.get(key) ?? svg.appendChild(drawn("path", { class: `edge ${edge.kind}` }));
+      before.delete(key);
+      path.setAttribute("d", layout.form === "cards" ? acrossCards(layout, edge) : downRows(layout, edge));
+      path.dataset.state = nodes.get(edge.to).state;
+      paths.set(key, path);
+    }
+    for (const gone of before.values()) gone.remove();
+    svg.setAttribute("viewBox", `0 0 ${width} ${layout.height}`);
+    svg.style.width = `${width}rem`;
+    svg.style.height = `${layout.height}rem`;
+  }
+
+  /** Marks the lines that lead to these from their parents; others are unmarked. */
+  function light(ids) {
+    for (const path of lit) path.classList.remove("lit");
+    lit = ids.flatMap((id) => paths.get(id) ?? []);
+    for (const path of lit) path.classList.add("lit");
+  }
+
+  return { svg, draw, light };
 }
 
 function acrossCards({ places, box }, { from, to }) {

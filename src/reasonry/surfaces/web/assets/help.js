@@ -1,6 +1,6 @@
-// The keys, on one sheet, and the two that work everywhere.
+// The keys, on one sheet.
 
-import { byId, element } from "./dom.js";
+import { byId, element, isTyping } from "./dom.js";
 
 const KEYS = [
   ["/", "search"],
@@ -13,23 +13,22 @@ const KEYS = [
   ["Escape", "back to the tree; in the search: clear it"],
 ];
 
-/** @param {{ back(): void }} page */
-export function makeHelp(page) {
+/**
+ * @param {HTMLElement} button shows the sheet, as `?` does
+ * @param {[string, string][]} more keys of the surroundings
+ */
+export function makeHelp(button, more = []) {
   const dialog = /** @type {HTMLDialogElement} */ (byId("help"));
-  const rows = KEYS.flatMap(([keys, means]) => [element("dt", {}, element("kbd", {}, keys)), element("dd", {}, means)]);
+  const pair = ([keys, means]) => [element("dt", {}, element("kbd", {}, keys)), element("dd", {}, means)];
   dialog.replaceChildren(
     element("h2", { id: "help-title" }, "Keys"),
-    element("dl", { class: "facts" }, ...rows),
+    element("dl", { class: "facts" }, ...[...KEYS, ...more].flatMap(pair)),
     element("button", { type: "button", on: { click: () => dialog.close() } }, "Close"),
   );
-  byId("ask-help").addEventListener("click", () => dialog.showModal());
+  button.addEventListener("click", () => dialog.showModal());
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
-    const typing = event.target.closest?.("input, textarea, select");
-    if (event.key === "Escape" && !typing) page.back();
-    if (typing || (event.key !== "/" && event.key !== "?")) return;
+    if (event.key !== "?" || isTyping(event) || document.querySelector("dialog[open]")) return;
     event.preventDefault();
-    if (event.key === "?") dialog.showModal();
-    else byId("search")?.focus();
+    dialog.showModal();
   });
 }

@@ -5,7 +5,6 @@ import { duration, plainName } from "./wording.js";
 
 /** @param {import("./record.js").Recorded} record */
 export function drawMasthead({ page }) {
-  document.title = `${page.title || page.problem} · Reasonry`;
   byId("facts").replaceChildren(...facts(page));
   byId("problem").replaceChildren(page.problem || page.title || plainName(page.kind));
   byId("problem").classList.toggle("long", (page.problem ?? "").length > 160);

@@ -1,17 +1,15 @@
 // The page: one record in, everything drawn; what the reader chose stays when a newer record comes.
 
 import { drawAccount } from "./account.js";
-import { addressedId, setAddress } from "./address.js";
 import { drawDetail } from "./detail.js";
-import { byId } from "./dom.js";
-import { makeHelp } from "./help.js";
+import { byId, isTyping } from "./dom.js";
 import { drawMasthead } from "./masthead.js";
 import { drawPlans } from "./plans.js";
 import { countThoughts, foldFar, nodeLabel, pathTo, readRecord } from "./record.js";
 import { filterThoughts } from "./search.js";
+import { laySkeleton } from "./skeleton.js";
 import { drawSpend } from "./spend.js";
 import { drawStages } from "./stages.js";
-import { makeThemeSwitch } from "./theme.js";
 import { drawTimeline, markBars } from "./timeline.js";
 import { makeTree } from "./tree.js";
 import { drawLegend, makeTreeTools } from "./tree_tools.js";
@@ -22,18 +20,27 @@ import { count, stateWord } from "./wording.js";
 const MANY = 160;
 const MANY_ON_A_PHONE = 40;
 
-export function makePage() {
+/**
+ * @param {HTMLElement} host
+ * @param {object} around what the page stands in
+ * @param {Node[]} around.tools what stands at the end of the first line
+ * @param {() => string} around.at the id of the thought or question that the address names
+ * @param {(id: string) => void} around.move sets it
+ * @param {(node: object) => Node[]} [around.nodeTools] what can be done with a thought
+ * @param {(question: object) => Node[]} [around.questionTools] what can be done with a question
+ */
+export function makePage(host, around) {
+  laySkeleton(host, around.tools);
   /** @type {import("./record.js").Recorded | null} */
   let record = null;
   const view = { layout: "auto", query: "", hideDropped: false, collapsed: new Set(), keep: null, hits: null };
   let selected = null;
   let question = null;
+  let isChosen = false; // by the reader
   let narrow = false; // as it was last drawn
   const detail = byId("detail");
   const tree = makeTree(byId("tree"), { select, fold });
   makeTreeTools(view, { redraw: drawTree, step, foldAll });
-  makeThemeSwitch();
-  makeHelp({ back });
 
   /** Draws a page document; called again with a newer one of the same run it keeps selection, folding and scrolling. */
   function render(page) {
@@ -58,17 +65,18 @@ export function makePage() {
   }
 
   function openFirst() {
-    const linked = linkedNode();
+    const linked = nodeAt(around.at());
     const answer = [...record.nodes.values()].findLast(({ state }) => state === "answer");
     selected = null;
     drawTree();
     const id = linked ?? answer?.id ?? record.roots[0];
-    if (id !== undefined) select(id, { open: linked !== null, quiet: true });
-    if (linked !== null) tree.reveal(id);
+    isChosen = linked !== null;
+    if (id !== undefined) select(id, { open: isChosen, quiet: true });
+    if (isChosen) tree.reveal(id);
   }
 
-  function linkedNode() {
-    const id = addressedId();
+  /** The node of an id of a node or a question; notes the question. */
+  function nodeAt(id) {
     question = record.questions.has(id) ? id : null;
     const node = record.questions.get(id)?.node ?? id;
     return record.nodes.has(node) ? node : null;
@@ -108,8 +116,9 @@ export function makePage() {
     }
     if (quiet) tree.centre(id);
     else {
+      isChosen = true;
       tree.reveal(id);
-      setAddress(question ?? id);
+      around.move(question ?? id);
       const node = record.nodes.get(id);
       say(`${nodeLabel(node)}, ${stateWord(node.state)}`);
     }
@@ -124,7 +133,8 @@ export function makePage() {
   }
 
   function showDetail() {
-    drawDetail(detail, record, selected, question, { select: (id) => select(id, { open: true }), close: back });
+    const page = { ...around, select: (id) => select(id, { open: true }), close: back };
+    drawDetail(detail, record, selected, question, page);
     markBars(selected);
   }
 
@@ -158,23 +168,45 @@ export function makePage() {
     byId("live").textContent = text;
   }
 
-  addEventListener("hashchange", () => {
-    const id = record && linkedNode();
-    if (id) select(id, { open: true, question });
-  });
+  /** Shows what an address names. */
+  function goTo(id) {
+    const node = record && nodeAt(id);
+    if (node) select(node, { open: true, question });
+  }
+
+  const ended = new AbortController();
+  const { signal } = ended;
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      if (isTyping(event) || document.querySelector("dialog[open]")) return;
+      if (event.key === "Escape") back();
+      if (event.key !== "/") return;
+      event.preventDefault();
+      byId("search").focus();
+    },
+    { signal },
+  );
   // Paper is narrow: there the tree is an outline, whatever the reader looks at.
   let onScreen = view.layout;
-  addEventListener("beforeprint", () => printAs("rows"));
-  addEventListener("afterprint", () => printAs(null));
+  addEventListener("beforeprint", () => printAs("rows"), { signal });
+  addEventListener("afterprint", () => printAs(null), { signal });
   function printAs(layout) {
     if (layout) onScreen = view.layout;
     view.layout = layout ?? onScreen;
     if (record) drawTree();
   }
 
-  new ResizeObserver(() => {
+  const sizes = new ResizeObserver(() => {
     if (record !== null && narrow !== tree.isNarrow()) drawTree();
-  }).observe(byId("tree"));
+  });
+  sizes.observe(byId("tree"));
 
-  return { render };
+  function close() {
+    ended.abort();
+    sizes.disconnect();
+    host.replaceChildren();
+  }
+
+  return { render, select, goTo, close };
 }

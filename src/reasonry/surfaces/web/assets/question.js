@@ -5,10 +5,10 @@ import { promptOf } from "./record.js";
 import { costLine, duration, plainName } from "./wording.js";
 
 /** Its texts are put in when it is opened: a thought may have hundreds of questions. */
-export function questionItem(record, question, open) {
+export function questionItem(record, question, open, page) {
   const body = element("div", {});
   const item = element("details", { class: "question", "data-id": question.id, open }, summary(question), body);
-  const write = () => item.open && !body.firstChild && body.append(...texts(record, question));
+  const write = () => item.open && !body.firstChild && body.append(...texts(record, question), ...(page.questionTools?.(question) ?? []));
   item.addEventListener("toggle", write);
   write();
   return item;

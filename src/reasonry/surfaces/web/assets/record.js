@@ -19,6 +19,9 @@ export function readRecord(page) {
   const roots = [];
   for (const [id, parent] of parents) (parent === null ? roots : children.get(parent)).push(id);
   const order = inOrder(roots, children);
+  const places = new Map(order.map((id, place) => [id, place]));
+  const ranks = new Map(); // among siblings
+  for (const siblings of [roots, ...children.values()]) siblings.forEach((id, rank) => ranks.set(id, rank));
   const depths = new Map();
   for (const id of order) depths.set(id, parents.get(id) === null ? 0 : depths.get(parents.get(id)) + 1);
   const questions = new Map((page.questions ?? []).map((question) => [question.id, question]));
@@ -30,6 +33,8 @@ export function readRecord(page) {
     children,
     roots,
     order,
+    places,
+    ranks,
     depths,
     questions,
     calls: new Map((page.calls ?? []).map((call) => [call.id, call])),

@@ -1,12 +1,10 @@
 // Light or dark: as the system says, until the reader says otherwise. The choice is kept where the browser lets us.
 
-import { byId } from "./dom.js";
-
 const CHOICES = ["system", "light", "dark"];
 const KEY = "reasonry.theme";
 
-export function makeThemeSwitch() {
-  const button = byId("theme");
+/** @param {HTMLElement} button goes from one theme to the next */
+export function makeThemeSwitch(button) {
   const choose = (choice) => {
     setTheme(choice);
     button.textContent = `Theme: ${choice}`;

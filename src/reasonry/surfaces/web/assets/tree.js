@@ -1,8 +1,8 @@
 // The tree of thoughts: laid out, drawn, walked with the keyboard.
 
-import { card } from "./card.js";
+import { card, cardText } from "./card.js";
 import { element } from "./dom.js";
-import { drawEdges } from "./edges.js";
+import { makeEdges } from "./edges.js";
 import { layLayers } from "./layout_layers.js";
 import { layLanes, layOutline, mergeEdges } from "./layout_rows.js";
 import { inCards, layTree, parentEdges } from "./layout_tree.js";
@@ -14,50 +14,56 @@ const NARROW_REM = 44;
 /**
  * @param {HTMLElement} host the element with role=tree
  * @param {{ select(id: string, how: { open: boolean }): void, fold(id: string, folded: boolean): void }} page
+ * @param {string} prefix of the ids of its elements
  */
-export function makeTree(host, page) {
-  let drawing = null; // what is drawn now: { record, view, shown, items, incoming, form }
+export function makeTree(host, page, prefix = "node-") {
+  let drawing = null; // what is drawn now: { record, view, shown, items, kind }
   let selected = null;
+  let cards = new Map(); // by id: { item, key } as last drawn; one that says the same is kept
+  const edges = makeEdges();
+  const ground = element("div", { class: "ground", role: "none" }, edges.svg);
+  const none = element("p", { class: "quiet", role: "none", hidden: true }, "No thought matches.");
+  host.replaceChildren(ground, none);
 
-  /** Draws what the view lets through; scroll, focus and selection stay. */
+  /** Draws what the view lets through; scroll, focus and selection stay, and what is new is marked as such. */
   function draw(record, view) {
-    const focused = host.contains(document.activeElement);
+    const again = drawing !== null && drawing.record.page.id === record.page.id;
     const [left, top] = [host.scrollLeft, host.scrollTop];
     const kind = chosenLayout(record, view.layout, host);
     const folded = view.query ? new Set() : view.collapsed;
     const order = kind === "lanes" ? [...record.nodes.keys()] : visibleIn(record, folded);
     const shown = view.keep ? order.filter((id) => view.keep.has(id)) : order;
     const layout = lay(kind, shown, record);
-    const { svg, incoming } = drawEdges(layout, record.nodes);
-    const items = new Map(shown.map((id) => [id, place(record, view, id, layout, kind)]));
-    const size = { height: `${layout.height}rem`, width: layout.width ? `${layout.width}rem` : "100%" };
-    const ground = element(
-      "div",
-      { class: "ground", role: "none", size },
-      svg,
-      ...items.values(),
-    );
+    const known = again ? drawing.record.nodes : record.nodes;
+    const focused = host.contains(document.activeElement) ? document.activeElement : null;
+    cards = new Map(shown.map((id) => [id, place(record, view, id, layout, kind, cards.get(id), prefix)]));
+    edges.draw(layout, record.nodes);
+    const items = new Map([...cards].map(([id, { item }]) => [id, item]));
+    putInOrder(ground, [edges.svg, ...items.values()]);
+    for (const [id, item] of items) item.classList.toggle("fresh", !known.has(id));
+    ground.style.height = `${layout.height}rem`;
+    ground.style.width = layout.width ? `${layout.width}rem` : "100%";
+    ground.hidden = shown.length === 0;
+    none.hidden = shown.length > 0;
     host.dataset.form = layout.form;
-    host.replaceChildren(shown.length ? ground : element("p", { class: "quiet", role: "none" }, "No thought matches."));
-    drawing = { record, view, shown, items, incoming, kind };
+    drawing = { record, view, shown, items, kind };
     host.scrollTo(left, top);
-    choose(items.has(selected) ? selected : null, focused);
+    choose(items.has(selected) ? selected : null, focused !== null && focused !== document.activeElement);
     return shown;
   }
 
   /** Marks one thought and the way to it; others are unmarked. */
   function choose(id, focus = false) {
     if (drawing === null) return;
-    for (const old of host.querySelectorAll(".lit")) old.classList.remove("lit");
     const before = drawing.items.get(selected);
     before?.setAttribute("aria-selected", "false");
     before?.setAttribute("tabindex", "-1");
     if (id !== null) selected = id;
     const item = drawing.items.get(id) ?? drawing.items.get(drawing.shown[0]);
     item?.setAttribute("tabindex", "0");
+    edges.light(id !== null && drawing.items.has(id) ? pathTo(drawing.record, id) : []);
     if (id === null || !drawing.items.has(id)) return;
     item.setAttribute("aria-selected", "true");
-    for (const step of pathTo(drawing.record, id)) drawing.incoming.get(step)?.classList.add("lit");
     if (focus) item.focus({ preventScroll: true });
   }
 
@@ -121,20 +127,35 @@ function lay(kind, shown, record) {
   return inCards(shown, columns, rows, edges);
 }
 
-function place(record, view, id, layout, kind) {
+/** The card of a thought where it belongs: the one there was, if it would say the same. */
+function place(record, view, id, layout, kind, before, prefix) {
   const parent = record.parents.get(id);
   const siblings = parent === null ? record.roots : record.children.get(parent);
   const hasFold = kind !== "lanes" && !view.query && record.children.get(id).length > 0;
-  const item = card(record, id, {
+  const { x, y } = layout.places.get(id);
+  const standing = {
     level: kind === "lanes" ? 1 : record.depths.get(id) + 1,
-    place: kind === "lanes" ? record.order.indexOf(id) + 1 : siblings.indexOf(id) + 1,
+    place: kind === "lanes" ? record.places.get(id) + 1 : record.ranks.get(id) + 1,
     siblings: kind === "lanes" ? record.order.length : siblings.length,
     folded: hasFold ? (view.collapsed.has(id) ? countBelow(record, id) : 0) : null,
     hit: view.hits?.has(id) ?? false,
-  });
-  const { x, y } = layout.places.get(id);
+    clear: layout.clear ? layout.clear - x : 0,
+  };
+  const said = { ...standing, ...cardText(record, id) };
+  const key = JSON.stringify(said);
+  const item = before?.key === key ? before.item : card(`${prefix}${id}`, id, said);
   item.style.left = `${x}rem`;
   item.style.top = `${y}rem`;
-  if (layout.clear) item.querySelector(".mark").style.marginInlineEnd = `${layout.clear - x}rem`;
-  return item;
+  return { item, key };
+}
+
+/** Makes these the children of an element, in this order; those that stand right are not touched. */
+function putInOrder(parent, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+  let at = parent.firstElementChild;
+  for (const child of wanted) {
+    if (child === at) at = at.nextElementSibling;
+    else parent.insertBefore(child, at);
+  }
 }

@@ -1,0 +1,83 @@
+// What can be done with a run as a whole: pause, go on, cancel, take up again, other limits, compare.
+
+import { element } from "../dom.js";
+import { compareDialog } from "./compare_dialog.js";
+import { limitsDialog } from "./limits_dialog.js";
+
+/**
+ * @param {object} run
+ * @param {import("./api.js").api} run.api
+ * @param {string} run.path of the run in the API
+ * @param {(path: string, how?: { replace: boolean }) => void} run.onNavigate
+ * @param {() => void} run.changed called when something was done
+ */
+export function makeControls({ api, path, onNavigate, changed }) {
+  let page = null;
+  const said = element("p", { class: "said", role: "alert" });
+  const post = (what) => () => act(() => api.post(`${path}/${what}`));
+  const buttons = {
+    pause: button("Pause", post("pause")),
+    resume: button("Go on", post("resume")),
+    limits: button("Limits …", () => openDialog(limitsDialog(page, setLimits, api.say))),
+    cancel: button("Cancel", post("cancel")),
+    compare: button("Compare …", () => openDialog(compareDialog(page, api, onNavigate))),
+  };
+  let dialog = null;
+
+  function button(name, click) {
+    return element("button", { type: "button", hidden: true, on: { click } }, name);
+  }
+
+  function openDialog(made) {
+    dialog?.remove();
+    dialog = made;
+    document.body.append(dialog);
+    dialog.addEventListener("close", () => dialog?.remove());
+    dialog.showModal();
+  }
+
+  async function act(what) {
+    for (const one of Object.values(buttons)) one.disabled = true;
+    try {
+      await what();
+      say("");
+    } catch (error) {
+      say(api.say(error));
+    } finally {
+      for (const one of Object.values(buttons)) one.disabled = false;
+      changed();
+    }
+  }
+
+  /** Of a run at work the limits are set; one that has ended is taken up again with them. */
+  async function setLimits(budget) {
+    if (page.status === "active") await api.patch(`${path}/budget`, budget);
+    else await api.post(`${path}/resume`, { budget });
+    changed();
+  }
+
+  function say(words) {
+    said.textContent = words;
+  }
+
+  /** Shows what can be done now. */
+  function draw(newer, { isIdle }) {
+    page = newer;
+    const isActive = page.status === "active";
+    const isDriven = page.mode === "driven";
+    const wasStopped = !isActive && (page.status !== "done" || isLimit(page.reason));
+    buttons.pause.hidden = !isActive || page.paused || isIdle || !isDriven;
+    buttons.resume.hidden = !isDriven || !((isActive && (page.paused || isIdle)) || (wasStopped && !isLimit(page.reason)));
+    buttons.resume.textContent = page.paused || isIdle ? "Go on" : "Take up again";
+    buttons.limits.hidden = !isActive && !wasStopped;
+    buttons.limits.textContent = isActive ? "Limits …" : "Take up with other limits …";
+    buttons.cancel.hidden = !isActive;
+    buttons.compare.hidden = false;
+  }
+
+  return { elements: [...Object.values(buttons), said], draw, say, close: () => dialog?.remove() };
+}
+
+function isLimit(reason) {
+  return String(reason).startsWith("max_") || reason === "cost_limit";
+}

@@ -1,0 +1,167 @@
+// A run or a session in the live page: drawn as in a file, drawn anew as it grows, and steered.
+
+import { byId, element } from "../dom.js";
+import { makePage } from "../page.js";
+import { readRecord } from "../record.js";
+import { makeControls } from "./controls.js";
+import { makeForkDialog } from "./fork_dialog.js";
+import { makeLiveText } from "./live_text.js";
+
+const LEAST_WAIT_MS = 250; // between two drawings
+const SHARE = 5; // of the time a drawing takes, kept free between two
+
+/**
+ * The drawing of a page document that somebody else asks for.
+ * @param {HTMLElement} host
+ * @param {{ at?: string | null, onNavigate(path: string, how: { replace: boolean }): void }} surroundings `at`: the
+ *   thought or question that is pointed at
+ */
+export function mountDocument(host, { at = null, onNavigate, ...around }) {
+  let page = null;
+  let here = at ?? "";
+  const move = (id) => {
+    here = id;
+    const path = [`${page.kind}s`, page.id, id].map(encodeURIComponent).join("/");
+    onNavigate(`/${path}`, { replace: true });
+  };
+  const drawing = makePage(host, { tools: [], ...around, at: () => here, move });
+  return {
+    show(id) {
+      if (!id || id === here) return;
+      here = id;
+      drawing.goTo(id);
+    },
+    update(document) {
+      page = document;
+      drawing.render(document);
+    },
+    select: drawing.select,
+    close: drawing.close,
+  };
+}
+
+/**
+ * A run: asked for, followed, drawn as it grows.
+ * @param {HTMLElement} host
+ * @param {object} surroundings
+ * @param {(question: object, page: object) => HTMLElement | null} [surroundings.answerForm] for a coached question
+ */
+export function mountRun(host, { api, runId, at, onNavigate, answerForm = () => null }) {
+  const path = `/runs/${encodeURIComponent(runId)}`;
+  const forms = new Map(); // of open questions, by id: what was typed stays
+  let page = null;
+  let etag = "";
+  let isIdle = false; // active, but nobody works on it
+  let timer = 0;
+  let isAsking = false;
+  let isStale = false;
+  let took_ms = 0;
+  let stream = null;
+  let isClosed = false;
+
+  const controls = makeControls({ api, path, onNavigate, changed: refresh });
+  const fork = makeForkDialog({ api, path, onNavigate });
+  const view = mountDocument(host, {
+    at,
+    onNavigate,
+    tools: controls.elements,
+    nodeTools: (node) => (page.kind === "run" && node.questions?.length ? [forkButton(() => fork.open(page, node.id))] : []),
+    questionTools,
+  });
+  const texts = makeLiveText({ select: view.select });
+
+  function forkButton(click) {
+    return element("button", { type: "button", on: { click } }, "Fork from here …");
+  }
+
+  function questionTools(question) {
+    if (question.status !== "open") return [forkButton(() => fork.open(page, question.node, question.id))];
+    if (!forms.has(question.id)) forms.set(question.id, page.mode === "coached" ? answerForm(question, page) : null);
+    const form = forms.get(question.id);
+    return form ? [form] : [texts.field(question.id)];
+  }
+
+  function update(document) {
+    page = document;
+    const open = new Set((page.questions ?? []).filter(({ status }) => status === "open").map(({ id }) => id));
+    for (const id of forms.keys()) if (!open.has(id)) forms.delete(id);
+    view.update(page);
+    const isAtWork = page.status === "active" && !page.paused && !isIdle && page.mode === "driven";
+    controls.draw(page, { isIdle });
+    texts.draw(byId("waiting"), readRecord(page), isAtWork);
+  }
+
+  /** Asks for the document now. Asked meanwhile, it is asked for once more. */
+  async function refresh() {
+    clearTimeout(timer);
+    timer = 0;
+    if (isAsking) return void (isStale = true);
+    isAsking = true;
+    isStale = false;
+    const begun = performance.now();
+    try {
+      const found = await api.get(`${path}/page`, { etag });
+      if (isClosed) return;
+      etag = found.etag;
+      if (found.document) update(found.document);
+      if (stream === null) follow();
+    } catch (error) {
+      if (!isClosed) fail(error);
+    } finally {
+      took_ms = performance.now() - begun;
+      isAsking = false;
+      if (isStale && !isClosed) refreshSoon();
+    }
+  }
+
+  function refreshSoon() {
+    if (isAsking) isStale = true;
+    else timer ||= setTimeout(refresh, Math.max(LEAST_WAIT_MS, SHARE * took_ms));
+  }
+
+  function follow() {
+    stream = api.stream(`${path}/events?text=true`, hear, {
+      after: page.position ?? 0,
+      onState({ state }) {
+        // Taken up again, the run goes on being heard; until then nothing comes.
+        if (state === "ended") stream = null;
+      },
+    });
+  }
+
+  function hear({ kind, data }) {
+    if (kind === "text") texts.add(data.effect, data.text);
+    else if (kind === "retrying") texts.note(data.effect, `Asked again in ${Math.ceil(data.delay_s)} s: ${data.reason}`);
+    else if (kind === "idle" || kind === "ended") {
+      isIdle = kind === "idle";
+      void refresh();
+    } else if (kind !== "sent" && kind !== "skipped") {
+      isIdle = false;
+      refreshSoon();
+    }
+  }
+
+  function fail(error) {
+    if (page) return controls.say(api.say(error));
+    const again = element("button", { type: "button", on: { click: refresh } }, "Try again");
+    byId("problem").textContent = "This run cannot be shown";
+    byId("outcome").hidden = false;
+    byId("outcome").replaceChildren(element("p", { class: "reason" }, api.say(error)), again);
+  }
+
+  void refresh();
+  return {
+    show: view.show,
+    update,
+    refresh,
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+      stream?.close();
+      texts.close();
+      fork.close();
+      controls.close();
+      view.close();
+    },
+  };
+}
