@@ -13,7 +13,8 @@
         ├── ModelError            a provider, a script or a recording
         ├── ToolError             a tool, here or on another server
         ├── SandboxError          code that could not be run safely
-        └── StoreError            the place where runs and sessions are kept
+        ├── StoreError            the place where runs and sessions are kept
+        └── OverloadedError       this process has as much to do as it may
 
 Every exception has a stable `code`, a message that says what to do, and `details`, which hold the legal choices.
 Failures of the world that reach a run do so as `Failed` events, never as exceptions.
@@ -158,3 +159,9 @@ class StoreError(WorldError):
     """The store could not be used: `store_unavailable`, `store_busy`, `store_full`, `store_corrupt`, `store_newer`."""
 
     default_code = "store_unavailable"
+
+
+class OverloadedError(WorldError):
+    """This process has as much to do as it may, or is about to end; nothing was begun."""
+
+    default_code = "overloaded"

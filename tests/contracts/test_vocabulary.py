@@ -33,6 +33,7 @@ ROOMS: tuple[str, ...] = (
     "regular_files.py",
     "stores",
     "strategies",
+    "supervisor",
     "surfaces",
     "tools",
     "use_cases.py",

@@ -17,6 +17,8 @@ from ..errors import ConflictError
 from ..records import Line, RunRow, Store, Use
 from . import journal, record
 from .calls import Calls
+from .control import Control
+from .follow import FoldedLine, note_step
 from .guard import BudgetExhausted, BudgetGuard
 from .journal import CallIntended, Chain, Entry, Run, Settled
 from .limits import limit_reached
@@ -45,11 +47,13 @@ class Drive:
         policy: Policy,
         watch: Observer,
         coached: bool = False,
+        control: Control | None = None,
     ) -> None:
         self.coached = coached
         self.performers = performers
         self.hands_over = coached or bool(performers.callers_tools)
         """Whether the drive may end with the run active: what is left is the caller's to answer."""
+        self.control = control or Control()
         self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
         self.started = time.monotonic() - run.snapshot.at_ms / 1000 - performers.opened_s
         self.guard = BudgetGuard(run.ledger)
@@ -151,25 +155,38 @@ class Drive:
     async def _write(self, entries: Sequence[Entry], unwritten: int = 0) -> list[Step]:
         if not entries:
             return []
-        steps, written = list[Step](), list[Entry]()
+        steps, written = list[Step](), list[FoldedLine]()
         for entry in entries:
             if isinstance(entry, Settled) and entry.id in self.cancelled:
                 # What came in before was enough: the answer is not taken, but what was asked is counted.
-                written += self._count_calls({entry.id or "": getattr(entry.event, "usage", NOTHING).calls})
+                calls = {entry.id or "": getattr(entry.event, "usage", NOTHING).calls}
+                written += self._note_all(written, self._count_calls(calls))
                 continue
             step = self.run.apply(entry)
-            written.append(self.run.events[-1] if isinstance(entry, Settled) else entry)
+            written += self._note_all(
+                written, [self.run.events[-1] if isinstance(entry, Settled) else entry], step
+            )
             if step is not None:
                 steps.append(step)
-                written += await self._cut_off(step.cancelled)
-        self.run = await record.whole_at_end(self.run, self.store, self.row.run_id, written)
-        ending = record.ending(self.row, self.run)
+                written += self._note_all(written, await self._cut_off(step.cancelled))
+        entries = [line.entry for line in written]
+        self.run = await record.whole_at_end(self.run, self.store, self.row.run_id, entries)
+        ending = self._note_all(written, record.ending(self.row, self.run))
         now = time.time_ns() // 1_000_000
         row = journal.row_after(self.row, self.run, now) if ending else None
         used = ending or any(step.thoughts for step in steps)
         use = Use(self.run.counts.thoughts, now) if used else None
-        await self._append(self.chain.lines([*written, *ending]), row, use, unwritten)
+        written += ending
+        await self._append(self.chain.lines(line.entry for line in written), row, use, unwritten)
+        self.control.on_written(written)
         return steps
+
+    def _note_all(
+        self, before: Sequence[FoldedLine], entries: Sequence[Entry], step: Step | None = None
+    ) -> list[FoldedLine]:
+        """Return entries that have been folded in as the lines that follow those."""
+        first = self.chain.seq + len(before) + 1
+        return [note_step(seq, entry, self.run, step) for seq, entry in enumerate(entries, first)]
 
     async def _cut_off(self, cancelled: Collection[str]) -> list[CallIntended]:
         """Cut off effects nobody waits for any more; return the calls for them that are not written down."""

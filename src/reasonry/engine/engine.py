@@ -27,6 +27,7 @@ from ..ids import new_id
 from ..records import Checkpoint, Line, RunRow, SessionRow, Store, Use
 from . import journal
 from .collector import pause_collector
+from .control import Control
 from .drive import Drive
 from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Run, Settled
 from .limits import limit_reached
@@ -371,7 +372,12 @@ class OpenRun:
         return result_of(self.row.run_id, self.row.session_id, self.run)
 
     async def drive(
-        self, performers: Performers, observer: Observer | None = None, *, coached: bool = False
+        self,
+        performers: Performers,
+        observer: Observer | None = None,
+        *,
+        coached: bool = False,
+        control: Control | None = None,
     ) -> Result:
         """Perform the run until it ends, or until this task is cancelled: then it is recorded as cancelled.
 
@@ -382,7 +388,15 @@ class OpenRun:
         if self.run.snapshot.status == "active":
             watch.began(self.row.run_id, self.run)
             drive = Drive(
-                engine.store, self.row, self.run, self.chain, performers, engine.policy, watch, coached
+                engine.store,
+                self.row,
+                self.run,
+                self.chain,
+                performers,
+                engine.policy,
+                watch,
+                coached,
+                control,
             )
             await drive.complete()
             self.row, self.run, self.chain = drive.row, drive.run, drive.chain

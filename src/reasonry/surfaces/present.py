@@ -36,6 +36,7 @@ EXIT_CODES: dict[str, int] = {
     "store_corrupt": 6,
     "store_newer": 6,
     "budget_exceeded": 7,
+    "overloaded": 7,
     "rate_limited": 7,
     "deadline_exceeded": 7,
     "provider_error": 8,

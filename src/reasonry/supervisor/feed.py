@@ -1,0 +1,153 @@
+"""The feed of one drive: what it writes down, and what passes between, to any number of readers at their own pace.
+
+Lines are kept once for all readers, the latest of them; who falls behind goes on from the journal. What passes (pieces
+of answers) is kept for each reader, up to a bound; beyond it the oldest is left out, and the reader is told how much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final
+
+from ..engine.follow import FoldedLine
+from ..engine.observe import Unwatched
+from ..masking import SECRETS
+from .run_events import RunEvent, event_of
+
+KEPT_LINES: Final = 1_000
+KEPT_PIECES: Final = 2_000
+CONTEXT_CHARS: Final = 512
+"""Of a reply that streams in, so much is looked at again for a key that goes on in the next piece."""
+
+
+class Feed(Unwatched):
+    """What happens in one drive, told to those who read it.
+
+    Args:
+        seq: The position of the last line before the drive.
+    """
+
+    def __init__(self, run_id: str, session_id: str, seq: int) -> None:
+        self._about = run_id, session_id
+        self._seq = seq
+        self._lines: deque[FoldedLine] = deque(maxlen=KEPT_LINES)
+        self._events: dict[int, RunEvent] = {}
+        """The lines that somebody has read already."""
+        self._readers: set[_FeedReader] = set()
+        self._streams: dict[str, _ReplyStream] = {}
+        self._closed = False
+
+    def add(self, lines: Sequence[FoldedLine]) -> None:
+        """Take lines that have been written."""
+        for line in lines:
+            if len(self._lines) == KEPT_LINES:
+                self._events.pop(self._lines[0].seq, None)
+            self._lines.append(line)
+            self._seq = line.seq
+            self._streams.pop(getattr(line.entry, "id", None) or "", None)
+        self._wake()
+
+    def text(self, effect_id: str, piece: str) -> None:
+        """See `Observer`."""
+        if not self.wants_text:
+            return
+        shown = self._streams.setdefault(effect_id, _ReplyStream()).mask(piece)
+        if shown:
+            self._pass(RunEvent(None, "text", {"effect": effect_id, "text": shown}))
+
+    def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
+        """See `Observer`."""
+        self._streams.pop(effect_id, None)
+        data = {"effect": effect_id, "reason": SECRETS.mask(reason), "delay_s": round(delay_s, 3)}
+        self._pass(RunEvent(None, "retrying", data))
+
+    def close(self) -> None:
+        """Say that nothing more will come."""
+        self._closed = True
+        self._wake()
+
+    def follows(self, seq: int) -> bool:
+        """Whether the line after that position is here, or is the next to come."""
+        return self._seq - len(self._lines) <= seq <= self._seq
+
+    async def read(self, after: int, *, text: bool = False) -> AsyncGenerator[RunEvent]:
+        """Yield what comes after a position, until the drive ends or the reader has fallen behind what is kept."""
+        reader = _FeedReader(text)
+        self._readers.add(reader)
+        self.wants_text = self.wants_text or text
+        try:
+            while self.follows(after):
+                event = reader.next_passing(after) or self._event_after(after)
+                if event is not None:
+                    after = event.id or after
+                    yield event
+                elif self._closed:
+                    return
+                else:
+                    reader.news.clear()
+                    await reader.news.wait()
+        finally:
+            self._readers.discard(reader)
+            self.wants_text = any(reader.text for reader in self._readers)
+
+    def _event_after(self, seq: int) -> RunEvent | None:
+        if seq == self._seq:
+            return None
+        if seq + 1 not in self._events:
+            self._events[seq + 1] = event_of(self._lines[seq - self._seq], *self._about)
+        return self._events[seq + 1]
+
+    def _pass(self, event: RunEvent) -> None:
+        for reader in self._readers:
+            if reader.text or event.kind != "text":
+                reader.add(self._seq, event)
+
+    def _wake(self) -> None:
+        for reader in self._readers:
+            reader.news.set()
+
+
+class _FeedReader:
+    """What passes, for one reader; each piece with the position of the line it came after."""
+
+    def __init__(self, text: bool) -> None:
+        self.text, self.news = text, asyncio.Event()
+        self._passing: deque[tuple[int, RunEvent]] = deque(maxlen=KEPT_PIECES)
+        self._skipped = 0
+
+    def add(self, at: int, event: RunEvent) -> None:
+        self._skipped += len(self._passing) == KEPT_PIECES
+        self._passing.append((at, event))
+        self.news.set()
+
+    def next_passing(self, after: int) -> RunEvent | None:
+        """Return what came before the line that is next to be read."""
+        if self._skipped:
+            skipped, self._skipped = self._skipped, 0
+            return RunEvent(None, "skipped", {"pieces": skipped})
+        if self._passing and self._passing[0][0] <= after:
+            return self._passing.popleft()[1]
+        return None
+
+
+class _ReplyStream:
+    """One reply as it streams in, with `***` in place of keys, wherever they are cut into pieces."""
+
+    def __init__(self) -> None:
+        self._seen = self._shown = ""
+
+    def mask(self, piece: str) -> str:
+        """Return what can be shown of the reply by now and has not been shown yet."""
+        self._seen += piece
+        masked = SECRETS.mask_begun(self._seen)
+        same = 0
+        for before, now in zip(self._shown, masked, strict=False):
+            if before != now:
+                break
+            same += 1
+        fresh, self._shown = masked[same:], masked
+        if masked == self._seen and len(masked) > 2 * CONTEXT_CHARS:
+            self._seen = self._shown = masked[-CONTEXT_CHARS:]
+        return fresh

@@ -1,0 +1,118 @@
+"""Whoever follows a run is told each line of its journal exactly once, from wherever they begin."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.app import App
+from reasonry.core.budget import Budget, Usage
+from reasonry.core.options import read_options
+from reasonry.engine.engine import Order
+from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.policy import Performers
+from reasonry.errors import NotFoundError, OverloadedError, UsageError
+from reasonry.supervisor import RunEvent, Supervisor
+
+from ..engine.playing import LOOP, STRATEGIES, CountingModel
+
+pytestmark = pytest.mark.anyio
+
+
+def order(budget: Budget | None = None, **options: Any) -> Order:
+    return Order(
+        strategy=LOOP,
+        problem="count",
+        options=read_options(LOOP, options),
+        budget=budget or Budget(),
+        participants=ParticipantNames("counting"),
+    )
+
+
+def app(path: Path) -> App:
+    return App(str(path / "runs.db"), environ={}, strategies=STRATEGIES)
+
+
+async def read(
+    supervisor: Supervisor,
+    app: App,
+    run_id: str,
+    after: int = 0,
+    *,
+    text: bool = False,
+    most: int | None = None,
+) -> list[RunEvent]:
+    events = list[RunEvent]()
+    async with aclosing(supervisor.watch(app, run_id, after, text=text)) as found:
+        async for event in found:
+            events.append(event)
+            if len(events) == most:
+                break
+    return events
+
+
+async def test_readers_from_every_event_get_the_same_events_live_and_afterwards(folder: Path) -> None:
+    async with app(folder) as here:
+        supervisor = Supervisor(here)
+        performers = Performers(CountingModel(latency_s=0.002, usage=Usage(usd=0.1)))
+        run_id, is_new = await supervisor.start(here, order(Budget(calls=99), steps=4, width=3), performers)
+        assert is_new
+        live = await read(supervisor, here, run_id)
+        assert [event.id for event in live] == [line.seq for line in await here.store.lines(run_id)]
+        assert (live[0].kind, live[-1].kind) == ("begun", "ended")
+        assert live[-1].data["result"]["answer"] == (await supervisor.wait(here, run_id)).answer
+        asked = [each["id"] for event in live for each in event.data.get("asked", ())]
+        assert sorted(asked) == sorted({event.data["effect"] for event in live if event.kind == "answered"})
+        for event in live:
+            assert await read(supervisor, here, run_id, event.id or 0) == live[event.id :]
+
+
+async def test_a_reader_who_leaves_and_comes_back_while_it_runs_misses_nothing(folder: Path) -> None:
+    async with app(folder) as here:
+        supervisor = Supervisor(here)
+        run_id, _ = await supervisor.start(here, order(steps=30), Performers(CountingModel(latency_s=0.002)))
+        events = list[RunEvent]()
+        while not events or events[-1].kind != "ended":
+            events += await read(supervisor, here, run_id, events[-1].id or 0 if events else 0, most=3)
+        assert [event.id for event in events] == [*range(1, 33)]
+
+
+async def test_a_run_driven_elsewhere_is_followed_from_its_journal(folder: Path) -> None:
+    async with app(folder) as here, app(folder) as elsewhere:
+        run_id = await elsewhere.engine.accept(order(steps=6))
+        following = asyncio.create_task(read(Supervisor(here), here, run_id))
+        await elsewhere.engine.drive(run_id, Performers(CountingModel(latency_s=0.01)))
+        events = await following
+        assert [event.id for event in events if event.id] == [*range(1, 9)]
+        assert "idle" in {event.kind for event in events}
+
+
+async def test_a_slow_reader_misses_no_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasonry.supervisor.feed.KEPT_LINES", 5)
+    async with app(folder) as here:
+        supervisor = Supervisor(here)
+        run_id, _ = await supervisor.start(here, order(steps=40), Performers(CountingModel(latency_s=0.001)))
+        events = list[RunEvent]()
+        async with aclosing(supervisor.watch(here, run_id)) as found:
+            async for event in found:
+                events.append(event)
+                await asyncio.sleep(0.004)
+        assert [event.id for event in events if event.id] == [*range(1, 43)]
+
+
+async def test_what_is_unknown_is_refused(folder: Path) -> None:
+    async with app(folder) as here:
+        supervisor = Supervisor(here, max_runs=1)
+        with pytest.raises(NotFoundError):
+            await read(supervisor, here, "0" * 32)
+        run_id, _ = await supervisor.start(here, order(), Performers(CountingModel(latency_s=1)))
+        with pytest.raises(OverloadedError):
+            await supervisor.start(here, order(), Performers(CountingModel()))
+        assert (await supervisor.cancel(here, run_id)).status == "cancelled"
+        for after in (-1, 10_000):
+            with pytest.raises(UsageError):
+                await read(supervisor, here, run_id, after)
