@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
+from .core.answer_form import check_form
 from .core.budget import Budget, check_budget
 from .core.options import read_options, with_coached_defaults, with_preset
 from .core.problem import check_problem, without_quoted
@@ -89,16 +90,20 @@ class UseCases:
         budget: Budget,
         participants: Participants,
         from_session: str | None = None,
+        form: dict[str, Any] | None = None,
     ) -> tuple[Order, Performers]:
         """Check everything a user asked for, before anything is written or paid.
 
         Args:
             from_session: The session whose thoughts are quoted below the problem; see `App.problem_after`.
+            form: JSON schema that the answer is to fit.
 
         Raises:
             UsageError: Something is wrong with it; the message says what and what is legal.
         """
         check_problem(problem)
+        if form is not None and (fault := check_form(form)):
+            raise UsageError(f"the answer cannot be put into this form: {fault}", option="form")
         asked = without_quoted(problem)
         chosen, why = self._choose(asked, strategy, has_tools=bool(participants.tools))
         if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -125,6 +130,7 @@ class UseCases:
             why=why,
             warnings=(idle,) if idle else (),
             from_session=from_session,
+            form=form,
         )
         return order, structs.replace(performers, model=model)
 
@@ -275,7 +281,7 @@ class UseCases:
         if "tools" not in options:
             complete.check_recorded_tools(begun)
         merged = {**begun.options, **with_preset(strategy, options)}
-        return self.order(begun.problem, strategy, merged, budget, complete, begun.from_session)
+        return self.order(begun.problem, strategy, merged, budget, complete, begun.from_session, begun.form)
 
     # -- answered by their caller
 

@@ -8,23 +8,27 @@ from hypothesis import strategies as st
 
 from reasonry.core.problem import (
     HEADING,
+    INSTRUCTIONS,
     MARK,
     MAX_QUOTED_CHARS,
     check_problem,
+    with_instructions,
     with_quoted,
     without_quoted,
 )
 from reasonry.errors import TooLargeError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200) | st.sampled_from(
-    [f"\n\n{HEADING}\n> x", HEADING, "> x", "a\r\nb", "a\x85b\u2028c", "\n", ""]
+    [f"\n\n{HEADING}\n> x", HEADING, f"\n\n{INSTRUCTIONS}\n> x", "> x", "a\r\nb", "a\x85b\u2028c", "\n", ""]
 )
 
 
-@given(texts, texts)
-def test_what_was_quoted_can_be_taken_off_whatever_it_says(problem: str, earlier: str) -> None:
+@given(texts, texts, texts)
+def test_what_stands_below_can_be_taken_off_whatever_it_says(
+    problem: str, instructions: str, earlier: str
+) -> None:
     if problem == without_quoted(problem):
-        assert without_quoted(with_quoted(problem, earlier)) == problem
+        assert without_quoted(with_quoted(with_instructions(problem, instructions), earlier)) == problem
 
 
 @given(texts, texts)

@@ -33,6 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError, UsageError
+from .answer_form import form_stage
 from .budget import NOTHING
 from .effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .events import (
@@ -131,6 +132,8 @@ class Snapshot(Struct, frozen=True, omit_defaults=True):
     """Digest of what is pending."""
     has_enough: bool = False
     """Whether the request that is pending has a test `enough`."""
+    form: dict[str, Any] | None = None
+    """JSON schema of the answer, where the run's caller named one; see `answer_form`."""
 
 
 class Step(Struct, frozen=True):
@@ -237,6 +240,7 @@ def begin(
     options: Struct | None = None,
     *,
     strategies: Registry | None = None,
+    form: dict[str, Any] | None = None,
 ) -> Step:
     """Start a run.
 
@@ -245,6 +249,7 @@ def begin(
         problem: What to run it on.
         options: The strategy's own options struct; its defaults if None.
         strategies: Where strategies that this one runs are looked up.
+        form: JSON schema of the answer; see `answer_form`.
 
     Raises:
         InvalidStrategyError: The strategy is for guided use only.
@@ -258,6 +263,7 @@ def begin(
         options=msgspec.json.decode(_encode(chosen)),
         stage=strategy.first,
         state=strategy.begin(problem, chosen),
+        form=form,
     )
     return _Execution(strategy, snapshot, strategies or {}).go_on()
 
@@ -306,8 +312,16 @@ def refusal_of(
         return refusal_of(child, waiting.child, inner, answered, strategies=strategies)
     assert isinstance(waiting.effect, Ask), "only questions are answered"
     last_try = replace(waiting.effect, retries=len(waiting.replies))
-    stage, replies = strategy.by_name[snapshot.stage], (*waiting.replies, answered)
+    stage, replies = stage_of(strategy, snapshot), (*waiting.replies, answered)
     return read_reply(stage, snapshot.state, last_try, replies).refusal
+
+
+def stage_of(strategy: Strategy[Any, Any], snapshot: Snapshot) -> Stage[Any]:
+    """Return the stage a run stands in; the last one asks for the answer in the form that is wanted."""
+    stage = strategy.by_name[snapshot.stage]
+    if stage.to or snapshot.form is None:
+        return stage
+    return form_stage(strategy, stage, snapshot.problem, snapshot.form)
 
 
 class _Execution:
@@ -326,13 +340,13 @@ class _Execution:
     def _reach(self, *more: Round) -> Reached:
         now = self.now
         entry = now.state if now.entry is None else now.entry
-        return run_stage(self.strategy.by_name[now.stage], entry, (*now.rounds_had, *more))
+        return run_stage(stage_of(self.strategy, now), entry, (*now.rounds_had, *more))
 
     def go_on(self) -> Step:
         """Run stages as far as their answers lead."""
         for _ in range(MAX_SILENT_MOVES):
-            stage = self.strategy.by_name[self.now.stage]
-            if not stage.to:
+            stage = stage_of(self.strategy, self.now)
+            if stage.run is None:
                 return self._end(self.strategy.outcome(self.now.state))
             reached = self._reach()
             self._record(stage, reached.thoughts)
@@ -347,6 +361,8 @@ class _Execution:
                 move = reached.move
                 assert move is not None
                 self._record(stage, move.thoughts)
+                if not stage.to:
+                    return self._end(replace(self.strategy.outcome(self.now.state), answer=move.state))
                 if move.failure is not None:
                     return self._fail(move.state, *move.failure)
                 self._follow(stage, move)
@@ -440,7 +456,7 @@ class _Execution:
     def _settle_answer(self, waiting: Pending, event: Answered, recorded: Reading | None) -> Pending:
         assert isinstance(waiting.effect, Ask)
         answered = replace(waiting, replies=(*waiting.replies, event))
-        stage = self.strategy.by_name[self.now.stage]
+        stage = stage_of(self.strategy, self.now)
         if recorded is None:
             reading = read_reply(stage, self.now.state, waiting.effect, answered.replies)
         else:
@@ -538,7 +554,8 @@ class _Execution:
     def _best_so_far(self, event: Stopped) -> Outcome:
         now = self.now
         plain = self.strategy.outcome(now.state)
-        if all(waiting.settled is None and waiting.child is None for waiting in now.pending):
+        is_last = not self.strategy.by_name[now.stage].to
+        if is_last or all(waiting.settled is None and waiting.child is None for waiting in now.pending):
             return plain
         answers = tuple([self._cut(waiting, event).settled for waiting in now.pending])
         reached = self._reach(Round(now.asked, answers))  # pyright: ignore[reportArgumentType]

@@ -60,6 +60,7 @@ class Order(Struct, frozen=True, kw_only=True):
         warnings: What is known from the start to matter to what comes of the run.
         session_id: The session the run writes, which then does not expire; empty: a new one.
         from_session: The session whose thoughts are quoted below the problem.
+        form: JSON schema of the answer.
     """
 
     strategy: Strategy[Any, Any]
@@ -71,6 +72,7 @@ class Order(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     session_id: str = ""
     from_session: str | None = None
+    form: dict[str, Any] | None = None
 
 
 class Engine:
@@ -113,6 +115,7 @@ class Engine:
             version=order.strategy.version,
             warnings=order.warnings,
             from_session=order.from_session,
+            form=order.form,
         )
         run = Run(begun, self.strategies)
         entries = _begun_with(run, copied)
@@ -329,6 +332,7 @@ class Engine:
             budget=budget,
             participants=participants,
             from_session=begun.from_session,
+            form=begun.form,
         )
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:

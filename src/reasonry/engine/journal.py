@@ -80,6 +80,8 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     """What was known from the start to matter to what comes of it."""
     from_session: str | None = None
     """The session whose thoughts are quoted below the problem."""
+    form: dict[str, Any] | None = None
+    """JSON schema of the answer."""
 
 
 class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):
@@ -377,7 +379,7 @@ class Run:
         """What had happened before the kept state that this fold begins with; the lists above begin after it."""
         if kept is None:
             options = msgspec.convert(begun.options, self.strategy.options)
-            step = begin(self.strategy, begun.problem, options, strategies=strategies)
+            step = begin(self.strategy, begun.problem, options, strategies=strategies, form=begun.form)
             self.snapshot: Snapshot = self._note(step, "")
         else:
             self._restore(kept)
