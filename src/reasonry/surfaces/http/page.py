@@ -2,6 +2,56 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import asyncio
+
+from fastapi import APIRouter, Request, Response
+
+from ...errors import NotFoundError
+from ..web.demo_page import demo_page
+from ..web.live_page import PageFile, live_page
+from .documents import reply
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_CHANGING = {"Cache-Control": "no-cache"}
+_FIXED = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+async def read_page() -> Response:
+    """Return the page."""
+    page = await asyncio.to_thread(live_page)
+    return _file(page.document, _CHANGING)
+
+
+@router.get("/assets/{version}/demo.json")
+async def read_demo(request: Request, version: str) -> Response:
+    """Return the example, which is made when it is first asked for."""
+    state = request.app.state
+    making: asyncio.Task[object] | None = getattr(state, "demo", None)
+    if making is None or (making.done() and (making.cancelled() or making.exception())):
+        making = state.demo = asyncio.create_task(demo_page())
+    return reply(await asyncio.shield(making), headers={**_HEADERS, **_CHANGING})
+
+
+@router.get("/assets/{version}/{name:path}")
+async def read_asset(version: str, name: str) -> Response:
+    """Return what the page loads."""
+    page = await asyncio.to_thread(live_page)
+    found = page.files.get(name) if version == page.version else None
+    if found is None:
+        raise NotFoundError("there is no such file of the page; reload it")
+    return _file(found, _FIXED)
+
+
+def _file(file: PageFile, caching: dict[str, str]) -> Response:
+    return Response(file.body, 200, {**_HEADERS, **caching, "Content-Type": file.media_type})

@@ -19,7 +19,7 @@ import msgspec
 from ...core.text import escaped_json
 from .page import PageDocument
 
-_MARK = re.compile(r"@@(\w+)@@")
+MARK = re.compile(r"@@(\w+)@@")
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:const|function\*?) (\w+)", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
@@ -48,7 +48,7 @@ def html_page(page: PageDocument | None) -> str:
         "document": embedded_json(page),
         "script": assets.script,
     }
-    return _MARK.sub(lambda mark: parts[mark[1]], assets.template)
+    return MARK.sub(lambda mark: parts[mark[1]], assets.template)
 
 
 def embedded_json(document: object) -> str:

@@ -1,0 +1,185 @@
+// Runs and sessions, newest first: searched, filtered, and kept up to date while one looks.
+
+import { element, isTyping } from "../dom.js";
+import { plainName } from "../wording.js";
+import { api } from "./api.js";
+import { loadDemo, wantsDemo } from "./demo.js";
+import { entryOf, row } from "./list_row.js";
+import { repeat } from "./polling.js";
+
+const PAGE = 50;
+const TYPING_MS = 250;
+const STATUSES = ["active", "done", "failed", "cancelled"];
+const KINDS = [["", "Runs and sessions"], ["runs", "Runs"], ["sessions", "Sessions"]];
+
+/** @param {HTMLElement} main */
+export function mountList(main, { query, onNavigate }) {
+  document.title = "Reasonry";
+  const wish = Object.fromEntries(new URLSearchParams(query));
+  const entries = new Map(); // by address, so that a row stays while its text changes
+  const chosen = new Set(); // runs to compare
+  let cursors = { runs: null, sessions: null }; // where the next page begins
+  let announced = null; // the wish whose count was said
+  let filtering = 0;
+  let demo = null;
+
+  const find = element("input", { type: "search", id: "find", placeholder: "Search", "aria-label": "Search runs and sessions", value: wish.query ?? "" });
+  const kind = choice("Kind", KINDS, wish.kind);
+  const status = choice("Status", [["", "Any status"], ...STATUSES.map((name) => [name, name])], wish.status);
+  const strategy = choice("Strategy", [["", "Any strategy"], ...(wish.strategy ? [[wish.strategy, plainName(wish.strategy)]] : [])], wish.strategy);
+  const found = element("p", { class: "quiet" });
+  const trouble = element("p", { class: "wrong", role: "alert", hidden: true });
+  const rows = element("ul", { class: "rows", role: "list" });
+  const more = element("button", { type: "button", hidden: true, on: { click: loadMore } }, "Show more");
+  const compare = element("a", { class: "button main", hidden: true }, "Compare the two");
+  main.append(
+    element("div", { class: "head" }, element("h1", { class: "unseen" }, "Runs and sessions"),
+      element("div", { class: "tools", role: "search" }, find, kind, status, strategy),
+      found, element("div", { class: "tools" }, compare, element("a", { class: "button main", href: "#/new" }, "New run"))),
+    trouble, rows, more,
+  );
+
+  function parameters(of, cursor) {
+    const wanted = { limit: PAGE, query: wish.query, status: wish.status, strategy: wish.strategy, cursor };
+    if (of === "sessions") wanted.guided = "true";
+    return new URLSearchParams(Object.entries(wanted).filter(([, value]) => value)).toString();
+  }
+
+  async function load(of, signal, cursor = null) {
+    if (wish.kind && wish.kind !== of) return { rows: [], next: null };
+    const read = await api.get(`/${of}?${parameters(of, cursor)}`, { signal });
+    return { rows: read[of].map((one) => entryOf(of, one)).filter(Boolean), next: read.next_cursor };
+  }
+
+  async function look(signal) {
+    const [runs, sessions] = await Promise.all([load("runs", signal), load("sessions", signal)]);
+    if (signal.aborted) return;
+    const first = new Set([...runs.rows, ...sessions.rows].map(({ address }) => address));
+    // What stood on the first pages and is not there any more was deleted, or has slid to a later page.
+    for (const [address, entry] of entries) if (entry.first && !first.has(address)) entries.delete(address);
+    for (const entry of [...runs.rows, ...sessions.rows]) entries.set(entry.address, { ...entry, first: true });
+    if (cursors.runs === null && cursors.sessions === null) cursors = { runs: runs.next, sessions: sessions.next };
+    const isBare = !wish.query && !wish.status && !wish.strategy && !wish.kind;
+    demo = isBare && !entries.size && wantsDemo() ? entryOf("runs", asRow(await loadDemo())) : null;
+    if (!signal.aborted) draw();
+  }
+
+  async function loadMore() {
+    const control = new AbortController();
+    try {
+      const wanted = Object.entries(cursors).filter(([, cursor]) => cursor);
+      const pages = await Promise.all(wanted.map(([of, cursor]) => load(of, control.signal, cursor)));
+      wanted.forEach(([of], index) => {
+        cursors[of] = pages[index].next;
+        for (const entry of pages[index].rows) if (!entries.has(entry.address)) entries.set(entry.address, entry);
+      });
+      draw();
+    } catch (error) {
+      tell(error);
+    }
+  }
+
+  function draw() {
+    const shown = [...entries.values()].sort((a, b) => b.at_ms - a.at_ms);
+    if (demo) shown.push({ ...demo, isDemo: true });
+    const old = new Map([...rows.children].map((item) => [item.dataset.address, item]));
+    const items = shown.map((entry) => {
+      const before = old.get(entry.address);
+      const said = JSON.stringify(entry);
+      if (before?.said === said) return before;
+      const item = row(entry, chosen.has(entry.id), choose);
+      item.said = said;
+      if (before?.contains(document.activeElement)) queueMicrotask(() => item.querySelector("a").focus());
+      return item;
+    });
+    if (items.some((item, index) => rows.children[index] !== item) || items.length !== rows.children.length) {
+      const focused = rows.contains(document.activeElement) ? document.activeElement : null;
+      rows.replaceChildren(...items);
+      focused?.focus({ preventScroll: true });
+    }
+    more.hidden = !cursors.runs && !cursors.sessions;
+    const number = entries.size;
+    const isFiltered = Boolean(wish.query || wish.status || wish.strategy);
+    found.textContent = number || isFiltered ? `${number}${more.hidden ? "" : "+"} ${isFiltered ? "found" : "shown"}`
+      : demo ? "Nothing here yet: this is an example." : "Nothing here yet.";
+    const key = JSON.stringify(wish);
+    if (announced !== null && announced !== key) document.getElementById("live").textContent = found.textContent;
+    announced = key;
+  }
+
+  function choose(id, isChosen) {
+    if (isChosen) chosen.add(id);
+    else chosen.delete(id);
+    const [a, b] = chosen;
+    compare.hidden = chosen.size !== 2;
+    compare.href = `#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`;
+  }
+
+  function tell(error) {
+    trouble.hidden = error === null;
+    trouble.textContent = error ? api.say(error) : "";
+  }
+
+  const polling = repeat(look, tell);
+
+  function filter() {
+    Object.assign(wish, { query: find.value.trim(), kind: kind.value, status: status.value, strategy: strategy.value });
+    for (const name of Object.keys(wish)) if (!wish[name]) delete wish[name];
+    const asked = new URLSearchParams(wish).toString();
+    onNavigate(asked ? `/?${asked}` : "/", { replace: true });
+    entries.clear();
+    cursors = { runs: null, sessions: null };
+    polling.now();
+  }
+
+  find.addEventListener("input", () => {
+    clearTimeout(filtering);
+    filtering = setTimeout(filter, TYPING_MS);
+  });
+  for (const field of [kind, status, strategy]) field.addEventListener("change", filter);
+  api.get("/strategies").then(({ strategies }) => {
+    for (const { name, title } of strategies) {
+      if (name !== wish.strategy) strategy.append(element("option", { value: name }, title));
+    }
+  }, () => {});
+
+  function onKey(event) {
+    if (event.key === "Escape" && event.target === find) {
+      if (find.value) {
+        find.value = "";
+        filter();
+      } else find.blur();
+      return;
+    }
+    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
+    if (!step || (isTyping(event) && event.target !== find) || document.querySelector("dialog[open]")) return;
+    if (event.target === find && !event.key.startsWith("Arrow")) return;
+    const links = [...rows.querySelectorAll("a")];
+    const at = links.findIndex((link) => link.closest("li").contains(document.activeElement));
+    const next = links[at + step] ?? (step < 0 ? find : null);
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  }
+  document.addEventListener("keydown", onKey);
+
+  return {
+    refresh: polling.now,
+    close() {
+      document.removeEventListener("keydown", onKey);
+      clearTimeout(filtering);
+      polling.close();
+    },
+  };
+}
+
+function choice(label, options, value = "") {
+  const made = element("select", { "aria-label": label }, ...options.map(([name, text]) => element("option", { value: name }, text)));
+  made.value = value;
+  if (made.selectedIndex < 0) made.selectedIndex = 0;
+  return made;
+}
+
+function asRow(page) {
+  return { ...page, run_id: "demo", created_at_ms: page.begun_at_ms };
+}

@@ -1,0 +1,65 @@
+// One row of the list: what was asked, what came of it, who thought, what it cost, when.
+
+import { element } from "../dom.js";
+import { count, dollars, firstLine, plainName } from "../wording.js";
+
+const SHOWN_CHARACTERS = 300;
+
+/** A run or session as a row shows it; null: a session that a run writes, which stands in the list as that run. */
+export function entryOf(of, found) {
+  if (of === "sessions" && (found.runId ?? found.run_id)) return null;
+  const id = of === "runs" ? found.run_id : (found.sessionId ?? found.session_id);
+  const address = `/${of}/${encodeURIComponent(id)}`;
+  if (of === "sessions") {
+    const thoughts = found.thoughtHistoryLength ?? found.thoughts ?? 0;
+    const at_ms = Date.parse(found.usedAt) || found.used_at_ms || 0;
+    return { of, id, address, at_ms, title: found.purpose, status: found.status, strategy: found.strategy, mode: "guided", said: count(thoughts, "thought") };
+  }
+  const { usd, calls, tokens } = { ...found.usage, ...found };
+  const spent = [calls > 0 && count(calls, "call"), usd > 0 ? dollars(usd) : tokens > 0 && count(tokens, "token")];
+  return {
+    of, id, address,
+    at_ms: found.created_at_ms ?? 0,
+    title: found.problem,
+    status: found.paused && found.status === "active" ? "paused" : found.status,
+    strategy: found.strategy,
+    mode: found.model ?? "",
+    answer: found.answer,
+    reason: found.status === "done" ? "" : found.reason,
+    said: spent.filter(Boolean).join(" · "),
+  };
+}
+
+/** @param {(id: string, isChosen: boolean) => void} choose called where a run is taken to be compared */
+export function row(entry, isChosen, choose) {
+  const { of, id, address, status } = entry;
+  const title = firstLine(entry.title).slice(0, SHOWN_CHARACTERS) || plainName(of === "runs" ? "run" : "session");
+  const answer = firstLine(entry.answer).slice(0, SHOWN_CHARACTERS);
+  const box = of === "runs" && !entry.isDemo && element("input", {
+    type: "checkbox", "aria-label": `Compare ${title}`, title: "Compare", checked: isChosen,
+    on: { change: (event) => choose(id, event.target.checked) },
+  });
+  return element(
+    "li",
+    { "data-address": address, "data-status": status },
+    element(
+      "a",
+      { href: `#${address}` },
+      element("span", { class: "title" }, title),
+      element("span", { class: "status", "data-status": status }, entry.isDemo ? "example" : plainName(status ?? "")),
+      element("span", { class: "came" }, answer ? element("span", { class: "is" }, answer) : plainName(entry.reason ?? "")),
+    ),
+    element("span", { class: "who" }, [plainName(entry.strategy ?? ""), entry.mode].filter(Boolean).join(" · ")),
+    element("span", { class: "spent" }, entry.said),
+    when(entry.at_ms),
+    box || element("span", {}),
+  );
+}
+
+function when(at_ms) {
+  if (!at_ms) return element("span", {});
+  const at = new Date(at_ms);
+  const isToday = at.toDateString() === new Date().toDateString();
+  const options = isToday ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short", year: "numeric" };
+  return element("time", { datetime: at.toISOString(), title: at.toLocaleString() }, at.toLocaleString(undefined, options));
+}

@@ -1,0 +1,114 @@
+// The frame: which view an address means, the token, the connection, the keys.
+
+import { byId, element, isTyping } from "../dom.js";
+import { makeHelp } from "../help.js";
+import { makeThemeSwitch } from "../theme.js";
+import { api, connectFrame } from "./api.js";
+import { askToken } from "./dialogs.js";
+import { mountList } from "./list.js";
+import { mountNewRun } from "./new_run.js";
+import { mountComparison, mountDemo, mountRunView, mountSession } from "./views.js";
+
+const KEYS = [
+  ["j k", "in the list: the next, the one before"],
+  ["n", "a new run"],
+  ["g", "back to the list"],
+];
+const AGAIN_MS = 2000;
+const main = byId("main");
+let mounted = null; // { name, close(), show?(at), refresh?() }
+let back = 0; // the timer that asks whether the server is there again
+
+/** What an address names: the view, what it is of, and the part of that which is pointed at. */
+function place() {
+  const [path, query = ""] = location.hash.slice(1).split("?");
+  const [view = "", ...ids] = path.split("/").slice(1).map(decoded);
+  return { view, ids, query };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function mount() {
+  const { view, ids, query } = place();
+  const fixed = view === "compare" ? 2 : view === "runs" || view === "sessions" ? 1 : 0;
+  const name = [view, ...ids.slice(0, fixed)].join("/");
+  const at = ids[fixed] || null;
+  if (mounted?.name === name) return mounted.show?.(at);
+  mounted?.close();
+  byId("live").textContent = "";
+  main.replaceChildren();
+  scrollTo(0, 0);
+  mounted = { name, ...mountView(view, ids, at, query) };
+  for (const link of document.querySelectorAll(".app nav a")) {
+    const here = link.hash === `#/${view === "new" ? "new" : ""}` && (view === "new" || view === "");
+    if (here) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+function mountView(view, ids, at, query) {
+  const surroundings = { api, at, onNavigate };
+  if (view === "" && !ids.length) return mountList(main, { ...surroundings, query });
+  if (view === "new") return mountNewRun(main, { ...surroundings, query });
+  if (view === "runs" && ids[0] === "demo") return mountDemo(main, surroundings);
+  if (view === "runs" && ids[0]) return mountRunView(main, { ...surroundings, runId: ids[0] });
+  if (view === "sessions" && ids[0]) return mountSession(main, { ...surroundings, sessionId: ids[0] });
+  if (view === "compare" && ids[1]) return mountComparison(main, { ...surroundings, a: ids[0], b: ids[1] });
+  document.title = "Nothing here · Reasonry";
+  main.append(element("h1", {}, "Nothing here"), element("p", {}, "This address names no view. ", element("a", { href: "#/" }, "To the list")));
+  return { close() {} };
+}
+
+/** @param {string} path as it stands after `#` */
+function onNavigate(path, { replace = false } = {}) {
+  if (replace) history.replaceState(null, "", `#${path}`);
+  else location.hash = path;
+}
+
+function sayConnection(isThere) {
+  const line = byId("connection");
+  if (isThere === line.hidden) return;
+  line.hidden = isThere;
+  line.textContent = isThere ? "" : "The server does not answer; trying again …";
+  clearInterval(back);
+  if (isThere) mounted?.refresh?.();
+  else back = setInterval(api.isThere, AGAIN_MS);
+}
+
+connectFrame({
+  connection: sayConnection,
+  async token(refused) {
+    const token = await askToken(refused);
+    byId("forget").hidden = !token;
+    return token;
+  },
+});
+byId("forget").addEventListener("click", () => {
+  api.forget();
+  byId("forget").hidden = true;
+  mounted?.close();
+  mounted = null;
+  mount();
+});
+makeThemeSwitch(byId("theme"));
+makeHelp(byId("ask-help"), KEYS);
+document.addEventListener("keydown", (event) => {
+  if (isTyping(event) || document.querySelector("dialog[open]")) return;
+  if (event.key === "n") location.hash = "/new";
+  else if (event.key === "g") location.hash = "/";
+  else if (event.key === "/" && byId("find")) byId("find").focus();
+  else return;
+  event.preventDefault();
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+addEventListener("hashchange", mount);
+mount();

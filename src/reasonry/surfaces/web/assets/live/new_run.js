@@ -1,0 +1,162 @@
+// The form that begins a run: a problem, a strategy with its options, who thinks, what it may spend.
+
+import { element } from "../dom.js";
+import { plainName } from "../wording.js";
+import { api } from "./api.js";
+
+const COACHED = "coached"; // no model has a name without a colon but `offline`
+const LIMITS = [
+  ["calls", "Calls", "1"],
+  ["tokens", "Tokens", "1"],
+  ["usd", "Dollars", "any"],
+  ["seconds", "Seconds", "any"],
+];
+
+/** @param {HTMLElement} main */
+export function mountNewRun(main, { query, onNavigate }) {
+  document.title = "New run · Reasonry";
+  const wish = Object.fromEntries(new URLSearchParams(query));
+  let key = api.newKey(); // the same order sent twice is one run
+  let strategies = [];
+
+  const problem = element("textarea", { id: "problem", required: true, rows: 5, maxlength: 200_000, spellcheck: "true" });
+  problem.value = wish.problem ?? "";
+  const strategy = element("select", { id: "strategy" }, element("option", { value: "auto" }, "Chosen by the problem"));
+  const about = element("p", { class: "quiet", id: "about" }, "Looks at the problem and takes the strategy that suits it.");
+  strategy.setAttribute("aria-describedby", "about");
+  const model = element("select", { id: "model" });
+  const options = element("div", { class: "fields" });
+  const box = element("details", { hidden: true }, element("summary", {}, "Options"), options);
+  const limits = LIMITS.map(([name, label, step]) =>
+    field(label, element("input", { type: "number", min: 0, step, id: `limit-${name}`, "data-limit": name, placeholder: "no limit" })),
+  );
+  const trouble = element("p", { class: "wrong", role: "alert", hidden: true });
+  const start = element("button", { type: "submit", class: "main" }, "Start");
+  const form = element(
+    "form",
+    { class: "order", novalidate: true },
+    element("h1", {}, "New run"),
+    field("Problem", problem),
+    element("div", { class: "pair" },
+      element("div", {}, field("Strategy", strategy), about),
+      element("div", {}, field("Who thinks", model))),
+    box,
+    element("fieldset", {}, element("legend", {}, "May spend at most"), element("div", { class: "fields" }, ...limits)),
+    trouble,
+    element("div", { class: "tools" }, start, element("span", { class: "quiet" }, element("kbd", {}, "Ctrl"), " ", element("kbd", {}, "Enter"))),
+  );
+  main.append(form);
+  problem.focus({ preventScroll: true });
+
+  async function describe() {
+    const name = strategy.value;
+    const found = strategies.find((one) => one.name === name);
+    about.textContent = found ? `${found.summary} (${found.source})` : "Looks at the problem and takes the strategy that suits it.";
+    options.replaceChildren();
+    box.hidden = true;
+    if (!found) return;
+    const { options: cards = [] } = found.options ? found : await api.get(`/strategies/${encodeURIComponent(name)}`);
+    if (strategy.value !== name) return;
+    options.replaceChildren(...cards.map(optionField).filter(Boolean));
+    box.hidden = !options.children.length;
+  }
+
+  function order() {
+    const made = { problem: problem.value, strategy: strategy.value, mode: "driven" };
+    if (model.value === COACHED) made.mode = "coached";
+    else if (model.value) made.model = model.value;
+    const chosen = [...options.querySelectorAll("[data-option]")].filter(({ value }) => value !== "");
+    if (chosen.length) made.options = Object.fromEntries(chosen.map((input) => [input.dataset.option, valueOf(input)]));
+    const bounds = [...form.querySelectorAll("[data-limit]")].filter(({ value }) => value !== "");
+    if (bounds.length) made.budget = Object.fromEntries(bounds.map((input) => [input.dataset.limit, Number(input.value)]));
+    return made;
+  }
+
+  async function send() {
+    const wrong = [...form.querySelectorAll("input, textarea")].find((input) => !input.checkValidity() || (input === problem && !problem.value.trim()));
+    if (wrong) return tell(wrong === problem ? "Say what is to be solved." : `${labelOf(wrong)}: ${wrong.validationMessage}`, wrong);
+    start.disabled = true;
+    tell("");
+    try {
+      const { run_id: id } = await api.post("/runs", order(), { key });
+      onNavigate(`/runs/${encodeURIComponent(id)}`);
+    } catch (error) {
+      const { field: at, option } = error.details ?? {};
+      tell(api.say(error), form.querySelector(`#${CSS.escape(at ?? "")}, #option-${CSS.escape(option ?? "")}, #limit-${CSS.escape(option ?? "")}`));
+    } finally {
+      start.disabled = false;
+    }
+  }
+
+  function tell(text, at = null) {
+    trouble.hidden = !text;
+    trouble.textContent = text;
+    for (const old of form.querySelectorAll("[aria-invalid]")) old.removeAttribute("aria-invalid");
+    if (!at) return;
+    at.closest("details")?.setAttribute("open", "");
+    at.setAttribute("aria-invalid", "true");
+    at.focus();
+  }
+
+  form.addEventListener("input", () => (key = api.newKey()));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void send();
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !start.disabled) void send();
+  });
+  strategy.addEventListener("change", () => describe().catch((error) => tell(api.say(error))));
+
+  Promise.all([api.get("/strategies"), api.get("/models")]).then(([known, { models, default: usual }]) => {
+    strategies = known.strategies.filter((one) => one.driven !== false);
+    strategy.append(...strategies.map(({ name, title }) => element("option", { value: name }, title || plainName(name))));
+    const names = models.map((one) => one.name ?? one);
+    model.append(
+      ...names.map((name) => element("option", { value: name }, name)),
+      element("option", { value: COACHED }, "I do: I answer each question"),
+    );
+    if (names.includes(wish.model ?? usual)) model.value = wish.model ?? usual;
+    if (strategies.some(({ name }) => name === wish.strategy)) strategy.value = wish.strategy;
+    return describe();
+  }).catch((error) => tell(api.say(error)));
+  return { close() {} };
+}
+
+function field(label, input) {
+  return element("div", { class: "field" }, element("label", { for: input.id }, label), input);
+}
+
+function labelOf(input) {
+  return input.labels?.[0]?.textContent ?? "";
+}
+
+/** A field for an option, empty where the default is to hold; null: what it takes is no value one would type. */
+function optionField({ name, description, default: usual, ...schema }) {
+  const kinds = (schema.anyOf ?? [schema]).filter(({ type }) => type !== "null");
+  const { type, enum: choices, minimum, maximum } = kinds[0] ?? {};
+  if (kinds.length !== 1 || (!choices && !["integer", "number", "boolean", "string"].includes(type))) return null;
+  const id = `option-${name}`;
+  const said = usual === null || usual === undefined ? "none" : String(usual);
+  const properties = { id, "data-option": name, "data-type": type ?? "choice", "aria-describedby": `${id}-about` };
+  const listed = choices ?? (type === "boolean" ? [true, false] : null);
+  const input = listed
+    ? element("select", properties, element("option", { value: "" }, `${plainWord(usual)} (default)`),
+        ...listed.filter((one) => one !== usual).map((one) => element("option", { value: String(one) }, plainWord(one))))
+    : type === "string"
+      ? element("textarea", { ...properties, rows: 1, placeholder: said.slice(0, 80) })
+      : element("input", { ...properties, type: "number", min: minimum, max: maximum, step: type === "integer" ? 1 : "any", placeholder: said });
+  const made = field(plainName(name), input);
+  made.append(element("p", { class: "quiet", id: `${id}-about` }, description ?? ""));
+  return made;
+}
+
+function plainWord(value) {
+  return value === true ? "yes" : value === false ? "no" : value === null || value === undefined ? "none" : plainName(value);
+}
+
+function valueOf(input) {
+  const { type } = input.dataset;
+  if (type === "boolean") return input.value === "true";
+  return type === "integer" || type === "number" ? Number(input.value) : input.value;
+}

@@ -1,0 +1,99 @@
+// What a coached run asks of the reader: each question with a field for its answer, refused answers with the reason.
+
+import { element } from "../dom.js";
+import { plainName } from "../wording.js";
+import { api } from "./api.js";
+
+/** @param {string} runId */
+export function makeQuestions(runId) {
+  const path = `/runs/${encodeURIComponent(runId)}`;
+  const panel = element("section", { class: "asked", "aria-label": "Questions to you", hidden: true });
+  const items = new Map(); // by question: what was typed stays
+  let control = new AbortController();
+  let known = "";
+
+  /** Follows the run's record: when its open questions change, they are asked for with the form of their answers. */
+  function update(page) {
+    const open = page.mode === "coached" && page.status === "active" ? (page.questions ?? []).filter(({ status }) => status === "open") : [];
+    const now = open.map(({ id }) => id).join(" ");
+    if (now === known) return;
+    known = now;
+    if (open.length) void look();
+    else draw([]);
+  }
+
+  async function look() {
+    control.abort();
+    const mine = (control = new AbortController());
+    try {
+      const { questions } = await api.get(path, { signal: mine.signal });
+      if (!mine.signal.aborted) draw(questions ?? []);
+    } catch (error) {
+      if (mine.signal.aborted) return;
+      known = "";
+      if (error.status) panel.replaceChildren(element("p", { class: "wrong", role: "alert" }, api.say(error)));
+    }
+  }
+
+  function draw(questions) {
+    const wanted = new Set(questions.map(({ id }) => id));
+    for (const id of items.keys()) if (!wanted.has(id)) items.delete(id);
+    const isNew = questions.some(({ id }) => !items.has(id));
+    for (const question of questions) if (!items.has(question.id)) items.set(question.id, item(question));
+    const focused = panel.contains(document.activeElement);
+    panel.hidden = !questions.length;
+    if (!questions.length) return panel.replaceChildren();
+    const number = questions.length === 1 ? "A question waits for your answer" : `${questions.length} questions wait for your answers`;
+    const typed = panel.contains(document.activeElement) ? document.activeElement : null;
+    panel.replaceChildren(element("h2", {}, number), ...questions.map(({ id }) => items.get(id)));
+    if (typed?.isConnected) typed.focus();
+    else if (focused) panel.querySelector("textarea").focus();
+    if (isNew) document.getElementById("live").textContent = number;
+  }
+
+  function item({ id, stage, prompt, answer_schema: schema }) {
+    const field = element("textarea", { id: `answer-${id}`, rows: 3, required: true });
+    const trouble = element("p", { class: "wrong", role: "alert", hidden: true });
+    const send = element("button", { type: "submit", class: "main" }, "Answer");
+    const names = Object.keys(schema?.properties ?? {});
+    const hint = names.length ? `In your own words, or as JSON with ${names.map((name) => `"${name}"`).join(", ")}.` : "In your own words.";
+    const form = element(
+      "form",
+      { class: "question", novalidate: true },
+      element("h3", {}, plainName(stage ?? "question"), " ", element("small", {}, id)),
+      element("pre", { tabindex: "0", "aria-label": "The question" }, prompt),
+      element("label", { for: field.id }, "Your answer"),
+      field,
+      element("p", { class: "quiet" }, hint),
+      trouble,
+      element("div", { class: "tools" }, send),
+    );
+    const tell = (text) => {
+      trouble.hidden = !text;
+      trouble.textContent = text;
+    };
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      if (!field.value.trim()) return tell("Say something first.");
+      tell("");
+      send.disabled = true;
+      try {
+        const { questions } = await api.post(`${path}/answers`, { answers: { [id]: field.value } });
+        draw(questions ?? []);
+      } catch (error) {
+        const refused = error.details?.refused?.find((one) => one.id === id);
+        tell(refused ? `Not taken: ${refused.reason}` : api.say(error));
+        field.focus();
+        if (error.code === "conflict") void look();
+      } finally {
+        send.disabled = false;
+      }
+    });
+    form.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+    });
+    return form;
+  }
+
+  return { panel, update, close: () => control.abort() };
+}

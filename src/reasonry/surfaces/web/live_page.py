@@ -1,0 +1,106 @@
+"""The files of the page that a server shows: the drawing of a single page, and the frame around it.
+
+They lie under an address that names their version, so that a browser keeps each for as long as it is the one that is
+served. What a browser has no use for is left out: comments and indentation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+from .html_page import MARK
+
+_COMMENT = re.compile(r"^[ \t]*(?://.*|/\*(?:[^*]|\*(?!/))*\*/[ \t]*)\n", re.MULTILINE)
+_INDENTATION = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
+_IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[^"]+)";$', re.MULTILINE)
+_FIRST = "live/main.js"
+_STYLE = "style.css"
+
+
+class PageFile(NamedTuple):
+    """A file of the page."""
+
+    body: bytes
+    media_type: str
+
+
+class LivePage(NamedTuple):
+    """The page and what it loads.
+
+    Attributes:
+        files: By name, as in `assets/VERSION/NAME`.
+    """
+
+    document: PageFile
+    version: str
+    files: Mapping[str, PageFile]
+
+
+@cache
+def live_page() -> LivePage:
+    """Return the page."""
+    folder = resources.files("reasonry.surfaces.web").joinpath("assets")
+    texts = {**_texts_in(folder), **_texts_in(folder.joinpath("live"), "live/")}
+    loaded = {name: _without_comments(texts[name]) for name in _modules_from(_FIRST, texts)}
+    styles = sorted(
+        (name for name in texts if name.endswith(".css")), key=lambda name: (name.count("/"), name)
+    )
+    loaded[_STYLE] = _without_comments("\n".join(texts[name] for name in styles))
+    version = hashlib.sha256("\0".join(f"{name}\0{loaded[name]}" for name in loaded).encode()).hexdigest()[
+        :12
+    ]
+    # Named at once, the modules are fetched side by side, however deep one imports the other.
+    links = [
+        f'<link rel="modulepreload" href="assets/{version}/{name}">' for name in loaded if name != _STYLE
+    ]
+    script = f'<script type="module" src="assets/{version}/{_FIRST}"></script>'
+    parts = {"version": version, "modules": "\n".join([*links, script])}
+    document = MARK.sub(lambda mark: parts[mark[1]], texts["live/index.html"])
+    return LivePage(
+        PageFile(document.encode(), "text/html; charset=utf-8"),
+        version,
+        {name: PageFile(text.encode(), _media_type(name)) for name, text in loaded.items()},
+    )
+
+
+def _texts_in(folder: Traversable, prefix: str = "") -> dict[str, str]:
+    return {
+        prefix + entry.name: entry.read_text(encoding="utf-8")
+        for entry in folder.iterdir()
+        if entry.is_file()
+    }
+
+
+def _without_comments(text: str) -> str:
+    """Return a script or style without whole lines of comment, indentation and empty lines.
+
+    No text of ours spans lines, so that nothing a reader sees begins one.
+    """
+    return _INDENTATION.sub("", _COMMENT.sub("", text))
+
+
+def _modules_from(first: str, texts: Mapping[str, str]) -> list[str]:
+    """Return the names of a module and all it imports."""
+    found: dict[str, None] = {first: None}
+    waiting = [first]
+    while waiting:
+        name = waiting.pop()
+        room = name.rpartition("/")[0]
+        for imported in _IMPORT.findall(texts[name]):
+            in_room = imported.removeprefix("./").removeprefix("../")
+            named = f"{room}/{in_room}" if imported.startswith("./") and room else in_room
+            if named not in found:
+                found[named] = None
+                waiting.append(named)
+    return [*found]
+
+
+def _media_type(name: str) -> str:
+    # Not guessed from the system's tables: those of some name scripts text/plain, which no browser runs.
+    return ("text/css" if name == _STYLE else "text/javascript") + "; charset=utf-8"

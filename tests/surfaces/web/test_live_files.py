@@ -1,0 +1,56 @@
+"""The files of the live page, read: small, whole, and with one way out, to the server they came from."""
+
+from __future__ import annotations
+
+import re
+
+from reasonry.surfaces.web.live_page import live_page
+
+from .test_assets import ASSETS, is_within_the_page, makes_text_only
+
+LIVE = sorted((ASSETS / "live").glob("*"))
+BYTES = 160_000
+
+
+def test_all_that_is_loaded_is_small() -> None:
+    page = live_page()
+    assert sum(len(file.body) for file in [page.document, *page.files.values()]) <= BYTES
+
+
+def test_a_file_is_small_and_makes_text_only_text() -> None:
+    for path in LIVE:
+        is_within_the_page(path)
+        if path.suffix == ".js":
+            makes_text_only(path, {"api.js": ["fetch("], "demo.js": ["fetch("]}.get(path.name, []))
+
+
+def test_every_module_is_served_and_what_it_imports_is_there() -> None:
+    files = live_page().files
+    assert {f"live/{path.name}" for path in LIVE if path.suffix == ".js"} <= {*files}
+    for name, file in files.items():
+        text = file.body.decode()
+        for names, source in re.findall(r'^import \{ (.*) \} from "(.*)";$', text, re.MULTILINE):
+            named = "live/" + source[2:] if source[:2] == "./" and "live/" in name else source.lstrip("./")
+            exported = re.findall(
+                r"^export (?:const|(?:async )?function\*?|class) (\w+)",
+                files[named].body.decode(),
+                re.MULTILINE,
+            )
+            assert {*names.split(", ")} <= {*exported}, (name, source)
+
+
+def test_serving_leaves_out_comments_and_indentation_alone() -> None:
+    for name, file in live_page().files.items():
+        if name.endswith(".js"):
+            kept = file.body.decode().splitlines()
+            whole = [line.strip() for line in (ASSETS / name).read_text("utf-8").splitlines() if line.strip()]
+            left_out = [line for line in whole if line not in {*kept}]
+            assert all(line.startswith(("//", "/**", "*")) for line in left_out), name
+            # A text that spans lines would lose the beginnings of its lines.
+            assert all(line.count("`") % 2 == 0 for line in kept), name
+
+
+def test_the_document_says_nothing_inline() -> None:
+    text = live_page().document.body.decode()
+    assert "@@" not in text
+    assert not re.search(r"\son\w+=|\sstyle=|<style|<script(?![^>]* src=)", text)
