@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reasonry.app import App
 from reasonry.errors import UsageError
 from reasonry.surfaces.agent_calls import COACH_ACTIONS
+from reasonry.surfaces.agents import AgentAccess
 from reasonry.surfaces.mcp.current_runs import CurrentRuns
 from reasonry.surfaces.mcp.driven import run_tools
 from reasonry.surfaces.mcp.tools import CallContext
@@ -37,7 +38,7 @@ SOLVE = st.dictionaries(st.sampled_from([*NAMES, "model", "maxUsd"]), JSON, max_
 def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None:
     async def play() -> None:
         async with App("memory", environ={"REASONRY_MODEL": "offline"}) as app:
-            tools = {tool.name: tool for tool in run_tools(app)}
+            tools = {tool.name: tool for tool in run_tools(AgentAccess(app))}
             runs = CurrentRuns()
             begun = await tools["coach"].call(
                 {"action": "start", "problem": PUZZLE}, CallContext(runs=CurrentRuns())
@@ -59,7 +60,7 @@ def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None
 def test_answers_of_any_shape_are_answered_or_refused(answers: Any) -> None:
     async def play() -> None:
         async with App("memory", environ={}) as app:
-            (coach,) = run_tools(app)
+            (coach,) = run_tools(AgentAccess(app))
             context = CallContext(runs=CurrentRuns())
             begun = await coach.call({"action": "start", "problem": PUZZLE}, context)
             before = await app.coach().status(begun["runId"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from ...app import App
 from ...core.machine import Step
 from ...engine.answers import answered_ids
+from ...engine.engine import Order
 from ...engine.journal import Run
 from ...engine.observe import Unwatched
+from ...engine.policy import Performers
 from ...errors import UsageError
 from ...guided.thinking_tool import actions_schema, tool_schema
 from ..agent_calls import (
@@ -47,17 +48,64 @@ COACH_DESCRIPTION = (
 SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the answer and what it took."
 
 
-def run_tools(app: App) -> list[McpTool]:
+class RunWork(Protocol):
+    """Who works on the runs that are begun, answered and looked at."""
+
+    async def solve(self, order: Order, performers: Performers, context: CallContext) -> Document:
+        """Drive a run; return its result document, or where it stands when the call has waited long enough."""
+        ...
+
+    async def answer(self, run_id: str, call: AnswerCoached, *, says_all: bool) -> Document:
+        """Take answers to a coached run; see `AgentAccess.coach_answer`."""
+        ...
+
+    async def cancel(self, run_id: str) -> Document:
+        """End a run; return where it stands."""
+        ...
+
+    async def status(self, run_id: str, context: CallContext) -> Document:
+        """Return where a run stands."""
+        ...
+
+
+class OwnWork:
+    """Works on each run in the call itself."""
+
+    def __init__(self, access: AgentAccess) -> None:
+        self._access, self._app = access, access.app
+
+    async def solve(self, order: Order, performers: Performers, context: CallContext) -> Document:
+        """See `RunWork`."""
+        watch = _Reporter(context.report) if context.report else None
+        result = await self._app.solve(order, performers, watch)
+        if watch is not None:
+            await watch.wait()
+        return result.document(nodes=False)
+
+    async def answer(self, run_id: str, call: AnswerCoached, *, says_all: bool) -> Document:
+        """See `RunWork`."""
+        return await self._access.coach_answer(run_id, call, says_all=says_all)
+
+    async def cancel(self, run_id: str) -> Document:
+        """See `RunWork`."""
+        return await self._app.coach(brief=True).cancel(run_id)
+
+    async def status(self, run_id: str, context: CallContext) -> Document:
+        """See `RunWork`."""
+        return await self._app.coach(brief=True).status(run_id)
+
+
+def run_tools(access: AgentAccess, work: RunWork | None = None) -> list[McpTool]:
     """Return the tools of runs: `coach` always, `solve` where a model is configured.
 
-    Raises:
-        UsageError: A setting lists for agents what cannot be.
+    Args:
+        work: None: each call does its own.
     """
-    access = AgentAccess(app)
-    return [coach_tool(access), *([solve_tool(access)] if access.has_model else [])]
+    work = work or OwnWork(access)
+    return [coach_tool(access, work), *([solve_tool(access, work)] if access.has_model else [])]
 
 
-def coach_tool(access: AgentAccess) -> McpTool:
+def coach_tool(access: AgentAccess, work: RunWork) -> McpTool:
     """Return the tool of coached runs."""
     schema = access.complete(actions_schema(COACH_ACTIONS))
     return McpTool(
@@ -81,11 +129,11 @@ def coach_tool(access: AgentAccess) -> McpTool:
             [],
         ),
         annotations={**_RUNS, "openWorldHint": False},
-        call=lambda arguments, context: _coach(access, schema, arguments, context),
+        call=lambda arguments, context: _coach(access, work, schema, arguments, context),
     )
 
 
-def solve_tool(access: AgentAccess) -> McpTool:
+def solve_tool(access: AgentAccess, work: RunWork) -> McpTool:
     """Return the tool of driven runs."""
     schema = access.complete(tool_schema(SolveCall))
     return McpTool(
@@ -98,7 +146,7 @@ def solve_tool(access: AgentAccess) -> McpTool:
             ["answer", "status", "termination"],
         ),
         annotations={**_RUNS, "openWorldHint": True},
-        call=lambda arguments, context: _solve(access, schema, arguments, context),
+        call=lambda arguments, context: _solve(access, work, schema, arguments, context),
     )
 
 
@@ -107,7 +155,7 @@ def _object(properties: Mapping[str, Any], required: list[str]) -> Document:
 
 
 async def _coach(
-    access: AgentAccess, schema: Document, arguments: Document, context: CallContext
+    access: AgentAccess, work: RunWork, schema: Document, arguments: Document, context: CallContext
 ) -> Document:
     arguments = name_known_arguments("coach", arguments, schema)
     engine, runs = access.app.engine, context.runs or CurrentRuns()
@@ -128,41 +176,36 @@ async def _coach(
             named = call.run_id and await access.app.run_id(call.run_id, runs.ids)
             run_id = named or await find_run(engine, runs.ids, only_open=only_open, answered=answered)
             is_new = context.runs is not None and run_id not in runs.ids
-            document = await _on_run(access, action, run_id, call, is_new=is_new)
+            if isinstance(call, AnswerCoached):
+                document = await work.answer(run_id, call, says_all=is_new)
+            elif action == "cancel":
+                document = await work.cancel(run_id)
+            elif action == "status":
+                document = await work.status(run_id, context)
+            else:
+                document = await _on_run(access, run_id, call)
     if action in _WORKS_ON:
         runs.add(document["runId"])
     return document
 
 
-async def _on_run(
-    access: AgentAccess, action: str, run_id: str, call: OneRun | OpenedRun, *, is_new: bool
-) -> Document:
-    """Act on a run; one that is new to the connection is shown whole."""
+async def _on_run(access: AgentAccess, run_id: str, call: OneRun | OpenedRun) -> Document:
     match call:
-        case ReadTrace():
-            return await read_trace(access.app.engine, run_id, call)
         case ForkRun():
             return await access.coach_fork(run_id, call)
         case ResumeRun():
             return await access.coach_resume(run_id, call)
-        case AnswerCoached():
-            return await access.coach_answer(run_id, call, says_all=is_new)
-        case _ if action == "cancel":
-            return await access.app.coach(brief=True).cancel(run_id)
         case _:
-            return await access.app.coach(brief=True).status(run_id)
+            assert isinstance(call, ReadTrace)
+            return await read_trace(access.app.engine, run_id, call)
 
 
 async def _solve(
-    access: AgentAccess, schema: Document, arguments: Document, context: CallContext
+    access: AgentAccess, work: RunWork, schema: Document, arguments: Document, context: CallContext
 ) -> Document:
     arguments = name_known_arguments("solve", arguments, schema)
     order, performers = await access.order(read_run_call(SolveCall, arguments))
-    watch = _Reporter(context.report) if context.report else None
-    result = await access.app.solve(order, performers, watch)
-    if watch is not None:
-        await watch.wait()
-    return result.document(nodes=False)
+    return await work.solve(order, performers, context)
 
 
 class _Reporter(Unwatched):

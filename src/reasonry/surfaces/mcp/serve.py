@@ -98,12 +98,13 @@ def main(
         UsageError: A setting or the store's name is no legal one.
     """
     from ...app import App
+    from ..agents import AgentAccess
     from .driven import run_tools
     from .page_tool import page_tool
 
     environ = os.environ if environ is None else environ
     app = App(store_spec, environ=environ, strategies=strategies)
-    tools = [*run_tools(app), page_tool(app), *extras]
+    tools = [*run_tools(AgentAccess(app)), page_tool(app), *extras]
 
     async def serve() -> None:
         async with app:

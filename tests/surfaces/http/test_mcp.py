@@ -1,0 +1,166 @@
+"""MCP over HTTP: the official client in every protocol version, and requests as others might send them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx2
+import pytest
+
+from ..mcp.raw import ENVELOPE, thought
+from .serving import Serving
+
+MODES = ["legacy", "2026-07-28"]
+JSON_OR_EVENTS = "application/json, text/event-stream"
+
+
+@contextlib.asynccontextmanager
+async def connected(serving: Serving, mode: str, token: str | None = None) -> AsyncGenerator[Any]:
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=20) as http,
+        Client(streamable_http_client(f"{serving.url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+def modern(method: str, params: dict[str, Any] | None = None, id: Any = 1, **headers: str) -> dict[str, Any]:
+    """Return the arguments of a POST of a request of 2026-07-28."""
+    params = {**(params or {}), "_meta": ENVELOPE}
+    named = {"mcp-name": params["name"]} if "name" in params else {}
+    given = {
+        "accept": JSON_OR_EVENTS,
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": method,
+        **named,
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    body = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+    return {"url": "/mcp", "json": body, "headers": given}
+
+
+def think(**changed: Any) -> dict[str, Any]:
+    return {"name": "sequentialthinking", "arguments": thought(**changed)}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_official_client_thinks_looks_and_reads(serving: Serving, mode: str) -> None:
+    async with connected(serving, mode) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == {
+            "coach",
+            "sequentialthinking",
+            "sessions",
+            "show",
+            "solve",
+        }
+        first = (await client.call_tool("sequentialthinking", thought())).structured_content
+        other = (await client.call_tool("sequentialthinking", thought())).structured_content
+        assert first["sessionId"] != other["sessionId"], "no call is bound to the session of another"
+        second = await client.call_tool("sequentialthinking", {**thought(2), "sessionId": first["sessionId"]})
+        assert second.structured_content["thoughtHistoryLength"] == 2
+        wrong = await client.call_tool("sequentialthinking", {**thought(), "thoughtNumber": 0})
+        assert wrong.is_error
+        assert wrong.structured_content["error"]["code"] == "invalid_request"
+        uri = f"reasonry://sessions/{first['sessionId']}"
+        assert uri in [str(one.uri) for one in (await client.list_resources()).resources]
+        kept = json.loads((await client.read_resource(uri)).contents[0].text)
+        assert [one["thoughtNumber"] for one in kept["thoughts"]] == [1, 2]
+        lesson = await client.get_prompt("react", {"problem": "why?"})
+        assert "why?" in lesson.messages[0].content.text
+        shown = (await client.call_tool("show", {"id": first["sessionId"]})).structured_content
+        assert shown["url"] == f"{serving.url}/#/sessions/{first['sessionId']}"
+        assert "path" not in shown
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"mcp_name": "solve"}, 400),
+        ({"mcp_method": "tools/list"}, 400),
+        ({"mcp_protocol_version": "1999-01-01"}, 400),
+        ({"mcp_protocol_version": "2031-01-01"}, 400),
+        ({"content_type": "text/plain"}, 400),
+        ({"accept": "text/html"}, 406),
+    ],
+)
+def test_a_request_that_is_not_as_it_should_be_changes_nothing(
+    serving: Serving, change: dict[str, str], status: int
+) -> None:
+    client = serving.client()
+    before = client.post(**modern("resources/list")).json()["result"]["resources"]
+    answer = client.post(**modern("tools/call", think(), **change))
+    assert answer.status_code == status, answer.text
+    if status == 400 and change.keys() & {"mcp_name", "mcp_method"}:
+        assert answer.json()["error"]["code"] == -32020
+    assert client.post(**modern("resources/list")).json()["result"]["resources"] == before
+
+
+def test_space_around_a_headers_value_is_no_part_of_it(serving: Serving) -> None:
+    request = modern(
+        "tools/call", think(), mcp_name=" sequentialthinking \t", content_type="application/json"
+    )
+    connection = http.client.HTTPConnection(serving.url.removeprefix("http://"))
+    connection.request("POST", "/mcp", json.dumps(request["json"]), request["headers"])
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    assert answer["result"]["isError"] is False
+
+
+BODIES = [
+    b"{",
+    b"[]",
+    b"[" * 100_000 + b"]" * 100_000,
+    b'{"jsonrpc": "2.0", "id": 1, "method": "no/such", "params": {}}',
+    b'{"jsonrpc": "2.0", "id": {}, "method": "tools/list"}',
+    b'"\xff"',
+    b"x" * (5 << 20),
+]
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25", None])
+def test_bytes_of_any_kind_are_refused_and_the_next_request_is_answered(
+    serving: Serving, version: str | None
+) -> None:
+    client = serving.client()
+    headers = {"accept": JSON_OR_EVENTS, "content-type": "application/json", "mcp-method": "no/such"}
+    if version is not None:
+        headers["mcp-protocol-version"] = version
+    for body in BODIES:
+        answer = client.post("/mcp", content=body, headers=headers)
+        refused = 400 <= answer.status_code < 500 or answer.status_code == 202
+        assert refused or "error" in events(answer.text)[-1], (body[:60], answer.text[:200])
+    assert client.get("/mcp", headers=headers).status_code in (404, 405), "there is no stream to listen to"
+    assert client.post(**modern("tools/list")).status_code == 200
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    """Return the messages of a response that is JSON or a stream of events."""
+    lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    return [json.loads(line) for line in lines or [text]]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
+async def test_fifty_clients_with_the_same_ids_get_their_own_replies(serving: Serving, version: str) -> None:
+    async def converse(client: httpx2.AsyncClient, number: int) -> list[Any]:
+        heard = list[Any]()
+        for id in (1, 2):
+            marker = f"of-{number}-{id}"
+            request = modern("tools/call", think(branchId=marker), id, mcp_protocol_version=version)
+            (answer,) = events((await client.post(**request)).text)
+            heard.append((answer["id"], answer["result"]["structuredContent"]["branches"]))
+        return heard
+
+    limits = httpx2.Limits(max_connections=50)
+    async with httpx2.AsyncClient(base_url=serving.url, timeout=20, limits=limits) as client:
+        heard = await asyncio.gather(*(converse(client, number) for number in range(50)))
+    assert heard == [[(id, [f"of-{number}-{id}"]) for id in (1, 2)] for number in range(50)]
