@@ -35,7 +35,7 @@ export function mountList(main, { query, onNavigate }) {
   main.append(
     element("div", { class: "head" }, element("h1", { class: "unseen" }, "Runs and sessions"),
       element("div", { class: "tools", role: "search" }, find, kind, status, strategy),
-      found, element("div", { class: "tools" }, compare, element("a", { class: "button main", href: "#/new" }, "New run"))),
+      found, compare),
     trouble, rows, more,
   );
 

@@ -25,7 +25,7 @@ export function entryOf(of, found) {
     strategy: found.strategy,
     mode: found.model ?? "",
     answer: found.answer,
-    reason: found.status === "done" ? "" : found.reason,
+    reason: found.status === "failed" ? found.reason : "",
     said: spent.filter(Boolean).join(" · "),
   };
 }
@@ -33,9 +33,9 @@ export function entryOf(of, found) {
 /** @param {(id: string, isChosen: boolean) => void} choose called where a run is taken to be compared */
 export function row(entry, isChosen, choose) {
   const { of, id, address, status } = entry;
-  const title = firstLine(entry.title).slice(0, SHOWN_CHARACTERS) || plainName(of === "runs" ? "run" : "session");
+  const title = firstLine(entry.title).slice(0, SHOWN_CHARACTERS) || id;
   const answer = firstLine(entry.answer).slice(0, SHOWN_CHARACTERS);
-  const box = of === "runs" && !entry.isDemo && element("input", {
+  const box = of === "runs" && !entry.isDemo && status !== "damaged" && element("input", {
     type: "checkbox", "aria-label": `Compare ${title}`, title: "Compare", checked: isChosen,
     on: { change: (event) => choose(id, event.target.checked) },
   });

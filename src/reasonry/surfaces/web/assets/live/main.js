@@ -45,9 +45,9 @@ function mount() {
   main.replaceChildren();
   scrollTo(0, 0);
   mounted = { name, ...mountView(view, ids, at, query) };
-  for (const link of document.querySelectorAll(".app nav a")) {
-    const here = link.hash === `#/${view === "new" ? "new" : ""}` && (view === "new" || view === "");
-    if (here) link.setAttribute("aria-current", "page");
+  const here = { "": "#/", new: "#/new" }[view];
+  for (const link of document.querySelectorAll(".app a")) {
+    if (link.hash === here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
 }

@@ -22,6 +22,7 @@ export function mountRunView(main, { runId, at, onNavigate }) {
   const view = mountRun(host, { api, runId, at, onNavigate, onDocument });
   return {
     show: view.show,
+    refresh: view.refresh,
     close() {
       questions.close();
       view.close();
@@ -81,7 +82,7 @@ export function mountDemo(main, { at, onNavigate }) {
     const asked = new URLSearchParams({ problem: page.problem, strategy: page.strategy, model: page.model });
     again.href = `#/new?${asked}`;
     again.hidden = false;
-    view.update(page);
+    view.update({ ...page, id: "demo" });
   }, (error) => host.replaceChildren(element("p", { class: "wrong" }, api.say(error))));
   return {
     show: view.show,
