@@ -26,12 +26,7 @@ from reasonry.tools.mcp_client import mcp_tools
 from tests.engine.crashing import ALL
 from tests.engine.playing import CountingModel
 
-pytestmark = [
-    pytest.mark.anyio,
-    # A server that was killed in time may be collected before it is reaped.
-    pytest.mark.filterwarnings("ignore:.*subprocess:pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore:.*Popen:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.anyio
 
 FOR_EVER = 600
 SLACK_S = 1.5

@@ -15,7 +15,7 @@ import re
 import shutil
 import signal
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,6 +23,8 @@ from ..errors import ToolError
 from .mcp_bounds import MAX_MARKS, MAX_MESSAGE_BYTES, Pace, check_answer, marks
 
 GRACE_S = 2.0
+_REAPED_S = 5.0
+"""How long the system may take to end a process that was killed."""
 _STDERR_CHUNKS = 4
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,18})\b')
 _PARSE_ERROR = -32700
@@ -72,16 +74,18 @@ class ServerProcess:
         env = get_default_environment() | self.env
         # Windows starts `npx` only by its whole name, npx.cmd.
         program = shutil.which(self.command[0], path=env.get("PATH")) or self.command[0]
-        process = await asyncio.create_subprocess_exec(
-            program,
-            *self.command[1:],
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=env,
-            cwd=self.cwd,
-            limit=MAX_MESSAGE_BYTES,
-            start_new_session=True,
+        process = await _start(
+            asyncio.create_subprocess_exec(
+                program,
+                *self.command[1:],
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=env,
+                cwd=self.cwd,
+                limit=MAX_MESSAGE_BYTES,
+                start_new_session=True,
+            )
         )
         self._process = process
         to_session, from_server = anyio.create_memory_object_stream[Any](0)
@@ -96,17 +100,12 @@ class ServerProcess:
         finally:
             for worker in workers:
                 worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            for stream in (to_session, from_server, to_server, from_session):
-                stream.close()
-            ending = asyncio.ensure_future(_end(process, 0 if self.fault else self.grace_s))
             try:
-                await asyncio.shield(ending)
-            except asyncio.CancelledError:
-                # Without grace then, but never left behind.
-                self.kill()
-                await asyncio.shield(ending)
-                raise
+                await asyncio.gather(*workers, return_exceptions=True)
+            finally:
+                for stream in (to_session, from_server, to_server, from_session):
+                    stream.close()
+                await _end(process, 0 if self.fault else self.grace_s)
 
     async def _read(self, process: asyncio.subprocess.Process, to_session: Any) -> None:
         assert process.stdout is not None
@@ -185,18 +184,38 @@ def _failure(request_id: Any, why: str) -> Any:
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
 
+async def _start(starting: Coroutine[Any, Any, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
+    """Wait for a process to start; if cancelled meanwhile, until it can be killed.
+
+    asyncio never ends a start that is cancelled while its pipes are being connected.
+    """
+    task = asyncio.ensure_future(starting)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await _end(await task, 0)
+        raise
+
+
 async def _end(process: asyncio.subprocess.Process, grace_s: float) -> None:
+    """End a process, without grace from the moment at which this is cancelled."""
     assert process.stdin is not None
     process.stdin.close()
-    for end, patience_s in ((None, grace_s), (_ask_to_end, grace_s), (_kill, GRACE_S)):
-        if end is not None:
-            end(process)
-        if await _has_ended(process, patience_s):
-            break
-    # A grandchild may hold the pipes open; the transport must not wait for it.
-    transport: Any = getattr(process, "_transport", None)
-    if transport is not None:
-        transport.close()
+    try:
+        for end, patience_s in ((None, grace_s), (_ask_to_end, grace_s), (_kill, _REAPED_S)):
+            if end is not None:
+                end(process)
+            if await _has_ended(process, patience_s):
+                break
+    except asyncio.CancelledError:
+        _kill(process)
+        await _has_ended(process, _REAPED_S)
+        raise
+    finally:
+        # A grandchild may hold the pipes open; the transport must not wait for it.
+        transport: Any = getattr(process, "_transport", None)
+        if transport is not None:
+            transport.close()
 
 
 def _ask_to_end(process: asyncio.subprocess.Process) -> None:

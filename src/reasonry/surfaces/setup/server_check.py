@@ -206,16 +206,18 @@ async def _last_lines(
 async def _end(process: asyncio.subprocess.Process, grace_s: float) -> None:
     """Let a server go as agents do: its input ends; what stays is killed, with all it has started."""
     assert process.stdin is not None
-    if process.returncode is None:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(grace_s):
-                await process.wait()
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-    elif process.returncode is None:
-        with contextlib.suppress(OSError):
-            process.kill()
-    await process.wait()
+    try:
+        if process.returncode is None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(grace_s):
+                    await process.wait()
+    finally:
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+        elif process.returncode is None:
+            with contextlib.suppress(OSError):
+                process.kill()
+        await process.wait()
