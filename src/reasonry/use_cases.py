@@ -263,12 +263,13 @@ class UseCases:
         options: Mapping[str, Any],
         budget: Budget | None,
         observer: Observer | None = None,
+        reworded: Mapping[str, str] | None = None,
     ) -> Result:
-        """Start a new run from a point of another and drive it."""
+        """Start a new run from a point of another and drive it; `at` and `reworded` as in `Engine.fork`."""
         begun, recorded, names = await self.engine.terms(run_id)
         reopened = self.pool.reopen_all(participants, names)
         order, performers = self._order_fork(begun, reopened, options, budget or recorded)
-        async with self.engine.open(await self.engine.fork(run_id, order, at)) as opened:
+        async with self.engine.open(await self.engine.fork(run_id, order, at, reworded)) as opened:
             rewind(performers, opened.run, names)
             return await opened.drive(performers, observer)
 
@@ -330,8 +331,9 @@ class UseCases:
         vet: Vet,
         *,
         brief: bool = False,
+        reworded: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Start a coached run from a point of another; `vet` as in `coach_answer`."""
+        """Start a coached run from a point of another; `vet` as in `coach_answer`, `reworded` as in `Engine.fork`."""
         begun, _, names = await self.engine.terms(run_id)
 
         def order() -> tuple[Order, Performers]:
@@ -339,7 +341,8 @@ class UseCases:
             return self._order_fork(begun, reopened.with_caller(), options, budget)
 
         order_, performers = await self.pool.run_in_thread(order)
-        return await self.coach(brief=brief).go_on(await self.engine.fork(run_id, order_, at), performers)
+        forked = await self.engine.fork(run_id, order_, at, reworded)
+        return await self.coach(brief=brief).go_on(forked, performers)
 
     async def coach_answer(
         self,

@@ -53,6 +53,15 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
         prompt = self.prompt if reasons else f"{self.prompt}\n\n{self.step_by_step}"
         return replace(self, prompt=prompt, step_by_step="")
 
+    def in_other_words(self, text: str) -> Ask:
+        """Return the question with another text, spelled out; parts that stand in it unchanged stay parts."""
+        start, end = f"{self.system}\n\n", f"\n\n{self.step_by_step}"
+        system = self.system if text.startswith(start) else ""
+        prompt = text.removeprefix(start) if system else text
+        step_by_step = self.step_by_step if prompt.endswith(end) else ""
+        prompt = prompt.removesuffix(end) if step_by_step else prompt
+        return replace(self, system=system, prompt=prompt, step_by_step=step_by_step)
+
 
 class CallTool(Struct, frozen=True, tag="call_tool", omit_defaults=True):
     """Call one tool of the run's catalog."""

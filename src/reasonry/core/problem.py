@@ -38,10 +38,19 @@ def check_problem(problem: object) -> None:
             raise TooLargeError(
                 f"the {name} has {len(text):,} characters; the limit is {limit:,}", limit=limit
             )
-    if "\0" in problem:
-        raise UsageError("the problem holds a NUL character; remove it")
-    if any("\ud800" <= char <= "\udfff" for char in problem):
-        raise UsageError("the problem holds a lone surrogate, so it is not valid Unicode text")
+    check_characters(problem, "problem")
+
+
+def check_characters(text: str, name: str) -> None:
+    """Check that a text can be stored and sent.
+
+    Raises:
+        UsageError: It holds NUL or half a character.
+    """
+    if "\0" in text:
+        raise UsageError(f"the {name} holds a NUL character; remove it")
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise UsageError(f"the {name} holds a lone surrogate, so it is not valid Unicode text")
 
 
 def with_instructions(problem: str, instructions: str) -> str:

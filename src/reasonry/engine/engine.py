@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -22,19 +22,21 @@ from ..core.problem import without_quoted
 from ..core.registry import Registry
 from ..core.strategy import Strategy
 from ..core.text import first_words
-from ..errors import ConflictError, ReasonryError
+from ..errors import ConflictError
 from ..ids import new_id
 from ..records import Checkpoint, Line, RunRow, SessionRow, Store, Use
 from . import journal
 from .collector import pause_collector
 from .control import Control
 from .drive import Drive
+from .fork import Fork, take_over
 from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Run, Settled
 from .limits import limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
 from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row, whole_at_end
 from .result import Result, result_of
+from .rewording import check_rewordings
 
 T = TypeVar("T")
 
@@ -87,19 +89,18 @@ class Engine:
 
     # -- accepting
 
-    async def accept(
-        self, order: Order, copied: Sequence[Settled] = (), forked: tuple[str, int] | None = None
-    ) -> str:
+    async def accept(self, order: Order, fork: Fork | None = None) -> str:
         """Write a run down; nothing is asked yet.
 
         Args:
-            copied: Events it starts with, when it is a fork of run `forked[0]` after its event number `forked[1]`.
+            fork: What it takes over of another run.
 
         Returns:
             The run's id.
 
         Raises:
             UsageError: The budget is not valid.
+            ConflictError: What it takes over does not fit it.
         """
         check_budget(order.budget)
         run_id, now = new_id(), _now_ms()
@@ -110,15 +111,21 @@ class Engine:
             order.budget,
             order.participants,
             now,
-            *(forked or (None, None)),
+            forked_from=fork.run_id if fork else None,
+            forked_at=len(fork.taken) if fork else None,
             why=order.why,
             version=order.strategy.version,
             warnings=order.warnings,
             from_session=order.from_session,
             form=order.form,
+            reworded=dict(fork.reworded) if fork else {},
         )
-        run = Run(begun, self.strategies)
-        entries = _begun_with(run, copied)
+        run, entries = Run(begun, self.strategies), list[Entry]()
+        if fork is not None:
+            entries = take_over(run, fork)
+            # Of the other run's, those that come later may be of questions that are never asked here.
+            texts = {asked: text for asked, text in begun.reworded.items() if asked in run.asked}
+            begun = run.begun = replace(begun, reworded=texts)
         head = without_quoted(order.problem)[: journal.HEAD_CHARS]
         session = SessionRow(
             order.session_id or new_id(),
@@ -133,8 +140,9 @@ class Engine:
         row = RunRow(
             run_id, session.session_id, begun.strategy, order.participants.model, head, "active", now, now
         )
-        lines = journal.Chain(run_id).lines([begun, *entries])
-        await self.store.create_run(journal.row_after(row, run, _now_ms()), lines, session)
+        row = journal.row_after(row, run, _now_ms())
+        lines = journal.Chain(run_id).lines([begun, *entries, *ending(row, run)])
+        await self.store.create_run(row, lines, session)
         return run_id
 
     # -- reading
@@ -292,16 +300,21 @@ class Engine:
             except ConflictError:
                 await asyncio.sleep(0.05)
 
-    async def fork(self, run_id: str, order: Order | None, at: int) -> str:
+    async def fork(
+        self, run_id: str, order: Order | None, at: int, reworded: Mapping[str, str] | None = None
+    ) -> str:
         """Start a new run from a point of another.
 
         Args:
             order: What is to be different: other performers, budget or options. None: nothing.
             at: How many of the run's events the new one starts with; their answers are read anew.
+            reworded: Other texts of questions that are open at that point, by their ids.
 
         Raises:
-            ConflictError: The run has no such event, or its answers do not fit the new options.
+            ConflictError: The run has no such event, or its answers do not fit the new options; or there is no such
+                question at that point.
         """
+        check_rewordings(reworded or {})
         _, entries, _ = await self._entries(run_id)
         taken = [
             entry for entry in entries if isinstance(entry, Settled) and not isinstance(entry.event, Stopped)
@@ -311,15 +324,9 @@ class Engine:
                 f"run {run_id} can be forked at a number from 0 to {len(taken)}, not at {at}", field="at"
             )
         copied = [replace(settled, reading=None) for settled in taken[:at]]
-        try:
-            return await self.accept(order or self._same_order(entries), copied, (run_id, at))
-        except ReasonryError as error:
-            if not isinstance(error, ConflictError):
-                raise
-            raise ConflictError(
-                f"the first {at} answers of run {run_id} do not fit the new options: {error.message}",
-                run_id=run_id,
-            ) from error
+        texts = {**journal.terms(entries)[0].reworded, **(reworded or {})}
+        fork = Fork(run_id, copied, texts, [*(reworded or {})])
+        return await self.accept(order or self._same_order(entries), fork)
 
     def _same_order(self, entries: Sequence[Entry]) -> Order:
         begun, budget, participants = journal.terms(entries)
@@ -477,18 +484,6 @@ async def _aside(lines: Sequence[Line], work: Callable[[], T]) -> T:
             return work()
 
     return await asyncio.to_thread(work_undisturbed)
-
-
-def _begun_with(run: Run, copied: Sequence[Settled]) -> list[Entry]:
-    """Fold events of another run in, taking the run up again where that one was."""
-    entries: list[Entry] = []
-    for entry in copied:
-        if run.snapshot.status != "active":
-            entries.append(Resumed())
-            run.apply(entries[-1])
-        run.take(entry)
-        entries.append(run.events[-1])
-    return entries
 
 
 def _now_ms() -> int:

@@ -36,6 +36,7 @@ from ..core.toolcard import ToolCard
 from ..errors import ConflictError, ReasonryError, StoreError
 from ..records import Line, RunRow
 from .prompts import PromptLog
+from .rewording import reword
 
 HEAD_CHARS = 200
 """How much of a problem or an answer is shown in lists."""
@@ -82,6 +83,8 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     """The session whose thoughts are quoted below the problem."""
     form: dict[str, Any] | None = None
     """JSON schema of the answer."""
+    reworded: dict[str, str] = {}
+    """Of a fork: the texts that questions have in place of the strategy's, by their ids."""
 
 
 class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):
@@ -195,6 +198,7 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
     """The questions that wait for an answer, in the order asked."""
     asked_by: dict[str, str]
     counts: Counts
+    reused: Usage = NOTHING
 
 
 class Chain:
@@ -361,6 +365,8 @@ class Run:
         self._prompts = PromptLog()
         self._same_edges: dict[tuple[str, str], tuple[str, str]] = {}
         self.spent = NOTHING
+        self.reused = NOTHING
+        """What the answers that a fork took over had taken; not counted in `spent`."""
         self.dearest = NOTHING
         """What the dearest answer took: the guess for calls whose answer was lost."""
         self.lost = 0
@@ -380,7 +386,7 @@ class Run:
         if kept is None:
             options = msgspec.convert(begun.options, self.strategy.options)
             step = begin(self.strategy, begun.problem, options, strategies=strategies, form=begun.form)
-            self.snapshot: Snapshot = self._note(step, "")
+            self.snapshot: Snapshot = self._note(reword(step, begun.reworded), "")
         else:
             self._restore(kept)
 
@@ -426,6 +432,7 @@ class Run:
                 if isinstance(pending.effect, Ask)
             },
             counts=self.counts,
+            reused=self.reused,
         )
 
     def _restore(self, kept: KeptState) -> None:
@@ -433,7 +440,7 @@ class Run:
         self.spent, self.dearest, self.lost, self.cut = kept.spent, kept.dearest, kept.lost, kept.cut
         self.out = Counter(kept.out)
         self.asked = {asked.id: asked for asked in kept.asked}
-        self.asked_by, self.skipped = dict(kept.asked_by), kept.counts
+        self.asked_by, self.skipped, self.reused = dict(kept.asked_by), kept.counts, kept.reused
         self.snapshot = load_snapshot(bytes(kept.snapshot), self.strategies)
 
     def apply(self, entry: Entry) -> Step | None:
@@ -483,7 +490,7 @@ class Run:
         return step
 
     def _advance(self, settled: Settled) -> Step:
-        return advance(
+        step = advance(
             self.strategy,
             self.snapshot,
             settled.id,
@@ -491,6 +498,7 @@ class Run:
             strategies=self.strategies,
             reading=recorded_reading(settled),
         )
+        return reword(step, self.begun.reworded)
 
     def _reopen(self) -> None:
         """Lift a stop or a failure of the world; what was answered stays answered."""
@@ -500,7 +508,8 @@ class Run:
         answered = not isinstance(last.event, Stopped | Failed)
         lifted = without_failures(before, (last.id or "") if answered else "")
         asked = tuple(pending for pending in open_effects(lifted) if pending.id not in self.asked)
-        self.snapshot = self._note(Step(replace(lifted, at_ms=self.snapshot.at_ms), asked), "")
+        step = Step(replace(lifted, at_ms=self.snapshot.at_ms), asked)
+        self.snapshot = self._note(reword(step, self.begun.reworded), "")
         if answered:
             self.snapshot = self._note(self._advance(last), last.id or "")
         self._before_end = self.ended = None
@@ -531,6 +540,11 @@ class Run:
 
     def _book(self, effect_id: str | None, event: Event) -> None:
         usage = getattr(event, "usage", NOTHING)
+        if self.counts.events <= (self.begun.forked_at or 0):
+            # It was paid for by the run it was taken from.
+            self.reused += usage
+            self.dearest = larger_usage(self.dearest, usage)
+            return
         self.spent += usage
         if effect_id is None:
             self.cut += usage

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ..core.budget import NOTHING, Budget
+from ..core.budget import NOTHING, Budget, Usage
 from ..core.strategy import Thought
 from ..errors import ReasonryError
 from ..records import RunRow, RunStore
@@ -158,6 +158,7 @@ def record_as_it_stands(row: RunRow, run: Run) -> Record:
 def _head_of(run: Run) -> dict[str, Any]:
     return {
         **_terms_document(run.begun, run.budget, run.participants),
+        **({"reused": _cost_document(run.reused)} if run.begun.forked_at else {}),
         "stage": run.snapshot.stage,
     }
 
@@ -172,7 +173,12 @@ def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames
         "forked_from": begun.forked_from,
         **({} if begun.forked_at is None else {"forked_at": begun.forked_at}),
         **({"from_session": begun.from_session} if begun.from_session else {}),
+        **({"reworded": begun.reworded} if begun.reworded else {}),
     }
+
+
+def _cost_document(usage: Usage) -> dict[str, Any]:
+    return {"calls": usage.calls, "tokens": usage.tokens, "usd": usage.usd}
 
 
 def _event_document(settled: Settled) -> dict[str, Any]:
@@ -196,7 +202,8 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
     assert row.status != "damaged", "only lists have those"
     begun, budget, participants = terms(entries)
     taken = [entry for entry in entries if isinstance(entry, Settled)]
-    usage = sum((getattr(settled.event, "usage", NOTHING) for settled in taken), NOTHING)
+    own = taken[begun.forked_at or 0 :]
+    usage = sum((getattr(settled.event, "usage", NOTHING) for settled in own), NOTHING)
     result = Result(
         answer=row.answer,
         status=row.status,

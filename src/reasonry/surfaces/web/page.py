@@ -72,6 +72,8 @@ class PageNode(Struct, kw_only=True):
     subtree_cost: PageCost = PageCost()
     questions: list[str] = field(default_factory=list[str])
     calls: list[str] = field(default_factory=list[str])
+    reused: bool = False
+    """Whether all that was asked for it, and came to it, was taken over from the run that this one is a fork of."""
 
 
 class PageQuestion(Struct, kw_only=True):
@@ -92,6 +94,10 @@ class PageQuestion(Struct, kw_only=True):
     cost: PageCost
     read: str
     tries: list[str]
+    reused: bool = False
+    """Whether the answer was taken over from the run that this one is a fork of; it cost nothing here."""
+    reworded: bool = False
+    """Whether the fork asks something else here than the strategy does."""
 
 
 class PageCall(Struct, kw_only=True):
@@ -107,6 +113,8 @@ class PageCall(Struct, kw_only=True):
     error: PageReason | None
     begun_at_ms: int | None
     ended_at_ms: int | None
+    reused: bool = False
+    """As in `PageQuestion`."""
 
 
 class PageNote(Struct, kw_only=True):
@@ -239,6 +247,14 @@ class PageDocument(Struct, kw_only=True):
     outline: list[PageBlock] = field(default_factory=list[PageBlock])
     branches: list[PageBranch] = field(default_factory=list[PageBranch])
     cuts: PageCuts = field(default_factory=PageCuts)
+    forked_from: str | None = None
+    forked_at: int | None = None
+    """How many answers it took over."""
+    reused: PageCost | None = None
+    """What those had taken; it counts nowhere else."""
+    paused: bool = False
+    position: int = 0
+    """Of a live page: where in the run's journal its events go on."""
 
 
 @lru_cache(maxsize=256)

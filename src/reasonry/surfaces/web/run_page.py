@@ -101,6 +101,9 @@ def run_page(
         texts=maker.lines.texts,
         prompts=maker.lines.prompts,
         outline=_blocks(document),
+        forked_from=head.get("forked_from"),
+        forked_at=head.get("forked_at"),
+        reused=maker.reused,
     )
 
 
@@ -124,10 +127,16 @@ class _Maker:
         self.events: dict[str, list[Entry]] = {}
         self.places: dict[str, int] = {}
         """How many events came before the latest one of an effect."""
+        self.forked_at: int = record.head.get("forked_at") or 0
+        self.reworded: Mapping[str, str] = record.head.get("reworded") or {}
+        self.costs: dict[str, PageCost] = {}
+        """What each effect took, but for answers that were taken over."""
+        self.reused = PageCost() if self.forked_at else None
+        self.sources: list[tuple[str, str]] = []
+        """Nodes, each with an effect that was about it or that it came of."""
         for place, event in enumerate(record.entries("events")):
             if event["id"] is not None:
-                self.events.setdefault(event["id"], []).append(event)
-                self.places[event["id"]] = place
+                self._add_event(event, place)
         abouts = [effect.get("about", "") for effect in self.effects.values()]
         self.nodes = first_nodes(document, record.head["problem"], abouts)
         self.root = next(iter(self.nodes))
@@ -152,6 +161,7 @@ class _Maker:
             if effect["kind"] != "ask":
                 self._attach_call(effect)
         self._set_times(owners)
+        self._mark_reused(owners)
         known = sum((node.cost for node in self.nodes.values()), PageCost())
         root = self.nodes[self.root]
         root.cost += _difference(self.total, known)
@@ -168,6 +178,7 @@ class _Maker:
             own.round = self.effects.get(origin, {}).get("round")
             own.begun_at_ms, own.ended_at_ms = self._asked_at(origin), self._settled_at(origin)
             own.text = own.text or text
+            self.sources.append((own.id, origin))
         if own is None or text != own.text:
             score = thought.score
             self.notes.append(
@@ -191,9 +202,10 @@ class _Maker:
     def _attach_question(self, asked: Entry) -> None:
         effect_id, effect = asked["id"], self.effects.get(asked["id"], {})
         node, events = self._owner(effect_id, asked["stage"]), self.events.get(effect_id, [])
-        cost = sum(map(_event_cost, events), PageCost())
+        cost = self.costs.get(effect_id, PageCost())
         node.cost += cost
         node.questions.append(effect_id)
+        self.sources.append((node.id, effect_id))
         last = events[-1] if events else None
         failure = last if last is not None and last["type"] == "failed" else None
         status = "answered"
@@ -220,14 +232,17 @@ class _Maker:
                 cost=cost,
                 read=plain(str(asked.get("read") or "")),
                 tries=[*map(plain, asked.get("tried") or ())],
+                reused=self._is_reused(effect_id),
+                reworded=effect_id in self.reworded,
             )
         )
 
     def _attach_call(self, effect: Entry) -> None:
         effect_id, is_tool = effect["id"], effect["kind"] == "call_tool"
         node, events = self._owner(effect_id, effect["stage"]), self.events.get(effect_id, [])
-        node.cost += sum(map(_event_cost, events), PageCost())
+        node.cost += self.costs.get(effect_id, PageCost())
         node.calls.append(effect_id)
+        self.sources.append((node.id, effect_id))
         last = events[-1] if events else {}
         failure = last if last.get("type") == "failed" else None
         arguments = effect.get("arguments") or {}
@@ -244,6 +259,7 @@ class _Maker:
                 error=None if failure is None else _why(failure),
                 begun_at_ms=self._asked_at(effect_id),
                 ended_at_ms=self._settled_at(effect_id),
+                reused=self._is_reused(effect_id),
             )
         )
 
@@ -256,6 +272,26 @@ class _Maker:
     def _settled_at(self, effect_id: str) -> int | None:
         events = self.events.get(effect_id)
         return events[-1].get("at_ms", 0) if events else None
+
+    def _add_event(self, event: Entry, place: int) -> None:
+        name, cost = event["id"], _event_cost(event)
+        self.events.setdefault(name, []).append(event)
+        self.places[name] = place
+        if self.reused is not None and place < self.forked_at:
+            self.reused += cost
+        else:
+            self.costs[name] = self.costs.get(name, PageCost()) + cost
+
+    def _is_reused(self, effect_id: str) -> bool:
+        """Whether what came of an effect was taken over from another run."""
+        return self.places.get(effect_id, self.forked_at) < self.forked_at
+
+    def _mark_reused(self, owners: Sequence[str]) -> None:
+        """Mark the nodes that only have what was taken over."""
+        sources = [*self.sources, *zip(owners, self.origins, strict=False)]
+        own = {name for name, effect_id in sources if not self._is_reused(effect_id)}
+        for name, _ in sources:
+            self.nodes[name].reused = name not in own
 
     def _set_times(self, owners: Sequence[str]) -> None:
         """Give nodes the time from their first question to what came of their last one."""

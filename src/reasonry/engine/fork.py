@@ -1,0 +1,58 @@
+"""What a run takes over of another one, from a point of which it goes its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..core.effects import Ask
+from ..errors import ConflictError, ReasonryError
+from .journal import Entry, Resumed, Run, Settled
+
+
+class Fork(NamedTuple):
+    """What a run takes over.
+
+    Attributes:
+        taken: The events it starts with.
+        reworded: Texts that questions have in place of the strategy's, by their ids; those of `run_id` included.
+        asked_anew: Those of them that must be open after the events.
+    """
+
+    run_id: str
+    taken: Sequence[Settled]
+    reworded: Mapping[str, str]
+    asked_anew: Sequence[str]
+
+
+def take_over(run: Run, fork: Fork) -> list[Entry]:
+    """Fold the events of a fork in, taking the run up again where the other one was; return what is written of it.
+
+    Raises:
+        ConflictError: An event does not fit, or a question that is reworded is not open after them.
+    """
+    entries: list[Entry] = []
+    try:
+        for settled in fork.taken:
+            if run.snapshot.status != "active":
+                entries.append(Resumed())
+                run.apply(entries[-1])
+            run.take(settled)
+            entries.append(run.events[-1])
+    except ReasonryError as error:
+        if not isinstance(error, ConflictError):
+            raise
+        raise ConflictError(
+            f"the first {len(fork.taken)} answers of run {fork.run_id} do not fit the new options: {error.message}",
+            run_id=fork.run_id,
+        ) from error
+    waiting = [pending.id for pending in run.open_effects if isinstance(pending.effect, Ask)]
+    for effect_id in fork.asked_anew:
+        if effect_id not in waiting:
+            raise ConflictError(
+                f"question {effect_id[:60]!r} is not asked after the first {len(fork.taken)} answers of run "
+                f"{fork.run_id}; asked then: {', '.join(waiting) or 'none'}",
+                field="prompt",
+                choices=waiting,
+            )
+    return entries
