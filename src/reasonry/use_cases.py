@@ -243,6 +243,13 @@ class UseCases:
         observer: Observer | None = None,
     ) -> Result:
         """Go on with a run that is open; see `resume`."""
+        performers = await self.reopen(opened, participants, budget)
+        return await opened.drive(performers, observer)
+
+    async def reopen(
+        self, opened: OpenRun, participants: Participants | None = None, budget: Budget | None = None
+    ) -> Performers:
+        """Take up a run that is open, to be driven by the performers that are returned; see `resume`."""
         run = opened.run
         reopened = self.pool.reopen_all(participants or Participants(), run.participants)
         complete = self.pool.attach_built_in(reopened, run.strategy)
@@ -253,7 +260,7 @@ class UseCases:
         check_priced(limit, performers.models, performers.prices)
         rewind(performers, run, run.participants)
         await opened.reopen(budget, None if names == run.participants else names)
-        return await opened.drive(performers, observer)
+        return performers
 
     async def fork(
         self,

@@ -13,12 +13,14 @@ from contextlib import AsyncExitStack, aclosing
 from typing import Final
 
 from ..app import App
+from ..core.budget import Budget
 from ..engine.control import Control
 from ..engine.engine import OpenRun, Order
 from ..engine.follow import Follower
 from ..engine.policy import Performers
 from ..engine.result import Result
-from ..errors import OverloadedError, UsageError
+from ..errors import ConflictError, OverloadedError, UsageError
+from ..participants import Participants
 from .feed import Feed
 from .run_events import RunEvent, event_of
 
@@ -61,14 +63,31 @@ class Supervisor:
         """How many runs are driven at present."""
         return len(self._drives)
 
+    @property
+    def draining(self) -> bool:
+        """Whether nothing new is begun any more."""
+        return False
+
     def is_driven(self, run_id: str) -> bool:
         """Whether this process drives the run at present."""
         return run_id in self._drives
 
     # -- beginning
 
-    async def start(self, app: App, order: Order, performers: Performers) -> tuple[str, bool]:
+    async def start(
+        self,
+        app: App,
+        order: Order,
+        performers: Performers,
+        *,
+        key: str | None = None,
+        digest: bytes = b"",
+        text: bool = False,
+    ) -> tuple[str, bool]:
         """Accept a run, and drive it in the background.
+
+        Args:
+            text: Whether answers are streamed from the first on, for whoever is about to watch.
 
         Returns:
             The run's id, and whether it is new.
@@ -80,10 +99,42 @@ class Supervisor:
         self._starting += 1
         try:
             run_id = await app.engine.accept(order)
-            await self._drive(app, run_id, performers)
+            async with AsyncExitStack() as held:
+                opened = await held.enter_async_context(app.engine.open(run_id))
+                self._drive(opened, performers, held.pop_all(), text=text)
         finally:
             self._starting -= 1
         return run_id, True
+
+    async def resume(
+        self,
+        app: App,
+        run_id: str,
+        participants: Participants | None = None,
+        budget: Budget | None = None,
+        *,
+        text: bool = False,
+    ) -> None:
+        """Take a run up again, and drive it in the background.
+
+        Args:
+            text: As in `start`.
+
+        Raises:
+            ConflictError: It is driven already, or came to its own end.
+            OverloadedError: As many runs are driven already as may be.
+        """
+        self._check_room()
+        self._starting += 1
+        try:
+            async with AsyncExitStack() as held:
+                opened = await held.enter_async_context(app.engine.open(run_id))
+                performers = await app.reopen(opened, participants, budget)
+                if opened.run.snapshot.status != "active":
+                    raise ConflictError(f"run {run_id} came to its own end", run_id=run_id)
+                self._drive(opened, performers, held.pop_all(), text=text)
+        finally:
+            self._starting -= 1
 
     def _check_room(self) -> None:
         if len(self._drives) + self._starting >= self._max_runs:
@@ -93,14 +144,13 @@ class Supervisor:
                 retry_after_s=RETRY_AFTER_S,
             )
 
-    async def _drive(self, app: App, run_id: str, performers: Performers) -> None:
-        """Take the right to drive a run, and drive it in the background."""
-        async with AsyncExitStack() as held:
-            opened = await held.enter_async_context(app.engine.open(run_id))
-            drive = self._drives[run_id] = _Drive(opened)
-            task = asyncio.create_task(self._complete(opened, drive, performers, held.pop_all()))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+    def _drive(self, opened: OpenRun, performers: Performers, held: AsyncExitStack, *, text: bool) -> None:
+        """Drive a run in the background; the right to do so is `held`."""
+        drive = self._drives[opened.row.run_id] = _Drive(opened)
+        drive.feed.wants_text = text
+        task = asyncio.create_task(self._complete(opened, drive, performers, held))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _complete(
         self, opened: OpenRun, drive: _Drive, performers: Performers, held: AsyncExitStack
