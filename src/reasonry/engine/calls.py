@@ -23,6 +23,7 @@ from ..core.parse import without_surrogates
 from ..errors import ModelError, ReasonryError
 from .batch import Batch, takes_samples
 from .booking import Booking
+from .control import Gate, Held
 from .guard import BudgetExhausted, BudgetGuard
 from .observe import Observer
 from .policy import Performers, Policy
@@ -65,6 +66,7 @@ class Calls:
     Args:
         intend: Writes down durably that a call is about to go out.
         at_ms: Reads the run's clock.
+        gate: Holds requests back while the drive is to halt.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class Calls:
         observer: Observer,
         intend: Callable[[str], Awaitable[None]],
         at_ms: Callable[[], int],
+        gate: Gate | None = None,
     ) -> None:
         self.performers, self.guard, self.policy, self.observer = performers, guard, policy, observer
+        self.gate = gate or Gate()
         self.intend, self.at_ms = intend, at_ms
         self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, int] = {}
@@ -111,6 +115,7 @@ class Calls:
 
         Raises:
             BudgetExhausted: The budget does not cover the call.
+            Held: The drive is to halt, and the call has not gone out.
         """
         model = self.performers.of(ask)
         put = ask.spelled_out(reasons=getattr(model, "reasons", False))
@@ -183,7 +188,7 @@ class Calls:
                     return Failed(error.code, error.message, self.at_ms(), lost, tried=tuple(tried))
                 pause = self._pause_s(attempt, error.retry_after_s)
                 self.observer.retrying(effect_id, error.message, pause)
-                await asyncio.sleep(pause)
+                await self.gate.wait(asyncio.sleep(pause))
                 attempt += not degraded
                 tried.append(f"{error.code}: {error.message}"[:MAX_TRIED_CHARS])
             else:
@@ -216,7 +221,10 @@ class Calls:
             reason = f"the rate limit of {provider_of(call.model.name)} is reached"
             self.observer.retrying(call.question.id, reason, pause_s)
 
-        sent = await self.policy.rates.of(call.model.name).wait(call.estimate_tokens, pausing)
+        rate = self.policy.rates.of(call.model.name)
+        if not rate.is_limited:
+            return await send(call)
+        sent = await self.gate.wait(rate.wait(call.estimate_tokens, pausing))
         answers = await send(call)
         sent.tokens = sum(usage.tokens for usage in call.spent) or sent.tokens
         return answers
@@ -230,9 +238,14 @@ class Calls:
         self.in_flight[effect_id] = self.in_flight.get(effect_id, 0) + 1
         self.taken[effect_id] = before + Usage()
         try:
+            self.gate.check()
             if self.guard.limits_calls:
                 await self.intend(effect_id)
             answers = await send(call)
+        except Held:
+            call.spent, self.taken[effect_id] = (NOTHING,), before
+            self.in_flight[effect_id] -= 1
+            raise
         except BaseException as error:
             call.spent = (call.booking.of_failure(error),)
             self.taken[effect_id] = before + call.spent[0]

@@ -1,13 +1,68 @@
-"""The handle of whoever has started a drive and goes on with other things."""
+"""The handle of whoever has started a drive: what is wanted of it while it goes on, and what it writes down.
+
+Rule 1: what is wanted is written into the journal before it holds, so that it outlives the drive.
+Rule 2: where a drive is to halt, nothing new goes out: the gate is closed. What is out already may still come in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
+from ..core.events import Stopped
 from .follow import FoldedLine
+from .journal import Steered
+
+T = TypeVar("T")
 
 OnWritten = Callable[[Sequence[FoldedLine]], None]
 """Told of lines of the journal once they are durable; must return quickly and not raise."""
+
+
+class Held(Exception):
+    """Ends an attempt before it goes out: the drive is to halt, and the effect stays open."""
+
+
+class Gate:
+    """What every request to a model, a tool or a verifier passes right before it goes out."""
+
+    def __init__(self) -> None:
+        self._closing = asyncio.Event()
+
+    def set(self, *, closed: bool) -> None:
+        """Close the gate, or open it."""
+        if closed:
+            self._closing.set()
+        else:
+            self._closing.clear()
+
+    def check(self) -> None:
+        """Let through what may go out.
+
+        Raises:
+            Held: The gate is closed.
+        """
+        if self._closing.is_set():
+            raise Held
+
+    async def wait(self, pause: Awaitable[T]) -> T:
+        """Return what comes of a pause before a request.
+
+        Raises:
+            Held: The gate is closed meanwhile.
+        """
+        waiting = asyncio.ensure_future(pause)
+        closing = asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait([waiting, closing], return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise Held
+            return waiting.result()
+        finally:
+            waiting.cancel()
+            closing.cancel()
+            await asyncio.gather(waiting, closing, return_exceptions=True)
 
 
 class Control:
@@ -15,3 +70,44 @@ class Control:
 
     def __init__(self, on_written: OnWritten = lambda lines: None) -> None:
         self.on_written = on_written
+        self.is_draining = self.is_cut = False
+        """Whether the drive is to end with the run active: once nothing is in flight, or at once."""
+        self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done once something is wanted that the drive has not looked at."""
+        self._wanted: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
+        self._is_over = False
+
+    async def want(self, entry: Steered | Stopped) -> bool:
+        """Have limits changed, or the run paused, continued or ended; return whether that is written down.
+
+        It is not if the drive has ended before.
+        """
+        if self._is_over:
+            return False
+        done = asyncio.get_running_loop().create_future()
+        self._wanted.append((entry, done))
+        self.wake()
+        return await done
+
+    def drain(self, *, cut: bool = False) -> None:
+        """Have the drive end once nothing is in flight, or at once; the run stays active."""
+        self.is_draining, self.is_cut = True, cut
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the drive look at what is wanted."""
+        if not self.news.done():
+            self.news.set_result(None)
+
+    def take_wanted(self) -> list[tuple[Steered | Stopped, asyncio.Future[bool]]]:
+        """Return what is wanted and has not been taken, for the drive."""
+        self.news = asyncio.get_running_loop().create_future()
+        wanted, self._wanted = self._wanted, []
+        return wanted
+
+    def close(self) -> None:
+        """Say that the drive has ended; what is still wanted is not written down by it."""
+        self._is_over = True
+        for _, done in self.take_wanted():
+            if not done.done():
+                done.set_result(False)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from ..core.budget import NOTHING, Refusal, Usage
+from ..core.budget import NOTHING, Budget, Refusal, Usage
 from ..core.effects import Ask
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
@@ -17,10 +17,10 @@ from ..errors import ConflictError
 from ..records import Line, RunRow, Store, Use
 from . import journal, record
 from .calls import Calls
-from .control import Control
+from .control import Control, Gate, Held
 from .follow import FoldedLine, note_step
-from .guard import BudgetExhausted, BudgetGuard
-from .journal import CallIntended, Chain, Entry, Run, Settled
+from .guard import BudgetExhausted, BudgetGuard, limits_calls
+from .journal import CallIntended, Chain, Entry, Run, Settled, Steered
 from .limits import limit_reached
 from .observe import Observer
 from .perform import perform
@@ -57,17 +57,22 @@ class Drive:
         self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
         self.started = time.monotonic() - run.snapshot.at_ms / 1000 - performers.opened_s
         self.guard = BudgetGuard(run.ledger)
-        self.calls = Calls(performers, self.guard, policy, watch, self._intend, self._at_ms)
+        self.gate = Gate()
+        self.calls = Calls(performers, self.guard, policy, watch, self._intend, self._at_ms, self.gate)
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.unwritten: list[Settled] = []
         """Answers that came in and are not written down yet."""
         self.cancelled: set[str] = set()
         """Effects nobody waits for any more, because what came in was enough."""
+        self.cut_calls: dict[str, int] = {}
+        """How many calls went out for these."""
+        self.intended: Counter[str] = Counter()
+        """Calls that this drive has written down before they went out, by effect."""
         self.writing = asyncio.Lock()
         self.limit: BudgetExhausted | None = None
 
     async def complete(self) -> None:
-        """Drive the run until it ends.
+        """Drive the run until it ends, or until it is paused or drained and nothing is in flight: then it stays active.
 
         Raises:
             StoreError: What happened could not be written down; the run stays as the journal has it.
@@ -84,34 +89,127 @@ class Drive:
             await self._yield_to_the_journal()
         finally:
             await self._drop_tasks()
+            self.control.close()
 
     async def _until_a_limit(self) -> None:
         try:
             left = self._seconds_left()
             if left == 0:
                 raise TimeoutError
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(left) as self.deadline:
                 await self._loop()
         except TimeoutError:
             seconds = self.run.budget.seconds or 0
             await self._stop("max_seconds", f"the limit of {seconds:g} s is reached")
 
     async def _loop(self) -> None:
-        self._launch(self.run.open_effects)
+        self._obey()
         while self.run.snapshot.status == "active" and (self.tasks or not self.hands_over):
+            if self._halts and not self.tasks:
+                await self._let_go()
+                return
             reached = self._limit_reached()
             if reached is not None:
                 await self._stop(*reached)
                 return
-            done, _ = await asyncio.wait(
-                self.tasks, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED
-            )
-            if done:
-                await self._take([task for task in self.tasks if task in done])
-            elif (await self.store.run(self.row.run_id)).status != "active":
-                raise ConflictError("the run was ended from outside")
+            waits = [*self.tasks, self.control.news]
+            done, _ = await asyncio.wait(waits, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+            if self.control.news.done():
+                await self._heed()
+            settled = [task for task in self.tasks if task in done]
+            if settled:
+                await self._take(settled)
+            elif not done:
+                await self._look()
         if self.run.snapshot.status == "active" and self.coached:
             await self._check_questions()
+
+    @property
+    def _halts(self) -> bool:
+        """Whether nothing new is to be begun."""
+        return self.run.paused or self.control.is_draining
+
+    async def _heed(self) -> None:
+        """Do what is wanted of the drive."""
+        for entry, done in self.control.take_wanted():
+            if self.run.snapshot.status == "active":
+                if isinstance(entry, Stopped):
+                    await self._stop(entry.reason, entry.detail)
+                else:
+                    await self._steer(entry)
+                done.set_result(True)
+            else:
+                done.set_result(False)
+        if self.control.is_cut:
+            await self._let_go()
+        self._obey()
+
+    async def _steer(self, entry: Steered) -> None:
+        """Write down other limits, or a pause or its end.
+
+        Where calls are limited from now on, those in flight are written down as well.
+        """
+        budget = entry.budget or Budget()
+        unwritten = [] if not limits_calls(budget) else self._calls_to_count(self.calls.in_flight)
+        async with self.writing:
+            await self._write([entry, *unwritten])
+        self.intended.update(call.id for call in unwritten)
+
+    def _obey(self) -> None:
+        """Go on as the limits, and whether the run is paused, now say."""
+        self.guard.set_budget(self.run.budget)
+        self.gate.set(closed=self._halts)
+        if not self.deadline.expired():
+            left = self._seconds_left()
+            now = asyncio.get_running_loop().time()
+            self.deadline.reschedule(None if left is None else now + left)
+        # What a limit has kept from going out may go out now.
+        self.limit = None
+        known = {waiting.id for waiting in self.tasks.values()} | {settled.id for settled in self.unwritten}
+        self._launch(effect for effect in self.run.open_effects if effect.id not in known)
+
+    async def _look(self) -> None:
+        """Look whether somebody outside has ended or steered the run.
+
+        Raises:
+            ConflictError: It has been ended.
+        """
+        row = await self.store.run(self.row.run_id)
+        if row.status != "active":
+            raise ConflictError("the run was ended from outside")
+        if row != self.row:
+            async with self.writing:
+                await self._take_steering()
+            self.row = row
+
+    async def _take_steering(self) -> bool:
+        """Fold in what somebody outside has written into the journal of the run.
+
+        Returns:
+            Whether there was something, and it was nothing but steering. What this drive could not write because of it
+            is to be written again.
+        """
+        row, lines = await self.store.run(self.row.run_id), await self.store.lines(self.row.run_id)
+        before = self.chain.seq
+        entries, chain = journal.read(self.row.run_id, lines)
+        came = entries[before:]
+        if not came or not all(isinstance(entry, Steered) for entry in came):
+            return False
+        self.run, self.chain, self.row = journal.fold(entries, self.run.strategies), chain, row
+        self.control.on_written(
+            [note_step(seq, entry, self.run, None) for seq, entry in enumerate(came, before + 1)]
+        )
+        self.control.wake()
+        return True
+
+    async def _let_go(self) -> None:
+        """End the drive with the run active; what is in flight is cut off, and its calls are counted."""
+        await self._drop_tasks()
+        for step in await self._write_unwritten():
+            self.watch.stepped(self.run, step)
+        if self.run.snapshot.status == "active":
+            async with self.writing:
+                await self._write(self._calls_to_count(self.calls.in_flight))
 
     async def _check_questions(self) -> None:
         """A coached run meets its limits where the driven one would: an answer counts as a call."""
@@ -126,7 +224,11 @@ class Drive:
             await self._stop(*reached)
 
     def _launch(self, effects: Iterable[Pending]) -> None:
+        if self._halts:
+            return
         for pending in effects:
+            if pending.id in self.cancelled:
+                continue
             if self.performers.leaves_to_caller(pending.effect):
                 continue
             if self.coached and isinstance(pending.effect, Ask):
@@ -138,7 +240,7 @@ class Drive:
         for step in await self._write_unwritten():
             self.watch.stepped(self.run, step)
             if self.run.snapshot.status == "active" and self._limit_reached() is None:
-                self._launch(effect for effect in step.effects if effect.id not in self.cancelled)
+                self._launch(step.effects)
 
     def _collect(self, done: Iterable[asyncio.Task[Event]]) -> None:
         for task in done:
@@ -147,14 +249,24 @@ class Drive:
                 self.unwritten.append(Settled(pending.id, task.result()))
             except BudgetExhausted as exhausted:
                 self.limit = self.limit or exhausted
+            except Held:
+                pass
 
     async def _write_unwritten(self) -> list[Step]:
         async with self.writing:
             return await self._write(self.unwritten[:], unwritten=len(self.unwritten))
 
     async def _write(self, entries: Sequence[Entry], unwritten: int = 0) -> list[Step]:
-        if not entries:
-            return []
+        """Fold entries in and write them down, behind what somebody outside may have steered meanwhile."""
+        while entries:
+            try:
+                return await self._write_next(entries, unwritten)
+            except ConflictError:
+                if not await self._take_steering():
+                    raise
+        return []
+
+    async def _write_next(self, entries: Sequence[Entry], unwritten: int) -> list[Step]:
         steps, written = list[Step](), list[FoldedLine]()
         for entry in entries:
             if isinstance(entry, Settled) and entry.id in self.cancelled:
@@ -168,7 +280,9 @@ class Drive:
             )
             if step is not None:
                 steps.append(step)
-                written += self._note_all(written, await self._cut_off(step.cancelled))
+                await self._cut_off(step.cancelled)
+                calls = {effect_id: self.cut_calls.get(effect_id, 0) for effect_id in step.cancelled}
+                written += self._note_all(written, self._count_calls(calls))
         entries = [line.entry for line in written]
         self.run = await record.whole_at_end(self.run, self.store, self.row.run_id, entries)
         ending = self._note_all(written, record.ending(self.row, self.run))
@@ -188,27 +302,31 @@ class Drive:
         first = self.chain.seq + len(before) + 1
         return [note_step(seq, entry, self.run, step) for seq, entry in enumerate(entries, first)]
 
-    async def _cut_off(self, cancelled: Collection[str]) -> list[CallIntended]:
-        """Cut off effects nobody waits for any more; return the calls for them that are not written down."""
+    async def _cut_off(self, cancelled: Collection[str]) -> None:
+        """Cut off effects nobody waits for any more; note how many calls went out for them."""
         self.cancelled.update(cancelled)
         cut = [task for task, waiting in self.tasks.items() if waiting.id in cancelled]
         for task in cut:
             task.cancel()
         await asyncio.gather(*cut, return_exceptions=True)
-        calls: dict[str, int] = {}
         for task in cut:
             effect_id = self.tasks.pop(task).id
             has_come = not task.cancelled() and task.exception() is None
             answered = getattr(task.result(), "usage", NOTHING).calls if has_come else 0
-            calls[effect_id] = answered or self.calls.in_flight.pop(effect_id, 0)
+            self.cut_calls[effect_id] = answered or self.calls.in_flight.pop(effect_id, 0)
             self.calls.taken.pop(effect_id, None)
-        return self._count_calls(calls)
+
+    def _calls_to_count(self, calls: Mapping[str, int]) -> list[CallIntended]:
+        """Return an entry for each of these calls that was not written down before it went out."""
+        return [
+            CallIntended(effect_id)
+            for effect_id, number in calls.items()
+            for _ in range(number - self.intended[effect_id])
+        ]
 
     def _count_calls(self, calls: Mapping[str, int]) -> list[CallIntended]:
-        """Count calls whose answer is not taken; under a limit they were written down before they went out."""
-        if self.guard.limits_calls:
-            return []
-        entries = [CallIntended(effect_id) for effect_id in Counter(calls).elements()]
+        """Count calls whose answer is not taken."""
+        entries = self._calls_to_count(calls)
         for entry in entries:
             self.run.apply(entry)
         return entries
@@ -231,7 +349,9 @@ class Drive:
     async def _intend(self, effect_id: str) -> None:
         dearest = self.guard.ledger.largest
         async with self.writing:
+            self.gate.check()
             await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd)])
+            self.intended[effect_id] += 1
 
     async def _stop(self, reason: str, detail: str) -> None:
         await self._drop_tasks()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from ..core.budget import NOTHING, Ledger, Refusal, Usage
+from msgspec.structs import replace
+
+from ..core.budget import NOTHING, Budget, Ledger, Refusal, Usage
 from ..core.metering import estimate_tokens
 from .ports import Question
 
@@ -17,6 +19,11 @@ class BudgetExhausted(Exception):
         self.refusal = refusal
 
 
+def limits_calls(budget: Budget) -> bool:
+    """Whether a budget limits what calls may take."""
+    return (budget.calls, budget.tokens, budget.usd) != (None, None, None)
+
+
 class BudgetGuard:
     """Holds the ledger of one run, with what it has spent before, a crash included."""
 
@@ -26,11 +33,15 @@ class BudgetGuard:
         self._coming: dict[str, Usage] = {}
         """What replies that stream in are estimated to have taken so far, by question."""
 
+    def set_budget(self, budget: Budget) -> None:
+        """Go on with other limits; calls that wait for room look again."""
+        self.ledger = replace(self.ledger, budget=budget)
+        self._changed.set()
+
     @property
     def limits_calls(self) -> bool:
         """Whether calls must be written down before they go out, so that a crash does not forget them."""
-        budget = self.ledger.budget
-        return (budget.calls, budget.tokens, budget.usd) != (None, None, None)
+        return limits_calls(self.ledger.budget)
 
     def fitting(self, question: Question, samples: int) -> int:
         """Return how many samples of a question one request may draw; see `Ledger.fitting`."""

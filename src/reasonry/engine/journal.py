@@ -36,6 +36,7 @@ from ..core.toolcard import ToolCard
 from ..errors import ConflictError, ReasonryError, StoreError
 from ..records import Line, RunRow
 from .prompts import PromptLog
+from .recorded_reading import RecordedReading, record_reading
 from .rewording import reword
 
 HEAD_CHARS = 200
@@ -98,15 +99,6 @@ class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaul
     usd: float | None = None
 
 
-class RecordedReading(Struct, frozen=True, array_like=True, omit_defaults=True):
-    """A reading as it is written down; the value is left out where the text of the answer says the same."""
-
-    mode: str
-    refusal: str | None = None
-    value_is: Literal["recorded", "text", "json"] = "recorded"
-    value: Any = None
-
-
 class Settled(Struct, frozen=True, tag="took", array_like=True, omit_defaults=True):
     """An event settled the effect `id`; None: the run was stopped."""
 
@@ -123,6 +115,13 @@ class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults
     participants: ParticipantNames | None = None
 
 
+class Steered(Struct, frozen=True, tag="steered", array_like=True, omit_defaults=True):
+    """Somebody changed what an active run may do: its limits, or whether it is paused; whoever drives it heeds it."""
+
+    budget: Budget | None = None
+    paused: bool | None = None
+
+
 class Ended(Struct, frozen=True, tag="ended", array_like=True):
     """The run has ended; `digests` are those of what it leaves behind, for replays to compare."""
 
@@ -134,7 +133,7 @@ class Ended(Struct, frozen=True, tag="ended", array_like=True):
     """All there is to see of the run, as deflated JSON, so that it reads without the code of its day."""
 
 
-Entry = Begun | CallIntended | Settled | Resumed | Ended
+Entry = Begun | CallIntended | Settled | Resumed | Steered | Ended
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Entry)
@@ -199,6 +198,7 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
     asked_by: dict[str, str]
     counts: Counts
     reused: Usage = NOTHING
+    paused: bool = False
 
 
 class Chain:
@@ -235,26 +235,6 @@ class Chain:
 
 def _digest(before: bytes, body: bytes) -> bytes:
     return hashlib.sha256(before + body).digest()[:16]
-
-
-def record_reading(reading: Reading, text: str) -> RecordedReading:
-    """Return a reading as it is written down with an answer of that text."""
-    if reading.refusal is not None:
-        return RecordedReading(reading.mode, reading.refusal)
-    if reading.value == text:
-        return RecordedReading(reading.mode, value_is="text")
-    if _is_json_of(text, reading.value):
-        return RecordedReading(reading.mode, value_is="json")
-    return RecordedReading(reading.mode, value=reading.value)
-
-
-def _is_json_of(text: str, value: Any) -> bool:
-    if not isinstance(value, Struct):
-        return False
-    try:
-        return msgspec.json.decode(text, type=type(value)) == value
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return False
 
 
 def recorded_reading(settled: Settled) -> Reading | None:
@@ -341,13 +321,18 @@ def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, ParticipantNames]:
     assert isinstance(begun, Begun), "checked when the journal was read"
     budget, participants = begun.budget, begun.participants
     for entry in entries:
+        if isinstance(entry, Resumed | Steered):
+            budget = entry.budget or budget
         if isinstance(entry, Resumed):
-            budget, participants = entry.budget or budget, entry.participants or participants
+            participants = entry.participants or participants
     return begun, budget, participants
 
 
 class Run:
     """A run as its journal tells it, kept up to date entry by entry."""
+
+    paused = False
+    """Whether nothing new is to be begun."""
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
@@ -433,12 +418,13 @@ class Run:
             },
             counts=self.counts,
             reused=self.reused,
+            paused=self.paused,
         )
 
     def _restore(self, kept: KeptState) -> None:
         self.budget, self.participants = kept.budget, kept.participants
         self.spent, self.dearest, self.lost, self.cut = kept.spent, kept.dearest, kept.lost, kept.cut
-        self.out = Counter(kept.out)
+        self.out, self.paused = Counter(kept.out), kept.paused
         self.asked = {asked.id: asked for asked in kept.asked}
         self.asked_by, self.skipped, self.reused = dict(kept.asked_by), kept.counts, kept.reused
         self.snapshot = load_snapshot(bytes(kept.snapshot), self.strategies)
@@ -458,8 +444,12 @@ class Run:
                     self.dearest = larger_usage(self.dearest, Usage(input_tokens=tokens, usd=usd))
             case Resumed(budget=budget, participants=participants):
                 self.budget, self.participants = budget or self.budget, participants or self.participants
+                self.paused = False
                 self._give_up_calls(cut=0)
                 self._reopen()
+            case Steered(budget=budget, paused=paused):
+                self.budget = budget or self.budget
+                self.paused = self.paused if paused is None else paused
             case Ended():
                 self.ended = entry
             case Begun():

@@ -21,6 +21,7 @@ async def perform(waiting: Pending, calls: Calls) -> Event:
 
     Raises:
         BudgetExhausted: It was not performed, because the budget does not cover it.
+        Held: It was not performed, because the drive is to halt.
     """
     calls.observer.asked(waiting)
     return SECRETS.mask_data(await _perform(waiting, calls))
@@ -32,9 +33,11 @@ async def _perform(waiting: Pending, calls: Calls) -> Event:
             return await calls.ask(waiting, waiting.effect)
         case CallTool():
             async with calls.slots:
+                calls.gate.check()
                 return await _call_tool(calls, waiting.effect)
         case Verify():
             async with calls.slots:
+                calls.gate.check()
                 return await _verify(calls, waiting.effect)
         case _:
             raise AssertionError("a strategy inside a run is opened by the machine")

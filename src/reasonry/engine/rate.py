@@ -67,6 +67,11 @@ class RateLimit:
         self._sent: deque[CountedCall] = deque()
         self._turn = asyncio.Lock()
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is anything to wait for."""
+        return self.requests is not None or self.tokens is not None
+
     async def wait(self, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None) -> CountedCall:
         """Return when a call of about so many tokens may go out; calls go in the order they came.
 
@@ -74,7 +79,7 @@ class RateLimit:
             tokens: An estimate.
             pausing: Told how many seconds are to be waited.
         """
-        if self.requests is None and self.tokens is None:
+        if not self.is_limited:
             return CountedCall(0, tokens)
         async with self._turn:
             while (pause_s := self._pause_s(tokens)) > 0:

@@ -13,7 +13,7 @@ from ..core.events import Answered, Failed, Stopped, ToolReturned, Verified
 from ..core.strategy import Thought
 from ..core.text import beginning
 from ..engine.follow import FoldedLine
-from ..engine.journal import Begun, CallIntended, Ended, Entry, Performed, Resumed, Settled
+from ..engine.journal import Begun, CallIntended, Ended, Entry, Performed, Resumed, Settled, Steered
 from ..engine.record import record_of
 from ..masking import SECRETS
 
@@ -72,6 +72,10 @@ def _entry_event(entry: Entry) -> tuple[str, Data]:
         case Resumed(budget=budget, participants=participants):
             model = None if participants is None else participants.model
             return "resumed", {"budget": msgspec.to_builtins(budget), "model": model}
+        case Steered(budget=None, paused=paused):
+            return "paused" if paused else "continued", {}
+        case Steered(budget=budget):
+            return "limits", {"budget": msgspec.to_builtins(budget)}
         case Ended():
             record = record_of(entry)
             return "ended", {"result": None if record is None else record.result.document(nodes=False)}
