@@ -68,6 +68,7 @@ _HTTP_STATUSES: dict[str, int] = {
     "payload_too_large": 413,
     "unsupported_media_type": 415,
     "misdirected_host": 421,
+    "headers_too_large": 431,
     "budget_exceeded": 429,
     "rate_limited": 429,
     "cancelled": 499,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import uvicorn
 
 from reasonry.app import App
+from reasonry.surfaces.http.serve import DrainingServer
 from reasonry.surfaces.http.server import create_server
 from reasonry.surfaces.http.settings import ServerSettings
 
@@ -57,27 +58,20 @@ def serve_in_thread(
     """
     tokens = digests(settings.pop("tokens", {}))
     app = App(store, environ={"REASONRY_MODEL": "offline", **(environ or {})})
-    chosen = ServerSettings(port=0, tokens=tokens, **settings)
-    config = uvicorn.Config(
-        create_server(app, chosen),
-        port=0,
-        log_level="warning",
-        access_log=False,
-        lifespan="on",
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
+    chosen = ServerSettings(tokens=tokens, **{"drain_s": 1, **settings})
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    ready = threading.Event()
+    server = DrainingServer(create_server(app, chosen), chosen, ready.set)
 
     async def run() -> None:
         async with app:
-            await server.serve()
+            await server.serve(sockets=[listener])
 
     thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
     thread.start()
-    while not server.started:
+    while not ready.wait(0.05):
         assert thread.is_alive(), "the server did not start"
-        thread.join(0.005)
-    port = server.servers[0].sockets[0].getsockname()[1]
     serving = Serving(f"http://127.0.0.1:{port}", app)
     try:
         yield serving

@@ -2,51 +2,106 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator
+from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Request
 
 from ...app import App
+from ...errors import WorldError
+from ...guided.sessions import Sessions
+from ...supervisor.supervisor import Supervisor
 from ..agents import AgentAccess
+from .health import Health
+from .metrics import Metrics
 from .settings import ServerSettings
-
-if TYPE_CHECKING:
-    Supervisor = Any
 
 PRINCIPAL = "reasonry.principal"
 REQUEST_ID = "reasonry.request_id"
-"""Keys of an ASGI scope; the middleware in `access` sets them."""
+"""Keys of an ASGI scope; the gate sets them."""
 
 
 class RequestContext(NamedTuple):
     """Who asks, and with what it is answered.
 
     Attributes:
+        principal: `OPERATOR`, or a name that has a token.
         app: In its store only what is the principal's exists.
         access: The same app as requests may use it: they name what the operator listed, and nothing else.
+        sessions: Those of the same store.
     """
 
     principal: str
     app: App
     supervisor: Supervisor
     access: AgentAccess
+    sessions: Sessions
+    wiring: Wiring
     request_id: str
 
 
 class Wiring:
-    """The parts that requests share, made once; each principal has an app of its own over them."""
+    """The parts that requests share, made once; each principal has an app of its own over them.
 
-    def __init__(self, app: App, settings: ServerSettings, supervisor: Supervisor = None) -> None:
-        self.app, self.settings, self.supervisor = app, settings, supervisor
-        self._of_principals: dict[str, tuple[App, AgentAccess]] = {}
+    Attributes:
+        draining: Set when the server is about to end; streams end then.
+    """
+
+    def __init__(self, app: App, settings: ServerSettings) -> None:
+        self.app, self.settings = app, settings
+        self.supervisor = Supervisor(app, max_runs=settings.max_runs)
+        self.health = Health(app.store, settings.store_timeout_s)
+        self.metrics = Metrics()
+        self.metrics.watch(
+            "reasonry_runs_driven", "Runs that are driven here.", lambda: self.supervisor.running
+        )
+        self.metrics.watch("reasonry_store_up", "1 while the store answers.", lambda: self.health.is_up)
+        self.metrics.watch("reasonry_streams_open", "Event streams.", lambda: sum(self._streams.values()))
+        self.draining = asyncio.Event()
+        self._streams = Counter[str]()
+        self._parts: dict[str, tuple[App, AgentAccess, Sessions]] = {}
 
     def context(self, principal: str, request_id: str) -> RequestContext:
         """Return what a request of a principal is answered with."""
-        parts = self._of_principals.get(principal)
+        parts = self._parts.get(principal)
         if parts is None:
             app = self.app
-            parts = self._of_principals[principal] = app, AgentAccess(app)
-        return RequestContext(principal, parts[0], self.supervisor, parts[1], request_id)
+            parts = self._parts[principal] = app, AgentAccess(app), app.sessions()
+        app, access, sessions = parts
+        return RequestContext(principal, app, self.supervisor, access, sessions, self, request_id)
+
+    @contextlib.contextmanager
+    def stream(self, principal: str) -> Generator[None]:
+        """Count an event stream while it is open.
+
+        Raises:
+            WorldError: The principal has as many open as may be.
+        """
+        if self._streams[principal] >= self.settings.max_streams:
+            raise WorldError(
+                f"{self.settings.max_streams} event streams are open, and no more may be; close one",
+                code="rate_limited",
+                retryable=True,
+                retry_after_s=5,
+            )
+        self._streams[principal] += 1
+        try:
+            yield
+        finally:
+            self._streams[principal] -= 1
+
+    @contextlib.asynccontextmanager
+    async def working(self) -> AsyncGenerator[None]:
+        """Do what goes on beside the requests, while the server runs."""
+        watch = asyncio.ensure_future(self.health.watch())
+        try:
+            yield
+        finally:
+            self.draining.set()
+            watch.cancel()
 
 
 async def get_context(request: Request) -> RequestContext:

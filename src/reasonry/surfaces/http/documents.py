@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -9,11 +10,17 @@ import msgspec
 from fastapi import Request, Response
 from msgspec import Struct
 
+from ...core.strategy import inlined_schema
 from ...errors import UsageError
 from ...masking import SECRETS
 
 T = TypeVar("T", bound=Struct)
 
+MAX_DEPTH = 64
+"""How deep lists and objects of a body may lie in each other."""
+
+_BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
+"""A text, or a bracket outside of one."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -28,12 +35,37 @@ async def read_json(request: Request) -> Any:
     """Return the JSON document that a request brings.
 
     Raises:
-        UsageError: It brings none.
+        UsageError: It brings none, or one that is too deep; `unsupported_media_type`: it says it is something else.
     """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        # A page of another site cannot send this type unasked.
+        raise UsageError(
+            "send the body as JSON, with the header Content-Type: application/json",
+            code="unsupported_media_type",
+        )
+    body = await request.body()
     try:
-        return _decode(await request.body())
+        if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _depth(body) > MAX_DEPTH:
+            raise UsageError(f"the body is more than {MAX_DEPTH} levels deep", field="body")
+        return _decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise UsageError("the body must be a JSON document", field="body") from None
+
+
+def _depth(body: bytes) -> int:
+    """Return how deep brackets lie in each other."""
+    depth = deepest = 0
+    for part in _BRACKETS.finditer(body):
+        match part[0]:
+            case b"[" | b"{":
+                depth += 1
+                deepest = max(deepest, depth)
+            case b"]" | b"}":
+                depth -= 1
+            case _:
+                pass
+    return deepest
 
 
 async def read_body(request: Request, form: type[T]) -> T:
@@ -51,10 +83,20 @@ async def read_body(request: Request, form: type[T]) -> T:
 
 def describe_body(form: type[Struct]) -> dict[str, Any]:
     """Return what says in the API's schema what `read_body` takes; a route's `openapi_extra`."""
-    (schema,), definitions = msgspec.json.schema_components([form], ref_template="#/$defs/{name}")
     return {
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {**schema, "$defs": definitions}}},
-        }
+        "requestBody": {"required": True, "content": {"application/json": {"schema": inlined_schema(form)}}}
+    }
+
+
+def describe_reply(schema: Mapping[str, Any], about: str) -> dict[str, Any]:
+    """Return what says in the API's schema what a response brings; a value of a route's `responses`."""
+    return {"description": about, "content": {"application/json": {"schema": dict(schema)}}}
+
+
+def object_schema(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the schema of an object that has some members, and may have others."""
+    return {
+        "type": "object",
+        "properties": {**required, **(optional or {})},
+        "required": list(required),
     }

@@ -2,21 +2,114 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Callable, Generator
+
 import uvicorn
+from fastapi import FastAPI
 
 from ...app import App
+from ...errors import UsageError
+from ..signals import on_ending
+from .context import Wiring
+from .protocol import make_protocol
 from .server import create_server
 from .settings import ServerSettings
 
+_BACKLOG = 2_048
 
-async def serve(app: App, settings: ServerSettings) -> None:
-    """Serve until a signal comes."""
-    config = uvicorn.Config(
-        create_server(app, settings),
-        host=settings.host,
-        port=settings.port,
-        access_log=False,
-        log_level="warning",
-        timeout_graceful_shutdown=4,
-    )
-    await uvicorn.Server(config).serve()
+
+async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], object]) -> None:
+    """Serve until a signal comes; then end what is under way, in time.
+
+    Args:
+        on_start: Told the address, once requests are taken.
+
+    Raises:
+        UsageError: The settings are not safe, or the address cannot be listened at.
+    """
+    fastapi = create_server(app, settings)
+    listener = _listen(settings)
+    server = DrainingServer(fastapi, settings, on_start=lambda: on_start(address_of(listener)))
+    await server.serve(sockets=[listener])
+
+
+class DrainingServer(uvicorn.Server):
+    """uvicorn's server, whose signals end streams and hand runs back before connections are waited for."""
+
+    def __init__(
+        self, fastapi: FastAPI, settings: ServerSettings, on_start: Callable[[], object] = lambda: None
+    ) -> None:
+        # What uvicorn logs of an error quotes it, and what a request asked for; the gate logs what may be.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        super().__init__(
+            uvicorn.Config(
+                fastapi,
+                http=make_protocol(settings),
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=False,
+                backlog=_BACKLOG,
+                timeout_keep_alive=int(settings.idle_timeout_s),
+                timeout_graceful_shutdown=max(1, int(settings.drain_s)),
+            )
+        )
+        self._wiring: Wiring = fastapi.state.wiring
+        self._on_start = on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take requests."""
+        await super().startup(sockets)
+        self._on_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more requests, and end what is under way."""
+        self._wiring.draining.set()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Have signals end the server, which then returns as if it had come to its end by itself."""
+        if threading.current_thread() is threading.main_thread():
+            on_ending(self._end)
+        yield
+
+    def _end(self) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def _listen(settings: ServerSettings) -> socket.socket:
+    host, port = settings.host.strip("[]"), settings.port
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise UsageError(
+            f"the server cannot listen at {host[:100]} port {port}: {getattr(error, 'strerror', None) or error}; "
+            "--port takes another one, 0 any that is free",
+            option="port",
+        ) from None
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return the address at which a browser of this machine finds the server."""
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -4,32 +4,55 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from ...app import App
-from . import catalog, mcp, page, runs, sessions
-from .access import AccessControl
+from . import catalog, mcp, operation, page, runs, sessions
 from .context import Wiring
 from .error_replies import add_error_handlers
+from .gate import Gate
 from .openai import routes as openai
+from .schema import add_schema, check_query
 from .settings import ServerSettings
+
+_ABOUT = (
+    "Reasoning strategies as durable, inspectable runs; sessions of thoughts. All times are UTC. "
+    "Where tokens are set, each request needs one, and sees only what is its principal's."
+)
+_NO_TELEMETRY = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI's own would send where requests go wherever the environment says."""
 
 
 def create_server(app: App, settings: ServerSettings | None = None) -> FastAPI:
     """Return the server over an app, which stays the caller's to close."""
     settings = settings or ServerSettings()
+    settings.check()
+    wiring = Wiring(app, settings)
 
     @asynccontextmanager
     async def lifespan(server: FastAPI) -> AsyncGenerator[None]:
-        server.state.wiring = Wiring(app, settings)
-        yield
+        async with wiring.working():
+            yield
 
     server = FastAPI(
-        title="Reasonry", openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, lifespan=lifespan
+        title="Reasonry",
+        version=version("reasonry"),
+        description=_ABOUT,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+        telemetry=_NO_TELEMETRY,  # pyright: ignore[reportArgumentType]
     )
+    server.state.wiring = wiring
     add_error_handlers(server)
-    for part in (runs, sessions, catalog, openai, mcp, page):
+    for part in (sessions, runs, catalog, operation):
+        server.include_router(part.router, dependencies=[Depends(check_query)])
+    for part in (openai, mcp, page):
         server.include_router(part.router)
-    server.add_middleware(AccessControl, settings=settings)
+    add_schema(server)
+    server.add_middleware(Gate, wiring=wiring)
     return server

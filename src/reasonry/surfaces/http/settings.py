@@ -2,28 +2,68 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
+import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
 from ...errors import UsageError
+from ...regular_files import read_regular_file
 
 OPERATOR = ""
-"""The principal of all requests where no tokens are set, and of what other surfaces do."""
+"""The principal of all requests where no tokens are set, and the owner of what other surfaces do."""
+OPERATOR_NAME = "operator"
+"""How the operator is called where tokens are given to principals."""
+
+TOKENS = "REASONRY_TOKENS"
+ALLOWED_HOSTS = "REASONRY_ALLOWED_HOSTS"
+USD_A_DAY = "REASONRY_USD_A_DAY"
+
+LEAST_TOKEN_CHARS = 16
+MAX_TOKENS_FILE_BYTES = 1 << 20
+EVERYONE = "*"
+
+_PRINCIPAL = re.compile(r"\w[\w.@-]{0,63}")
+_TOKEN = re.compile(r"[!-+\--~]+")
+"""What a header can carry; a comma ends a token in a list."""
+_HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]{2,45}\])")
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """Settings of a server; the sizes are bounds on what one request may bring.
+    """Settings of a server.
 
     Attributes:
         tokens: Principals by the SHA-256 of their token; none: whoever reaches the server is the operator.
+        allowed_hosts: Names by which the server may be called, besides those of this machine.
+        usd_a_day: US dollars that runs of a principal may cost in a day, by principal; `EVERYONE`: of each other one.
+        requests_per_minute: Of one principal; more are refused.
+        max_in_flight: Requests that are worked on at once; more are refused.
+        max_streams: Event streams that one principal may have open.
+        request_timeout_s: Until a request has come in whole.
+        send_timeout_s: How long a client may leave what is sent to it unread.
+        store_timeout_s: After so long without an answer of the store it counts as unavailable.
+        drain_s: How long what is under way may take to end when the server ends.
     """
 
     host: str = "127.0.0.1"
     port: int = 8080
     tokens: Mapping[bytes, str] = {}
+    allowed_hosts: frozenset[str] = frozenset()
+    usd_a_day: Mapping[str, float] = {}
+    requests_per_minute: int | None = None
+    max_runs: int = 256
+    max_connections: int = 1_024
+    max_in_flight: int = 512
+    max_streams: int = 100
     max_body_bytes: int = 4 << 20
+    request_timeout_s: float = 20.0
+    idle_timeout_s: float = 60.0
+    send_timeout_s: float = 60.0
+    store_timeout_s: float = 3.0
+    drain_s: float = 3.0
 
     def check(self) -> None:
         """Make sure that the server is safe to start.
@@ -33,15 +73,98 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         """
         if not (self.tokens or is_loopback(self.host)):
             raise UsageError(
-                f"{self.host} can be reached from other machines, so tokens must be set: REASONRY_TOKENS or "
+                f"{self.host} can be reached from other machines, so tokens must be set: {TOKENS} or "
                 "--tokens-file",
                 option="host",
             )
+
+    def usd_a_day_of(self, principal: str) -> float | None:
+        """Return how many dollars the runs of a principal may cost in a day; None: any number."""
+        return self.usd_a_day.get(principal, self.usd_a_day.get(EVERYONE))
 
 
 def is_loopback(host: str) -> bool:
     """Whether a name or an address is of this machine alone."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+# -- reading
+
+
+def read_tokens(text: str, source: str) -> dict[bytes, str]:
+    """Read `PRINCIPAL=TOKEN` entries, between commas or line ends; return the principals by their token's digest.
+
+    Args:
+        source: The setting or file, to name it in errors. What it holds is not shown.
+
+    Raises:
+        UsageError: An entry cannot be read, is too easily guessed, or stands twice.
+    """
+    tokens: dict[bytes, str] = {}
+    for number, entry in enumerate(_entries(text), 1):
+        name, equals, token = (part.strip() for part in entry.partition("="))
+        if not (equals and _PRINCIPAL.fullmatch(name) and _TOKEN.fullmatch(token)):
+            raise UsageError(f"{source}: entry {number} is not PRINCIPAL=TOKEN", option=source)
+        if len(token) < LEAST_TOKEN_CHARS:
+            raise UsageError(
+                f"{source}: the token of {name} has fewer than {LEAST_TOKEN_CHARS} characters; make one with: "
+                'python -c "import secrets; print(secrets.token_urlsafe(32))"',
+                option=source,
+            )
+        digest = hashlib.sha256(token.encode()).digest()
+        principal = OPERATOR if name == OPERATOR_NAME else name
+        if tokens.setdefault(digest, principal) != principal:
+            raise UsageError(f"{source}: two principals have the same token", option=source)
+    return tokens
+
+
+def read_tokens_file(file: Path) -> dict[bytes, str]:
+    """Read a file of such entries, one a line; lines that begin with # say nothing.
+
+    Raises:
+        UsageError: It cannot be read, or has no entry.
+    """
+    data = read_regular_file(file, MAX_TOKENS_FILE_BYTES, label="tokens file", option="tokens_file")
+    text = data.decode("utf-8", "replace")
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    tokens = read_tokens("\n".join(lines), "tokens-file")
+    if not tokens:
+        raise UsageError(f"{file} has no PRINCIPAL=TOKEN", option="tokens-file")
+    return tokens
+
+
+def read_allowed_hosts(text: str) -> frozenset[str]:
+    """Read names of hosts, without ports, between commas.
+
+    Raises:
+        UsageError: One is not a name.
+    """
+    hosts = [entry.lower() for entry in _entries(text)]
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise UsageError(
+                f"{ALLOWED_HOSTS} takes names of hosts without ports, got {host[:60]!r}", option=ALLOWED_HOSTS
+            )
+    return frozenset(hosts)
+
+
+def read_usd_a_day(text: str) -> dict[str, float]:
+    """Read `USD` for every principal, or `PRINCIPAL=USD` entries, between commas.
+
+    Raises:
+        UsageError: An entry is neither.
+    """
+    limits: dict[str, float] = {}
+    for entry in _entries(text):
+        name, _, number = (part.strip() for part in entry.rpartition("="))
+        if not re.fullmatch(r"\d{1,9}(\.\d{1,6})?", number) or not (name == "" or _PRINCIPAL.fullmatch(name)):
+            raise UsageError(f"{USD_A_DAY} takes USD or PRINCIPAL=USD, got {entry[:60]!r}", option=USD_A_DAY)
+        limits[OPERATOR if name == OPERATOR_NAME else name or EVERYONE] = float(number)
+    return limits
+
+
+def _entries(text: str) -> list[str]:
+    return [entry.strip() for entry in re.split(r"[,\r\n]", text) if entry.strip()]

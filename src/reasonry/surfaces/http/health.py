@@ -1,0 +1,104 @@
+"""Whether the store answers: asked once a second, so that it is known before somebody needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Generator
+from typing import Any
+
+from ...errors import ReasonryError, StoreError
+from ...records import SessionView, Store
+
+EVERY_S = 1.0
+_PROBE = "healthz"
+
+
+class _AnsweredError(ReasonryError):
+    """Ends the transaction of a probe; nothing is written."""
+
+
+class Health:
+    """Watches a store.
+
+    Attributes:
+        is_up: Whether the store answered the last time, within its time.
+    """
+
+    def __init__(self, store: Store, timeout_s: float) -> None:
+        self.is_up = True
+        self._store, self._timeout_s = store, timeout_s
+        self._waiting: set[asyncio.Task[Any]] = set()
+        self._fallen: set[asyncio.Task[Any]] = set()
+
+    async def watch(self) -> None:
+        """Ask the store again and again, until this is cancelled."""
+        probe: asyncio.Task[bool] | None = None
+        try:
+            while True:
+                # One that does not come back is waited for, rather than more of them sent after it.
+                probe = probe or asyncio.ensure_future(self._ask())
+                await asyncio.wait({probe}, timeout=self._timeout_s)
+                self._note(probe.done() and probe.result())
+                probe = None if probe.done() else probe
+                await asyncio.sleep(EVERY_S)
+        finally:
+            if probe is not None:
+                probe.cancel()
+
+    def check(self) -> None:
+        """Make sure that the store answers.
+
+        Raises:
+            StoreError: It does not.
+        """
+        if not self.is_up:
+            raise _not_answering()
+
+    @contextlib.contextmanager
+    def waiting(self) -> Generator[None]:
+        """Have the work of the running task given up where the store stops answering.
+
+        Raises:
+            StoreError: The store did. Whether what was asked of it is done is not known.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task not in self._fallen or task.uncancel() > 0:
+                raise
+            raise _not_answering() from None
+        finally:
+            self._waiting.discard(task)
+            self._fallen.discard(task)
+
+    async def _ask(self) -> bool:
+        def decide(view: SessionView) -> Any:
+            raise _AnsweredError("the store answers")
+
+        try:
+            await self._store.change(_PROBE, decide)
+        except _AnsweredError:
+            return True
+        except StoreError:
+            return False
+        return True
+
+    def _note(self, is_up: bool) -> None:
+        self.is_up = is_up
+        if not is_up:
+            for task in self._waiting - self._fallen:
+                self._fallen.add(task)
+                task.cancel()
+
+
+def _not_answering() -> StoreError:
+    return StoreError(
+        "the store does not answer at present; try again soon. Whether a change that was asked for is made is not "
+        "known: look before you ask for it again",
+        retryable=True,
+        retry_after_s=5,
+    )

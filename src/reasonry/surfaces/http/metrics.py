@@ -1,0 +1,55 @@
+"""What the server counts, for Prometheus. No label says who asked or which run it was about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+"""Bounds of the histogram of how long requests take."""
+UNKNOWN = "none"
+"""The route of what is at no address."""
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class Metrics:
+    """Counters of one server, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.in_flight = Gauge(
+            "reasonry_requests_in_flight", "Requests that are worked on.", registry=self.registry
+        )
+        requests = Counter(
+            "reasonry_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry
+        )
+        seconds = Histogram(
+            "reasonry_request_seconds",
+            "Seconds until a request was answered.",
+            ("method", "route"),
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self._counted = lru_cache(maxsize=4_096)(requests.labels)
+        self._timed = lru_cache(maxsize=1_024)(seconds.labels)
+
+    def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
+        """Show a number that is read when the metrics are."""
+        Gauge(name, about, registry=self.registry).set_function(value)
+
+    def count(self, scope: Any, status: int, begun: float) -> None:
+        """Count a request that was answered."""
+        method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+        route = getattr(scope.get("route"), "path_format", None) or UNKNOWN
+        self._counted(method, route, str(status)).inc()
+        self._timed(method, route).observe(time.perf_counter() - begun)
+
+    def text(self) -> tuple[bytes, str]:
+        """Return all of it as Prometheus reads it, and its media type."""
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST

@@ -1,0 +1,150 @@
+"""Connections: uvicorn's protocol, with bounds on what a client may hold open, send slowly or leave unread."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from ...errors import OverloadedError, ReasonryError, TooLargeError, UsageError
+from ..present import error_document, http_status
+from .settings import ServerSettings
+
+MAX_HEAD_BYTES = 64 << 10
+"""Of a request's line and headers together."""
+_LINGER_S = 0.5
+
+
+def make_protocol(settings: ServerSettings) -> type[HttpToolsProtocol]:
+    """Return uvicorn's protocol with the bounds of some settings."""
+
+    class SettingsProtocol(BoundedProtocol):
+        bounds = settings
+
+    return SettingsProtocol
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection; it costs a request that comes in whole and at once nothing."""
+
+    bounds: ServerSettings
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._in_request = self._in_head = self._is_refused = False
+        self._head_bytes = 0
+        self._coming: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+
+    # -- what comes in
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin a connection, or end it at once where there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self.bounds.max_connections:
+            busy = OverloadedError("too many connections", retryable=True, retry_after_s=1)
+            self._refuse(busy)
+        else:
+            self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End a connection."""
+        self._coming = _cancel(self._coming)
+        self._unread = _cancel(self._unread)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come in."""
+        if self._is_refused or self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._refuse(
+                    TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)
+                )
+                return
+        if self._in_request and self._coming is None:
+            self._await_request()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._in_request = self._in_head = True
+        self._head_bytes = 0
+
+    def on_headers_complete(self) -> None:
+        """All headers of a request are there."""
+        self._in_head = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """A request is there."""
+        self._in_request = False
+        self._coming = _cancel(self._coming)
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP."""
+        self._refuse(UsageError("this is not a request of HTTP/1.1"))
+
+    def _await_request(self) -> None:
+        self._coming = self.loop.call_later(self.bounds.request_timeout_s, self._give_up_request)
+
+    def _give_up_request(self) -> None:
+        if self.transport.is_closing():
+            return
+        if not self._in_request:
+            # Nothing has come at all.
+            self.transport.close()
+            return
+        self._refuse(UsageError("the request did not come in whole, in time", code="request_timeout"))
+
+    def _refuse(self, error: ReasonryError) -> None:
+        """Answer what is no request yet, and end the connection."""
+        if self._is_refused:
+            return
+        self._is_refused = True
+        if self._may_answer():
+            body = msgspec.json.encode(error_document(error))
+            head = (
+                b"content-type: application/json\r\ncache-control: no-store\r\nconnection: close\r\n"
+                b"content-length: %d\r\n\r\n" % len(body)
+            )
+            self.transport.write(STATUS_LINE[http_status(error.code)] + head + body)
+        # A connection that is closed while the other side still sends is reset, and the answer lost.
+        self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.close)
+
+    def _may_answer(self) -> bool:
+        """Whether nothing is being answered at the moment."""
+        cycle: RequestResponseCycle | Any = self.cycle
+        return cycle is None or not cycle.response_started or cycle.response_complete
+
+    # -- what goes out
+
+    def pause_writing(self) -> None:
+        """The client does not read what it is sent."""
+        super().pause_writing()
+        self._unread = self._unread or self.loop.call_later(self.bounds.send_timeout_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has read it."""
+        self._unread = _cancel(self._unread)
+        super().resume_writing()
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

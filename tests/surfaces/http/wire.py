@@ -1,0 +1,66 @@
+"""Requests byte by byte, for what no client sends."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from .serving import Serving
+
+
+class Wire:
+    """A connection to a server."""
+
+    def __init__(self, serving: Serving) -> None:
+        place = urlsplit(serving.url)
+        self.host = place.netloc
+        self.socket = socket.create_connection((str(place.hostname), place.port or 0), timeout=10)
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, *pieces: bytes, pause_s: float = 0.0) -> None:
+        """Send bytes; a peer that has closed the connection is no error here."""
+        for piece in pieces:
+            try:
+                self.socket.sendall(piece)
+            except (BrokenPipeError, ConnectionResetError):
+                return
+            time.sleep(pause_s)
+
+    def answer(self) -> tuple[int, Any]:
+        """Return the status and the JSON of the next response; (0, None): the connection was closed without one."""
+        data = b""
+        while b"\r\n\r\n" not in data:
+            if not (more := self._receive()):
+                return 0, None
+            data += more
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = next(
+            int(line.split(b":")[1])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length")
+        )
+        while len(body) < length and (more := self._receive()):
+            body += more
+        return int(head.split()[1]), msgspec.json.decode(body[:length]) if length else None
+
+    def _receive(self) -> bytes:
+        try:
+            return self.socket.recv(65_536)
+        except ConnectionResetError:
+            return b""
+
+
+def ask(serving: Serving, *lines: str, body: bytes = b"") -> tuple[int, Any]:
+    """Send one request, of a request line and headers as they are, and return status and JSON of the answer."""
+    with Wire(serving) as wire:
+        wire.send("".join(f"{line}\r\n" for line in lines).encode("latin-1") + b"\r\n" + body)
+        return wire.answer()
