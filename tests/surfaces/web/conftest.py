@@ -12,7 +12,7 @@ import pytest
 from reasonry.surfaces.web.html_page import embedded_json, html_page
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -57,15 +57,23 @@ class Shown:
         return self.page
 
 
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests of a process."""
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield Shown(browser.new_page(), tmp_path_factory.mktemp("page") / "page.html")
+        yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def window(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    page = browser.new_page()
+    yield Shown(page, tmp_path_factory.mktemp("page") / "page.html")
+    page.close()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The files of the page that a server shows: the drawing of a single page, and the frame around it.
 
 They lie under an address that names their version, so that a browser keeps each for as long as it is the one that is
-served. What a browser has no use for is left out: comments and indentation.
+served. What a browser has no use for is left out: comments, indentation, spaces in styles.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .html_page import MARK
 
 _COMMENT = re.compile(r"^[ \t]*(?://.*|/\*(?:[^*]|\*(?!/))*\*/[ \t]*)\n", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
+_STYLE_SPACES = re.compile(r"\s*([{};,])\s*|(?<=[\w-])(:)\s+")
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[^"]+)";$', re.MULTILINE)
 _FIRST = "live/main.js"
 _STYLE = "style.css"
@@ -51,7 +52,8 @@ def live_page() -> LivePage:
     styles = sorted(
         (name for name in texts if name.endswith(".css")), key=lambda name: (name.count("/"), name)
     )
-    loaded[_STYLE] = _without_comments("\n".join(texts[name] for name in styles))
+    style = _without_comments("\n".join(texts[name] for name in styles))
+    loaded[_STYLE] = _STYLE_SPACES.sub(r"\1\2", style)
     version = hashlib.sha256("\0".join(f"{name}\0{loaded[name]}" for name in loaded).encode()).hexdigest()[
         :12
     ]
