@@ -11,15 +11,6 @@ from ..web.demo_page import demo_page
 from ..web.live_page import PageFile, live_page
 from .documents import reply
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 _CHANGING = {"Cache-Control": "no-cache"}
 _FIXED = {"Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -40,7 +31,7 @@ async def read_demo(request: Request, version: str) -> Response:
     making: asyncio.Task[object] | None = getattr(state, "demo", None)
     if making is None or (making.done() and (making.cancelled() or making.exception())):
         making = state.demo = asyncio.create_task(demo_page())
-    return reply(await asyncio.shield(making), headers={**_HEADERS, **_CHANGING})
+    return reply(await asyncio.shield(making), headers=_CHANGING)
 
 
 @router.get("/assets/{version}/{name:path}")
@@ -54,4 +45,4 @@ async def read_asset(version: str, name: str) -> Response:
 
 
 def _file(file: PageFile, caching: dict[str, str]) -> Response:
-    return Response(file.body, 200, {**_HEADERS, **caching, "Content-Type": file.media_type})
+    return Response(file.body, 200, {**caching, "Content-Type": file.media_type})

@@ -18,7 +18,7 @@ export function mountList(main, { query, onNavigate }) {
   const wish = Object.fromEntries(new URLSearchParams(query));
   const entries = new Map(); // by address, so that a row stays while its text changes
   const chosen = new Set(); // runs to compare
-  let cursors = { runs: null, sessions: null }; // where the next page begins
+  let cursors = null; // where the next page of each begins; null: none was read
   let announced = null; // the wish whose count was said
   let filtering = 0;
   let demo = null;
@@ -54,23 +54,32 @@ export function mountList(main, { query, onNavigate }) {
   async function look(signal) {
     const [runs, sessions] = await Promise.all([load("runs", signal), load("sessions", signal)]);
     if (signal.aborted) return;
-    const first = new Set([...runs.rows, ...sessions.rows].map(({ address }) => address));
-    // What stood on the first pages and is not there any more was deleted, or has slid to a later page.
-    for (const [address, entry] of entries) if (entry.first && !first.has(address)) entries.delete(address);
-    for (const entry of [...runs.rows, ...sessions.rows]) entries.set(entry.address, { ...entry, first: true });
-    if (cursors.runs === null && cursors.sessions === null) cursors = { runs: runs.next, sessions: sessions.next };
+    cursors ??= { runs: runs.next, sessions: sessions.next };
+    refresh("runs", runs);
+    refresh("sessions", sessions);
     const isBare = !wish.query && !wish.status && !wish.strategy && !wish.kind;
     demo = isBare && !entries.size && wantsDemo() ? entryOf("runs", asRow(await loadDemo())) : null;
     if (!signal.aborted) draw();
   }
 
+  /** Takes in a first page. What is as new as that and not on it was deleted; what is older has slid down. */
+  function refresh(of, { rows: read, next }) {
+    const there = new Set(read.map(({ address }) => address));
+    const oldest_ms = next ? Math.min(...read.map(({ at_ms }) => at_ms)) : 0;
+    for (const [address, entry] of entries) {
+      if (entry.of === of && entry.at_ms >= oldest_ms && !there.has(address)) entries.delete(address);
+    }
+    for (const entry of read) entries.set(entry.address, entry);
+  }
+
   async function loadMore() {
-    const control = new AbortController();
+    const mine = cursors;
     try {
-      const wanted = Object.entries(cursors).filter(([, cursor]) => cursor);
-      const pages = await Promise.all(wanted.map(([of, cursor]) => load(of, control.signal, cursor)));
+      const wanted = Object.entries(mine).filter(([, cursor]) => cursor);
+      const pages = await Promise.all(wanted.map(([of, cursor]) => load(of, undefined, cursor)));
+      if (cursors !== mine) return;
       wanted.forEach(([of], index) => {
-        cursors[of] = pages[index].next;
+        mine[of] = pages[index].next;
         for (const entry of pages[index].rows) if (!entries.has(entry.address)) entries.set(entry.address, entry);
       });
       draw();
@@ -128,7 +137,7 @@ export function mountList(main, { query, onNavigate }) {
     const asked = new URLSearchParams(wish).toString();
     onNavigate(asked ? `/?${asked}` : "/", { replace: true });
     entries.clear();
-    cursors = { runs: null, sessions: null };
+    cursors = null;
     polling.now();
   }
 
