@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -47,10 +48,27 @@ class App(UseCases):
         registry = installed_strategies(self.environ) if strategies is None else strategies
         engine = Engine(self.store, registry, policy)
         super().__init__(engine, PerformerPool(self.environ, policy))
+        self._owns_pool = True
+
+    def for_owner(self, owner: str) -> App:
+        """Return this app as one owner sees it: of runs and sessions, only those of this owner exist.
+
+        Args:
+            owner: Empty: the operator.
+        """
+        from .stores.owned import OwnedStore
+
+        scoped = copy.copy(self)
+        inner = self.store.inner if isinstance(self.store, OwnedStore) else self.store
+        scoped.store = OwnedStore(inner, owner)
+        scoped.engine = Engine(scoped.store, self.strategies, self.engine.policy)
+        scoped._owns_store = scoped._owns_pool = False
+        return scoped
 
     async def close(self) -> None:
-        """Close what the pool has opened, and the store unless it was handed in open."""
-        await self.pool.close()
+        """Close what the pool has opened, and the store, unless they are another app's or were handed in open."""
+        if self._owns_pool:
+            await self.pool.close()
         if self._owns_store:
             await self.store.close()
 

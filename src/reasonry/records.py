@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -45,6 +45,61 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     updated_at_ms: int
     reason: str | None = None
     answer: str | None = None
+    owner: str = ""
+    """Whose it is; empty: the operator's. It is set when the run is created and never changes."""
+    unattended: bool = False
+    """Whether a server accepted it, and brings it to its end, after a restart too."""
+    paused: bool = False
+    calls: int = 0
+    """What the run itself has spent, as of the last time its row was written; not what it took over as a fork."""
+    tokens: int = 0
+    usd: float | None = None
+    """None: not known."""
+
+
+class RequestKey(Struct, frozen=True):
+    """What makes a request to begin a run the same as an earlier one of the same owner, for `KEY_LIFE_MS`."""
+
+    key: str
+    digest: bytes
+    """Of all that was asked for."""
+    at_ms: int
+    """Now, UTC, milliseconds since 1970."""
+
+
+KEY_LIFE_MS = 24 * 3_600_000
+
+
+class RunFilters(TypedDict, total=False):
+    """Which runs are listed; what is None or left out excludes none."""
+
+    status: str | None
+    strategy: str | None
+    model: str | None
+    owner: str | None
+    unattended: bool | None
+    paused: bool | None
+    since_ms: int | None
+    """Created then or later."""
+    until_ms: int | None
+    """Created before."""
+    query: str | None
+    """Whose problem, answer or thoughts contain this text, whatever its case."""
+
+
+UsageGroup = Literal["day", "strategy", "model", "owner"]
+
+
+class UsageTotal(Struct, frozen=True, omit_defaults=True):
+    """What runs have spent together."""
+
+    group: str = ""
+    """What they have in common; of a day, its date in UTC."""
+    runs: int = 0
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    """As far as it is known."""
 
 
 class Use(Struct, frozen=True):
@@ -60,11 +115,21 @@ class RunStore(Protocol):
     Raises (every method): StoreError `store_unavailable | store_busy | store_full | store_corrupt | store_newer`.
     """
 
-    async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
-        """Write a new run, its first lines and, if there is one, its session, in one transaction.
+    async def create_run(
+        self,
+        row: RunRow,
+        lines: Sequence[Line],
+        session: SessionRow | None = None,
+        key: RequestKey | None = None,
+    ) -> str:
+        """Write a new run, its first lines and, if there are any, its session and its key, in one transaction.
+
+        Returns:
+            Its id; or that of the run which the same request has begun before: then nothing is written.
 
         Raises:
-            ConflictError: A run or a session with that id exists.
+            ConflictError: A run or a session with that id exists; `idempotency_conflict`: the owner has used the key
+                for another request.
         """
         ...
 
@@ -103,16 +168,24 @@ class RunStore(Protocol):
         ...
 
     async def runs(
-        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+        self, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]
     ) -> list[RunRow]:
         """Return runs, newest first; `before` is the run id the last page ended with.
 
-        Damaged ones are in every list, whatever `status` is asked for.
+        A damaged one is listed where it belongs by what can still be read of it.
         """
         ...
 
-    async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return ids of runs that begin with `prefix`, in the order of their characters."""
+    async def run_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
+        """Return ids of runs that begin with `prefix`, of all owners or one, in the order of their characters."""
+        ...
+
+    async def usage_since(self, since_ms: int, owner: str | None = None) -> UsageTotal:
+        """Return what the runs whose row was written since then have spent, those of all owners or one."""
+        ...
+
+    async def usage_by(self, group: UsageGroup, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
+        """Return the same in groups: by the day the row was last written, by strategy, model or owner."""
         ...
 
     async def delete_run(self, run_id: str) -> None:
@@ -153,6 +226,22 @@ class SessionRow(Struct, frozen=True, omit_defaults=True):
     """Set where a run writes this session; its thoughts are then read from the run's journal."""
     head: bytes = b"{}"
     """Small JSON: where each line of thought stands (stage, last number, totals, branches). Opaque to the store."""
+    owner: str = ""
+    """Whose it is; empty: the operator's. It is set when the session is created and never changes."""
+
+
+class SessionFilters(TypedDict, total=False):
+    """Which sessions are listed; what is None or left out excludes none."""
+
+    status: str | None
+    strategy: str | None
+    owner: str | None
+    since_ms: int | None
+    """Last used then or later."""
+    until_ms: int | None
+    """Last used before."""
+    query: str | None
+    """Whose purpose or thoughts contain this text, whatever its case."""
 
 
 class ThoughtRow(Struct, frozen=True, omit_defaults=True):
@@ -263,16 +352,16 @@ class SessionStore(Protocol):
         ...
 
     async def sessions(
-        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+        self, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
     ) -> list[SessionRow]:
         """Return sessions, last used first; `before` is the session id the last page ended with.
 
-        Damaged ones are in every list, whatever `status` is asked for.
+        A damaged one is listed where it belongs by what can still be read of it.
         """
         ...
 
-    async def session_ids(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return ids of sessions that begin with `prefix`, in the order of their characters."""
+    async def session_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
+        """Return ids of sessions that begin with `prefix`, of all owners or one, in the order of their characters."""
         ...
 
     async def thoughts(
@@ -289,7 +378,13 @@ class SessionStore(Protocol):
         ...
 
     async def search_thoughts(
-        self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        owner: str | None = None,
+        after: int = 0,
+        limit: int = 50,
     ) -> list[Found]:
         """Find thoughts that contain `query`, any string, whatever its case.
 

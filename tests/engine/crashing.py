@@ -23,7 +23,7 @@ from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.participants import Participants
-from reasonry.records import Line, RunRow, SessionRow, Use
+from reasonry.records import Line, RequestKey, RunRow, SessionRow, Use
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.catalog import load_tools
@@ -66,10 +66,17 @@ class MortalStore(SqliteStore):
         super().__init__(Path(job.path))
         self.kill, self.tell, self.commits = job.kill, tell, 0
 
-    async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
+    async def create_run(
+        self,
+        row: RunRow,
+        lines: Sequence[Line],
+        session: SessionRow | None = None,
+        key: RequestKey | None = None,
+    ) -> str:
         self._perhaps_die("before")
-        await super().create_run(row, lines, session)
+        run_id = await super().create_run(row, lines, session, key)
         self._acknowledged(lines)
+        return run_id
 
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None

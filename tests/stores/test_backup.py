@@ -165,10 +165,14 @@ def cut(copy: Path) -> None:
     copy.write_bytes(copy.read_bytes()[:-4096])
 
 
+COLUMNS = """(key, run_id, session_id, strategy, model, status, created_at_ms, updated_at_ms, reason, answer, problem,
+  last_line, last_digest, checksum)"""
+
+
 def with_a_damaged_run(copy: Path) -> None:
     db = apsw.Connection(str(copy))
     run = "(1, 'r', 's', 'x', 'm', 'done', 1, 1, NULL, NULL, 'p', 1, zeroblob(16), zeroblob(16))"
-    db.execute(f"INSERT INTO run VALUES {run}")
+    db.execute(f"INSERT INTO run {COLUMNS} VALUES {run}")
     db.execute("INSERT INTO line VALUES (1 << 24 | 1, x'005b5d', zeroblob(16))")
     db.close()
 

@@ -24,7 +24,7 @@ from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import ConflictError
 from ..ids import new_id
-from ..records import Checkpoint, Line, RunRow, SessionRow, Store, Use
+from ..records import Checkpoint, Line, RequestKey, RunRow, SessionRow, Store, Use
 from . import journal
 from .collector import pause_collector
 from .control import Control
@@ -90,17 +90,30 @@ class Engine:
     # -- accepting
 
     async def accept(self, order: Order, fork: Fork | None = None) -> str:
-        """Write a run down; nothing is asked yet.
+        """Write a run down and return its id; nothing is asked yet. See `accept_once`."""
+        return (await self.accept_once(order, fork))[0]
+
+    async def accept_once(
+        self,
+        order: Order,
+        fork: Fork | None = None,
+        *,
+        unattended: bool = False,
+        key: RequestKey | None = None,
+    ) -> tuple[str, bool]:
+        """Write a run down, unless the same request has begun one before; nothing is asked yet.
 
         Args:
             fork: What it takes over of another run.
+            unattended: A server brings it to its end.
 
         Returns:
-            The run's id.
+            The run's id, and whether it is new.
 
         Raises:
             UsageError: The budget is not valid.
-            ConflictError: What it takes over does not fit it.
+            ConflictError: What it takes over does not fit it; `idempotency_conflict`: the key was used for another
+                request.
         """
         check_budget(order.budget)
         run_id, now = new_id(), _now_ms()
@@ -140,10 +153,10 @@ class Engine:
         row = RunRow(
             run_id, session.session_id, begun.strategy, order.participants.model, head, "active", now, now
         )
-        row = journal.row_after(row, run, _now_ms())
+        row = replace(journal.row_after(row, run, _now_ms()), unattended=unattended)
         lines = journal.Chain(run_id).lines([begun, *entries, *ending(row, run)])
-        await self.store.create_run(row, lines, session)
-        return run_id
+        accepted = await self.store.create_run(row, lines, session, key)
+        return accepted, accepted == run_id
 
     # -- reading
 

@@ -648,6 +648,7 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
     """Return what a store lists of a run, as it stands now."""
     outcome = run.snapshot.outcome
     answer = None if outcome is None or outcome.answer is None else outcome.answer[:HEAD_CHARS]
+    usage = run.usage
     return replace(
         row,
         status=run.snapshot.status,
@@ -655,6 +656,9 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
         updated_at_ms=now_ms,
         reason=outcome.reason if outcome else None,
         answer=answer,
+        calls=usage.calls,
+        tokens=usage.tokens,
+        usd=usage.usd,
     )
 
 

@@ -256,4 +256,5 @@ def differences(row: RunRow, run: Run) -> list[str]:
     if recorded:
         now = digests_of(run)
         return [name for name, digest in recorded.items() if now.get(name) != digest]
-    return [] if row_after(row, run, row.updated_at_ms) == row else ["outcome"]
+    now = row_after(row, run, row.updated_at_ms)
+    return [] if (now.status, now.reason, now.answer) == (row.status, row.reason, row.answer) else ["outcome"]

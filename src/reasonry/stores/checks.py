@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from ..errors import UsageError
-from ..records import Line, SessionChange, ThoughtRow
+from ..records import Line, RequestKey, SessionChange, ThoughtRow
 from .sql import MAX_SEQ
 
 MAX_INT = (1 << 63) - 1
@@ -58,6 +58,22 @@ def check_thoughts(thoughts: Sequence[ThoughtRow]) -> None:
     check_seqs(thoughts)
     for thought in thoughts:
         check_row(thought)
+
+
+MAX_KEY_CHARS = 255
+"""Longest key of a request."""
+
+
+def check_key(key: RequestKey | None) -> None:
+    """Check the key of a request, if there is one."""
+    if key is None:
+        return
+    check_row(key)
+    if not 1 <= len(key.key) <= MAX_KEY_CHARS:
+        raise UsageError(
+            f"the key of a request has 1 to {MAX_KEY_CHARS} characters, not {len(key.key)}",
+            max=MAX_KEY_CHARS,
+        )
 
 
 def check_limit(limit: int) -> int:

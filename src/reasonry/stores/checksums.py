@@ -25,9 +25,22 @@ def _digest(before: bytes, values: Sequence[Any]) -> bytes:
     return hashlib.sha256(before + _encode(values)).digest()[:16]
 
 
-def row_checksum(table: str, values: Sequence[Any]) -> bytes:
-    """Return the checksum of a row: its key, then its other columns in their order."""
-    return _digest(table.encode(), values)
+ADDED_RUN_COLUMNS: tuple[Any, ...] = ("", 0, 0, 0, 0, None)
+"""The defaults of the columns that were added to runs after they had checksums, in their order."""
+ADDED_SESSION_COLUMNS: tuple[Any, ...] = ("",)
+
+
+def row_checksum(table: str, values: Sequence[Any], added: Sequence[Any] = ()) -> bytes:
+    """Return the checksum of a row: its key, then its other columns in their order.
+
+    Args:
+        added: The defaults of its last columns, which were added to the table later. Those at its end that have them
+            are left out, so that the checksum of a row from before is right.
+    """
+    count, shortest = len(values), len(values) - len(added)
+    while count > shortest and values[count - 1] == added[count - shortest - 1]:
+        count -= 1
+    return _digest(table.encode(), values[:count])
 
 
 def first_digest(session_id: str) -> bytes:

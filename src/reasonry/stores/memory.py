@@ -12,8 +12,9 @@ from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec.structs import replace
 
@@ -26,18 +27,25 @@ from ..records import (
     InJournal,
     Line,
     OnProgress,
+    RequestKey,
+    RunFilters,
     RunRow,
     SessionChange,
+    SessionFilters,
     SessionRow,
     SessionView,
     Sweep,
     ThoughtRow,
+    UsageGroup,
+    UsageTotal,
     Use,
 )
-from .checks import check_change, check_limit, check_row, check_seqs, check_texts, check_thoughts
+from .checks import check_change, check_key, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .expiry import Due, look_at
 from .locks import RunLock, already_driven_error
+from .request_keys import is_over, key_reused_error
 from .runs import line_exists_error, no_run_error, run_exists_error
+from .selection import check_filters, lists_run, lists_session
 from .session_rows import Decide, no_session_error, session_exists_error, thought_exists_error
 from .sql import MAX_SEQ, place
 from .steady import Uptime, uptime
@@ -49,6 +57,10 @@ class _StoredRun:
     row: RunRow
     lines: dict[int, Line] = field(default_factory=dict[int, Line])
     checkpoint: Checkpoint | None = None
+
+    def has(self, needle: str) -> bool:
+        """Whether its problem or its answer contains a text whose case is folded."""
+        return needle in f"{self.row.problem}\n{self.row.answer or ''}".casefold()
 
 
 @dataclass(slots=True)
@@ -74,6 +86,11 @@ class _Session:
             self.row, self.due, steady_ms - self.used_steady_ms, sweep, steady_ms
         )
         return is_over
+
+    def has(self, needle: str) -> bool:
+        """Whether its purpose or a thought contains a text whose case is folded."""
+        texts = (self.row.purpose, *(thought.text for thought in self.thoughts.values()))
+        return any(needle in text.casefold() for text in texts)
 
     def search(self, needle: str) -> Iterator[Found]:
         for thought in self.in_order():
@@ -121,18 +138,28 @@ class MemoryStore:
         self.uptime: Callable[[], Uptime] = uptime
         self._runs = dict[str, _StoredRun]()
         self._sessions = dict[str, _Session]()
+        self._requests = dict[tuple[str, str], tuple[RequestKey, str]]()
         self._driven = set[str]()
         self._key = 0
         self._lock = threading.RLock()
         self._closed = False
 
-    async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
+    async def create_run(
+        self,
+        row: RunRow,
+        lines: Sequence[Line],
+        session: SessionRow | None = None,
+        key: RequestKey | None = None,
+    ) -> str:
         """See `Store`."""
         check_row(row)
         check_seqs(lines)
+        check_key(key)
         if session is not None:
             check_row(session)
         with self._open():
+            if key is not None and (begun := self._begun_with(row.owner, key)) is not None:
+                return begun
             if row.run_id in self._runs:
                 raise run_exists_error(row.run_id)
             if session is not None:
@@ -140,6 +167,22 @@ class MemoryStore:
                     raise session_exists_error(session.session_id)
                 self._sessions[session.session_id] = _Session(self._next_key(), session, self.uptime().ms)
             self._runs[row.run_id] = _StoredRun(self._next_key(), row, {line.seq: line for line in lines})
+            if key is not None:
+                self._requests = {
+                    name: kept
+                    for name, kept in self._requests.items()
+                    if not is_over(kept[0].at_ms, key.at_ms)
+                }
+                self._requests[row.owner, key.key] = key, row.run_id
+        return row.run_id
+
+    def _begun_with(self, owner: str, key: RequestKey) -> str | None:
+        earlier, run_id = self._requests.get((owner, key.key), (None, ""))
+        if earlier is None or is_over(earlier.at_ms, key.at_ms):
+            return None
+        if earlier.digest != key.digest:
+            raise key_reused_error(key.key, run_id)
+        return run_id
 
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
@@ -156,7 +199,7 @@ class MemoryStore:
                 if line.seq in run.lines:
                     raise line_exists_error(run_id, line.seq)
             run.lines.update((line.seq, line) for line in lines)
-            run.row = row or run.row
+            run.row = run.row if row is None else replace(row, run_id=run_id, owner=run.row.owner)
             session = self._sessions.get(run.row.session_id)
             if use is not None and session is not None and session.row.run_id == run_id:
                 session.row = replace(
@@ -188,32 +231,54 @@ class MemoryStore:
             self._run(run_id).checkpoint = checkpoint
 
     async def runs(
-        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+        self, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]
     ) -> list[RunRow]:
         """See `Store`. Raises NotFoundError if there is no run `before`."""
-        check_texts(status, before)
-        size = check_limit(limit)
+        check_texts(before)
+        check_filters(which)
+        size, needle = check_limit(limit), (which.get("query") or "").casefold()
         with self._open():
             bound = None if before is None else self._run(before).key
             found = [
                 run
                 for run in self._runs.values()
-                if (bound is None or run.key < bound) and status in (None, run.row.status)
+                if (bound is None or run.key < bound) and lists_run(run.row, **which) and run.has(needle)
             ]
             return [run.row for run in sorted(found, key=lambda run: -run.key)[:size]]
 
-    async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
+    async def run_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
         """See `Store`."""
-        check_texts(prefix)
+        check_texts(prefix, owner)
         size = check_limit(limit)
         with self._open():
-            return sorted(run_id for run_id in self._runs if run_id.startswith(prefix))[:size]
+            runs = self._runs.items()
+            found = (name for name, run in runs if name.startswith(prefix) and owner in (None, run.row.owner))
+            return sorted(found)[:size]
+
+    async def usage_since(self, since_ms: int, owner: str | None = None) -> UsageTotal:
+        """See `Store`."""
+        check_texts(owner)
+        return _total("", self._written_since(since_ms, owner))
+
+    async def usage_by(self, group: UsageGroup, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
+        """See `Store`."""
+        check_texts(owner)
+        groups = dict[str, list[RunRow]]()
+        for row in self._written_since(since_ms, owner):
+            groups.setdefault(_day(row) if group == "day" else getattr(row, group), []).append(row)
+        return [_total(name, rows) for name, rows in sorted(groups.items())]
+
+    def _written_since(self, since_ms: int, owner: str | None) -> list[RunRow]:
+        with self._open():
+            rows = [run.row for run in self._runs.values()]
+        return [row for row in rows if row.updated_at_ms >= since_ms and owner in (None, row.owner)]
 
     async def delete_run(self, run_id: str) -> None:
         """See `Store`. Raises NotFoundError if there is no such run."""
         with self._open():
             self._run(run_id)
             del self._runs[run_id]
+            self._requests = {name: kept for name, kept in self._requests.items() if kept[1] != run_id}
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
         """See `Store`."""
@@ -239,26 +304,35 @@ class MemoryStore:
             return self._session(session_id).row
 
     async def sessions(
-        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+        self, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
     ) -> list[SessionRow]:
         """See `Store`. Raises NotFoundError if there is no session `before`."""
-        check_texts(status, before)
-        size = check_limit(limit)
+        check_texts(before)
+        check_filters(which)
+        size, needle = check_limit(limit), (which.get("query") or "").casefold()
         with self._open():
             bound = None if before is None else _use(self._session(before))
             found = [
                 session
                 for session in self._sessions.values()
-                if (bound is None or _use(session) < bound) and status in (None, session.row.status)
+                if (bound is None or _use(session) < bound)
+                and lists_session(session.row, **which)
+                and session.has(needle)
             ]
             return [session.row for session in sorted(found, key=_use, reverse=True)[:size]]
 
-    async def session_ids(self, prefix: str, limit: int = 10) -> list[str]:
+    async def session_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
         """See `Store`."""
-        check_texts(prefix)
+        check_texts(prefix, owner)
         size = check_limit(limit)
         with self._open():
-            return sorted(name for name in self._sessions if name.startswith(prefix))[:size]
+            sessions = self._sessions.items()
+            found = (
+                name
+                for name, session in sessions
+                if name.startswith(prefix) and owner in (None, session.row.owner)
+            )
+            return sorted(found)[:size]
 
     async def thoughts(
         self,
@@ -286,16 +360,23 @@ class MemoryStore:
         return found[:size]
 
     async def search_thoughts(
-        self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        owner: str | None = None,
+        after: int = 0,
+        limit: int = 50,
     ) -> list[Found]:
         """See `Store`. Raises NotFoundError if there is no such session."""
-        check_texts(query, session_id)
+        check_texts(query, session_id, owner)
         size, needle = check_limit(limit), query.casefold()
         with self._open():
             chosen = list(self._sessions.values()) if session_id is None else [self._session(session_id)]
             found = [
                 match
                 for session in sorted(chosen, key=lambda session: session.key)
+                if owner in (None, session.row.owner)
                 for match in session.search(needle)
             ]
         start = bisect_right(found, after, key=lambda match: match[0])
@@ -398,7 +479,7 @@ class MemoryStore:
             if there is None:
                 self._sessions[owner] = _Session(self._next_key(), wanted.row, self.uptime().ms)
             else:
-                there.row, there.due = wanted.row, None
+                there.row, there.due = replace(wanted.row, owner=there.row.owner), None
                 if wanted.used:
                     there.used_steady_ms = self.uptime().ms
         if wanted.thought is not None:
@@ -418,3 +499,17 @@ def _kept_nowhere() -> UsageError:
 
 def _use(session: _Session) -> tuple[int, int]:
     return session.row.used_at_ms, session.key
+
+
+def _day(row: RunRow) -> str:
+    return f"{datetime.fromtimestamp(row.updated_at_ms // 1_000, UTC):%Y-%m-%d}"
+
+
+def _total(group: str, rows: Sequence[RunRow]) -> UsageTotal:
+    return UsageTotal(
+        group,
+        len(rows),
+        sum(row.calls for row in rows),
+        sum(row.tokens for row in rows),
+        sum(row.usd or 0.0 for row in rows),
+    )

@@ -140,6 +140,32 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
+    Migration(
+        "0006_owners",
+        (
+            # Checksums leave these out where they have their default, so no row needs a new one.
+            "ALTER TABLE run ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE run ADD COLUMN unattended INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE run ADD COLUMN paused INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE run ADD COLUMN calls INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE run ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE run ADD COLUMN usd REAL",
+            "ALTER TABLE session ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+            """
+            CREATE TABLE request_key (
+              owner TEXT NOT NULL,
+              key TEXT NOT NULL,
+              digest BLOB NOT NULL,
+              run INTEGER NOT NULL,
+              at_ms INTEGER NOT NULL,
+              checksum BLOB NOT NULL,
+              PRIMARY KEY (owner, key)
+            ) STRICT, WITHOUT ROWID
+            """,
+            "CREATE INDEX request_key_run ON request_key (run)",
+            "CREATE INDEX request_key_at ON request_key (at_ms)",
+        ),
+    ),
 )
 
 

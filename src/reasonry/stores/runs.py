@@ -6,19 +6,30 @@ A run's row has the position and the digest of the last line of its journal, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from ..errors import ConflictError, NotFoundError, StoreError
-from ..records import Checkpoint, Line, RunRow, Use
-from . import checkpoints, session_rows, sql
+from ..records import Checkpoint, Line, RequestKey, RunFilters, RunRow, UsageGroup, UsageTotal, Use
+from . import checkpoints, request_keys, session_rows, sql
 from .checks import MAX_INT
-from .checksums import check_index, check_keys, list_damage_error, row_checksum, run_damage_error
+from .checksums import (
+    ADDED_RUN_COLUMNS,
+    check_index,
+    check_keys,
+    list_damage_error,
+    row_checksum,
+    run_damage_error,
+)
 from .damage import is_damage
 from .packing import UnpackError, pack, unpack
+from .selection import lists_run
 from .sql import Tx, place, seq_of
 from .steady import Uptime
+
+_OWNER = len(RunRow.__struct_fields__) - len(ADDED_RUN_COLUMNS)
+"""Where the columns of a row begin that stand behind those of its journal's end."""
 
 
 class _Stored(NamedTuple):
@@ -79,10 +90,26 @@ def _read_row(tx: Tx, key: int, run_id: str | None = None) -> _Stored:
         if is_damage(error):
             raise run_damage_error(run_id or sql.name_of(tx, sql.RUN_ID, key)) from error
         raise
-    whole = found is not None and row_checksum("run", found[:-1]) == found[-1]
+    whole = found is not None and _checksum(found[:-1]) == found[-1]
     if found is None or not whole or run_id not in (None, found[1]):
         raise run_damage_error(run_id or sql.name_of(tx, sql.RUN_ID, key))
-    return _Stored(key, RunRow(*found[1:-3]), *found[-3:-1])
+    last, digest, owner, unattended, paused, *spent = found[_OWNER + 1 : -1]
+    fields: list[Any] = [*found[1 : _OWNER + 1], owner, bool(unattended), bool(paused), *spent]
+    row = RunRow(*fields)
+    return _Stored(key, row, last, digest)
+
+
+def _values(stored: _Stored) -> tuple[Any, ...]:
+    """Return a row as it is stored: its key, its columns, and the checksum over them."""
+    fields = astuple(stored.row)
+    owner, unattended, paused, calls, tokens, usd = fields[_OWNER:]
+    added = (owner, int(unattended), int(paused), calls, tokens, None if usd is None else float(usd))
+    values = (stored.key, *fields[:_OWNER], stored.last, stored.digest, *added)
+    return (*values, _checksum(values))
+
+
+def _checksum(values: Sequence[Any]) -> bytes:
+    return row_checksum("run", values, ADDED_RUN_COLUMNS)
 
 
 def _check_tail(tx: Tx, stored: _Stored) -> None:
@@ -109,14 +136,28 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
     return _Stored(key, row, last, digest)
 
 
-def create_run(tx: Tx, row: RunRow, lines: Sequence[Line]) -> None:
-    """Add a run and its first lines."""
+def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | None) -> str:
+    """Add a run and its first lines; return its id, or that of the run which the same request began."""
+    if key is not None and (begun := _begun_with(tx, row.owner, key)) is not None:
+        return begun
     if tx.execute(sql.RUN_KEY, (row.run_id,)).fetchone() is not None:
         raise run_exists_error(row.run_id)
-    (key,) = tx.rows(sql.NEXT_RUN_KEY)[0]
-    stored = _write(tx, _Stored(key, row, 0, b""), lines)
-    values = (key, *astuple(row), stored.last, stored.digest)
-    tx.execute(sql.ADD_RUN, (*values, row_checksum("run", values)))
+    (place,) = tx.rows(sql.NEXT_RUN_KEY)[0]
+    tx.execute(sql.ADD_RUN, _values(_write(tx, _Stored(place, row, 0, b""), lines)))
+    if key is not None:
+        request_keys.put(tx, row.owner, key, place)
+    return row.run_id
+
+
+def _begun_with(tx: Tx, owner: str, key: RequestKey) -> str | None:
+    found = request_keys.find(tx, owner, key)
+    if found is None:
+        return None
+    run, is_same = found
+    run_id = sql.name_of(tx, sql.RUN_ID, run)
+    if not is_same:
+        raise request_keys.key_reused_error(key.key, run_id)
+    return run_id
 
 
 def append(
@@ -125,12 +166,13 @@ def append(
     """Add lines to a run, put `row` in place of its row, and note the use of its session."""
     key = _key(tx, run_id)
     stored = _write(tx, _read_row(tx, key, run_id), lines)
-    fields = astuple(row or stored.row)[1:]
-    checksum = row_checksum("run", (key, run_id, *fields, stored.last, stored.digest))
+    if row is not None:
+        stored = stored._replace(row=replace(row, run_id=run_id, owner=stored.row.owner))
+    values = _values(stored)
     if row is None:
-        tx.execute(sql.SET_TAIL, (stored.last, stored.digest, checksum, key))
+        tx.execute(sql.SET_TAIL, (stored.last, stored.digest, values[-1], key))
     else:
-        tx.execute(sql.SET_RUN, (*fields, stored.last, stored.digest, checksum, key))
+        tx.execute(sql.SET_RUN, (*values[2:], key))
     if use is not None:
         session_rows.use(tx, stored.row.session_id, run_id, use, up)
 
@@ -199,20 +241,29 @@ def _unpack_line(run_id: str, at: int, body: bytes) -> bytes:
         raise run_damage_error(run_id, f"line {line} of its journal", line=line) from error
 
 
-def runs(tx: Tx, status: str | None, limit: int, before: str | None) -> list[RunRow]:
-    """Return a page of runs, newest first; with them, whatever `status` is asked for, those that are damaged."""
+def runs(tx: Tx, which: RunFilters, limit: int, before: str | None) -> list[RunRow]:
+    """Return a page of the runs that are listed, newest first."""
     check_keys(tx, "run")
     bound, page = MAX_INT if before is None else _key(tx, before), list[RunRow]()
+    needle = (which.get("query") or "").casefold()
     while keys := [key for (key,) in tx.execute(sql.RUN_KEYS, (bound, limit))]:
         for key in keys:
             if not 0 < key < bound:
                 raise list_damage_error("run")
             row, bound = _list_entry(tx, key), key
-            if status in (None, row.status) or row.status == "damaged":
+            if row.status == "damaged" or (
+                lists_run(row, **which) and needle in f"{row.problem}\n{row.answer or ''}".casefold()
+            ):
                 page.append(row)
             if len(page) == limit:
                 return page
     return page
+
+
+def usage(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None) -> list[UsageTotal]:
+    """Return what runs whose row was written since then have spent, in groups or all together."""
+    statement = sql.USAGE.format(sql.USAGE_GROUPS[group], "" if owner is None else sql.OF_OWNER)
+    return [UsageTotal(*found) for found in tx.execute(statement, {"since": since_ms, "owner": owner})]
 
 
 def _list_entry(tx: Tx, key: int) -> RunRow:
@@ -231,5 +282,6 @@ def delete_run(tx: Tx, run_id: str) -> None:
         raise run_damage_error(run_id)
     tx.execute(sql.DROP_LINES, (place(key, 0), place(key, sql.MAX_SEQ)))
     checkpoints.drop(tx, key)
+    request_keys.drop(tx, key)
     tx.execute(sql.DROP_RUN, (key,))
     tx.has_deleted = True

@@ -18,6 +18,7 @@ from ..records import (
     Found,
     InJournal,
     SessionChange,
+    SessionFilters,
     SessionRow,
     SessionView,
     Sweep,
@@ -26,10 +27,19 @@ from ..records import (
 )
 from . import sql
 from .checks import MAX_INT, check_change
-from .checksums import check_index, check_keys, first_digest, next_digest, row_checksum, session_damage_error
+from .checksums import (
+    ADDED_SESSION_COLUMNS,
+    check_index,
+    check_keys,
+    first_digest,
+    next_digest,
+    row_checksum,
+    session_damage_error,
+)
 from .damage import is_damage
 from .expiry import Due, look_at
 from .first_checksums import chain_thoughts
+from .selection import lists_session
 from .sql import MAX_SEQ, Tx, place
 from .steady import SECOND_LOOK_MS, Uptime, steady_ms
 from .thoughts import StoredSession, Thoughts
@@ -75,11 +85,12 @@ def _find(tx: Tx, which: str | int) -> StoredSession | None:
         raise
     if found is None:
         return None
-    if row_checksum("session", found[:-1]) != found[-1] or (by_id and found[1] != which):
+    if _checksum(found[:-1]) != found[-1] or (by_id and found[1] != which):
         raise session_damage_error(which if by_id else _name(tx, which))
-    key, fields = found[0], list(found[1:-6])
+    key: int = found[0]
+    fields: list[Any] = [*found[1:-7], found[-2]]
     fields[_PINNED] = bool(fields[_PINNED])
-    return StoredSession(key, SessionRow(*fields), *found[-6:-1])
+    return StoredSession(key, SessionRow(*fields), *found[-7:-2])
 
 
 def _name(tx: Tx, key: int) -> str:
@@ -96,10 +107,14 @@ def _find_known(tx: Tx, session_id: str) -> StoredSession:
 
 def _values(stored: StoredSession) -> tuple[Any, ...]:
     """Return a row as it is stored: its key, its columns, and the checksum over them."""
-    fields = list(astuple(stored.row))
+    *fields, owner = astuple(stored.row)
     fields[_PINNED] = int(fields[_PINNED])
-    values = (stored.key, *fields, *stored[2:])
-    return (*values, row_checksum("session", values))
+    values = (stored.key, *fields, *stored[2:], owner)
+    return (*values, _checksum(values))
+
+
+def _checksum(values: Sequence[Any]) -> bytes:
+    return row_checksum("session", values, ADDED_SESSION_COLUMNS)
 
 
 def _set(tx: Tx, stored: StoredSession) -> None:
@@ -194,6 +209,7 @@ def _archive(tx: Tx, stored: StoredSession, session_id: str) -> StoredSession | 
 
 
 def _with_row(stored: StoredSession, row: SessionRow, used: int | None) -> StoredSession:
+    row = replace(row, owner=stored.row.owner)
     return stored._replace(row=row, used_steady_ms=used, due_steady_ms=None, due_after_ms=None)
 
 
@@ -226,18 +242,18 @@ def session(tx: Tx, session_id: str) -> SessionRow:
     return stored.row
 
 
-def sessions(tx: Tx, status: str | None, limit: int, before: str | None) -> list[SessionRow]:
-    """Return a page of sessions, last used first; with them, whatever `status`, those that are damaged."""
+def sessions(tx: Tx, which: SessionFilters, limit: int, before: str | None) -> list[SessionRow]:
+    """Return a page of the sessions that are listed, last used first."""
     check_keys(tx, "session")
     bound, used = None, None
     if before is not None:
         bound, used = tx.execute(sql.SESSION_USE, (before,)).fetchone() or (None, None)
         if bound is None:
             raise no_session_error(before)
-    page = list[SessionRow]()
+    page, needle = list[SessionRow](), (which.get("query") or "").casefold()
     for (key,) in tx.rows(sql.SESSION_KEYS, (bound, used, used, bound)):
         row = _list_entry(tx, key)
-        if status in (None, row.status) or row.status == "damaged":
+        if row.status == "damaged" or (lists_session(row, **which) and needle in row.purpose.casefold()):
             page.append(row)
         if len(page) == limit:
             break
@@ -277,7 +293,9 @@ def thoughts(
     return list(islice(page, limit))
 
 
-def search(tx: Tx, query: str, session_id: str | None, after: int, limit: int) -> list[Found]:
+def search(
+    tx: Tx, query: str, session_id: str | None, owner: str | None, after: int, limit: int
+) -> list[Found]:
     """Return a page of the thoughts that contain `query`, whatever its case, and of the runs that have thoughts."""
     low = min(max(after, 0), MAX_INT)
     if session_id is None:
@@ -287,15 +305,15 @@ def search(tx: Tx, query: str, session_id: str | None, after: int, limit: int) -
         keys = [_find_known(tx, session_id).key]
     # The database folds the case of ASCII alone, and cuts texts at NUL.
     needle = query.casefold()
-    matches = (match for key in keys for match in _matches(tx, key, needle, low) if match[0] > low)
+    matches = (match for key in keys for match in _matches(tx, key, needle, owner, low) if match[0] > low)
     return list(islice(matches, limit))
 
 
-def _matches(tx: Tx, key: int, needle: str, low: int) -> Iterator[Found]:
+def _matches(tx: Tx, key: int, needle: str, owner: str | None, low: int) -> Iterator[Found]:
     begin, end = place(key, 0), place(key, MAX_SEQ)
     try:
         stored = _find(tx, key)
-        if stored is None:
+        if stored is None or owner not in (None, stored.row.owner):
             return
         row, stored_thoughts = stored.row, Thoughts(tx, stored)
         stored_thoughts.check_tail()

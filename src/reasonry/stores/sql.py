@@ -52,9 +52,10 @@ def seq_of(place: int) -> int:
     return place & MAX_SEQ
 
 
-def ids_from(tx: Tx, statement: str, prefix: str, limit: int) -> list[str]:
+def ids_from(tx: Tx, statement: str, prefix: str, limit: int, owner: str | None) -> list[str]:
     """Return the ids that begin with a prefix; no character of an id comes after the last one of Unicode."""
-    return [name for (name,) in tx.execute(statement, (prefix, prefix + "\U0010ffff", limit))]
+    bounds = {"from": prefix, "to": prefix + "\U0010ffff", "limit": limit, "owner": owner}
+    return [name for (name,) in tx.execute(statement.format("" if owner is None else OF_OWNER), bounds)]
 
 
 def name_of(tx: Tx, statement: str, key: int) -> str:
@@ -82,20 +83,35 @@ RUN_KEY = "SELECT key FROM run WHERE run_id = ?"
 RUN_ID = "SELECT CAST(run_id AS BLOB) FROM run WHERE key = ?"
 NEXT_RUN_KEY = "SELECT ifnull(max(key), 0) + 1 FROM run"
 RUN_COLUMNS = """key, run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, reason,
-  answer, last_line, last_digest, checksum"""
+  answer, last_line, last_digest, owner, unattended, paused, calls, tokens, usd, checksum"""
 RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE key = ?"
-RUN_IDS = "SELECT run_id FROM run WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?"
+OF_OWNER = "AND owner = :owner"
+RUN_IDS = "SELECT run_id FROM run WHERE run_id >= :from AND run_id < :to {} ORDER BY run_id LIMIT :limit"
 RUN_KEYS = "SELECT key FROM run WHERE key < ? ORDER BY key DESC LIMIT ?"
 NEXT_RUN = "SELECT min(key) FROM run WHERE key > ?"
 COUNT_RUNS = "SELECT count(*) FROM run"
-ADD_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_RUN = (
+    f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 SET_RUN = """
 UPDATE run SET session_id = ?, strategy = ?, model = ?, problem = ?, status = ?, created_at_ms = ?,
-  updated_at_ms = ?, reason = ?, answer = ?, last_line = ?, last_digest = ?, checksum = ?
+  updated_at_ms = ?, reason = ?, answer = ?, last_line = ?, last_digest = ?, owner = ?, unattended = ?, paused = ?,
+  calls = ?, tokens = ?, usd = ?, checksum = ?
 WHERE key = ?
 """
 SET_TAIL = "UPDATE run SET last_line = ?, last_digest = ?, checksum = ? WHERE key = ?"
 DROP_RUN = "DELETE FROM run WHERE key = ?"
+USAGE = """
+SELECT {}, count(*), sum(calls), sum(tokens), total(usd) FROM run WHERE updated_at_ms >= :since {}
+GROUP BY 1 ORDER BY 1
+"""
+USAGE_GROUPS = {
+    None: "''",
+    "day": "date(updated_at_ms / 1000, 'unixepoch')",
+    "strategy": "strategy",
+    "model": "model",
+    "owner": "owner",
+}
 ADD_LINE = "INSERT INTO line (place, body, digest) VALUES (?, ?, ?) ON CONFLICT (place) DO NOTHING"
 LINES = "SELECT place, body, digest FROM line WHERE place BETWEEN ? AND ? ORDER BY place"
 LAST_LINE = "SELECT place, digest FROM line WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1"
@@ -105,11 +121,11 @@ DROP_LINES = "DELETE FROM line WHERE place BETWEEN ? AND ?"
 SESSION_KEY = "SELECT key FROM session WHERE session_id = ?"
 SESSION_ID = "SELECT CAST(session_id AS BLOB) FROM session WHERE key = ?"
 SESSION_IDS = """
-SELECT session_id FROM session WHERE session_id >= ? AND session_id < ? ORDER BY session_id LIMIT ?
+SELECT session_id FROM session WHERE session_id >= :from AND session_id < :to {} ORDER BY session_id LIMIT :limit
 """
 NEXT_SESSION_KEY = "SELECT ifnull(max(key), 0) + 1 FROM session"
 SESSION_COLUMNS = """key, session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id,
-  head, used_steady_ms, due_steady_ms, due_after_ms, last_thought, last_digest, checksum"""
+  head, used_steady_ms, due_steady_ms, due_after_ms, last_thought, last_digest, owner, checksum"""
 SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = ?"
 SESSION_AT = f"SELECT {SESSION_COLUMNS} FROM session WHERE key = ?"
 SESSION_USE = "SELECT key, used_at_ms FROM session WHERE session_id = ?"
@@ -121,12 +137,12 @@ NEXT_SESSION = "SELECT min(key) FROM session WHERE key > ?"
 SESSION_KEYS_FROM = "SELECT key FROM session WHERE key >= ? ORDER BY key"
 COUNT_SESSIONS = "SELECT count(*) FROM session"
 ADD_SESSION = f"""
-INSERT INTO session ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO session ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 SET_SESSION = """
 UPDATE session SET strategy = ?, created_at_ms = ?, used_at_ms = ?, status = ?, pinned = ?, thoughts = ?,
   purpose = ?, run_id = ?, head = ?, used_steady_ms = ?, due_steady_ms = ?, due_after_ms = ?, last_thought = ?,
-  last_digest = ?, checksum = ?
+  last_digest = ?, owner = ?, checksum = ?
 WHERE key = ?
 """
 DROP_SESSION = "DELETE FROM session WHERE key = ?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from ..errors import StoreError
 from ..records import (
@@ -15,17 +15,23 @@ from ..records import (
     Found,
     Line,
     OnProgress,
+    RequestKey,
+    RunFilters,
     RunRow,
+    SessionFilters,
     SessionRow,
     Sweep,
     ThoughtRow,
+    UsageGroup,
+    UsageTotal,
     Use,
 )
 from . import backup, runs, session_rows, sql
-from .checks import check_limit, check_row, check_seqs, check_texts, check_thoughts
+from .checks import check_key, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .database import Source
 from .locks import LockFolder, RunLock
 from .readers import Readers
+from .selection import check_filters
 from .session_rows import Decide
 from .steady import Uptime, uptime
 from .verification import verify
@@ -55,19 +61,27 @@ class SqliteStore:
         self._readers = Readers(source)
         self._locks = LockFolder(self.path.with_name(self.path.name + ".locks"), source.give_up_reserve)
 
-    async def create_run(self, row: RunRow, lines: Sequence[Line], session: SessionRow | None = None) -> None:
+    async def create_run(
+        self,
+        row: RunRow,
+        lines: Sequence[Line],
+        session: SessionRow | None = None,
+        key: RequestKey | None = None,
+    ) -> str:
         """See `Store`."""
         check_row(row)
         check_seqs(lines)
+        check_key(key)
         if session is not None:
             check_row(session)
 
-        def work(tx: sql.Tx) -> None:
-            runs.create_run(tx, row, lines)
-            if session is not None:
+        def work(tx: sql.Tx) -> str:
+            run_id = runs.create_run(tx, row, lines, key)
+            if session is not None and run_id == row.run_id:
                 session_rows.import_session(tx, session, (), self.uptime())
+            return run_id
 
-        await self._writer.do(work)
+        return await self._writer.do(work)
 
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
@@ -101,18 +115,30 @@ class SqliteStore:
         await self._writer.do(lambda tx: runs.keep(tx, run_id, checkpoint))
 
     async def runs(
-        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+        self, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]
     ) -> list[RunRow]:
         """See `Store`. Raises NotFoundError if there is no run `before`."""
-        check_texts(status, before)
+        check_texts(before)
+        check_filters(which)
         size = check_limit(limit)
-        return await self._readers.do(lambda tx: runs.runs(tx, status, size, before))
+        return await self._readers.do(lambda tx: runs.runs(tx, which, size, before))
 
-    async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
+    async def run_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
         """See `Store`."""
-        check_texts(prefix)
+        check_texts(prefix, owner)
         size = check_limit(limit)
-        return await self._readers.do(lambda tx: sql.ids_from(tx, sql.RUN_IDS, prefix, size))
+        return await self._readers.do(lambda tx: sql.ids_from(tx, sql.RUN_IDS, prefix, size, owner))
+
+    async def usage_since(self, since_ms: int, owner: str | None = None) -> UsageTotal:
+        """See `Store`."""
+        check_texts(owner)
+        found = await self._readers.do(lambda tx: runs.usage(tx, None, since_ms, owner))
+        return found[0] if found else UsageTotal()
+
+    async def usage_by(self, group: UsageGroup, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
+        """See `Store`."""
+        check_texts(owner)
+        return await self._readers.do(lambda tx: runs.usage(tx, group, since_ms, owner))
 
     async def delete_run(self, run_id: str) -> None:
         """See `Store`.
@@ -141,18 +167,19 @@ class SqliteStore:
         return await self._readers.do(lambda tx: session_rows.session(tx, session_id))
 
     async def sessions(
-        self, *, status: str | None = None, limit: int = 50, before: str | None = None
+        self, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
     ) -> list[SessionRow]:
         """See `Store`. Raises NotFoundError if there is no session `before`."""
-        check_texts(status, before)
+        check_texts(before)
+        check_filters(which)
         size = check_limit(limit)
-        return await self._readers.do(lambda tx: session_rows.sessions(tx, status, size, before))
+        return await self._readers.do(lambda tx: session_rows.sessions(tx, which, size, before))
 
-    async def session_ids(self, prefix: str, limit: int = 10) -> list[str]:
+    async def session_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
         """See `Store`."""
-        check_texts(prefix)
+        check_texts(prefix, owner)
         size = check_limit(limit)
-        return await self._readers.do(lambda tx: sql.ids_from(tx, sql.SESSION_IDS, prefix, size))
+        return await self._readers.do(lambda tx: sql.ids_from(tx, sql.SESSION_IDS, prefix, size, owner))
 
     async def thoughts(
         self,
@@ -172,12 +199,20 @@ class SqliteStore:
         )
 
     async def search_thoughts(
-        self, query: str, *, session_id: str | None = None, after: int = 0, limit: int = 50
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        owner: str | None = None,
+        after: int = 0,
+        limit: int = 50,
     ) -> list[Found]:
         """See `Store`. Raises NotFoundError if there is no such session."""
-        check_texts(query, session_id)
+        check_texts(query, session_id, owner)
         size = check_limit(limit)
-        return await self._readers.do(lambda tx: session_rows.search(tx, query, session_id, after, size))
+        return await self._readers.do(
+            lambda tx: session_rows.search(tx, query, session_id, owner, after, size)
+        )
 
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
         """See `Store`."""

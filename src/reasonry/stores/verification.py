@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from ..engine import journal
 from ..errors import StoreError
 from ..records import Finding
-from . import runs, session_rows, sql
+from . import request_keys, runs, session_rows, sql
 from .checks import MAX_INT
 from .damage import is_damage
 from .sql import MAX_SEQ, Tx, place
@@ -50,12 +51,14 @@ async def verify(name: str, read: Read) -> AsyncGenerator[Finding]:
 def _check_file(tx: Tx, name: str) -> Finding:
     try:
         faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
+        faults = [fault for fault in faults if fault != "ok"]
+        faults += islice(request_keys.describe_damage(tx), SHOWN_FAULTS - len(faults))
         entries = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
     except Exception as error:
         if is_damage(error):
             return Finding("file", name, "damaged", message=str(error))
         raise
-    if faults == ["ok"]:
+    if not faults:
         return Finding("file", name, entries=entries)
     return Finding("file", name, "damaged", entries, "; ".join(faults))
 
