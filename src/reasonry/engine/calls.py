@@ -23,7 +23,7 @@ from ..core.parse import without_surrogates
 from ..errors import ModelError, ReasonryError
 from .batch import Batch, takes_samples
 from .booking import Booking
-from .control import Gate, Held
+from .control import Control, Held
 from .guard import BudgetExhausted, BudgetGuard
 from .observe import Observer
 from .policy import Performers, Policy
@@ -66,7 +66,7 @@ class Calls:
     Args:
         intend: Writes down durably that a call is about to go out.
         at_ms: Reads the run's clock.
-        gate: Holds requests back while the drive is to halt.
+        control: Holds requests back while the drive is to halt, or the owner's day is used up.
     """
 
     def __init__(
@@ -77,10 +77,11 @@ class Calls:
         observer: Observer,
         intend: Callable[[str], Awaitable[None]],
         at_ms: Callable[[], int],
-        gate: Gate | None = None,
+        control: Control | None = None,
     ) -> None:
         self.performers, self.guard, self.policy, self.observer = performers, guard, policy, observer
-        self.gate = gate or Gate()
+        control = control or Control()
+        self.gate, self.allowance = control.gate, control.allowance
         self.intend, self.at_ms = intend, at_ms
         self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, int] = {}
@@ -104,6 +105,7 @@ class Calls:
             self._retry,
             self._take_slot,
             self._reserve_budget,
+            self._reserve_allowance,
             self._wait_for_rate,
             self._write_down,
             self._cut_at_limit,
@@ -206,13 +208,33 @@ class Calls:
         """Set an estimate of what the request takes aside, and book what it took."""
         samples = self.guard.fitting(call.question, call.samples) if takes_samples(call.model) else 1
         estimate = await self.guard.reserve(call.question, samples)
-        booking = Booking(call.model, call.question, self.performers.prices, self.guard.limits_replies)
+        booking = Booking(call.model, call.question, self.performers.prices, self._limits_replies)
         attempt = replace(call, samples=samples, booking=booking, estimate_tokens=estimate.tokens)
         try:
             return await send(attempt)
         finally:
             self.guard.forget(call.question.id)
             self.guard.settle(estimate, *attempt.spent)
+
+    async def _reserve_allowance(self, call: Call, send: Send) -> Answers:
+        """Do the same with what the run's owner may spend in a day.
+
+        Raises:
+            BudgetExhausted: It is used up.
+        """
+        if self.allowance is None:
+            return await send(call)
+        estimate = self.allowance.reserve(call.samples)
+        while isinstance(estimate, Refusal):
+            if not estimate.wait:
+                raise BudgetExhausted(estimate)
+            await self.gate.wait(self.allowance.wait())
+            estimate = self.allowance.reserve(call.samples)
+        try:
+            return await send(call)
+        finally:
+            self.allowance.forget(id(call))
+            self.allowance.settle(estimate, call.spent)
 
     async def _wait_for_rate(self, call: Call, send: Send) -> Answers:
         """Keep to the provider's rate limits."""
@@ -239,7 +261,7 @@ class Calls:
         self.taken[effect_id] = before + Usage()
         try:
             self.gate.check()
-            if self.guard.limits_calls:
+            if self.guard.limits_calls or self.allowance is not None:
                 await self.intend(effect_id)
             answers = await send(call)
         except Held:
@@ -269,8 +291,10 @@ class Calls:
         def hear(piece: str) -> None:
             nonlocal passed
             booking.hear(piece)
-            if passed is None and self.guard.limits_replies:
+            if passed is None and self._limits_replies:
                 passed = self.guard.watch(question.id, booking.so_far)
+                if passed is None and self.allowance is not None:
+                    passed = self.allowance.watch(id(call), booking.so_far)
                 if passed is not None:
                     in_time.reschedule(asyncio.get_running_loop().time())
 
@@ -320,6 +344,11 @@ class Calls:
         return call.booking.of_answers(answers, call.samples)
 
     # -- what the layers share
+
+    @property
+    def _limits_replies(self) -> bool:
+        """Whether a reply that streams in may pass a limit."""
+        return self.guard.limits_replies or self.allowance is not None
 
     @property
     def cut_off(self) -> Usage:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from ..core.events import Stopped
+from .allowance import Allowance
 from .follow import FoldedLine
 from .journal import Steered
 
@@ -66,10 +67,16 @@ class Gate:
 
 
 class Control:
-    """The other end of one drive, on the same event loop."""
+    """The other end of one drive, on the same event loop.
 
-    def __init__(self, on_written: OnWritten = lambda lines: None) -> None:
-        self.on_written = on_written
+    Args:
+        allowance: What the run's owner may spend in a day, whichever run it is for; None: there is no limit.
+    """
+
+    def __init__(
+        self, on_written: OnWritten = lambda lines: None, allowance: Allowance | None = None
+    ) -> None:
+        self.on_written, self.allowance, self.gate = on_written, allowance, Gate()
         self.is_draining = self.is_cut = False
         """Whether the drive is to end with the run active: once nothing is in flight, or at once."""
         self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -17,11 +17,11 @@ from ..errors import ConflictError
 from ..records import Line, RunRow, Store, Use
 from . import journal, record
 from .calls import Calls
-from .control import Control, Gate, Held
+from .control import Control, Held
 from .follow import FoldedLine, note_step
 from .guard import BudgetExhausted, BudgetGuard, limits_calls
 from .journal import CallIntended, Chain, Entry, Run, Settled, Steered
-from .limits import limit_reached
+from .limits import check_steering, limit_reached
 from .observe import Observer
 from .perform import perform
 from .policy import Performers, Policy
@@ -57,8 +57,7 @@ class Drive:
         self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
         self.started = time.monotonic() - run.snapshot.at_ms / 1000 - performers.opened_s
         self.guard = BudgetGuard(run.ledger)
-        self.gate = Gate()
-        self.calls = Calls(performers, self.guard, policy, watch, self._intend, self._at_ms, self.gate)
+        self.calls = Calls(performers, self.guard, policy, watch, self._intend, self._at_ms, self.control)
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.unwritten: list[Settled] = []
         """Answers that came in and are not written down yet."""
@@ -76,14 +75,17 @@ class Drive:
 
         Raises:
             StoreError: What happened could not be written down; the run stays as the journal has it.
-            asyncio.CancelledError: The caller was cancelled; the run is recorded as cancelled first.
+            asyncio.CancelledError: The caller was cancelled; the run is recorded as cancelled first, unless it drains.
         """
         try:
             await self._until_a_limit()
         except asyncio.CancelledError:
             # Whoever ended the run at the same moment has written that down.
             with suppress(ConflictError):
-                await self._stop("cancelled", "interrupted")
+                if self.control.is_draining:
+                    await self._let_go()
+                else:
+                    await self._stop("cancelled", "interrupted")
             raise
         except ConflictError:
             await self._yield_to_the_journal()
@@ -132,14 +134,24 @@ class Drive:
     async def _heed(self) -> None:
         """Do what is wanted of the drive."""
         for entry, done in self.control.take_wanted():
-            if self.run.snapshot.status == "active":
-                if isinstance(entry, Stopped):
-                    await self._stop(entry.reason, entry.detail)
-                else:
-                    await self._steer(entry)
-                done.set_result(True)
-            else:
+            if self.run.snapshot.status != "active":
                 done.set_result(False)
+                continue
+            try:
+                if isinstance(entry, Steered):
+                    check_steering(self.row.run_id, self.run, entry)
+            except ConflictError as error:
+                done.set_exception(error)
+                continue
+            is_written = False
+            try:
+                if isinstance(entry, Steered):
+                    await self._steer(entry)
+                else:
+                    await self._stop(entry.reason, entry.detail)
+                is_written = True
+            finally:
+                done.set_result(is_written)
         if self.control.is_cut:
             await self._let_go()
         self._obey()
@@ -158,7 +170,7 @@ class Drive:
     def _obey(self) -> None:
         """Go on as the limits, and whether the run is paused, now say."""
         self.guard.set_budget(self.run.budget)
-        self.gate.set(closed=self._halts)
+        self.control.gate.set(closed=self._halts)
         if not self.deadline.expired():
             left = self._seconds_left()
             now = asyncio.get_running_loop().time()
@@ -349,7 +361,7 @@ class Drive:
     async def _intend(self, effect_id: str) -> None:
         dearest = self.guard.ledger.largest
         async with self.writing:
-            self.gate.check()
+            self.control.gate.check()
             await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd)])
             self.intended[effect_id] += 1
 

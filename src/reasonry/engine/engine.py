@@ -30,8 +30,8 @@ from .collector import pause_collector
 from .control import Control
 from .drive import Drive
 from .fork import Fork, take_over
-from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Run, Settled
-from .limits import limit_reached
+from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Run, Settled, Steered
+from .limits import check_steering, limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
 from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row, whole_at_end
@@ -305,6 +305,25 @@ class Engine:
             await self._let_go(run_id)
             return await self.result(run_id)
 
+    async def steer(self, run_id: str, entry: Steered) -> None:
+        """Write down what an active run may do from now on.
+
+        Whoever drives it heeds it, in whatever process, at the next write or within a second.
+
+        Raises:
+            ConflictError: See `check_steering`.
+        """
+        while True:
+            row, run, chain, _ = await self.read_on(run_id)
+            check_steering(run_id, run, entry)
+            run.apply(entry)
+            row = journal.row_after(row, run, _now_ms())
+            try:
+                return await self.store.append(run_id, chain.lines([entry]), row)
+            except ConflictError:
+                # A line has come in between.
+                continue
+
     async def _let_go(self, run_id: str) -> None:
         for _ in range(LET_GO_S * 20):
             try:
@@ -440,7 +459,8 @@ class OpenRun:
             Whether there is anything to go on with: a run that came to its own end stays ended.
         """
         check_budget(budget or Budget())
-        if self.run.snapshot.status == "active" and not (budget or participants):
+        is_halted = self.run.paused or self.run.out
+        if self.run.snapshot.status == "active" and not (budget or participants or is_halted):
             return True
         entry = Resumed(budget, participants)
         self.run.apply(entry)

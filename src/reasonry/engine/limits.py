@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from ..core.budget import Refusal, Usage
 from ..core.effects import Ask
 from ..core.machine import Pending
-from .journal import Run
+from ..errors import ConflictError
+from .journal import CALLER, Run, Steered
 
 
 def limit_reached(run: Run) -> tuple[str, str] | None:
@@ -20,6 +21,24 @@ def limit_reached(run: Run) -> tuple[str, str] | None:
         if nodes >= budget.nodes:
             return "max_nodes", f"the limit of {budget.nodes} nodes is reached"
     return None
+
+
+def check_steering(run_id: str, run: Run, entry: Steered) -> None:
+    """Check that a run can be given other limits, be paused or continued.
+
+    Raises:
+        ConflictError: It has ended, is paused already or is not, or waits for its caller anyway.
+    """
+    status, is_coached = run.snapshot.status, run.participants.model == CALLER
+    why = ""
+    if status != "active":
+        why = f"has ended ({status}); take it up again to change anything"
+    elif entry.paused and is_coached:
+        why = "stands still by itself until its caller answers"
+    elif entry.paused is not None and entry.paused == run.paused:
+        why = "is paused already" if run.paused else "is not paused"
+    if why:
+        raise ConflictError(f"run {run_id} {why}", run_id=run_id)
 
 
 def questions(run: Run) -> list[Pending]:

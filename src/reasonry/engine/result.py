@@ -98,7 +98,8 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
     snapshot = run.snapshot
     outcome = snapshot.outcome or run.strategy.outcome(snapshot.state)
     if snapshot.status == "active":
-        outcome = Outcome(None, "active", f"the run stands in {snapshot.stage}", outcome.document)
+        reason = "paused" if run.paused else "active"
+        outcome = Outcome(None, reason, f"the run stands in {snapshot.stage}", outcome.document)
     return Result(
         answer=outcome.answer,
         status=snapshot.status,

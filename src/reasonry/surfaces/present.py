@@ -95,6 +95,7 @@ LIMIT_REASONS = {
     "max_calls",
     "max_tokens",
     "max_usd",
+    "max_usd_a_day",
     "max_seconds",
     "max_thoughts",
     "max_nodes",
