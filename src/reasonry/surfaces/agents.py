@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..allow_list import ARITHMETIC, AllowList, read_allow_list
 from ..app import App
+from ..core.budget import Budget
+from ..core.toolcard import ToolCard
 from ..engine.engine import Order
 from ..engine.journal import CALLER, ParticipantNames
 from ..engine.named_prices import Prices
 from ..engine.policy import Performers
 from ..errors import NotFoundError, UsageError
 from ..participants import Participants
+from ..tools.callers import CallersTool
 from .agent_calls import AnswerCoached, ForkRun, ListedParts, NewRun, ResumeRun, SolveCall
 
 T = TypeVar("T")
@@ -71,8 +75,20 @@ class AgentAccess:
             return {**described, **arithmetic}
         return {**described, "anyOf": [arithmetic, {"type": "string", "enum": verifiers}]}
 
-    async def order(self, call: SolveCall) -> tuple[Order, Performers]:
+    async def order(
+        self,
+        call: SolveCall,
+        *,
+        budget: Budget | None = None,
+        callers_tools: Sequence[ToolCard] = (),
+        form: dict[str, Any] | None = None,
+    ) -> tuple[Order, Performers]:
         """Check everything a request asked for; see `App.order`.
+
+        Args:
+            budget: The limits, where they are more than the call can say.
+            callers_tools: What the caller calls for the run; see `CallersTool`.
+            form: JSON schema that the answer is to fit.
 
         Raises:
             UsageError: Something is wrong with it, or is not listed.
@@ -81,8 +97,11 @@ class AgentAccess:
 
         def order() -> tuple[Order, Performers]:
             participants = self._participants(call, call.model)
+            own = [CallersTool(card) for card in callers_tools]
+            participants = replace(participants, tools=[*participants.tools, *own])
+            limits = call.budget() if budget is None else budget
             return self.app.order(
-                problem, call.strategy, call.options, call.budget(), participants, session_id
+                problem, call.strategy, call.options, limits, participants, session_id, form
             )
 
         return await self._censor_errors(self.app.pool.run_in_thread(order))

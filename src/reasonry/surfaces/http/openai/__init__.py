@@ -1,1 +1,1 @@
-"""The OpenAI-compatible endpoint."""
+"""The OpenAI-compatible endpoint: runs as chat completions and as responses."""

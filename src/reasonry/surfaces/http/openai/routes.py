@@ -2,6 +2,279 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
+from typing import Any, TypeVar
+from uuid import UUID
+
+from fastapi import APIRouter, Request, Response
+
+from ....errors import NotFoundError, ReasonryError, UsageError, WorldError
+from ..context import Context, RequestContext
+from ..documents import read_json, reply
+from .attendance import Attendance
+from .chat import ChatChunks, completion_of, read_chat
+from .completion import Choice, Finish, begin, follow, go_on
+from .conversation import Turn, turns_of
+from .names import model_ids, read_name
+from .replies import DONE, error_body, error_reply, event_lines, run_header, stream
+from .responses import ResponseEvents, WantedResponse, read_response
+from .wanted import Wanted
 
 router = APIRouter(prefix="/v1", tags=["openai"])
+
+T = TypeVar("T")
+
+KEY = "idempotency-key"
+MAX_KEY_CHARS = 200
+_GONE = Response(status_code=499)
+
+
+@router.get("/models")
+async def list_models(context: Context) -> Response:
+    """List what may be named as a model: each strategy, alone and with each model of this server."""
+    names = model_ids(context.app.strategies, context.access.allowed)
+    return reply({"object": "list", "data": [_model_document(name) for name in names]})
+
+
+@router.get("/models/{name:path}")
+async def read_model(context: Context, name: str) -> Response:
+    """Return what may be named as a model, or that it may not."""
+    try:
+        read_name(name, context.app.strategies, context.access.allowed)
+    except ReasonryError as error:
+        return error_reply(error, context.request_id)
+    return reply(_model_document(name))
+
+
+@router.post("/chat/completions")
+async def create_chat_completion(context: Context, request: Request) -> Response:
+    """Solve the last message of a conversation, and reply with the answer as a chat completion."""
+    return await _answer_errors(context, lambda: _chat(context, request))
+
+
+@router.post("/responses")
+async def create_response(context: Context, request: Request) -> Response:
+    """Solve what is put in, and reply with the answer as a response."""
+    return await _answer_errors(context, lambda: _respond(context, request))
+
+
+async def _answer_errors(context: RequestContext, work: Callable[[], Awaitable[Response]]) -> Response:
+    try:
+        return await work()
+    except ReasonryError as error:
+        run_id = error.details.get("run_id")
+        return error_reply(error, context.request_id, [run_id] if isinstance(run_id, str) else ())
+
+
+async def _chat(context: RequestContext, request: Request) -> Response:
+    wanted = read_chat(await read_json(request))
+    choices = await _choices(context, request, wanted)
+    attendance, runs = _attendance(request), [choice.run_id for choice in choices]
+    completion_id = f"chatcmpl-{_suffix(choices[0])}"
+    if wanted.stream:
+        chunks = ChatChunks(completion_id, wanted.model, include_usage=wanted.include_usage)
+        return stream(_chat_events(context, wanted, choices, attendance, chunks), runs)
+    told = await _unless_gone(request, _tell_whole(context, wanted, choices, attendance))
+    if told is None:
+        return _GONE
+    document = completion_of(completion_id, wanted.model, told)
+    return reply(document, headers=run_header(runs))
+
+
+async def _respond(context: RequestContext, request: Request) -> Response:
+    asked = read_response(await read_json(request))
+    wanted = asked.after(await _turns_before(context, asked))
+    choices = await _choices(context, request, wanted)
+    attendance, runs = _attendance(request), [choices[0].run_id]
+    events = ResponseEvents(f"resp_{_suffix(choices[0])}", asked)
+    if wanted.stream:
+        return stream(_response_events(context, wanted, choices, attendance, events), runs)
+    told = await _unless_gone(request, _tell_whole(context, wanted, choices, attendance))
+    if told is None:
+        return _GONE
+    thoughts, finish = told[0]
+    *_, last = [*events.begin(), *(events.think(thoughts) if thoughts else ()), *events.finish(finish)]
+    return reply(last["response"], headers=run_header(runs))
+
+
+async def _choices(context: RequestContext, request: Request, wanted: Wanted) -> list[Choice]:
+    if wanted.results:
+        return [await go_on(context, wanted)]
+    key = request.headers.get(KEY)
+    if key is not None and not 0 < len(key) <= MAX_KEY_CHARS:
+        raise UsageError(f"Idempotency-Key: from 1 to {MAX_KEY_CHARS} characters", field="Idempotency-Key")
+    return await begin(context, wanted, key, await request.body())
+
+
+async def _turns_before(context: RequestContext, asked: WantedResponse) -> Sequence[Turn]:
+    """Return what was said in the response that this one goes on from, and before it."""
+    if asked.previous is None:
+        return ()
+    run_id = _run_of(asked.previous)
+    try:
+        begun, *_ = await context.app.engine.terms(run_id)
+        return turns_of(begun.problem, (await context.app.engine.result(run_id)).answer)
+    except NotFoundError:
+        raise _no_response(asked.previous) from None
+
+
+def _run_of(response_id: str) -> str:
+    written = response_id.removeprefix("resp_").partition("_")[0]
+    try:
+        run_id = str(UUID(written))
+    except ValueError:
+        raise _no_response(response_id) from None
+    if not response_id.startswith("resp_"):
+        raise _no_response(response_id)
+    return run_id
+
+
+def _no_response(response_id: str) -> UsageError:
+    message = f"previous_response_id: there is no response {response_id[:80]!r}"
+    return UsageError(message, field="previous_response_id", code="previous_response_not_found")
+
+
+def _suffix(choice: Choice) -> str:
+    """Return what names a reply: its run, and the results it goes on with."""
+    effects = "-".join(sorted(effect.replace("/", "-") for effect in choice.results))
+    return UUID(choice.run_id).hex + (f"_{effects}"[:100] if effects else "")
+
+
+def _attendance(request: Request) -> Attendance:
+    state = request.app.state
+    if not hasattr(state, "attendance"):
+        state.attendance = Attendance()
+    return state.attendance
+
+
+# -- telling
+
+
+async def _tell_whole(
+    context: RequestContext, wanted: Wanted, choices: Sequence[Choice], attendance: Attendance
+) -> list[tuple[str, Finish]]:
+    """Return what each run thought, and how it ended."""
+
+    async def tell(choice: Choice) -> tuple[str, Finish]:
+        thoughts = list[str]()
+        async with aclosing(follow(context, wanted, choice, attendance)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Finish):
+                    return "".join(thoughts), piece
+                thoughts.append(piece)
+        raise AssertionError("a run that is followed ends")
+
+    tasks = [asyncio.create_task(tell(choice)) for choice in choices]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        await _drop(tasks)
+
+
+async def _tell(
+    context: RequestContext, wanted: Wanted, choices: Sequence[Choice], attendance: Attendance
+) -> AsyncGenerator[tuple[int, str | Finish]]:
+    """Yield what the runs think, and how each ends, as it comes, with the place of the choice."""
+    queue = asyncio.Queue[tuple[int, str | Finish | Exception]](100)
+
+    async def tell(place: int, choice: Choice) -> None:
+        try:
+            async with aclosing(follow(context, wanted, choice, attendance)) as pieces:
+                async for piece in pieces:
+                    await queue.put((place, piece))
+        except Exception as error:
+            await queue.put((place, error))
+
+    tasks = [asyncio.create_task(tell(place, choice)) for place, choice in enumerate(choices)]
+    open_choices = len(choices)
+    try:
+        while open_choices:
+            place, piece = await queue.get()
+            if isinstance(piece, Exception):
+                raise piece
+            yield place, piece
+            open_choices -= isinstance(piece, Finish)
+    finally:
+        await _drop(tasks)
+
+
+async def _drop(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _chat_events(
+    context: RequestContext,
+    wanted: Wanted,
+    choices: Sequence[Choice],
+    attendance: Attendance,
+    chunks: ChatChunks,
+) -> AsyncGenerator[bytes]:
+    finishes: dict[int, Finish] = {}
+    for place in range(len(choices)):
+        yield event_lines(chunks.begin(place))
+    try:
+        async with aclosing(_tell(context, wanted, choices, attendance)) as told:
+            async for place, piece in told:
+                if isinstance(piece, Finish):
+                    finishes[place] = piece
+                    for chunk in chunks.finish(place, piece):
+                        yield event_lines(chunk)
+                else:
+                    yield event_lines(chunks.think(place, piece))
+    except Exception as error:
+        yield event_lines(error_body(_own_error(error), context.request_id))
+        return
+    for chunk in chunks.close([finish for _, finish in sorted(finishes.items())]):
+        yield event_lines(chunk)
+    yield DONE
+
+
+async def _response_events(
+    context: RequestContext,
+    wanted: Wanted,
+    choices: Sequence[Choice],
+    attendance: Attendance,
+    events: ResponseEvents,
+) -> AsyncGenerator[bytes]:
+    def lines(told: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+        return (event_lines(event, event["type"]) for event in told)
+
+    for line in lines(events.begin()):
+        yield line
+    try:
+        async with aclosing(_tell(context, wanted, choices, attendance)) as told:
+            async for _, piece in told:
+                for line in lines(events.finish(piece) if isinstance(piece, Finish) else events.think(piece)):
+                    yield line
+    except Exception as error:
+        for line in lines(events.fail(_own_error(error))):
+            yield line
+
+
+def _own_error(error: Exception) -> ReasonryError:
+    if isinstance(error, ReasonryError):
+        return error
+    return WorldError("internal error; the server's log has it", code="internal_error")
+
+
+async def _unless_gone(request: Request, work: Awaitable[T]) -> T | None:
+    """Do work until the client hangs up; then the work is cancelled and nothing comes of it."""
+
+    async def hang_up() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, gone = asyncio.ensure_future(work), asyncio.create_task(hang_up())
+    try:
+        await asyncio.wait([working, gone], return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        await _drop([working, gone])
+
+
+def _model_document(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "reasonry"}

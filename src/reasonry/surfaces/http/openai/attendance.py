@@ -1,0 +1,56 @@
+"""Who waits for which run: when the last client of one hangs up before its end, it is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+from ....errors import ReasonryError
+from ..context import RequestContext
+
+
+class Attendance:
+    """The clients of one server, by the runs they wait for."""
+
+    def __init__(self) -> None:
+        self._present: Counter[str] = Counter()
+        self._at_work: set[asyncio.Task[None]] = set()
+
+    @contextmanager
+    def attend(self, context: RequestContext, run_id: str, *, leaves: bool) -> Generator[None]:
+        """Count a client as present meanwhile.
+
+        Args:
+            leaves: Whether the run goes on without it.
+        """
+        self._present[run_id] += 1
+        try:
+            yield
+        finally:
+            self._go(context, run_id, leaves=leaves)
+
+    def let_go(self, run_id: str) -> None:
+        """Count the clients of a run no more: it has come to its end, or waits for calls to be made."""
+        del self._present[run_id]
+
+    def _go(self, context: RequestContext, run_id: str, *, leaves: bool) -> None:
+        if run_id not in self._present:
+            return
+        self._present[run_id] -= 1
+        if self._present[run_id] > 0:
+            return
+        del self._present[run_id]
+        if leaves or context.supervisor.draining:
+            return
+        # Whoever hung up does not wait, and must not be what the cancelling is cancelled with.
+        task = asyncio.create_task(cancel_run(context, run_id))
+        self._at_work.add(task)
+        task.add_done_callback(self._at_work.discard)
+
+
+async def cancel_run(context: RequestContext, run_id: str) -> None:
+    """End a run as cancelled, unless it has ended."""
+    with suppress(ReasonryError):
+        await context.supervisor.cancel(context.app, run_id)

@@ -1,0 +1,65 @@
+"""Replies as OpenAI's clients read them: errors, and streams of events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from fastapi import Response
+from sse_starlette.sse import EventSourceResponse
+
+from ....errors import ReasonryError
+from ....masking import SECRETS
+from ...present import error_document, http_status
+from ..documents import reply
+
+PING_S: Final = 15
+"""A stream in which nothing happens says so that often, for proxies that give up on silence."""
+
+DONE: Final = b"data: [DONE]\n\n"
+
+_TYPES: Final = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error"}
+
+
+def error_body(error: ReasonryError, request_id: str) -> dict[str, Any]:
+    """Return an error in OpenAI's shape: ours, with a type and the field that it is about."""
+    document = error_document(error)["error"]
+    status = status_of(error)
+    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    field = document.get("field") or document.get("option")
+    return {"error": {**document, "type": kind, "param": field, "request_id": request_id}}
+
+
+def status_of(error: ReasonryError) -> int:
+    """Return the status that an error is replied with."""
+    return 404 if error.code == "model_not_found" else http_status(error.code)
+
+
+def error_reply(error: ReasonryError, request_id: str, runs: Sequence[str] = ()) -> Response:
+    """Return an error as a response.
+
+    What the engine gave up on is not worth another try; OpenAI's clients would make one, and it would be paid again.
+    """
+    headers = {"x-should-retry": "true" if error.retryable else "false", **run_header(runs)}
+    retry_after = getattr(error, "retry_after_s", None)
+    if retry_after is not None:
+        headers["Retry-After"] = str(max(1, round(retry_after)))
+    return reply(error_body(error, request_id), status_of(error), headers)
+
+
+def run_header(runs: Sequence[str]) -> dict[str, str]:
+    """Return the header that names the runs behind a reply."""
+    return {"X-Reasonry-Run": ", ".join(runs)} if runs else {}
+
+
+def event_lines(document: Mapping[str, Any], name: str = "") -> bytes:
+    """Return a document as one event of a stream, without the keys that are in use here."""
+    head = f"event: {name}\n".encode() if name else b""
+    return head + b"data: " + SECRETS.mask_line(msgspec.json.encode(document)) + b"\n\n"
+
+
+def stream(lines: AsyncGenerator[bytes], runs: Sequence[str]) -> Response:
+    """Return a stream of events; the generator is cancelled when the client hangs up."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", **run_header(runs)}
+    return EventSourceResponse(lines, headers=headers, ping=PING_S)
