@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 
 from reasonry.surfaces.web.live_page import live_page
@@ -9,12 +10,14 @@ from reasonry.surfaces.web.live_page import live_page
 from .test_assets import ASSETS, is_within_the_page, makes_text_only
 
 LIVE = sorted((ASSETS / "live").glob("*"))
-BYTES = 160_000
+BYTES = 80_000
 
 
 def test_all_that_is_loaded_is_small() -> None:
     page = live_page()
-    assert sum(len(file.body) for file in [page.document, *page.files.values()]) <= BYTES
+    files = [page.document, *page.files.values()]
+    assert sum(len(file.packed) for file in files) <= BYTES
+    assert all(gzip.decompress(file.packed) == file.body for file in files)
 
 
 def test_a_file_is_small_and_makes_text_only_text() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from fastapi import APIRouter, Request, Response
 
@@ -18,10 +19,10 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/")
-async def read_page() -> Response:
+async def read_page(request: Request) -> Response:
     """Return the page."""
     page = await asyncio.to_thread(live_page)
-    return _file(page.document, _CHANGING)
+    return _file_reply(request, page.document, _CHANGING)
 
 
 @router.get("/assets/{version}/demo.json")
@@ -35,14 +36,17 @@ async def read_demo(request: Request, version: str) -> Response:
 
 
 @router.get("/assets/{version}/{name:path}")
-async def read_asset(version: str, name: str) -> Response:
+async def read_asset(request: Request, version: str, name: str) -> Response:
     """Return what the page loads."""
     page = await asyncio.to_thread(live_page)
     found = page.files.get(name) if version == page.version else None
     if found is None:
         raise NotFoundError("there is no such file of the page; reload it")
-    return _file(found, _FIXED)
+    return _file_reply(request, found, _FIXED)
 
 
-def _file(file: PageFile, caching: dict[str, str]) -> Response:
-    return Response(file.body, 200, {**caching, "Content-Type": file.media_type})
+def _file_reply(request: Request, file: PageFile, caching: Mapping[str, str]) -> Response:
+    headers = {**caching, "Content-Type": file.media_type, "Vary": "Accept-Encoding"}
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(file.body, 200, headers)
+    return Response(file.packed, 200, {**headers, "Content-Encoding": "gzip"})

@@ -6,6 +6,7 @@ served. What a browser has no use for is left out: comments, indentation, spaces
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import re
 from collections.abc import Mapping
@@ -25,9 +26,10 @@ _STYLE = "style.css"
 
 
 class PageFile(NamedTuple):
-    """A file of the page."""
+    """A file of the page, and the same packed by gzip."""
 
     body: bytes
+    packed: bytes
     media_type: str
 
 
@@ -65,9 +67,9 @@ def live_page() -> LivePage:
     parts = {"version": version, "modules": "\n".join([*links, script])}
     document = MARK.sub(lambda mark: parts[mark[1]], texts["live/index.html"])
     return LivePage(
-        PageFile(document.encode(), "text/html; charset=utf-8"),
+        _file(document, "html"),
         version,
-        {name: PageFile(text.encode(), _media_type(name)) for name, text in loaded.items()},
+        {name: _file(text, "css" if name == _STYLE else "javascript") for name, text in loaded.items()},
     )
 
 
@@ -103,6 +105,7 @@ def _modules_from(first: str, texts: Mapping[str, str]) -> list[str]:
     return [*found]
 
 
-def _media_type(name: str) -> str:
-    # Not guessed from the system's tables: those of some name scripts text/plain, which no browser runs.
-    return ("text/css" if name == _STYLE else "text/javascript") + "; charset=utf-8"
+def _file(text: str, kind: str) -> PageFile:
+    # The type is not guessed from the system's tables: those of some name scripts text/plain, which no browser runs.
+    body = text.encode()
+    return PageFile(body, gzip.compress(body, mtime=0), f"text/{kind}; charset=utf-8")
