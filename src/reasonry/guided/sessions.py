@@ -55,7 +55,7 @@ from .session_actions import (
 )
 from .settings import SessionSettings
 from .thinking_tool import Notice
-from .turn import Taken, ThinkingTurn, decode_head, encode, is_lapsed, is_over
+from .turn import Taken, ThinkingTurn, decode_head, encode, is_lapsed, is_over, no_session
 from .unfinished import begun_here, latest_unfinished, list_unfinished, unfinished_notice
 
 Arguments = Mapping[str, Any]
@@ -142,6 +142,7 @@ class Sessions:
         known: KnownSessions | None = None,
         exact_id: str | None = None,
         history: int | None = 0,
+        begins: bool = True,
     ) -> Document:
         """Take a thought and say where the session stands.
 
@@ -149,12 +150,16 @@ class Sessions:
             known: The sessions that a call without `sessionId` may be for; None: it begins one.
             exact_id: The one session of this tool, whatever the arguments say; begun under this id.
             history: How many thoughts the reply shows where the call does not say; None: all.
+            begins: Whether a new session may take the place of one that the call names and that is not there, or is
+                the record of a run. A session is named by its whole id where it may not.
 
         Raises:
             UsageError: The call breaks a rule; nothing has changed.
         """
         call, others = read.read_call(arguments, self.settings)
-        asked = exact_id or (call.session_id and await self._id_of_guided(call.session_id))
+        asked = exact_id or call.session_id
+        if begins and exact_id is None and asked:
+            asked = await self._id_of_guided(asked)
         ids = known.ids if known is not None else ()
         turn = ThinkingTurn(
             call=call,
@@ -171,6 +176,7 @@ class Sessions:
             find=self.strategy,
             new_id=self._new_id,
             history=history,
+            begins=begins,
         )
         try:
             taken = await self._take(turn)
@@ -190,7 +196,7 @@ class Sessions:
         try:
             return await self.store.change(turn.target, turn.decide)
         except ConflictError as error:
-            if "run_id" not in error.details or turn.exact:
+            if "run_id" not in error.details or turn.exact or not turn.begins:
                 raise
         return await self._continuations.think(turn.target, turn)
 
@@ -573,12 +579,12 @@ class Sessions:
         try:
             return await self.store.session(session_id)
         except NotFoundError:
-            raise _no_session(session_id) from None
+            raise no_session(session_id) from None
 
     def _present(self, view: SessionView, session_id: str) -> SessionRow:
         """Return the row unless the session is not there, or is over and only waits to be swept."""
         if view.row is None or (self._lapses and is_lapsed(view, self.settings)):
-            raise _no_session(session_id)
+            raise no_session(session_id)
         return view.row
 
     async def _all_thoughts(self, row: SessionRow) -> Sequence[ThoughtRow]:
@@ -616,12 +622,6 @@ def _no_branch(session_id: str, branch: str, known: Sequence[str]) -> UsageError
         f"session {session_id} has no branch {read.show_value(branch)}; its branches: {', '.join(known) or 'none'}",
         field="branchId",
         choices=[*known],
-    )
-
-
-def _no_session(session_id: str) -> NotFoundError:
-    return NotFoundError(
-        f"No session {read.show_value(session_id)}; `list` shows which there are", sessionId=session_id
     )
 
 

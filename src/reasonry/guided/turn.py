@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..core.strategy import Strategy
 from ..core.text import first_words
-from ..errors import ConflictError, StoreError, TooLargeError, UsageError
+from ..errors import ConflictError, NotFoundError, StoreError, TooLargeError, UsageError
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .arguments import show_value
 from .call_notices import call_notices
@@ -118,6 +118,7 @@ class ThinkingTurn:
         known: The sessions of the connection.
         target: The id under which the store looks; also that of a new session if no id was asked for.
         exact: Whether a new session gets exactly the id asked for.
+        begins: Whether a new session may take the place of one that is asked for and is not there.
         lapses: Whether an expired session is over, rather than continued.
         keeps: Whether a session that is cleared is archived, rather than deleted.
         directory: The working directory, in which a new session is begun.
@@ -139,6 +140,7 @@ class ThinkingTurn:
     find: Find
     new_id: Callable[[], str]
     history: int | None = 0
+    begins: bool = True
     found: SessionRow | None = field(default=None, init=False)
 
     def decide(self, view: SessionView) -> SessionChange:
@@ -188,6 +190,8 @@ class ThinkingTurn:
 
     def _by_id(self, view: SessionView) -> _Going:
         """Return how the session that the call names goes on."""
+        if not self.begins and (view.row is None or self._is_over(view)):
+            raise no_session(self.target)
         if view.row is None:
             return _Going(None, [] if self.exact else [self._unknown()])
         if view.row.run_id is not None:
@@ -309,3 +313,10 @@ def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
 def is_lapsed(view: SessionView, settings: SessionSettings) -> bool:
     """Whether its time to live has run out for certain, whatever became of the clock."""
     return view.row is not None and not view.row.pinned and view.idle_ms > settings.ttl_s * 1_000
+
+
+def no_session(session_id: str) -> NotFoundError:
+    """Return the error of a call that names a session that is not there."""
+    return NotFoundError(
+        f"No session {show_value(session_id)}; `list` shows which there are", sessionId=session_id
+    )

@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from ...errors import NotFoundError, ReasonryError, StoreError, UsageError
 from ..present import error_document, http_status
@@ -55,9 +56,13 @@ def add_error_handlers(server: FastAPI) -> None:
         return error_reply(UsageError(message, field=wrong[0][0]), request.scope[REQUEST_ID])
 
     async def answer_http(request: Request, error: Any) -> Response:
-        own = _of_routing(error)
-        response = error_reply(own, request.scope[REQUEST_ID])
-        response.headers.update(error.headers or {})
+        if error.status_code != 405:
+            missing = NotFoundError("there is nothing at this address; /api/openapi.json lists what there is")
+            return error_reply(missing, request.scope[REQUEST_ID])
+        methods = ", ".join(_methods_of(server, request.scope["path"]))
+        refusal = UsageError(f"this address takes {methods}", code="method_not_allowed")
+        response = error_reply(refusal, request.scope[REQUEST_ID])
+        response.headers["Allow"] = methods
         return response
 
     server.add_exception_handler(ReasonryError, answer_own)
@@ -65,13 +70,15 @@ def add_error_handlers(server: FastAPI) -> None:
     server.add_exception_handler(HTTPException, answer_http)
 
 
-def _of_routing(error: HTTPException) -> ReasonryError:
-    if error.status_code == 404:
-        return NotFoundError("there is nothing at this address; /api/openapi.json lists what there is")
-    if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
-        return UsageError(f"this address takes {allowed or 'other methods'}", code="method_not_allowed")
-    return ReasonryError("internal error")
+def _methods_of(server: FastAPI, path: str) -> list[str]:
+    """Return the methods that an address takes, by the schema; the page's own take GET."""
+    operations = [
+        method.upper()
+        for template, methods in server.openapi()["paths"].items()
+        if compile_path(template)[0].match(path)
+        for method in methods
+    ]
+    return sorted(set(operations)) or ["GET"]
 
 
 def _without_place(error: StoreError) -> StoreError:

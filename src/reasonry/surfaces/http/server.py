@@ -49,6 +49,7 @@ def create_server(app: App, settings: ServerSettings | None = None) -> FastAPI:
     )
     server.state.wiring = wiring
     add_error_handlers(server)
+    server.include_router(sessions.thinking)
     for part in (sessions, runs, catalog, operation):
         server.include_router(part.router, dependencies=[Depends(check_query)])
     for part in (openai, mcp, page):

@@ -5,8 +5,9 @@ Sessions are written in camel case for the tools of agents; what a user has name
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Generator
 from functools import cache
 from typing import Any
 
@@ -14,8 +15,15 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
+from ...errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
+from ...guided.thinking_tool import ThinkingCall
+
 _AS_THEY_ARE = frozenset({"data", "requires"})
 """Members whose own members have the names of a stage's fields."""
+_ARGUMENT = re.compile(
+    rf"\b(?:{'|'.join(field.encode_name for field in fields(ThinkingCall) if not field.encode_name.islower())})\b"
+)
+_RESPELLED = (UsageError, NotFoundError, ConflictError, IllegalTransitionError, TooLargeError)
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
@@ -71,3 +79,31 @@ def camel_arguments(call: Struct) -> dict[str, Any]:
 @cache
 def _wire_names(form: type[Struct]) -> list[tuple[str, str, Any]]:
     return [(field.name, camel_name(field.name), field.default) for field in fields(form)]
+
+
+def snake_schema(schema: Any) -> Any:
+    """Return the schema of a session's document with its members in snake case."""
+    match schema:
+        case {"properties": dict(members), **rest}:
+            required = [snake_name(name) for name in rest.get("required", ())]
+            properties = {snake_name(name): snake_schema(member) for name, member in members.items()}
+            return {**rest, "properties": properties, "required": required}
+        case {"items": items, **rest}:
+            return {**rest, "items": snake_schema(items)}
+        case _:
+            return schema
+
+
+@contextlib.contextmanager
+def speak_snake() -> Generator[None]:
+    """Have errors name arguments as the API does."""
+    try:
+        yield
+    except UsageError as error:
+        if type(error) in _RESPELLED:
+            message = _ARGUMENT.sub(lambda name: snake_name(name[0]), error.message)
+            details = {snake_name(name): value for name, value in error.details.items()}
+            if "field" in details:
+                details["field"] = snake_name(str(details["field"]))
+            raise type(error)(message, code=error.code, retryable=error.retryable, **details) from None
+        raise

@@ -1,0 +1,129 @@
+"""Sessions over HTTP: thoughts taken, read, found, taken out and in, forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+
+from .serving import TOKENS, Serving
+
+UNKNOWN = "01a20000-0000-7000-8000-000000000000"
+
+
+def thought(number: int, text: str = "a thought", *, more: bool = True, **others: Any) -> dict[str, Any]:
+    return {
+        "thought": text,
+        "thought_number": number,
+        "total_thoughts": max(number, 3),
+        "next_thought_needed": more,
+        **others,
+    }
+
+
+def begin(client: httpx2.Client, *texts: str) -> str:
+    """Begin a session with some thoughts; return its id."""
+    first, *others = texts
+    answer = client.post("/api/sessions", json=thought(1, first))
+    assert answer.status_code == 201, answer.text
+    session_id = answer.json()["session_id"]
+    assert answer.headers["location"] == f"/api/sessions/{session_id}"
+    for number, text in enumerate(others, 2):
+        answer = client.post(f"/api/sessions/{session_id}/thoughts", json=thought(number, text))
+        assert (answer.status_code, answer.json()["session_id"]) == (201, session_id)
+    return session_id
+
+
+def test_a_session_is_thought_in_read_in_pages_found_exported_imported_and_forgotten(
+    serving: Serving,
+) -> None:
+    client = serving.client()
+    session_id = begin(client, "how many birds", "seven herons", "and a crane")
+    place = f"/api/sessions/{session_id}"
+
+    first = client.get(place, params={"limit": 2}).json()
+    rest = client.get(place, params={"cursor": first["next_cursor"]}).json()
+    assert [entry["thought"] for entry in first["thoughts"] + rest["thoughts"]] == [
+        "how many birds",
+        "seven herons",
+        "and a crane",
+    ]
+    assert rest["next_cursor"] is None
+    assert [
+        entry["thought_number"] for entry in client.get(place, params={"from": 2, "to": 2}).json()["thoughts"]
+    ] == [2]
+
+    (match,) = client.get("/api/search", params={"query": "HERON"}).json()["matches"]
+    assert (match["session_id"], match["thought_number"]) == (session_id, 2)
+    assert session_id in [entry["session_id"] for entry in client.get("/api/sessions").json()["sessions"]]
+
+    exported = client.get(f"{place}/export").json()
+    copy = client.post("/api/sessions/import", json=exported)
+    assert copy.status_code == 201
+    copied = client.get(copy.headers["location"]).json()
+    assert copied["session_id"] != session_id
+    assert [entry["thought"] for entry in copied["thoughts"]] == [
+        entry["thought"] for entry in first["thoughts"] + rest["thoughts"]
+    ]
+    assert "seven herons" in client.get(f"{place}/export", params={"format": "markdown"}).json()["text"]
+
+    assert client.patch(place, json={"pinned": True}).json()["pinned"] is True
+    assert client.delete(place).json()["deleted"] is True
+    assert client.get(place).status_code == 404
+
+
+def test_the_page_of_a_session_is_sent_again_only_when_it_has_grown(serving: Serving) -> None:
+    client = serving.client()
+    session_id = begin(client, "one", "two")
+    place = f"/api/sessions/{session_id}/page"
+    page = client.get(place)
+    assert page.json()["id"] == session_id
+    same = {"If-None-Match": page.headers["etag"]}
+    assert client.get(place, headers=same).status_code == 304
+    client.post(f"/api/sessions/{session_id}/thoughts", json=thought(3))
+    grown = client.get(place, headers=same)
+    assert grown.status_code == 200
+    assert len(grown.json()["nodes"]) == len(page.json()["nodes"]) + 1
+
+
+def test_what_is_wrong_with_a_thought_is_said_in_the_names_of_the_api_and_changes_nothing(
+    serving: Serving,
+) -> None:
+    client = serving.client()
+    session_id = begin(client, "one")
+    place = f"/api/sessions/{session_id}/thoughts"
+    wrong = [
+        (thought(2, branch_from_thought=9), "branch_from_thought"),
+        (thought(2, thought_numbr=2), "thought_numbr"),
+        ({**thought(2), "thought_number": "2"}, "thought_number"),
+        ({"thought": "x"}, "next_thought_needed"),
+        (thought(2, strategy="nope"), "strategy"),
+    ]
+    for body, named in wrong:
+        answer = client.post(place, json=body)
+        assert answer.status_code == 400, answer.text
+        assert named in answer.json()["error"]["message"]
+    assert client.get(f"/api/sessions/{session_id}").json()["thought_history_length"] == 1
+
+
+def test_a_session_is_named_by_its_whole_id(serving: Serving) -> None:
+    client = serving.client()
+    session_id = begin(client, "one")
+    for name in ("last", session_id[:8], UNKNOWN, "no-session", "%2e%2e", "x" * 300):
+        place = f"/api/sessions/{name}"
+        answers = [
+            client.get(place),
+            client.delete(place),
+            client.get(f"{place}/page"),
+            client.get(f"{place}/export"),
+            client.patch(place, json={"pinned": True}),
+            client.post(f"{place}/thoughts", json=thought(2)),
+        ]
+        assert {answer.status_code for answer in answers} <= {404, 400, 413}, [a.text for a in answers]
+        assert answers[1].status_code != 200
+    assert client.get(f"/api/sessions/{session_id}").status_code == 200
+
+
+def test_the_id_of_a_session_is_not_the_callers_to_choose(guarded: Serving) -> None:
+    begun = guarded.client(TOKENS["ana"]).post("/api/sessions", json=thought(1, session_id="mine"))
+    assert begun.status_code == 400
