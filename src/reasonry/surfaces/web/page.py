@@ -154,6 +154,23 @@ class PageVote(Struct, kw_only=True):
     leads: bool
 
 
+class PageStop(Struct, kw_only=True):
+    """When enough votes were in: samples that were counted, and those that were not needed any more."""
+
+    at_ms: int
+    counted: int
+    spared: int
+    confidence: float | None
+
+
+class PagePath(Struct, kw_only=True):
+    """What had to wait for one another: how long a run takes at best, however much is asked side by side."""
+
+    ms: int
+    effects: list[str]
+    """The slowest of each round, in order: ids of questions and calls."""
+
+
 class PageBranch(Struct, kw_only=True):
     """A line of a session; the main line has no name."""
 
@@ -236,7 +253,9 @@ class PageDocument(Struct, kw_only=True):
     path: list[PageStep] = field(default_factory=list[PageStep])
     spend: list[PageSpend] = field(default_factory=list[PageSpend])
     votes: list[PageVote] = field(default_factory=list[PageVote])
+    early_stop: PageStop | None = None
     rounds: list[PageRound] = field(default_factory=list[PageRound])
+    critical_path: PagePath | None = None
     nodes: list[PageNode] = field(default_factory=list[PageNode])
     questions: list[PageQuestion] = field(default_factory=list[PageQuestion])
     calls: list[PageCall] = field(default_factory=list[PageCall])

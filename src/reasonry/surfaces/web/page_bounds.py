@@ -45,6 +45,8 @@ def bound_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> PageD
         for each in page.rounds:
             each.questions = [name for name in each.questions if name in left]
         page.rounds = [each for each in page.rounds if each.questions]
+        if page.critical_path is not None:
+            page.critical_path.effects = [name for name in page.critical_path.effects if name in left]
         _drop_unused_prompts(page)
     limit = _limit(page, bounds)
     if limit is not None:

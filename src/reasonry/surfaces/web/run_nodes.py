@@ -71,6 +71,14 @@ class VoteEntry(Struct, frozen=True):
     count: int
 
 
+class DrawnCounts(Struct, frozen=True):
+    """How many samples were drawn, and how many the votes had made needless."""
+
+    samples_used: int = 0
+    samples_saved: int = 0
+    confidence: float | None = None
+
+
 class PlanTask(Struct, frozen=True):
     """A task as a plan has it."""
 

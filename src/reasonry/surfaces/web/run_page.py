@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.strategy import Strategy, Thought
@@ -29,6 +29,7 @@ from .page import (
     PageSpend,
     PageStage,
     PageStep,
+    PageStop,
     PageTable,
     PageVote,
     PromptLines,
@@ -38,6 +39,7 @@ from .page import (
     sum_costs,
 )
 from .run_nodes import (
+    DrawnCounts,
     SampleEntry,
     add_thoughts,
     first_nodes,
@@ -46,6 +48,7 @@ from .run_nodes import (
     read_shape,
     votes_in,
 )
+from .run_times import Timed, critical_path
 
 Entry = Mapping[str, Any]
 
@@ -93,7 +96,9 @@ def run_page(
         path=_path(record.entries("path"), head["stage"]),
         spend=_spend(head.get("budget") or {}, used, maker, result.duration_ms, document),
         votes=_votes(document),
+        early_stop=_early_stop(document, maker.nodes.values()),
         rounds=_rounds(maker.questions),
+        critical_path=critical_path(_timed(maker)),
         nodes=[*maker.nodes.values()],
         questions=maker.questions,
         calls=maker.calls,
@@ -417,6 +422,32 @@ def _votes(document: Mapping[str, Any]) -> list[PageVote]:
         )
         for vote in votes_in(document)
     ]
+
+
+def _early_stop(document: Mapping[str, Any], nodes: Iterable[PageNode]) -> PageStop | None:
+    """Return when the votes that were in settled the vote; None where every sample was drawn, or none was."""
+    counts = read_shape(document, DrawnCounts)
+    voters = {name for vote in _votes(document) for name in vote.nodes}
+    settled = [node.ended_at_ms for node in nodes if node.id in voters and node.ended_at_ms is not None]
+    if counts is None or not counts.samples_saved or not settled:
+        return None
+    return PageStop(
+        at_ms=max(settled),
+        counted=counts.samples_used,
+        spared=counts.samples_saved,
+        confidence=counts.confidence,
+    )
+
+
+def _timed(maker: _Maker) -> Iterator[Timed]:
+    for effect in (*maker.questions, *maker.calls):
+        if isinstance(effect, PageQuestion):
+            asked_at, settled_at = effect.asked_at_ms, effect.answered_at_ms
+        else:
+            asked_at, settled_at = effect.begun_at_ms, effect.ended_at_ms
+        is_cancelled = isinstance(effect, PageQuestion) and effect.status == "cancelled"
+        if asked_at is not None and settled_at is not None and not is_cancelled:
+            yield Timed(effect.id, asked_at, settled_at)
 
 
 def _rounds(questions: Iterable[PageQuestion]) -> list[PageRound]:
