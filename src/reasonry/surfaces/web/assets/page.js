@@ -10,6 +10,7 @@ import { filterThoughts } from "./search.js";
 import { laySkeleton } from "./skeleton.js";
 import { drawSpend } from "./spend.js";
 import { drawStages } from "./stages.js";
+import { drawSteps } from "./steps.js";
 import { drawTimeline, markBars } from "./timeline.js";
 import { makeTree } from "./tree.js";
 import { drawLegend, makeTreeTools } from "./tree_tools.js";
@@ -33,14 +34,14 @@ export function makePage(host, around) {
   laySkeleton(host, around.tools);
   /** @type {import("./record.js").Recorded | null} */
   let record = null;
-  const view = { layout: "auto", query: "", hideDropped: false, collapsed: new Set(), keep: null, hits: null };
+  const view = { layout: "auto", query: "", hideDropped: false, isCollapsed: false, collapsed: new Set() };
   let selected = null;
   let question = null;
   let isChosen = false; // by the reader
   let narrow = false; // as it was last drawn
   const detail = byId("detail");
   const tree = makeTree(byId("tree"), { select, fold });
-  makeTreeTools(view, { redraw: drawTree, step, foldAll });
+  const search = makeTreeTools(view, { redraw: drawTree, step, foldAll });
 
   /** Draws a page document; called again with a newer one of the same run it keeps selection, folding and scrolling. */
   function render(page) {
@@ -58,7 +59,6 @@ export function makePage(host, around) {
     drawTimeline(record, { select });
     drawAccount(record);
     drawStages(record);
-    drawLegend(record);
     if (first || !record.nodes.has(selected)) openFirst();
     else drawTree();
     if (!first && known.size !== record.nodes.size) say(`${count(countThoughts(record, record.order), "thought")} now`);
@@ -83,6 +83,10 @@ export function makePage(host, around) {
   }
 
   function drawTree() {
+    drawLegend(record, view);
+    byId("steps").hidden = !view.isCollapsed;
+    byId("tree").hidden = byId("legend").hidden = view.isCollapsed;
+    if (view.isCollapsed) drawSteps(byId("steps"), record, { search });
     narrow = tree.isNarrow();
     Object.assign(view, filterThoughts(record, view));
     const shown = tree.draw(record, view);
@@ -198,7 +202,7 @@ export function makePage(host, around) {
   }
 
   const sizes = new ResizeObserver(() => {
-    if (record !== null && narrow !== tree.isNarrow()) drawTree();
+    if (record !== null && !view.isCollapsed && narrow !== tree.isNarrow()) drawTree();
   });
   sizes.observe(byId("tree"));
 

@@ -15,13 +15,19 @@ export function filterThoughts(record, view) {
   const wanted = record.order.filter((id) => {
     if (view.hideDropped && record.nodes.get(id).state === "dropped") return false;
     const text = words.length ? textOf(record, id) : "";
-    return words.every((word) => text.includes(word));
+    return words.every((word) => (word.startsWith("stage:") ? isOfStage(record, id, word.slice(6)) : text.includes(word)));
   });
   const keep = new Set();
   for (const id of wanted) {
     if (!keep.has(id)) for (const step of pathTo(record, id)) keep.add(step);
   }
   return { hits: words.length ? new Set(wanted) : null, keep };
+}
+
+/** Whether a thought is of a stage, or was asked for in it. */
+function isOfStage(record, id, stage) {
+  const all = [record.nodes.get(id), ...record.asked.get(id), ...record.called.get(id)];
+  return all.some((one) => one.stage?.toLowerCase() === stage);
 }
 
 function textOf(record, id) {

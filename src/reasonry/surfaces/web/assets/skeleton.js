@@ -29,10 +29,12 @@ export function laySkeleton(host, tools) {
       { class: "head" },
       element("h2", {}, "Thoughts"),
 
+      element("div", { id: "views", class: "choice", role: "group", "aria-label": "View" }),
       element("p", { id: "counts", class: "quiet" }),
       element("div", { id: "tree-tools", class: "tools" }),
     ),
     element("div", { id: "legend", class: "legend" }),
+    element("div", { id: "steps", hidden: true }),
     element("div", { id: "tree", class: "tree", role: "tree", "aria-label": "Thoughts" }),
   );
   const views = ["waiting", "votes", thoughts, "plans", "timeline", "account", "stages"];

@@ -5,7 +5,7 @@ import { amount } from "./wording.js";
 
 /** @returns {HTMLElement[]} nothing where nothing was counted */
 export function spendLine(record, axis) {
-  const name = record.page.questions.some(({ cost }) => cost?.tokens) ? "tokens" : "calls";
+  const name = nearest(record.page);
   const paid = record.page.questions
     .filter((question) => Number.isFinite(question.answered_at_ms ?? question.asked_at_ms) && question.cost?.[name])
     .map((question) => ({ at: axis.at(question.answered_at_ms ?? question.asked_at_ms), cost: question.cost[name] }))
@@ -29,5 +29,15 @@ export function spendLine(record, axis) {
     near && drawn("path", { d: `M0 ${100 - (100 * limit) / top}H1000`, class: "limit" }),
   );
   const said = near ? `; the dashed line is the limit of ${amount(name, limit)}` : "";
-  return [drawing, element("p", { class: "quiet" }, `${amount(name, total)} ${name} in all${said}`)];
+  return [drawing, element("p", { class: "quiet" }, `${amount(name, total)} ${name === "usd" ? "" : `${name} `}in all${said}`)];
+}
+
+/** What is nearest to its limit, of what questions cost; without limits: dollars, else tokens, else calls. */
+function nearest({ questions, spend = [] }) {
+  const known = ["usd", "tokens", "calls"].filter((name) => questions.some(({ cost }) => cost?.[name]));
+  const share = (name) => {
+    const { used, limit } = spend.find((one) => one.name === name) ?? {};
+    return Number.isFinite(limit) && used ? used / limit : 0;
+  };
+  return known.sort((a, b) => share(b) - share(a))[0] ?? "calls";
 }

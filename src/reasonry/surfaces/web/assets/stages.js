@@ -14,18 +14,12 @@ export function drawStages({ page }) {
   if (!stages.length) return show(byId("stages"), []);
   const rank = new Map(stages.map((stage, index) => [stage.name, index]));
   const known = (page.table.edges ?? []).filter(([from, to]) => rank.has(from) && rank.has(to));
-  const arcs = known
-    .map(([from, to]) => ({ d: arc(rank.get(from), rank.get(to)), times: walked.get(`${from}\n${to}`) ?? 0 }))
-    .sort((a, b) => a.times - b.times)
-    .map(({ d, times }) => drawn("path", { d, class: times ? "walked" : "unwalked" }));
-  const dots = stages.map(({ name }, index) => {
-    const kind = visits.has(name) ? "walked" : "unwalked";
-    return drawn("circle", { cx: MIDDLE, cy: middleOf(index), r: 0.34, class: kind });
-  });
-  const [width, height] = [2 * MIDDLE, stages.length * ROW];
-  const size = { width: `${width}rem`, height: `${height}rem` };
-  const properties = { class: "arcs", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", size };
-  const drawing = drawn("svg", properties, ...arcs, ...dots);
+  const arcs = known.map(([from, to]) => ({
+    from: rank.get(from),
+    to: rank.get(to),
+    times: walked.get(`${from}\n${to}`) ?? 0,
+  }));
+  const drawing = drawArcs(stages.length, arcs, (index) => visits.has(stages[index].name));
   const rows = stages.map((stage) => row(stage, visits.get(stage.name) ?? 0, page));
   const seen = stages.filter((stage) => visits.has(stage.name)).length;
   show(byId("stages"), [
@@ -33,6 +27,25 @@ export function drawStages({ page }) {
     element("div", { class: "stages" }, drawing, element("ol", {}, ...rows)),
     steps(page.path ?? []),
   ]);
+}
+
+/**
+ * Arcs between rows; solid where they were walked.
+ * @param {number} count of rows
+ * @param {{ from: number, to: number, times: number }[]} arcs
+ * @param {(index: number) => boolean} isWalked
+ */
+export function drawArcs(count, arcs, isWalked) {
+  const lines = [...arcs]
+    .sort((a, b) => a.times - b.times)
+    .map(({ from, to, times }) => drawn("path", { d: arc(from, to), class: times ? "walked" : "unwalked" }));
+  const dots = Array.from({ length: count }, (_, index) => {
+    const kind = isWalked(index) ? "walked" : "unwalked";
+    return drawn("circle", { cx: MIDDLE, cy: middleOf(index), r: 0.34, class: kind });
+  });
+  const [width, height] = [2 * MIDDLE, count * ROW];
+  const size = { width: `${width}rem`, height: `${height}rem` };
+  return drawn("svg", { class: "arcs", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", size }, ...lines, ...dots);
 }
 
 function row(stage, times, page) {
@@ -48,7 +61,7 @@ function row(stage, times, page) {
   );
 }
 
-function often(times) {
+export function often(times) {
   if (times === 1) return null;
   return element("small", {}, times ? ` × ${times}` : " not visited");
 }

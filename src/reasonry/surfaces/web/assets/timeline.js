@@ -22,7 +22,8 @@ export function drawTimeline(record, page) {
   const width = Math.min(WIDEST, (axis.busy / middle(spans)) * LEAST_BAR);
   const lanes = packLanes(spans, (axis.busy * 0.2) / Math.max(40, width));
   const height = (Math.max(...lanes) + 1) * LANE;
-  const bars = spans.map((span, index) => bar(record, span, lanes[index], axis, index === 0));
+  const path = new Set(record.page.critical_path?.effects ?? []);
+  const bars = spans.map((span, index) => bar(record, span, lanes[index], axis, index === 0, path));
   const field = element(
     "div",
     { class: "bars", role: "group", "aria-label": "Questions by time", size: { height: `${height}rem` } },
@@ -49,7 +50,14 @@ function head(record, spans, lanes) {
     count(spans.length, "question or call", "questions and calls"),
     rounds > 0 && count(rounds, "round"),
     side > 1 && `up to ${side} side by side`,
+    bestTime(record.page),
   );
+}
+
+/** What the wall clock would have been at best: dependent questions, each time the slowest. */
+function bestTime({ critical_path: path, duration_ms: took, status }) {
+  if (!path || status === "active" || !took) return null;
+  return `at best ${duration(path.ms)} of ${duration(took)} (underlined)`;
 }
 
 function ticks(axis) {
@@ -83,13 +91,13 @@ function middle(spans) {
   return lengths[Math.floor(lengths.length / 2)];
 }
 
-function bar(record, { one, from, to, status }, lane, axis, first) {
+function bar(record, { one, from, to, status }, lane, axis, first, path) {
   const node = record.nodes.get(one.node);
   const start = axis.at(from);
   const name = one.kind ? callName(one) : plainName(one.stage ?? "");
   const tries = one.tries?.length ?? 0;
   const again = tries && `asked ${tries + 1} times`;
-  const parts = [name, node && nodeLabel(node), duration(to - from), plainName(status ?? ""), again];
+  const parts = [name, node && nodeLabel(node), duration(to - from), plainName(status ?? ""), again, one.reused && "taken over for $0"];
   const said = parts.filter(Boolean).join(", ");
   return element(
     "button",
@@ -103,6 +111,8 @@ function bar(record, { one, from, to, status }, lane, axis, first) {
       "data-status": status,
       "data-state": node?.state,
       "data-tries": tries || null,
+      "data-path": path.has(one.id),
+      "data-reused": one.reused,
       "aria-label": said,
       title: said,
       size: {

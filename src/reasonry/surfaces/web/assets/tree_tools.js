@@ -44,13 +44,31 @@ export function makeTreeTools(view, page) {
     folding("Unfold all", false),
     folding("Fold", true),
   );
+  const views = [
+    ["As it ran", false],
+    ["Collapsed", true],
+  ].map(([name, value]) =>
+    element("button", { type: "button", "aria-pressed": String(value === view.isCollapsed), on: { click: () => turn(value) } }, name),
+  );
+  const turn = (value) => {
+    views.forEach((button, index) => button.setAttribute("aria-pressed", String(value === (index === 1))));
+    change("isCollapsed", value);
+  };
+  byId("views").replaceChildren(...views);
+
+  /** Searches for these words, in the view as it ran. */
+  return (words) => {
+    search.value = view.query = words;
+    turn(false);
+  };
 }
 
 /** The marks in use and what they mean; of the tools, those that do something here. */
-export function drawLegend(record) {
+export function drawLegend(record, view) {
   const isSession = record.page.kind === "session";
   for (const tool of byId("tree-tools").querySelectorAll("button, select")) tool.hidden = isSession;
-  byId("tree-tools").hidden = record.nodes.size < 4;
+  byId("tree-tools").hidden = record.nodes.size < 4 || view.isCollapsed;
+  byId("views").hidden = !record.page.path?.length;
   const used = new Set([...record.nodes.values()].map(({ state }) => state));
   const known = STATE_ORDER.filter((state) => used.has(state));
   byId("legend").replaceChildren(...known.map((state) => element("span", {}, mark(state), stateWord(state))));

@@ -3,7 +3,9 @@
 import { byId, element, heading, show } from "./dom.js";
 import { mark } from "./marks.js";
 import { nodeLabel } from "./record.js";
-import { count } from "./wording.js";
+import { count, duration } from "./wording.js";
+
+const SHOWN = 300; // of the votes in the order they came in
 
 /**
  * @param {import("./record.js").Recorded} record
@@ -12,12 +14,12 @@ import { count } from "./wording.js";
 export function drawVotes(record, page) {
   const votes = record.page.votes ?? [];
   const cast = votes.reduce((sum, vote) => sum + vote.count, 0);
-  const unasked = [...record.nodes.values()].filter(({ why }) => why?.code === "stopped_early").length;
-  const rows = votes.map((vote) =>
+  const stop = record.page.early_stop;
+  const rows = votes.map((vote, index) =>
     element(
       "li",
       { class: vote.leads ? "vote leads" : "vote" },
-      element("p", { class: "text" }, vote.answer || "—", vote.leads && element("strong", {}, " leads")),
+      element("p", { class: "text" }, votes.length > 1 && element("small", {}, `${letter(index)} `), vote.answer || "—", vote.leads && element("strong", {}, " leads")),
       element("p", { class: "number" }, `${vote.count} of ${cast}`),
       element(
         "div",
@@ -27,9 +29,39 @@ export function drawVotes(record, page) {
       element("div", { class: "voters" }, ...vote.nodes.flatMap((id) => voter(record, id, page))),
     ),
   );
-  const early = unasked > 0 && `decided early: ${count(unasked, "sample was", "samples were")} not needed`;
+  const early = stop && `stopped early: ${count(stop.spared, "sample was", "samples were")} not needed`;
   const head = heading("Votes", count(cast, "vote"), count(votes.length, "different answer"), early);
-  show(byId("votes"), rows.length ? [head, element("ol", { class: "votes" }, ...rows)] : []);
+  show(byId("votes"), rows.length ? [head, element("ol", { class: "votes" }, ...rows), ...arrivals(record, votes, page)] : []);
+}
+
+/** The votes in the order they came in, the leader at each moment, and where enough were in. */
+function arrivals(record, votes, page) {
+  const vote = new Map(votes.flatMap(({ nodes }, index) => nodes.map((id) => [id, index])));
+  const came = [...record.nodes.values()].filter(({ id, ended_at_ms: at }) => vote.has(id) && Number.isFinite(at));
+  came.sort((a, b) => a.ended_at_ms - b.ended_at_ms);
+  if (came.length < 2) return [];
+  const counts = votes.map(() => 0);
+  const items = came.slice(-SHOWN).map((node) => {
+    const index = vote.get(node.id);
+    counts[index] += 1;
+    const name = letter(index);
+    const stand = counts.map((number, other) => number && `${letter(other)} ${number}`).filter(Boolean).join(", ");
+    const said = `${nodeLabel(node)}, after ${duration(node.ended_at_ms)}: ${name}; then ${stand}`;
+    const properties = { type: "button", class: votes[index].leads ? "ballot leads" : "ballot", title: said, "aria-label": said };
+    return element("li", {}, element("button", { ...properties, on: { click: () => page.select(node.id) } }, name));
+  });
+  const stop = record.page.early_stop;
+  if (stop) items.push(element("li", { class: "stop" }, stopWords(stop)));
+  return [element("p", { class: "quiet" }, "As they came in"), element("ol", { class: "arrivals" }, ...items)];
+}
+
+function stopWords({ at_ms: at, counted, spared, confidence }) {
+  const sure = confidence === null || confidence >= 1 ? "the leader could not lose any more" : `the leader is the majority with ${(100 * confidence).toFixed(1)} % certainty`;
+  return `stopped at ${duration(at)}, after ${count(counted, "sample")}: ${sure}; ${spared} spared`;
+}
+
+function letter(index) {
+  return index < 26 ? String.fromCharCode(65 + index) : String(index + 1);
 }
 
 function voter(record, id, page) {

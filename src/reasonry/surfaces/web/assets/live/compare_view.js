@@ -1,6 +1,175 @@
-// Two runs side by side.
+// Two runs side by side: what differs in their terms, where they part, what each took, and their thoughts aligned.
 
-/** @param {HTMLElement} _host */
-export function mountCompare(_host, _surroundings) {
-  return { close() {} };
+import { element, heading, table } from "../dom.js";
+import { mark } from "../marks.js";
+import { nodeLabel, readRecord } from "../record.js";
+import { amount, firstLine, plainName, scoreOf, stateWord } from "../wording.js";
+import { alignTrees } from "./aligned.js";
+
+const SIDES = ["a", "b"];
+const WHAT = {
+  question: "they were asked something else",
+  outcome: "they were answered otherwise",
+  only_a: "only the first asks this",
+  only_b: "only the second asks this",
+  strategy: "they have different strategies",
+  end: "they end otherwise",
+};
+const SHOWN_ROWS = 2000;
+
+/**
+ * @param {HTMLElement} host
+ * @param {{ api: import("./api.js").api, a: string, b: string, onNavigate(path: string): void }} surroundings
+ */
+export function mountCompare(host, { api, a, b, onNavigate }) {
+  let isClosed = false;
+  const go = (id, at) => onNavigate(`/runs/${encodeURIComponent(id)}${at ? `/${encodeURIComponent(at)}` : ""}`);
+  host.replaceChildren(element("p", { class: "quiet" }, "Reading …"));
+
+  async function load() {
+    const [one, other] = [a, b].map(encodeURIComponent);
+    try {
+      const found = await Promise.all([
+        api.get(`/runs/diff?a=${one}&b=${other}`),
+        api.get(`/runs/${one}/page`),
+        api.get(`/runs/${other}/page`),
+      ]);
+      if (!isClosed) draw(...found);
+    } catch (error) {
+      if (isClosed) return;
+      const again = element("button", { type: "button", on: { click: load } }, "Try again");
+      host.replaceChildren(element("h1", {}, "These runs cannot be compared"), element("p", {}, api.say(error)), again);
+    }
+  }
+
+  function draw(diff, first, second) {
+    const pages = { a: first, b: second };
+    host.replaceChildren(
+      element("h1", {}, first.problem === second.problem ? first.problem : "Two runs"),
+      element("div", { class: "sides" }, ...SIDES.map((side) => head(side, pages[side]))),
+      section("Where they part", [parting(diff)]),
+      terms(diff),
+      section("What they took", [spend(diff, pages)]),
+      section("Thoughts side by side", [thoughts(diff, readRecord(first), readRecord(second))]),
+    );
+  }
+
+  function head(side, page) {
+    const open = element("button", { type: "button", class: "link", on: { click: () => go(page.id) } }, `Run ${side.toUpperCase()}`);
+    const facts = [page.strategy_title, page.model, page.forked_from && "a fork"].filter(Boolean).join(" · ");
+    return element(
+      "section",
+      { class: "side" },
+      element("h2", {}, open, element("span", { class: "status", "data-status": page.status }, plainName(page.status))),
+      element("p", { class: "quiet" }, facts),
+      element("p", { class: page.answer ? "answer" : "answer none" }, page.answer ?? "No answer"),
+      element("p", { class: "reason" }, page.detail || plainName(page.reason)),
+    );
+  }
+
+  function parting({ parting: found, fork, asked }) {
+    const shared = fork ? `Run ${fork.of === "a" ? "B" : "A"} is a fork of run ${fork.of.toUpperCase()}. ` : "";
+    if (!found) return element("p", {}, `${shared}They do not part: all ${asked.alike} questions and calls were alike.`);
+    const at = found.id && ` at ${found.id}, ${plainName(found.stage ?? "")}`;
+    const alike = `${shared}Alike: the first ${asked.alike} questions and calls. Then${at ?? ""} ${WHAT[found.what] ?? found.what}.`;
+    const text = (value) => (value === null || value === undefined ? "—" : typeof value === "string" ? value : JSON.stringify(value, null, 2));
+    const sides = SIDES.map((side) =>
+      element("section", { class: "side" }, element("h3", {}, `Run ${side.toUpperCase()}`), element("pre", {}, text(found[side]))),
+    );
+    return element("div", {}, element("p", {}, alike), element("div", { class: "sides" }, ...sides));
+  }
+
+  function terms({ terms: differing }) {
+    if (!differing.length) return section("Terms", [element("p", {}, "Strategy, model, options and limits are the same.")]);
+    const said = (value) => (value === null || value === undefined ? "—" : typeof value === "object" ? JSON.stringify(value) : String(value));
+    const rows = differing.map((one) => [plainName(one.name), said(one.a), said(one.b)]);
+    return section("Terms that differ", [wide(table("", ["", "Run A", "Run B"], rows))]);
+  }
+
+  function spend({ spend: all }, pages) {
+    const wasted = (side) => pages[side].spend.find(({ name }) => name === "tokens")?.on_dropped ?? null;
+    const rows = [...all, { name: "tokens on dropped", a: wasted("a"), b: wasted("b") }].map(({ name, a: mine, b: other }) => {
+      const known = Number.isFinite(mine) && Number.isFinite(other);
+      const said = (value) => (Number.isFinite(value) ? amount(name, value) : "not known");
+      return [plainName(name), said(mine), said(other), known ? difference(name, mine, other) : "—"];
+    });
+    return wide(table("", ["", "Run A", "Run B", "B compared with A"], rows));
+  }
+
+  function thoughts(diff, first, second) {
+    const rows = alignTrees(first, second);
+    const parted = partedNode(diff.parting, first, second);
+    const differ = rows.findIndex((row) => !row.isSame);
+    const index = rows.findIndex(({ a: left, b: right }) => parted !== null && (left?.id === parted || right?.id === parted));
+    const place = Math.min(...[differ, index].filter((found) => found >= 0));
+    const items = rows.slice(0, SHOWN_ROWS).map((row, number) => {
+      const cells = [cell(first, row.a, row), cell(second, row.b, row)];
+      return element(
+        "li",
+        { class: row.isSame ? "aligned same" : "aligned", "data-parting": number === place },
+        number === place && element("p", { class: "parting" }, "Here they part"),
+        ...cells,
+      );
+    });
+    const left = rows.length - items.length;
+    return element(
+      "div",
+      {},
+      element("p", { class: "quiet" }, `${rows.filter(({ isSame }) => isSame).length} of ${rows.length} places say the same.`),
+      element("ol", { class: "alignment" }, ...items),
+      left > 0 && element("p", { class: "quiet" }, `${left} more places are not shown.`),
+    );
+  }
+
+  function cell(record, node, { depth, isSame }) {
+    if (!node) return element("span", { class: "cell empty" }, element("span", { class: "unseen" }, "nothing here"));
+    const indent = `${Math.min(depth, 8) * 0.7}rem`;
+    const score = scoreOf(node);
+    const said = [nodeLabel(node), firstLine(node.text).slice(0, 180), stateWord(node.state), score, isSame ? "" : "differs"];
+    return element(
+      "button",
+      {
+        type: "button",
+        class: "cell",
+        "data-state": node.state,
+        "aria-label": said.filter(Boolean).join(", "),
+        size: { paddingInlineStart: `calc(0.4rem + ${indent})` },
+        on: { click: () => go(record.page.id, node.id) },
+      },
+      element("span", { class: "top" }, mark(node.state), element("strong", {}, nodeLabel(node)), node.state === "dropped" && node.why && element("span", { class: "why" }, plainName(node.why.code)), score && element("span", { class: "score" }, score)),
+      element("span", { class: "text" }, firstLine(node.text).slice(0, 180) || "—"),
+    );
+  }
+
+  void load();
+  return {
+    close() {
+      isClosed = true;
+      host.replaceChildren();
+    },
+  };
+}
+
+/** The node of the question at which two runs part. */
+function partedNode(parting, ...records) {
+  for (const { questions, calls } of records) {
+    const found = questions.get(parting?.id) ?? calls.get(parting?.id);
+    if (found) return found.node;
+  }
+  return null;
+}
+
+function section(title, parts) {
+  return element("section", { class: "panel" }, heading(title), ...parts);
+}
+
+function wide(content) {
+  content.caption?.remove();
+  return element("div", { class: "scroll" }, content);
+}
+
+function difference(name, a, b) {
+  if (a === b) return "the same";
+  const share = a > 0 ? ` (${b > a ? "+" : "−"}${Math.round((100 * Math.abs(b - a)) / a)} %)` : "";
+  return `${b > a ? "+" : "−"}${amount(name, Math.abs(b - a))}${share}`;
 }
