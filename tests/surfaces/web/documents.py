@@ -348,6 +348,7 @@ def vote() -> Document:
             {"answer": "41", "count": 1, "nodes": ["s2"], "leads": False},
             {"answer": "6 × 7", "count": 1, "nodes": ["s4"], "leads": False},
         ],
+        early_stop={"at_ms": 2500, "counted": 6, "spared": 2, "confidence": 1.0},
         rounds=[{"number": 1, "begun_at_ms": 0, "ended_at_ms": 2500, "questions": []}],
         spend=[{"name": "calls", "used": 8, "limit": None, "on_dropped": 4}],
     )

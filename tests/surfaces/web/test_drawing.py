@@ -401,7 +401,7 @@ def test_a_phone_shows_an_outline_and_the_detail_as_a_sheet(show: Shown) -> None
 
 def test_votes_are_counted_and_the_early_stop_is_said(show: Shown) -> None:
     page = show(EVERY["vote"]())
-    assert "decided early: 2 samples were not needed" in page.inner_text("#votes")
+    assert "stopped early: 2 samples were not needed" in page.inner_text("#votes")
     assert page.evaluate(
         "[...document.querySelectorAll('.vote')].map((row) => row.querySelectorAll('.voter').length)"
     ) == [4, 1, 1]

@@ -44,7 +44,8 @@ function stepsOf({ page, nodes }) {
   for (const one of page.calls ?? []) take(one.stage, one.begun_at_ms, one.ended_at_ms, !one.error && one.ended_at_ms === null);
   for (const node of nodes.values()) if (node.kind !== "problem" && node.stage) at(node.stage).nodes.push(node);
   for (const [name, step] of steps) {
-    if (!step.asked && !step.nodes.length && name !== page.stage) steps.delete(name);
+    const isHere = page.status === "active" && name === page.stage;
+    if (!step.asked && !step.nodes.length && !isHere) steps.delete(name);
   }
   return steps;
 }

@@ -160,7 +160,7 @@ function partedNode(parting, ...records) {
 }
 
 function section(title, parts) {
-  return element("section", { class: "panel" }, heading(title), ...parts);
+  return element("section", { class: "compared" }, heading(title), ...parts);
 }
 
 function wide(content) {

@@ -78,6 +78,7 @@ export function makeControls({ api, path, onNavigate, changed }) {
   return { elements: [...Object.values(buttons), said], draw, say, close: () => dialog?.remove() };
 }
 
+/** Whether a run ended for a limit of its budget; a search may have bounds of its own, with which it came to its end. */
 function isLimit(reason) {
-  return String(reason).startsWith("max_") || reason === "cost_limit";
+  return ["max_calls", "max_tokens", "max_usd", "max_seconds", "max_thoughts", "cost_limit", "max_usd_a_day"].includes(reason);
 }

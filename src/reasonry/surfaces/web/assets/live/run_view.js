@@ -44,11 +44,10 @@ export function mountDocument(host, { at = null, onNavigate, ...around }) {
  * A run: asked for, followed, drawn as it grows.
  * @param {HTMLElement} host
  * @param {object} surroundings
- * @param {(question: object, page: object) => HTMLElement | null} [surroundings.answerForm] for a coached question
+ * @param {(page: object) => void} [surroundings.onDocument] is told of each document that is drawn
  */
-export function mountRun(host, { api, runId, at, onNavigate, answerForm = () => null }) {
+export function mountRun(host, { api, runId, at, onNavigate, onDocument = () => {} }) {
   const path = `/runs/${encodeURIComponent(runId)}`;
-  const forms = new Map(); // of open questions, by id: what was typed stays
   let page = null;
   let etag = "";
   let isIdle = false; // active, but nobody works on it
@@ -75,16 +74,13 @@ export function mountRun(host, { api, runId, at, onNavigate, answerForm = () => 
   }
 
   function questionTools(question) {
-    if (question.status !== "open") return [forkButton(() => fork.open(page, question.node, question.id))];
-    if (!forms.has(question.id)) forms.set(question.id, page.mode === "coached" ? answerForm(question, page) : null);
-    const form = forms.get(question.id);
-    return form ? [form] : [texts.field(question.id)];
+    if (question.status === "open") return page.mode === "driven" ? [texts.field(question.id)] : [];
+    return [forkButton(() => fork.open(page, question.node, question.id))];
   }
 
   function update(document) {
     page = document;
-    const open = new Set((page.questions ?? []).filter(({ status }) => status === "open").map(({ id }) => id));
-    for (const id of forms.keys()) if (!open.has(id)) forms.delete(id);
+    onDocument(page);
     view.update(page);
     const isAtWork = page.status === "active" && !page.paused && !isIdle && page.mode === "driven";
     controls.draw(page, { isIdle });
