@@ -17,14 +17,13 @@ from typing import NamedTuple
 import msgspec
 
 from ...core.text import escaped_json
+from .lean import lean_script, lean_style
 from .page import PageDocument
 
 MARK = re.compile(r"@@(\w+)@@")
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:const|function\*?) (\w+)", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
-_COMMENT = re.compile(r"^[ ]*(?:/\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
-_INDENT = re.compile(r"^ +", re.MULTILINE)
 _FIRST = "main"
 _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
@@ -61,19 +60,12 @@ def embedded_json(document: object) -> str:
     return text
 
 
-def lean(text: str) -> str:
-    """Return a script or a style as a browser needs it: without comment lines and indentation."""
-    return _INDENT.sub("", _COMMENT.sub("", text))
-
-
 @cache
 def _assets() -> _Assets:
     folder = resources.files("reasonry.surfaces.web").joinpath("assets")
-    files = {
-        entry.name: lean(entry.read_text(encoding="utf-8")) for entry in folder.iterdir() if entry.is_file()
-    }
-    style = "\n".join(files[name] for name in sorted(files) if name.endswith(".css"))
-    script = _joined_script(files)
+    files = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir() if entry.is_file()}
+    style = lean_style("\n".join(files[name] for name in sorted(files) if name.endswith(".css")))
+    script = lean_script(_joined_script(files))
     sources = f"script-src {_digest(script)}; style-src {_digest(style)}; img-src data:"
     policy = f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
     return _Assets(files["page.html"], style, script, policy)

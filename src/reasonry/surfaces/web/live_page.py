@@ -1,7 +1,7 @@
 """The files of the page that a server shows: the drawing of a single page, and the frame around it.
 
 They lie under an address that names their version, so that a browser keeps each for as long as it is the one that is
-served. What a browser has no use for is left out: comments, indentation, spaces in styles.
+served. What a browser has no use for is left out.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from .html_page import MARK
+from .lean import lean_script, lean_style
 
-_COMMENT = re.compile(r"^[ \t]*(?://.*|/\*(?:[^*]|\*(?!/))*\*/[ \t]*)\n", re.MULTILINE)
-_INDENTATION = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
-_STYLE_SPACES = re.compile(r"\s*([{};,])\s*|(?<=[\w-])(:)\s+")
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[^"]+)";$', re.MULTILINE)
 _FIRST = "live/main.js"
 _STYLE = "style.css"
@@ -50,12 +48,11 @@ def live_page() -> LivePage:
     """Return the page."""
     folder = resources.files("reasonry.surfaces.web").joinpath("assets")
     texts = {**_texts_in(folder), **_texts_in(folder.joinpath("live"), "live/")}
-    loaded = {name: _without_comments(texts[name]) for name in _modules_from(_FIRST, texts)}
+    loaded = {name: lean_script(texts[name]) for name in _modules_from(_FIRST, texts)}
     styles = sorted(
         (name for name in texts if name.endswith(".css")), key=lambda name: (name.count("/"), name)
     )
-    style = _without_comments("\n".join(texts[name] for name in styles))
-    loaded[_STYLE] = _STYLE_SPACES.sub(r"\1\2", style)
+    loaded[_STYLE] = lean_style("\n".join(texts[name] for name in styles))
     version = hashlib.sha256("\0".join(f"{name}\0{loaded[name]}" for name in loaded).encode()).hexdigest()[
         :12
     ]
@@ -79,14 +76,6 @@ def _texts_in(folder: Traversable, prefix: str = "") -> dict[str, str]:
         for entry in folder.iterdir()
         if entry.is_file()
     }
-
-
-def _without_comments(text: str) -> str:
-    """Return a script or style without whole lines of comment, indentation and empty lines.
-
-    No text of ours spans lines, so that nothing a reader sees begins one.
-    """
-    return _INDENTATION.sub("", _COMMENT.sub("", text))
 
 
 def _modules_from(first: str, texts: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,95 @@
+"""What a browser has no use for is left out of scripts and styles: comments, indentation, spaces between signs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_PART = re.compile(
+    r"""
+      (?P<text> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )
+    | (?P<space> (?: \s | //[^\n]* | /\*.*?\*/ )+ )
+    | (?P<pattern> /(?!\s) (?: [^/\\\[\n] | \\. | \[ (?:[^\]\\\n]|\\.)* \] )+ /[a-z]* )
+    | (?P<sign> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_NAME = re.compile(r"[\w$]")
+_GOES_ON_AFTER = "{([,;=>:?&|<*"
+"""After these, and before the following, the end of a line ends no statement."""
+_GOES_ON_BEFORE = ")]},;.:?=&|<>*"
+_CSS_PART = re.compile(r'(?P<text>"[^"\n]*")|/\*.*?\*/|\s*([{};,>])\s*|(:)\s+|(\s)\s*', re.DOTALL)
+
+
+def lean_script(text: str) -> str:
+    """Return a module that says the same in fewer characters.
+
+    A division has spaces around its sign, or stands behind a name or a bracket; every other `/` begins a pattern.
+    """
+    return "".join(_parts(text, 0, end=len(text)))
+
+
+def _parts(text: str, at: int, end: int) -> Iterator[str]:
+    last, gap = "", ""
+    while at < end:
+        if text[at] == "`":
+            part, at = _template(text, at)
+        else:
+            found = _PART.match(text, at, end)
+            assert found is not None, "the last alternative takes any character"
+            at, part = found.end(), found[0]
+            if found["pattern"] and last and (_NAME.match(last) or last in ")]"):
+                at, part = found.start() + 1, "/"  # a division
+            if found["space"]:
+                gap = "\n" if "\n" in part else " "
+                continue
+        yield _needed(last, gap, part[0]) + part
+        last, gap = part[-1], ""
+
+
+def _needed(before: str, gap: str, after: str) -> str:
+    """Return what must stand between two parts."""
+    if not gap or not before:
+        return ""
+    if gap == "\n":
+        return "" if before in _GOES_ON_AFTER or after in _GOES_ON_BEFORE else "\n"
+    is_sign_doubled = before == after and after in "+-"
+    return " " if is_sign_doubled or (_NAME.match(before) and _NAME.match(after)) else ""
+
+
+def _template(text: str, at: int) -> tuple[str, int]:
+    """Return a template as it stands, what is put into it made lean, and where it ends."""
+    parts, begun = ["`"], at + 1
+    at = begun
+    while text[at] != "`":
+        if text[at] == "\\":
+            at += 2
+        elif text.startswith("${", at):
+            close = _closing(text, at + 2)
+            parts += [text[begun : at + 2], *_parts(text, at + 2, close), "}"]
+            begun = at = close + 1
+        else:
+            at += 1
+    return "".join([*parts, text[begun:at], "`"]), at + 1
+
+
+def _closing(text: str, at: int) -> int:
+    """Return where the brace is that closes one that was opened before."""
+    depth = 1
+    while True:
+        if text[at] == "`":
+            _, at = _template(text, at)
+            continue
+        found = _PART.match(text, at)
+        assert found is not None, "a template that is open ends"
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        if depth == 0:
+            return at
+        at = found.end()
+
+
+def lean_style(text: str) -> str:
+    """Return a style that says the same in fewer characters."""
+    return _CSS_PART.sub(
+        lambda part: part["text"] or part[2] or part[3] or (part[4] and " ") or "", text
+    ).strip()
