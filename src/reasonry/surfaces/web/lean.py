@@ -15,6 +15,8 @@ _PART = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NAME = re.compile(r"[\w$]")
+_DIVIDED = re.compile(r"(?<!\breturn)(?<=[\w$)\]])\s*\Z")
+"""What stands before the sign of a division."""
 _GOES_ON_AFTER = "{([,;=>:?&|<*"
 """After these, and before the following, the end of a line ends no statement."""
 _GOES_ON_BEFORE = ")]},;.:?=&|<>*"
@@ -38,16 +40,16 @@ def _parts(text: str, at: int, end: int) -> Iterator[str]:
             found = _PART.match(text, at, end)
             assert found is not None, "the last alternative takes any character"
             at, part = found.end(), found[0]
-            if found["pattern"] and last and (_NAME.match(last) or last in ")]"):
-                at, part = found.start() + 1, "/"  # a division
+            if found["pattern"] and _DIVIDED.search(text, max(0, found.start() - 20), found.start()):
+                at, part = found.start() + 1, "/"
             if found["space"]:
                 gap = "\n" if "\n" in part else " "
                 continue
-        yield _needed(last, gap, part[0]) + part
+        yield _space_between(last, gap, part[0]) + part
         last, gap = part[-1], ""
 
 
-def _needed(before: str, gap: str, after: str) -> str:
+def _space_between(before: str, gap: str, after: str) -> str:
     """Return what must stand between two parts."""
     if not gap or not before:
         return ""

@@ -98,7 +98,7 @@ def run_page(
         votes=_votes(document),
         early_stop=_early_stop(document, maker.nodes.values()),
         rounds=_rounds(maker.questions),
-        critical_path=critical_path(_timed(maker)),
+        critical_path=critical_path(_timed_effects(maker)),
         nodes=[*maker.nodes.values()],
         questions=maker.questions,
         calls=maker.calls,
@@ -439,7 +439,7 @@ def _early_stop(document: Mapping[str, Any], nodes: Iterable[PageNode]) -> PageS
     )
 
 
-def _timed(maker: _Maker) -> Iterator[Timed]:
+def _timed_effects(maker: _Maker) -> Iterator[Timed]:
     for effect in (*maker.questions, *maker.calls):
         if isinstance(effect, PageQuestion):
             asked_at, settled_at = effect.asked_at_ms, effect.answered_at_ms
