@@ -75,17 +75,17 @@ class Allowance:
             estimate = NOTHING
         self._changed.set()
 
-    def watch(self, who: object, so_far: Usage) -> Refusal | None:
+    def watch(self, reply: object, so_far: Usage) -> Refusal | None:
         """Note what a reply that streams in has taken so far; return the limit if it is passed by now."""
-        self._coming[who] = so_far
+        self._coming[reply] = so_far
         refusal = self._ledger.passed_by(
             Usage(calls=0, usd=sum(each.usd or 0 for each in self._coming.values()))
         )
         return None if refusal is None else _of_the_day(refusal)
 
-    def forget(self, who: object) -> None:
+    def forget(self, reply: object) -> None:
         """Watch a reply no longer."""
-        self._coming.pop(who, None)
+        self._coming.pop(reply, None)
 
     def _begin_day(self) -> None:
         day = self._now_ms() // DAY_MS

@@ -25,7 +25,7 @@ class Held(Exception):
     """Ends an attempt before it goes out: the drive is to halt, and the effect stays open."""
 
 
-class Gate:
+class CallGate:
     """What every request to a model, a tool or a verifier passes right before it goes out."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Control:
     def __init__(
         self, on_written: OnWritten = lambda lines: None, allowance: Allowance | None = None
     ) -> None:
-        self.on_written, self.allowance, self.gate = on_written, allowance, Gate()
+        self.on_written, self.allowance, self.gate = on_written, allowance, CallGate()
         self.is_draining = self.is_cut = False
         """Whether the drive is to end with the run active: once nothing is in flight, or at once."""
         self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
