@@ -7,12 +7,12 @@ const SHOWN_CHARACTERS = 300;
 
 /** A run or session as a row shows it; null: a session that a run writes, which stands in the list as that run. */
 export function entryOf(of, found) {
-  if (of === "sessions" && (found.runId ?? found.run_id)) return null;
-  const id = of === "runs" ? found.run_id : (found.sessionId ?? found.session_id);
+  if (of === "sessions" && found.run_id) return null;
+  const id = of === "runs" ? found.run_id : found.session_id;
   const address = `/${of}/${encodeURIComponent(id)}`;
   if (of === "sessions") {
-    const thoughts = found.thoughtHistoryLength ?? found.thoughts ?? 0;
-    const at_ms = Date.parse(found.usedAt) || found.used_at_ms || 0;
+    const thoughts = found.thought_history_length ?? 0;
+    const at_ms = Date.parse(found.used_at) || 0;
     return { of, id, address, at_ms, title: found.purpose, status: found.status, strategy: found.strategy, mode: "guided", said: count(thoughts, "thought") };
   }
   const { usd, calls, tokens } = { ...found.usage, ...found };
