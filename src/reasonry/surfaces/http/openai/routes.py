@@ -12,17 +12,20 @@ from fastapi import APIRouter, Request, Response
 
 from ....errors import NotFoundError, ReasonryError, UsageError, WorldError
 from ..context import Context, RequestContext
-from ..documents import read_json, reply
+from ..documents import describe_body, describe_reply, object_schema, read_json, reply
+from ..plain_route import PlainRoute
+from ..schema import error_responses
 from .attendance import Attendance
-from .chat import ChatChunks, completion_of, read_chat
-from .completion import Choice, Finish, begin, follow, go_on
-from .conversation import Turn, turns_of
+from .chat import ChatChunks, ChatFields, completion_of, read_chat
+from .completion import CompletionChoice, Finish, begin, follow, go_on
+from .conversation import Utterance, turns_of
 from .names import model_ids, read_name
 from .replies import DONE, error_body, error_reply, event_lines, run_header, stream
-from .responses import ResponseEvents, WantedResponse, read_response
-from .wanted import Wanted
+from .request import CompletionRequest
+from .responses import ResponseEvents, ResponseFields, ResponseRequest, read_response
 
 router = APIRouter(prefix="/v1", tags=["openai"])
+fast = APIRouter(route_class=PlainRoute)
 
 T = TypeVar("T")
 
@@ -30,15 +33,33 @@ KEY = "idempotency-key"
 MAX_KEY_CHARS = 200
 _GONE = Response(status_code=499)
 
+_MODEL = object_schema({"id": {"type": "string"}, "object": {"const": "model"}})
+_MODELS = object_schema({"object": {"const": "list"}, "data": {"type": "array", "items": _MODEL}})
+_TEXT = {"type": "string"}
+_COMPLETION = object_schema(
+    {"id": _TEXT, "object": {"const": "chat.completion"}, "choices": {"type": "array"}}
+)
+_RESPONSE = object_schema({"id": _TEXT, "object": {"const": "response"}, "output": {"type": "array"}})
+_FAILURES = error_responses(
+    {
+        404: "There is no such strategy, or the operator has not listed the model.",
+        409: "The key stands for another request, or the run is at work for another.",
+        499: "The run was cancelled.",
+        501: "A part of the installation is missing.",
+        502: "The model, a tool or what they said failed the run.",
+        504: "The model or a tool did not answer in time.",
+    }
+)
 
-@router.get("/models")
+
+@router.get("/models", responses={200: describe_reply(_MODELS, "The names.")})
 async def list_models(context: Context) -> Response:
     """List what may be named as a model: each strategy, alone and with each model of this server."""
     names = model_ids(context.app.strategies, context.access.allowed)
     return reply({"object": "list", "data": [_model_document(name) for name in names]})
 
 
-@router.get("/models/{name:path}")
+@router.get("/models/{name:path}", responses={200: describe_reply(_MODEL, "The name.")})
 async def read_model(context: Context, name: str) -> Response:
     """Return what may be named as a model, or that it may not."""
     try:
@@ -48,16 +69,27 @@ async def read_model(context: Context, name: str) -> Response:
     return reply(_model_document(name))
 
 
-@router.post("/chat/completions")
+@fast.post(
+    "/chat/completions",
+    openapi_extra=describe_body(ChatFields),
+    responses={200: describe_reply(_COMPLETION, "The answer, or the calls to make."), **_FAILURES},
+)
 async def create_chat_completion(context: Context, request: Request) -> Response:
     """Solve the last message of a conversation, and reply with the answer as a chat completion."""
     return await _answer_errors(context, lambda: _chat(context, request))
 
 
-@router.post("/responses")
+@fast.post(
+    "/responses",
+    openapi_extra=describe_body(ResponseFields),
+    responses={200: describe_reply(_RESPONSE, "The answer, or the calls to make."), **_FAILURES},
+)
 async def create_response(context: Context, request: Request) -> Response:
     """Solve what is put in, and reply with the answer as a response."""
     return await _answer_errors(context, lambda: _respond(context, request))
+
+
+router.include_router(fast)
 
 
 async def _answer_errors(context: RequestContext, work: Callable[[], Awaitable[Response]]) -> Response:
@@ -76,10 +108,10 @@ async def _chat(context: RequestContext, request: Request) -> Response:
     if wanted.stream:
         chunks = ChatChunks(completion_id, wanted.model, include_usage=wanted.include_usage)
         return stream(_chat_events(context, wanted, choices, attendance, chunks), runs)
-    told = await _unless_gone(request, _tell_whole(context, wanted, choices, attendance))
-    if told is None:
+    ends = await _unless_gone(request, _tell_whole(context, wanted, choices, attendance))
+    if ends is None:
         return _GONE
-    document = completion_of(completion_id, wanted.model, told)
+    document = completion_of(completion_id, wanted.model, ends)
     return reply(document, headers=run_header(runs))
 
 
@@ -91,15 +123,17 @@ async def _respond(context: RequestContext, request: Request) -> Response:
     events = ResponseEvents(f"resp_{_suffix(choices[0])}", asked)
     if wanted.stream:
         return stream(_response_events(context, wanted, choices, attendance, events), runs)
-    told = await _unless_gone(request, _tell_whole(context, wanted, choices, attendance))
-    if told is None:
+    ends = await _unless_gone(request, _tell_whole(context, wanted, choices, attendance))
+    if ends is None:
         return _GONE
-    thoughts, finish = told[0]
+    thoughts, finish = ends[0]
     *_, last = [*events.begin(), *(events.think(thoughts) if thoughts else ()), *events.finish(finish)]
     return reply(last["response"], headers=run_header(runs))
 
 
-async def _choices(context: RequestContext, request: Request, wanted: Wanted) -> list[Choice]:
+async def _choices(
+    context: RequestContext, request: Request, wanted: CompletionRequest
+) -> list[CompletionChoice]:
     if wanted.results:
         return [await go_on(context, wanted)]
     key = request.headers.get(KEY)
@@ -108,7 +142,7 @@ async def _choices(context: RequestContext, request: Request, wanted: Wanted) ->
     return await begin(context, wanted, key, await request.body())
 
 
-async def _turns_before(context: RequestContext, asked: WantedResponse) -> Sequence[Turn]:
+async def _turns_before(context: RequestContext, asked: ResponseRequest) -> Sequence[Utterance]:
     """Return what was said in the response that this one goes on from, and before it."""
     if asked.previous is None:
         return ()
@@ -136,7 +170,7 @@ def _no_response(response_id: str) -> UsageError:
     return UsageError(message, field="previous_response_id", code="previous_response_not_found")
 
 
-def _suffix(choice: Choice) -> str:
+def _suffix(choice: CompletionChoice) -> str:
     """Return what names a reply: its run, and the results it goes on with."""
     effects = "-".join(sorted(effect.replace("/", "-") for effect in choice.results))
     return UUID(choice.run_id).hex + (f"_{effects}"[:100] if effects else "")
@@ -153,11 +187,14 @@ def _attendance(request: Request) -> Attendance:
 
 
 async def _tell_whole(
-    context: RequestContext, wanted: Wanted, choices: Sequence[Choice], attendance: Attendance
+    context: RequestContext,
+    wanted: CompletionRequest,
+    choices: Sequence[CompletionChoice],
+    attendance: Attendance,
 ) -> list[tuple[str, Finish]]:
     """Return what each run thought, and how it ended."""
 
-    async def tell(choice: Choice) -> tuple[str, Finish]:
+    async def tell(choice: CompletionChoice) -> tuple[str, Finish]:
         thoughts = list[str]()
         async with aclosing(follow(context, wanted, choice, attendance)) as pieces:
             async for piece in pieces:
@@ -174,12 +211,15 @@ async def _tell_whole(
 
 
 async def _tell(
-    context: RequestContext, wanted: Wanted, choices: Sequence[Choice], attendance: Attendance
+    context: RequestContext,
+    wanted: CompletionRequest,
+    choices: Sequence[CompletionChoice],
+    attendance: Attendance,
 ) -> AsyncGenerator[tuple[int, str | Finish]]:
     """Yield what the runs think, and how each ends, as it comes, with the place of the choice."""
     queue = asyncio.Queue[tuple[int, str | Finish | Exception]](100)
 
-    async def tell(place: int, choice: Choice) -> None:
+    async def tell(place: int, choice: CompletionChoice) -> None:
         try:
             async with aclosing(follow(context, wanted, choice, attendance)) as pieces:
                 async for piece in pieces:
@@ -208,8 +248,8 @@ async def _drop(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 async def _chat_events(
     context: RequestContext,
-    wanted: Wanted,
-    choices: Sequence[Choice],
+    wanted: CompletionRequest,
+    choices: Sequence[CompletionChoice],
     attendance: Attendance,
     chunks: ChatChunks,
 ) -> AsyncGenerator[bytes]:
@@ -217,8 +257,8 @@ async def _chat_events(
     for place in range(len(choices)):
         yield event_lines(chunks.begin(place))
     try:
-        async with aclosing(_tell(context, wanted, choices, attendance)) as told:
-            async for place, piece in told:
+        async with aclosing(_tell(context, wanted, choices, attendance)) as pieces:
+            async for place, piece in pieces:
                 if isinstance(piece, Finish):
                     finishes[place] = piece
                     for chunk in chunks.finish(place, piece):
@@ -235,19 +275,19 @@ async def _chat_events(
 
 async def _response_events(
     context: RequestContext,
-    wanted: Wanted,
-    choices: Sequence[Choice],
+    wanted: CompletionRequest,
+    choices: Sequence[CompletionChoice],
     attendance: Attendance,
     events: ResponseEvents,
 ) -> AsyncGenerator[bytes]:
-    def lines(told: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-        return (event_lines(event, event["type"]) for event in told)
+    def lines(documents: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+        return (event_lines(event, event["type"]) for event in documents)
 
     for line in lines(events.begin()):
         yield line
     try:
-        async with aclosing(_tell(context, wanted, choices, attendance)) as told:
-            async for _, piece in told:
+        async with aclosing(_tell(context, wanted, choices, attendance)) as pieces:
+            async for _, piece in pieces:
                 for line in lines(events.finish(piece) if isinstance(piece, Finish) else events.think(piece)):
                     yield line
     except Exception as error:
