@@ -40,7 +40,7 @@ _NOT_KEPT = (b"cache-control", b"no-store")
 _NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 
 
-class Gate:
+class RequestGate:
     """ASGI middleware around everything else."""
 
     def __init__(self, app: Any, wiring: Wiring) -> None:

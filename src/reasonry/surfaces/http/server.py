@@ -12,7 +12,7 @@ from ...app import App
 from . import catalog, mcp, operation, page, runs, sessions
 from .context import Wiring
 from .error_replies import add_error_handlers
-from .gate import Gate
+from .gate import RequestGate
 from .openai import routes as openai
 from .schema import add_schema, check_query
 from .settings import ServerSettings
@@ -55,5 +55,5 @@ def create_server(app: App, settings: ServerSettings | None = None) -> FastAPI:
     for part in (openai, mcp, page):
         server.include_router(part.router)
     add_schema(server)
-    server.add_middleware(Gate, wiring=wiring)
+    server.add_middleware(RequestGate, wiring=wiring)
     return server
