@@ -84,6 +84,10 @@ async def test_the_official_client_thinks_looks_and_reads(serving: Serving, mode
 @pytest.mark.parametrize(
     ("change", "status"),
     [
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://127.0.0.1.evil.example"}, 403),
+        ({"host": "evil.example"}, 421),
         ({"mcp_name": "solve"}, 400),
         ({"mcp_method": "tools/list"}, 400),
         ({"mcp_protocol_version": "1999-01-01"}, 400),

@@ -19,14 +19,15 @@ from ..mcp.mcp_server import McpServer
 from ..mcp.page_tool import page_tool
 from ..mcp.resources import Resources
 from .context import PRINCIPAL, REQUEST_ID, RequestContext, Wiring
+from .mcp_runs import SupervisedWork
 
 
 def _server(context: RequestContext) -> McpServer:
-    app, access = context.app, context.access
-    sessions = app.sessions()
+    app, access, sessions = context.app, context.access, context.sessions
+    work = SupervisedWork(access, context.supervisor, context.wiring.draining)
     tools = [
         *guided_tools(sessions, strategy_names(app.strategies)),
-        *run_tools(access),
+        *run_tools(access, work),
         page_tool(app),
     ]
     return McpServer(tools, Resources(sessions, app.strategies))
