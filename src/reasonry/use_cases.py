@@ -273,12 +273,22 @@ class UseCases:
         reworded: Mapping[str, str] | None = None,
     ) -> Result:
         """Start a new run from a point of another and drive it; `at` and `reworded` as in `Engine.fork`."""
-        begun, recorded, names = await self.engine.terms(run_id)
-        reopened = self.pool.reopen_all(participants, names)
-        order, performers = self._order_fork(begun, reopened, options, budget or recorded)
+        order, performers, names = await self.order_fork(run_id, participants, options, budget)
         async with self.engine.open(await self.engine.fork(run_id, order, at, reworded)) as opened:
             rewind(performers, opened.run, names)
             return await opened.drive(performers, observer)
+
+    async def order_fork(
+        self, run_id: str, participants: Participants, options: Mapping[str, Any], budget: Budget | None
+    ) -> tuple[Order, Performers, ParticipantNames]:
+        """Check a fork as `order` checks a new run; return the run's participants too."""
+        begun, recorded, names = await self.engine.terms(run_id)
+
+        def order() -> tuple[Order, Performers]:
+            reopened = self.pool.reopen_all(participants, names)
+            return self._order_fork(begun, reopened, options, budget or recorded)
+
+        return *await self.pool.run_in_thread(order), names
 
     def _order_fork(
         self, begun: Begun, participants: Participants, options: Mapping[str, Any], budget: Budget

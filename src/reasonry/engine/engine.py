@@ -207,8 +207,12 @@ class Engine:
         shows what its row and its events
         say.
         """
+        return (await self.standing(run_id)).record
+
+    async def standing(self, run_id: str) -> Standing:
+        """Return the record of a run, with the line of its journal that it goes up to."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
-        return await _aside(lines, lambda: self._record(row, lines))
+        return Standing(row, await _aside(lines, lambda: self._record(row, lines)), lines[-1])
 
     def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
         recorded = record_of(journal.read_last(row.run_id, lines))
@@ -335,7 +339,20 @@ class Engine:
     async def fork(
         self, run_id: str, order: Order | None, at: int, reworded: Mapping[str, str] | None = None
     ) -> str:
-        """Start a new run from a point of another.
+        """Start a new run from a point of another, and return its id; see `fork_once`."""
+        return (await self.fork_once(run_id, order, at, reworded))[0]
+
+    async def fork_once(
+        self,
+        run_id: str,
+        order: Order | None,
+        at: int,
+        reworded: Mapping[str, str] | None = None,
+        *,
+        unattended: bool = False,
+        key: RequestKey | None = None,
+    ) -> tuple[str, bool]:
+        """Start a new run from a point of another, unless the same request has begun one before; as `accept_once`.
 
         Args:
             order: What is to be different: other performers, budget or options. None: nothing.
@@ -358,7 +375,8 @@ class Engine:
         copied = [replace(settled, reading=None) for settled in taken[:at]]
         texts = {**journal.terms(entries)[0].reworded, **(reworded or {})}
         fork = Fork(run_id, copied, texts, [*(reworded or {})])
-        return await self.accept(order or self._same_order(entries), fork)
+        chosen = order or self._same_order(entries)
+        return await self.accept_once(chosen, fork, unattended=unattended, key=key)
 
     def _same_order(self, entries: Sequence[Entry]) -> Order:
         begun, budget, participants = journal.terms(entries)
@@ -400,6 +418,14 @@ class ReadRun(NamedTuple):
     chain: journal.Chain
     kept: int = 0
     """The line of the checkpoint it was folded from."""
+
+
+class Standing(NamedTuple):
+    """All there is to see of a run, as of the last line of its journal."""
+
+    row: RunRow
+    record: Record
+    last: Line
 
 
 class OpenRun:

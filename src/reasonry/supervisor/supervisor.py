@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
-from typing import Final
+from typing import Any, Final
 
 from ..app import App
 from ..core.budget import Budget
 from ..engine.control import Control
 from ..engine.engine import OpenRun, Order
 from ..engine.follow import Follower
-from ..engine.policy import Performers
+from ..engine.policy import Performers, rewind
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, UsageError
 from ..participants import Participants
+from ..records import RequestKey
 from .feed import Feed
 from .run_events import RunEvent, event_of
 
@@ -135,6 +137,48 @@ class Supervisor:
                 self._drive(opened, performers, held.pop_all(), text=text)
         finally:
             self._starting -= 1
+
+    async def fork(
+        self,
+        app: App,
+        run_id: str,
+        at: int,
+        participants: Participants,
+        options: Mapping[str, Any],
+        budget: Budget | None = None,
+        *,
+        reworded: Mapping[str, str] | None = None,
+        key: str | None = None,
+        digest: bytes = b"",
+    ) -> tuple[str, bool]:
+        """Begin a run from a point of another, and drive it in the background.
+
+        Args:
+            at: As in `Engine.fork`; `reworded` too.
+
+        Returns:
+            As `start`.
+
+        Raises:
+            ConflictError: As `Engine.fork`.
+            OverloadedError: As many runs are driven already as may be.
+        """
+        self._check_room()
+        self._starting += 1
+        try:
+            order, performers, names = await app.order_fork(run_id, participants, options, budget)
+            once = None if key is None else RequestKey(key, digest, time.time_ns() // 1_000_000)
+            forked, is_new = await app.engine.fork_once(
+                run_id, order, at, reworded, unattended=True, key=once
+            )
+            if is_new:
+                async with AsyncExitStack() as held:
+                    opened = await held.enter_async_context(app.engine.open(forked))
+                    rewind(performers, opened.run, names)
+                    self._drive(opened, performers, held.pop_all(), text=False)
+        finally:
+            self._starting -= 1
+        return forked, is_new
 
     def _check_room(self) -> None:
         if len(self._drives) + self._starting >= self._max_runs:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..allow_list import ARITHMETIC, AllowList, read_allow_list
+from ..allow_list import ARITHMETIC, OFFLINE, AllowList, read_allow_list
 from ..app import App
 from ..core.budget import Budget
 from ..core.toolcard import ToolCard
@@ -80,6 +80,7 @@ class AgentAccess:
         call: SolveCall,
         *,
         budget: Budget | None = None,
+        coached: bool = False,
         callers_tools: Sequence[ToolCard] = (),
         form: dict[str, Any] | None = None,
     ) -> tuple[Order, Performers]:
@@ -87,6 +88,7 @@ class AgentAccess:
 
         Args:
             budget: The limits, where they are more than the call can say.
+            coached: Whether the caller answers the questions.
             callers_tools: What the caller calls for the run; see `CallersTool`.
             form: JSON schema that the answer is to fit.
 
@@ -98,6 +100,7 @@ class AgentAccess:
         def order() -> tuple[Order, Performers]:
             participants = self._participants(call, call.model)
             own = [CallersTool(card) for card in callers_tools]
+            participants = participants.with_caller() if coached else participants
             participants = replace(participants, tools=[*participants.tools, *own])
             limits = call.budget() if budget is None else budget
             return self.app.order(
@@ -146,28 +149,75 @@ class AgentAccess:
             self.app.coach_answer(run_id, call.answers, vet=vet, brief=True, says_all=says_all)
         )
 
-    async def coach_resume(self, run_id: str, call: ResumeRun) -> dict[str, Any]:
+    async def coach_resume(
+        self, run_id: str, call: ResumeRun, budget: Budget | None = None
+    ) -> dict[str, Any]:
         """Take a run up again, whoever drove it, to be answered by the caller.
+
+        Args:
+            budget: Its limits, where they are more than the call can say.
 
         Raises:
             UsageError: The run's verifier is not listed, or a tool it works with is not named or not listed.
         """
         _, recorded, _ = await self.app.engine.terms(run_id)
-        budget = call.budget_after(recorded) if call.has_limits else None
+        if call.has_limits:
+            budget = call.budget_after(recorded)
         vet = self._vet(run_id, call, f"reasonry runs resume {run_id} --coach")
         document = await self._censor_errors(
             self.app.coach_take_over(run_id, vet=vet, budget=budget, brief=True)
         )
         return document if document["status"] != "done" else {**document, "note": CAME_TO_ITS_END}
 
-    async def coach_fork(self, run_id: str, call: ForkRun) -> dict[str, Any]:
-        """Start a coached run from a point of another; raises as `coach_resume`."""
+    async def coach_fork(
+        self,
+        run_id: str,
+        call: ForkRun,
+        budget: Budget | None = None,
+        reworded: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Start a coached run from a point of another; raises as `coach_resume`.
+
+        Args:
+            budget: As in `coach_resume`.
+            reworded: As in `Engine.fork`.
+        """
         _, recorded, _ = await self.app.engine.terms(run_id)
         vet = self._vet(run_id, call, f"reasonry runs fork {run_id}")
-        fork = self.app.coach_fork(
-            run_id, call.at, call.options, call.budget_after(recorded), vet, brief=True
-        )
+        limits = call.budget_after(recorded) if budget is None else budget
+        fork = self.app.coach_fork(run_id, call.at, call.options, limits, vet, brief=True, reworded=reworded)
         return await self._censor_errors(fork)
+
+    async def participants_again(
+        self, run_id: str, named: ListedParts, model: str | None = None
+    ) -> Participants:
+        """Return who may drive a run on, or a fork of it: who is named, else who its record names, if listed now.
+
+        Raises:
+            UsageError: Someone is not listed.
+        """
+        _, _, recorded = await self.app.engine.terms(run_id)
+        listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
+        for role in ("model", "judge_model", "draft_model"):
+            spec = getattr(recorded, role)
+            if spec and spec not in listed and not (role == "model" and (model or spec == CALLER)):
+                raise UsageError(
+                    f"the {role.replace('_', ' ')} of this run is not listed here (REASONRY_MODELS)"
+                    + ("; name another" if role == "model" else ""),
+                    option="model",
+                    choices=self.allowed.model_names,
+                )
+        was_coached = recorded.model == CALLER
+        spec = self.allowed.model(model) if model is not None or was_coached else None
+        if spec is None and was_coached:
+            message = "name the model that is to answer the questions of this run"
+            raise UsageError(message, option="model", choices=self.allowed.model_names)
+        vet = self._vet(run_id, named, f"reasonry runs resume {run_id}")
+
+        def open_parts() -> Participants:
+            return replace(vet(recorded), model=spec)
+
+        return await self._censor_errors(self.app.pool.run_in_thread(open_parts))
 
     def _vet(
         self, run_id: str, named: ListedParts, operators_way: str

@@ -68,7 +68,7 @@ class Wiring:
         """Return what a request of a principal is answered with."""
         parts = self._parts.get(principal)
         if parts is None:
-            app = self.app
+            app = self.app.for_owner(principal)
             parts = self._parts[principal] = app, AgentAccess(app), app.sessions()
         app, access, sessions = parts
         return RequestContext(principal, app, self.supervisor, access, sessions, self, request_id)

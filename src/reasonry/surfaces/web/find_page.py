@@ -7,6 +7,7 @@ from typing import Any
 
 from ...app import App
 from ...core.strategy import Strategy
+from ...engine.engine import Standing
 from ...errors import NotFoundError
 from ...ids import find_id
 from ...records import RunRow
@@ -39,10 +40,17 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
 
 async def page_of_run(app: App, row: RunRow, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
     """Return the page of a run."""
-    record = await app.engine.record(row.run_id)
+    return await page_of_standing(app, await app.engine.standing(row.run_id), bounds)
+
+
+async def page_of_standing(app: App, standing: Standing, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
+    """Return the page of a run as it stands, which says where its events go on."""
+    row, record = standing.row, standing.record
     ended = None if record.result.status == "active" else row.updated_at_ms
     strategy = _table(app, row.strategy)
-    return await asyncio.to_thread(lambda: bound_page(run_page(record, strategy, ended), bounds))
+    page = await asyncio.to_thread(lambda: bound_page(run_page(record, strategy, ended), bounds))
+    page.position, page.paused = standing.last.seq, row.paused
+    return page
 
 
 def _table(app: App, name: str) -> Strategy[Any, Any] | None:

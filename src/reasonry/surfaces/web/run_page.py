@@ -112,6 +112,30 @@ def run_page(
     )
 
 
+def effect_of(record: Record, name: str, *, only_questions: bool = False) -> str | None:
+    """Return the id of the effect that a thing on the page is about first, or else came of; None: there is none.
+
+    Args:
+        name: The id of a question, of a call or of a node.
+        only_questions: Whether calls do not count.
+    """
+    maker = _Maker(record, record.result.document())
+    maker.attach()
+
+    def counts(effect_id: str) -> bool:
+        effect = maker.effects.get(effect_id)
+        return effect is not None and (effect["kind"] == "ask" or not only_questions)
+
+    if counts(name):
+        return name
+    node = maker.nodes.get(name)
+    about = [] if node is None else [*filter(counts, (*node.questions, *node.calls))]
+    origins = [origin for home, origin in maker.sources if home == name and counts(origin)]
+    return min(
+        about or origins, key=lambda effect_id: maker.places.get(effect_id, len(maker.places)), default=None
+    )
+
+
 def table_of(strategy: Strategy[Any, Any] | None) -> PageTable:
     """Return a strategy's stages and edges; none of no strategy."""
     if strategy is None:

@@ -1,0 +1,141 @@
+"""Runs as the API shows them: where one stands, rows of lists, and pages of what a trace has many of."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ...app import App
+from ...engine.coach import document as coached_document
+from ...engine.engine import Standing
+from ...engine.journal import CALLER, Run
+from ...engine.record import Record, record_as_it_stands
+from ...errors import ConflictError
+from ...guided.arguments import position_of
+from ...records import RunRow
+from .documents import object_schema
+from .run_calls import ListName
+
+Document = dict[str, Any]
+
+MAX_TRACE_CHARS: Final = 1_000_000
+"""After so many characters of JSON a page of a trace ends; its first entry is always on it."""
+
+_OWN = frozenset({"owner", "unattended", "calls", "tokens", "usd"})
+"""Members of a row that are shown otherwise, or not at all."""
+
+STRING: Final[Document] = {"type": "string"}
+_NUMBER: Final[Document] = {"type": "integer"}
+_NULL_STRING: Final[Document] = {"type": ["string", "null"]}
+_STATUS: Final[Document] = {"enum": ["active", "done", "failed", "cancelled"]}
+_MODE: Final[Document] = {"enum": ["driven", "coached"]}
+QUESTION_SCHEMA: Final = object_schema(
+    {"id": STRING, "stage": STRING, "prompt": STRING, "answer_schema": {"type": "object"}}
+)
+RUN_SCHEMA: Final = object_schema(
+    {
+        "run_id": STRING,
+        "session_id": STRING,
+        "status": _STATUS,
+        "paused": {"type": "boolean"},
+        "mode": _MODE,
+        "answer": _NULL_STRING,
+        "termination": object_schema({"reason": STRING, "detail": STRING}),
+        "strategy": STRING,
+        "model": STRING,
+        "problem": STRING,
+        "options": {"type": "object"},
+        "budget": {"type": "object"},
+        "crew": {"type": "object"},
+        "usage": {"type": "object"},
+        "rounds": _NUMBER,
+        "duration_ms": _NUMBER,
+        "stage": STRING,
+        "warnings": {"type": "array", "items": STRING},
+        "created_at_ms": _NUMBER,
+        "forked_from": _NULL_STRING,
+        "position": _NUMBER,
+        "questions": {"type": "array", "items": QUESTION_SCHEMA},
+    }
+)
+"""Of `run_document`; the strategy's own part stands beside these."""
+ROW_SCHEMA: Final = object_schema({"run_id": STRING, "status": {"enum": [*_STATUS["enum"], "damaged"]}})
+
+
+async def run_document(app: App, run_id: str) -> Document:
+    """Return where a run stands: what `runs show` has without its lists and nodes, and what a coached run asks.
+
+    Raises:
+        NotFoundError: There is no such run.
+        StoreError: It is damaged.
+    """
+    row = await app.store.run(run_id)
+    if row.status == "active":
+        try:
+            read = await app.engine.read_on(run_id)
+            return _document(read.row, record_as_it_stands(read.row, read.run), read.chain.seq, read.run)
+        except ConflictError as error:
+            if error.code not in ("strategy_changed", "strategy_unknown"):
+                raise
+    standing = await app.engine.standing(run_id)
+    return _document(standing.row, standing.record, standing.last.seq)
+
+
+def _document(row: RunRow, record: Record, position: int, run: Run | None = None) -> Document:
+    is_coached = record.result.model == CALLER
+    coached = coached_document(row.run_id, row.session_id, run) if run is not None and is_coached else {}
+    note = {"note": coached["note"]} if "note" in coached else {}
+    return {
+        **record.result.document(nodes=False),
+        **record.head,
+        "paused": row.paused,
+        "mode": "coached" if is_coached else "driven",
+        "position": position,
+        "questions": [_question_document(question) for question in coached.get("questions", ())],
+        **note,
+    }
+
+
+def _question_document(question: Mapping[str, Any]) -> Document:
+    return {("answer_schema" if name == "answerSchema" else name): part for name, part in question.items()}
+
+
+def row_document(row: RunRow) -> Document:
+    """Return a run as a list shows it."""
+    if row.status == "damaged":
+        return {"run_id": row.run_id, "status": row.status}
+    members = {name: getattr(row, name) for name in row.__struct_fields__ if name not in _OWN}
+    usage = {"calls": row.calls, "tokens": row.tokens, "usd": row.usd}
+    return {**members, "mode": "coached" if row.model == CALLER else "driven", "usage": usage}
+
+
+async def trace_page(standing: Standing, name: ListName, limit: int, cursor: str | None) -> Document:
+    """Return a page of one of the lists of a run's trace.
+
+    Raises:
+        UsageError: The cursor is not one of this list.
+    """
+    after = position_of(cursor)
+    entries, more = await asyncio.to_thread(lambda: _entries(standing.record, name, after, limit))
+    return {
+        "run_id": standing.row.run_id,
+        "status": standing.record.result.status,
+        "list": name,
+        "entries": entries,
+        "next_cursor": str(after + len(entries)) if more else None,
+    }
+
+
+def _entries(record: Record, name: ListName, after: int, limit: int) -> tuple[list[Any], bool]:
+    """Return entries after so many, and whether there are more."""
+    room, found = MAX_TRACE_CHARS, list[Any]()
+    for entry in itertools.islice(record.entries(name), after, None):
+        room -= len(msgspec.json.encode(entry))
+        if len(found) == limit or (found and room < 0):
+            return found, True
+        found.append(entry)
+    return found, False
