@@ -59,7 +59,7 @@ export function makeQuestions(runId) {
     const hint = names.length ? `In your own words, or as JSON with ${names.map((name) => `"${name}"`).join(", ")}.` : "In your own words.";
     const form = element(
       "form",
-      { class: "question", novalidate: true },
+      { class: "ask", novalidate: true },
       element("h3", {}, plainName(stage ?? "question"), " ", element("small", {}, id)),
       element("pre", { tabindex: "0", "aria-label": "The question" }, prompt),
       element("label", { for: field.id }, "Your answer"),
