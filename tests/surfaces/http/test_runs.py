@@ -84,7 +84,8 @@ def test_who_hangs_up_leaves_no_reader_and_no_stream_behind(serving: Serving) ->
         return client.get("/metrics").text.rpartition("reasonry_streams_open ")[2].split()[0]
 
     with serving.client().stream("GET", f"/api/runs/{run_id}/events") as stream:
-        assert next(stream.iter_lines())
+        lines = stream.iter_lines()
+        assert next(lines)
         wait_until(lambda: open_streams() == "1.0")
     wait_until(lambda: open_streams() == "0.0")
 
