@@ -36,7 +36,7 @@ class Wire:
             time.sleep(pause_s)
 
     def answer(self) -> tuple[int, Any]:
-        """Return the status and the JSON of the next response; (0, None): the connection was closed without one."""
+        """Return the status of the next response, and its JSON if it is that; (0, None): there is none."""
         data = b""
         while b"\r\n\r\n" not in data:
             if not (more := self._receive()):
@@ -50,7 +50,15 @@ class Wire:
         )
         while len(body) < length and (more := self._receive()):
             body += more
-        return int(head.split()[1]), msgspec.json.decode(body[:length]) if length else None
+        is_json = b"application/json" in head
+        return int(head.split()[1]), msgspec.json.decode(body[:length]) if is_json else None
+
+    def rest(self) -> bytes:
+        """Return all that comes until the other side ends the connection."""
+        data = b""
+        while more := self._receive():
+            data += more
+        return data
 
     def _receive(self) -> bytes:
         try:

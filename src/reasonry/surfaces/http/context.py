@@ -47,6 +47,7 @@ class Wiring:
     """The parts that requests share, made once; each principal has an app of its own over them.
 
     Attributes:
+        in_flight: Requests that are worked on.
         draining: Set when the server is about to end; streams end then.
     """
 
@@ -55,6 +56,8 @@ class Wiring:
         self.supervisor = Supervisor(app, max_runs=settings.max_runs)
         self.health = Health(app.store, settings.store_timeout_s)
         self.metrics = Metrics()
+        self.in_flight = 0
+        self.metrics.watch("reasonry_requests_in_flight", "Requests in work.", lambda: self.in_flight)
         self.metrics.watch(
             "reasonry_runs_driven", "Runs that are driven here.", lambda: self.supervisor.running
         )

@@ -6,6 +6,7 @@ way, whether the store answers (`health`), what it brings. Nothing is read or do
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import secrets
 import time
@@ -20,7 +21,7 @@ from .context import PRINCIPAL, REQUEST_ID, Wiring
 from .error_replies import error_reply, unexpected_error_reply
 from .hosts import check_host, check_origin
 from .protocol import MAX_HEAD_BYTES
-from .request_rates import FAILURES_PER_MINUTE, RequestRates
+from .request_rates import RequestRates
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -38,6 +39,8 @@ SECURITY_HEADERS = [
 ]
 _NOT_KEPT = (b"cache-control", b"no-store")
 _NEEDS_STORE = ("/api/", "/v1/", "/mcp")
+_NEEDS_STORE_ALONE = "/api/"
+"""Where nothing is waited for but the store: no model, and no other server."""
 
 
 class RequestGate:
@@ -48,8 +51,6 @@ class RequestGate:
         self._app, self._wiring, self._settings = app, wiring, settings
         self._process, self._numbers = secrets.token_hex(6), itertools.count(1)
         self._rates = RequestRates(settings.requests_per_minute)
-        self._failures = RequestRates(FAILURES_PER_MINUTE, FAILURES_PER_MINUTE)
-        self._in_flight = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
@@ -58,20 +59,26 @@ class RequestGate:
             return
         request_id = scope[REQUEST_ID] = f"{self._process}-{next(self._numbers):x}"
         begun, status = time.perf_counter(), 0
+        waiting = self._wiring.health.wait()
 
         async def answer(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
+                waiting.end()
                 status = message["status"]
                 message["headers"] = _complete(message["headers"], request_id)
             await send(message)
 
-        self._in_flight += 1
+        self._wiring.in_flight += 1
         try:
             headers = Headers(scope=scope)
             self._let_in(scope, headers)
             body = await self._read_body(headers, receive)
+            if scope["path"].startswith(_NEEDS_STORE_ALONE):
+                waiting.begin()
             await self._app(scope, receive if body is None else _replay(body, receive), answer)
+        except asyncio.CancelledError:
+            await error_reply(waiting.fault(), request_id)(scope, receive, answer)
         except ReasonryError as error:
             if not status:
                 await error_reply(error, request_id)(scope, receive, answer)
@@ -80,13 +87,9 @@ class RequestGate:
             if not status:
                 await response(scope, receive, answer)
         finally:
-            self._in_flight -= 1
+            waiting.end()
+            self._wiring.in_flight -= 1
             self._wiring.metrics.count(scope, status, begun)
-
-    @property
-    def in_flight(self) -> int:
-        """How many requests are worked on."""
-        return self._in_flight
 
     def _let_in(self, scope: Any, headers: Headers) -> None:
         """Make sure that a request may be answered, and note whose it is."""
@@ -94,18 +97,12 @@ class RequestGate:
         if sum(len(name) + len(value) for name, value in scope["headers"]) + len(path) > MAX_HEAD_BYTES:
             raise TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)
         hosts = headers.getlist("host")
-        check_host(hosts[0] if len(hosts) == 1 else None, settings)
+        check_host(hosts[0].strip(" \t") if len(hosts) == 1 else None, settings)
         check_origin(headers)
-        client = (scope.get("client") or ("",))[0]
-        self._failures.check(client) if settings.tokens else None
-        try:
-            principal = scope[PRINCIPAL] = find_principal(settings.tokens, path, headers.get("authorization"))
-        except UsageError:
-            self._failures.count(client)
-            raise
+        principal = scope[PRINCIPAL] = find_principal(settings.tokens, path, headers.get("authorization"))
         self._rates.check(principal)
         self._rates.count(principal)
-        if self._in_flight > settings.max_in_flight:
+        if self._wiring.in_flight > settings.max_in_flight:
             raise OverloadedError(
                 "the server is at work on as many requests as it takes", retryable=True, retry_after_s=1
             )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Generator
 from typing import Any
 
 from ...errors import ReasonryError, StoreError
@@ -28,8 +26,7 @@ class Health:
     def __init__(self, store: Store, timeout_s: float) -> None:
         self.is_up = True
         self._store, self._timeout_s = store, timeout_s
-        self._waiting: set[asyncio.Task[Any]] = set()
-        self._fallen: set[asyncio.Task[Any]] = set()
+        self._waits = set[StoreWait]()
 
     async def watch(self) -> None:
         """Ask the store again and again, until this is cancelled."""
@@ -55,25 +52,9 @@ class Health:
         if not self.is_up:
             raise _not_answering()
 
-    @contextlib.contextmanager
-    def waiting(self) -> Generator[None]:
-        """Have the work of the running task given up where the store stops answering.
-
-        Raises:
-            StoreError: The store did. Whether what was asked of it is done is not known.
-        """
-        task = asyncio.current_task()
-        assert task is not None
-        self._waiting.add(task)
-        try:
-            yield
-        except asyncio.CancelledError:
-            if task not in self._fallen or task.uncancel() > 0:
-                raise
-            raise _not_answering() from None
-        finally:
-            self._waiting.discard(task)
-            self._fallen.discard(task)
+    def wait(self) -> StoreWait:
+        """Return what has the work of the running task given up, while it waits for the store."""
+        return StoreWait(self._waits)
 
     async def _ask(self) -> bool:
         def decide(view: SessionView) -> Any:
@@ -90,9 +71,40 @@ class Health:
     def _note(self, is_up: bool) -> None:
         self.is_up = is_up
         if not is_up:
-            for task in self._waiting - self._fallen:
-                self._fallen.add(task)
-                task.cancel()
+            for wait in [*self._waits]:
+                wait.give_up()
+
+
+class StoreWait:
+    """A task that waits for the store, and is given up where the store stops answering."""
+
+    def __init__(self, waits: set[StoreWait]) -> None:
+        self._waits, self._task, self._is_given_up = waits, asyncio.current_task(), False
+
+    def begin(self) -> None:
+        """Begin to wait."""
+        self._waits.add(self)
+
+    def end(self) -> None:
+        """Wait no longer."""
+        self._waits.discard(self)
+
+    def give_up(self) -> None:
+        """Cancel the task, which then asks for the `fault`."""
+        self.end()
+        if self._task is not None:
+            self._is_given_up = True
+            self._task.cancel()
+
+    def fault(self) -> StoreError:
+        """Return why the task was cancelled.
+
+        Raises:
+            CancelledError: For another reason.
+        """
+        if not self._is_given_up or self._task is None or self._task.uncancel() > 0:
+            raise asyncio.CancelledError
+        return _not_answering()
 
 
 def _not_answering() -> StoreError:

@@ -23,9 +23,6 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self.in_flight = Gauge(
-            "reasonry_requests_in_flight", "Requests that are worked on.", registry=self.registry
-        )
         requests = Counter(
             "reasonry_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry
         )

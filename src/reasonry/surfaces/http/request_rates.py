@@ -9,8 +9,6 @@ from ...errors import WorldError
 
 BURST_S = 5.0
 """So many seconds' worth of requests may come at once."""
-FAILURES_PER_MINUTE = 60
-"""Of one address, with a token that is none; then its requests wait, so that tokens cannot be guessed."""
 _MAX_KNOWN = 10_000
 
 

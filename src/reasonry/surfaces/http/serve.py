@@ -43,8 +43,9 @@ class DrainingServer(uvicorn.Server):
     def __init__(
         self, fastapi: FastAPI, settings: ServerSettings, on_start: Callable[[], object] = lambda: None
     ) -> None:
-        # What uvicorn logs of an error quotes it, and what a request asked for; the gate logs what may be.
-        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        # What uvicorn logs quotes errors, and what requests ask for; the gate logs what may be.
+        for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+            logging.getLogger(name).disabled = True
         super().__init__(
             uvicorn.Config(
                 fastapi,
