@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
-from .serving import Serving
+from .serving import TOKENS, Serving, script_model, serve_in_thread
 
 GAME = {"problem": "Use 4, 9, 10 and 13 to make 24", "strategy": "tree_of_thoughts"}
 SUM = {"problem": "What is 17 + 25?", "strategy": "chain_of_thought", "mode": "coached"}
@@ -99,3 +103,296 @@ def test_the_same_request_with_the_same_key_begins_one_run(serving: Serving) -> 
         assert first.json()["run_id"] == again.json()["run_id"]
         other = client.post("/api/runs", json={**body, "problem": "another"}, headers=headers)
         assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
+
+
+# -- looked at
+
+
+def test_a_list_is_paged_newest_first_and_filtered() -> None:
+    with serve_in_thread() as server:
+        client = server.client()
+        ids = [started(client, problem=f"Use 1, 2, 3, {n} to make {n + 6}")["run_id"] for n in range(3, 8)]
+        for run_id in ids:
+            list(events(client, run_id))
+        coached = client.post("/api/runs", json=SUM).json()["run_id"]
+        seen, cursor = list[str](), None
+        while True:
+            page = client.get(
+                "/api/runs", params={"limit": 4, **({"cursor": cursor} if cursor else {})}
+            ).json()
+            seen += [row["run_id"] for row in page["runs"]]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        assert seen == [coached, *reversed(ids)]
+
+        def found(**asked: Any) -> list[str]:
+            return [row["run_id"] for row in client.get("/api/runs", params=asked).json()["runs"]]
+
+        assert (
+            found(strategy="chain_of_thought") == found(status="active") == found(model="caller") == [coached]
+        )
+        assert found(query="make 11") == [ids[2]]
+        assert found(query="make 99") == []
+        rows = {row["run_id"]: row for row in client.get("/api/runs").json()["runs"]}
+        assert found(since_ms=rows[ids[3]]["created_at_ms"]) == seen[:3]
+        assert found(until_ms=rows[ids[1]]["created_at_ms"]) == [ids[0]]
+        assert rows[coached]["mode"] == "coached"
+        assert rows[ids[0]]["usage"]["calls"] > 0
+        wrong = (
+            {"limit": 0},
+            {"limit": 201},
+            {"status": "x"},
+            {"cursor": UNKNOWN},
+            {"since_ms": -1},
+            {"colour": "x"},
+        )
+        assert {client.get("/api/runs", params=asked).status_code for asked in wrong} == {400}
+
+
+def test_a_page_document_is_sent_once_and_says_where_its_events_go_on(serving: Serving) -> None:
+    client = serving.client()
+    run = ended(client)
+    address = f"/api/runs/{run['run_id']}/page"
+    whole = client.get(address)
+    assert whole.json()["answer"] == run["answer"]
+    assert whole.json()["position"] == run["position"] > 0
+    unchanged = client.get(address, headers={"If-None-Match": whole.headers["etag"]})
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    assert client.get(address, headers={"If-None-Match": '"1-ab"'}).status_code == 200
+    coached = client.post("/api/runs", json=SUM).json()
+    address = f"/api/runs/{coached['run_id']}/page"
+    before = client.get(address)
+    answer = {coached["questions"][0]["id"]: "42"}
+    client.post(f"/api/runs/{coached['run_id']}/answers", json={"answers": answer})
+    after = client.get(address, headers={"If-None-Match": before.headers["etag"]})
+    assert after.status_code == 200
+    assert before.json()["position"] == coached["position"] < after.json()["position"]
+
+
+def test_pages_of_a_trace_are_the_lists_of_the_trace(serving: Serving) -> None:
+    client = serving.client()
+    run_id = ended(client)["run_id"]
+    for name in ("thoughts", "questions", "events", "path", "effects"):
+        whole = client.get(f"/api/runs/{run_id}/trace", params={"list": name, "limit": 500}).json()
+        assert whole["entries"]
+        assert whole["next_cursor"] is None
+        pages, cursor = [], "0"
+        while cursor is not None:
+            asked = {"list": name, "limit": 7, "cursor": cursor}
+            page = client.get(f"/api/runs/{run_id}/trace", params=asked).json()
+            pages, cursor = [*pages, *page["entries"]], page["next_cursor"]
+        assert pages == whole["entries"]
+
+
+# -- answered and steered
+
+
+def test_a_coached_run_is_answered_question_by_question(serving: Serving) -> None:
+    client = serving.client()
+    run = client.post("/api/runs", json=SUM).json()
+    answers = f"/api/runs/{run['run_id']}/answers"
+    (question,) = run["questions"]
+    assert {"id", "stage", "prompt", "answer_schema"} == set(question)
+    assert SUM["problem"] in question["prompt"]
+    unknown = client.post(answers, json={"answers": {"e99": "x"}})
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (409, "conflict")
+    while run["status"] == "active":
+        data = {"steps": ["17 + 25 = 42"], "answer": "42"}
+        reply = client.post(answers, json={"answers": {asked["id"]: data for asked in run["questions"]}})
+        assert reply.status_code == 200, reply.text
+        run = reply.json()
+    assert (run["status"], run["answer"], run["questions"]) == ("done", "42", [])
+    assert client.post(answers, json={"answers": {"e1": "x"}}).status_code == 409
+    assert client.post(answers, json={"answers": []}).status_code == 400
+
+
+def test_answers_that_cannot_be_read_are_refused_and_their_questions_stay_open(serving: Serving) -> None:
+    client = serving.client()
+    run = client.post("/api/runs", json={**GAME, "mode": "coached"}).json()
+    asked = run["questions"][0]["id"]
+    refused = client.post(f"/api/runs/{run['run_id']}/answers", json={"answers": {asked: "…"}})
+    document = refused.json()
+    assert (refused.status_code, document["error"]["code"]) == (400, "answer_refused")
+    assert [entry["id"] for entry in document["error"]["refused"]] == [asked]
+    assert document["run"]["questions"][0]["id"] == asked
+
+
+def test_a_run_is_cancelled_resumed_and_deleted(serving: Serving) -> None:
+    client = serving.client()
+    run_id = client.post("/api/runs", json=SUM).json()["run_id"]
+    address = f"/api/runs/{run_id}"
+    assert client.delete(address).status_code == 409
+    assert client.post(f"{address}/cancel").json()["status"] == "cancelled"
+    assert client.post(f"{address}/cancel").status_code == 409
+    resumed = client.post(f"{address}/resume").json()
+    assert (resumed["status"], resumed["mode"], len(resumed["questions"])) == ("active", "coached", 1)
+    client.post(f"{address}/cancel")
+    assert client.delete(address).json() == {"run_id": run_id, "session_id": resumed["session_id"]}
+    for gone in (
+        client.get(address),
+        client.delete(address),
+        client.get(f"/api/sessions/{resumed['session_id']}"),
+    ):
+        assert gone.status_code == 404
+
+
+# -- forked
+
+
+def test_a_fork_from_a_node_takes_over_for_nothing_what_came_before_it(serving: Serving) -> None:
+    client = serving.client()
+    run = ended(client, options={"branching_factor": 2})
+    page = client.get(f"/api/runs/{run['run_id']}/page").json()
+    node = next(node for node in page["nodes"][1:] if node["questions"])
+    fork = client.post(
+        f"/api/runs/{run['run_id']}/fork", json={"from": node["id"], "options": {"branching_factor": 3}}
+    )
+    assert fork.status_code == 201, fork.text
+    run_id = fork.json()["run_id"]
+    list(events(client, run_id))
+    drawn, document = client.get(f"/api/runs/{run_id}/page").json(), client.get(f"/api/runs/{run_id}").json()
+    reused = [entry for entry in (*drawn["questions"], *drawn["calls"]) if entry["reused"]]
+    assert len(reused) == drawn["forked_at"] == document["forked_at"]
+    assert drawn["forked_from"] == document["forked_from"] == run["run_id"]
+    assert drawn["reused"] == document["reused"]
+    costs = [entry["cost"]["calls"] for entry in drawn["questions"] if entry["reused"]]
+    assert (set(costs), drawn["reused"]["calls"]) == ({0}, len(costs))
+    assert document["usage"]["calls"] == drawn["nodes"][0]["subtree_cost"]["calls"]
+    assert document["options"]["branching_factor"] == 3
+    assert client.get(f"/api/runs/{run_id}/replay").json()["replay"]["identical"] is True
+    parted = client.get("/api/runs/diff", params={"a": run["run_id"], "b": run_id}).json()
+    assert parted["fork"] == {"of": "a", "at": drawn["forked_at"]}
+    assert [term["name"] for term in parted["terms"]] == ["options.branching_factor"]
+
+
+def test_a_fork_may_ask_a_question_in_other_words_of_another_model(tmp_path: Path) -> None:
+    first = script_model(tmp_path / "a.jsonl", *[("sequential_reasoning", "The answer is 41.")] * 3)
+    other = script_model(tmp_path / "b.jsonl", *[("sequential_reasoning", "The answer is 42.")] * 3)
+    listed = {"REASONRY_MODEL": first, "REASONRY_MODELS": f"first={first},other={other}"}
+    with serve_in_thread(environ=listed) as server:
+        client = server.client()
+        problem = {"problem": SUM["problem"], "strategy": "chain_of_thought", "options": {"decompose": False}}
+        run = ended(client, **problem, model="first")
+        page = client.get(f"/api/runs/{run['run_id']}/page").json()
+        body = {"from": page["questions"][-1]["id"], "prompt": "How much is 17 and 25?", "model": "other"}
+        fork = client.post(f"/api/runs/{run['run_id']}/fork", json=body).json()
+        *_, last = events(client, fork["run_id"])
+        assert (run["answer"], last[2]["result"]["answer"]) == ("41", "42")
+        (asked,) = client.get(f"/api/runs/{fork['run_id']}/trace", params={"list": "questions"}).json()[
+            "entries"
+        ]
+        assert (asked["id"], asked["prompt"]) == (body["from"], body["prompt"])
+        parted = client.get("/api/runs/diff", params={"a": run["run_id"], "b": fork["run_id"]}).json()
+        assert parted["parting"]["what"] == "question"
+        assert client.get(f"/api/runs/{fork['run_id']}/replay").json()["replay"]["identical"] is True
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 400),
+        ({"from": -1}, 400),
+        ({"from": 999}, 409),
+        ({"from": "node_99"}, 400),
+        ({"from": 1, "prompt": "x"}, 400),
+        ({"from": "e1", "prompt": " "}, 400),
+        ({"from": "e1", "prompt": "a\0b"}, 400),
+        ({"from": "e1", "prompt": "x" * 400_001}, 400),
+        ({"from": "e1", "model": "gpt-99"}, 400),
+        ({"from": "e1", "model": "openai-compatible:http://127.0.0.1:9#x"}, 400),
+        ({"from": "e1", "options": {"colour": 1}}, 400),
+        ({"from": "e1", "budget": {"calls": 0}}, 400),
+        ({"from": "e1", "verifier": "/etc/passwd"}, 400),
+        ({"from": "e1", "tools": ["os.py"]}, 400),
+        ({"from": [], "x": 1}, 400),
+    ],
+)
+def test_a_fork_that_cannot_be_is_refused_and_nothing_is_begun(
+    serving: Serving, body: Document, status: int
+) -> None:
+    client = serving.client()
+    run_id = ended_game(client)
+    count = len(client.get("/api/runs", params={"limit": 200}).json()["runs"])
+    refused = client.post(f"/api/runs/{run_id}/fork", json=body)
+    assert refused.status_code == status, refused.text
+    assert refused.json()["error"]["message"]
+    assert len(client.get("/api/runs", params={"limit": 200}).json()["runs"]) == count
+
+
+def ended_game(client: httpx2.Client) -> str:
+    """Return a run of the game that has ended."""
+    rows = client.get("/api/runs", params={"status": "done", "strategy": "tree_of_thoughts"}).json()["runs"]
+    return rows[-1]["run_id"] if rows else ended(client)["run_id"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"problem": ""},
+        {"problem": 3},
+        {"problem": "x\0"},
+        {"problem": "x", "strategy": "nothing"},
+        {"problem": "x", "mode": "guided"},
+        {"problem": "x", "model": "scripted:/etc/passwd"},
+        {"problem": "x", "documents": ["/etc/passwd"]},
+        {"problem": "x", "tools": ["http://127.0.0.1/"]},
+        {"problem": "x", "budget": {"usd": -1}},
+        {"problem": "x", "budget": {"euros": 1}},
+        {"problem": "x", "options": {"nothing": 1}},
+        {"problem": "x", "session_id": UNKNOWN},
+        {"problem": "x", "extra": 1},
+    ],
+)
+def test_a_run_that_cannot_be_is_refused(serving: Serving, body: Document) -> None:
+    refused = serving.client().post("/api/runs", json=body)
+    assert refused.status_code in (400, 404), refused.text
+    assert "Traceback" not in refused.text
+
+
+# -- whose it is
+
+ROUTES = [
+    ("GET", ""),
+    ("DELETE", ""),
+    ("GET", "/page"),
+    ("GET", "/events"),
+    ("GET", "/trace"),
+    ("GET", "/replay"),
+    ("POST", "/answers"),
+    ("POST", "/cancel"),
+    ("POST", "/resume"),
+    ("POST", "/fork"),
+]
+BODIES: dict[str, Document] = {"/answers": {"answers": {"e1": "x"}}, "/fork": {"from": 0}}
+
+
+def test_anothers_run_looks_on_every_route_like_one_that_does_not_exist(guarded: Serving) -> None:
+    ana, ben = (guarded.client(TOKENS[name]) for name in ("ana", "ben"))
+    run = ended(ana)
+    run_id, known = run["run_id"], set(ben.get("/api/openapi.json").json()["paths"])
+    of_a_run = {
+        path.removeprefix("/api/runs/{run_id}") for path in known if path.startswith("/api/runs/{run_id}")
+    }
+    assert of_a_run == {path for _, path in ROUTES}
+
+    def shown(method: str, path: str, name: str) -> tuple[int, str]:
+        reply = ben.request(method, f"/api/runs/{name}{path}", json=BODIES.get(path))
+        told = reply.text.replace(name, "ID")
+        return reply.status_code, re.sub(r'"request_id":"[^"]*"', "", told)
+
+    for method, path in ROUTES:
+        assert shown(method, path, run_id) == shown(method, path, UNKNOWN), (method, path)
+        assert shown(method, path, run_id)[0] == 404, (method, path)
+    own = ended(ben)["run_id"]
+    for a, b in itertools.permutations((run_id, own)):
+        assert ben.get("/api/runs/diff", params={"a": a, "b": b}).status_code == 404
+    assert [row["run_id"] for row in ben.get("/api/runs").json()["runs"]] == [own]
+    assert ben.get("/api/runs", params={"cursor": run_id}).status_code == 400
+    session = ben.post("/api/runs", json={**SUM, "session_id": run["session_id"]})
+    assert session.status_code == 404
+    # The same key of another principal is another key.
+    keyed = {"headers": {"Idempotency-Key": "same"}, "json": SUM}
+    assert {client.post("/api/runs", **keyed).status_code for client in (ana, ben)} == {201}
+    assert ana.get(f"/api/runs/{run_id}").json() == run

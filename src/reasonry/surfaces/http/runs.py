@@ -38,9 +38,6 @@ MAX_INSTANT_MS: Final = 2**53 - 1
 _RUN = describe_reply(RUN_SCHEMA, "Where the run stands.")
 _CURSOR = {"next_cursor": {"type": ["string", "null"]}}
 _CONFLICT = error_responses({409: "The run does not allow this as it stands; the message says why."})
-_REFUSED = error_responses(
-    {422: "Answers that cannot be read were not taken; `run` says where the run stands."}
-)
 
 Name = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME_CHARS)]
 Instant = Annotated[int | None, Query(ge=0, le=MAX_INSTANT_MS)]
@@ -323,11 +320,14 @@ async def follow_run(
 
 @router.post(
     "/runs/{run_id}/answers",
-    responses={200: _RUN, **_CONFLICT, **_REFUSED},
+    responses={200: _RUN, **_CONFLICT},
     openapi_extra=describe_body(AnswersBody),
 )
 async def answer_questions(context: Context, request: Request, run_id: str) -> Response:
-    """Answer questions of a coached run; the reply has the next ones."""
+    """Answer questions of a coached run; the reply has the next ones.
+
+    Of answers that cannot be read (`answer_refused`) nothing is taken; the error's `run` says where the run stands.
+    """
     body = await read_body(request, AnswersBody)
     call = AnswerCoached(answers=body.answers, **msgspec.structs.asdict(body.as_listed_parts()))
     try:
