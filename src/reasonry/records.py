@@ -147,8 +147,11 @@ class RunStore(Protocol):
         """Raises NotFoundError if there is no such run."""
         ...
 
-    async def lines(self, run_id: str) -> list[Line]:
-        """Return the whole journal, oldest first, down to the last line written. The caller checks the digests.
+    async def lines(self, run_id: str, after: int = 0) -> list[Line]:
+        """Return the journal, oldest first, down to the last line written. The caller checks the digests.
+
+        Args:
+            after: The position of the last line that is left out.
 
         Raises:
             NotFoundError: There is no such run.

@@ -15,16 +15,18 @@ from .core.options import read_options, with_coached_defaults, with_preset
 from .core.problem import check_problem, without_quoted
 from .core.registry import Registry, add_strategies, find_strategy, strategies_at_hand
 from .core.strategy import Strategy
-from .engine.coach import Caller, Coach
+from .engine.coach import CALLER, Caller, Coach
 from .engine.engine import Engine, OpenRun, Order
-from .engine.journal import Begun, ParticipantNames, Run
+from .engine.journal import Begun, ParticipantNames, Run, Steered
 from .engine.named_prices import Prices, check_priced, dollar_limit
 from .engine.observe import Observer
 from .engine.policy import Performers, rewind
+from .engine.ports import Model
 from .engine.result import Result
 from .errors import UsageError
 from .ids import find_id
 from .participants import Participants, PerformerPool
+from .records import RequestKey
 from .strategies import resolve
 from .strategies.choice import AUTO, choose_strategy
 from .tools.verifiers import idle_verifier_warning
@@ -247,19 +249,33 @@ class UseCases:
         return await opened.drive(performers, observer)
 
     async def reopen(
-        self, opened: OpenRun, participants: Participants | None = None, budget: Budget | None = None
+        self,
+        opened: OpenRun,
+        participants: Participants | None = None,
+        budget: Budget | None = None,
+        *,
+        unattended: bool = False,
     ) -> Performers:
-        """Take up a run that is open, to be driven by the performers that are returned; see `resume`."""
+        """Take up a run that is open, to be driven by the performers that are returned; see `resume`.
+
+        Args:
+            unattended: A server brings it to its end from now on.
+        """
         run = opened.run
-        reopened = self.pool.reopen_all(participants or Participants(), run.participants)
-        complete = self.pool.attach_built_in(reopened, run.strategy)
-        complete.check_recorded_tools(run.begun)
-        performers, names = self.pool.open(complete, without_quoted(run.begun.problem))
+
+        def open_performers() -> tuple[Performers, ParticipantNames]:
+            reopened = self.pool.reopen_all(participants or Participants(), run.participants)
+            complete = self.pool.attach_built_in(reopened, run.strategy)
+            complete.check_recorded_tools(run.begun)
+            return self.pool.open(complete, without_quoted(run.begun.problem))
+
+        performers, names = await self.pool.run_in_thread(open_performers)
         options = run.begun.options
         limit = dollar_limit(budget or run.budget, (options, options.get("over_options") or {}))
         check_priced(limit, performers.models, performers.prices)
         rewind(performers, run, run.participants)
-        await opened.reopen(budget, None if names == run.participants else names)
+        changed = None if names == run.participants else names
+        await opened.reopen(budget, changed, unattended=unattended)
         return performers
 
     async def fork(
@@ -281,7 +297,11 @@ class UseCases:
     async def order_fork(
         self, run_id: str, participants: Participants, options: Mapping[str, Any], budget: Budget | None
     ) -> tuple[Order, Performers, ParticipantNames]:
-        """Check a fork as `order` checks a new run; return the run's participants too."""
+        """Check a fork as `order` checks a new run; what is not named is that of the run.
+
+        Returns:
+            With the order and its performers, who worked on the run: `rewind` wants to know.
+        """
         begun, recorded, names = await self.engine.terms(run_id)
 
         def order() -> tuple[Order, Performers]:
@@ -289,6 +309,39 @@ class UseCases:
             return self._order_fork(begun, reopened, options, budget or recorded)
 
         return *await self.pool.run_in_thread(order), names
+
+    # -- steering
+
+    async def pause(self, run_id: str) -> None:
+        """Have whoever drives a run begin nothing new: what is in flight comes in, then the run stands still.
+
+        `resume` goes on with it.
+
+        Raises:
+            ConflictError: It has ended, is paused already, or waits for its caller anyway.
+        """
+        await self.engine.steer(run_id, Steered(paused=True))
+
+    async def set_budget(self, run_id: str, budget: Budget) -> None:
+        """Put other limits in the place of those of an active run, whoever drives it.
+
+        Raises:
+            UsageError: The budget is not valid, or limits dollars where a price is not known.
+            ConflictError: The run has ended.
+        """
+        check_budget(budget)
+        _, _, names = await self.engine.terms(run_id)
+        if budget.usd is not None:
+            models, prices = await self.pool.run_in_thread(lambda: self._models_of(names))
+            check_priced(dollar_limit(budget, ()), models, prices)
+        await self.engine.steer(run_id, Steered(budget))
+
+    def _models_of(self, names: ParticipantNames) -> tuple[list[Model], Prices]:
+        """Return the models of a run's record, and what its user said they cost."""
+        if names.model == CALLER:
+            return [Caller()], Prices()
+        performers, _ = self.pool.open(self.pool.reopen_all(Participants(), names), "")
+        return performers.models, performers.prices
 
     def _order_fork(
         self, begun: Begun, participants: Participants, options: Mapping[str, Any], budget: Budget
@@ -317,12 +370,13 @@ class UseCases:
         from_session: str | None = None,
         *,
         brief: bool = False,
+        key: RequestKey | None = None,
     ) -> dict[str, Any]:
         """Start a coached run; of the participants only the verifier and the tools work on it."""
         order, performers = await self.pool.run_in_thread(
             lambda: self.order(problem, strategy, options, budget, participants.with_caller(), from_session)
         )
-        return await self.coach(brief=brief).start(order, performers)
+        return await self.coach(brief=brief).start(order, performers, key)
 
     async def coach_take_over(
         self,
@@ -349,6 +403,7 @@ class UseCases:
         *,
         brief: bool = False,
         reworded: Mapping[str, str] | None = None,
+        key: RequestKey | None = None,
     ) -> dict[str, Any]:
         """Start a coached run from a point of another; `vet` as in `coach_answer`, `reworded` as in `Engine.fork`."""
         begun, _, names = await self.engine.terms(run_id)
@@ -358,7 +413,7 @@ class UseCases:
             return self._order_fork(begun, reopened.with_caller(), options, budget)
 
         order_, performers = await self.pool.run_in_thread(order)
-        forked = await self.engine.fork(run_id, order_, at, reworded)
+        forked, _ = await self.engine.fork_once(run_id, order_, at, reworded, key=key)
         return await self.coach(brief=brief).go_on(forked, performers)
 
     async def coach_answer(

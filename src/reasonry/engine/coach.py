@@ -19,6 +19,7 @@ from ..core.events import Answered
 from ..core.machine import Pending, refusal_of
 from ..core.metering import no_price
 from ..errors import AnswerRefusedError, ConflictError, ModelError
+from ..records import RequestKey
 from .answers import read_answers
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, pieces_of, shown_ids
 from .engine import Engine, OpenRun, Order
@@ -44,14 +45,19 @@ class Coach(Struct, frozen=True):
     engine: Engine
     brief: bool = False
 
-    async def start(self, order: Order, performers: Performers) -> dict[str, Any]:
+    async def start(
+        self, order: Order, performers: Performers, key: RequestKey | None = None
+    ) -> dict[str, Any]:
         """Accept a run and return its first questions.
+
+        Args:
+            key: As in `Engine.accept_once`.
 
         Returns:
             {`runId`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answerSchema`}], `progress`}, `note` where an
             active run asks nothing, and `result` once the run has ended.
         """
-        return await self.go_on(await self.engine.accept(order), performers)
+        return await self.go_on((await self.engine.accept_once(order, key=key))[0], performers)
 
     async def go_on(self, run_id: str, performers: Performers) -> dict[str, Any]:
         """Perform what is no question, and return what is asked; as `start`."""

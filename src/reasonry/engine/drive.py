@@ -299,7 +299,13 @@ class Drive:
         self.run = await record.whole_at_end(self.run, self.store, self.row.run_id, entries)
         ending = self._note_all(written, record.ending(self.row, self.run))
         now = time.time_ns() // 1_000_000
-        row = journal.row_after(self.row, self.run, now) if ending else None
+        # What the owner has spent today is read from the rows.
+        says_row = (
+            ending
+            or self.control.allowance is not None
+            or any(isinstance(line.entry, Steered) for line in written)
+        )
+        row = journal.row_after(self.row, self.run, now) if says_row else None
         used = ending or any(step.thoughts for step in steps)
         use = Use(self.run.counts.thoughts, now) if used else None
         written += ending

@@ -339,7 +339,7 @@ class Engine:
     async def fork(
         self, run_id: str, order: Order | None, at: int, reworded: Mapping[str, str] | None = None
     ) -> str:
-        """Start a new run from a point of another, and return its id; see `fork_once`."""
+        """Write a run down that begins at a point of another, and return its id. See `fork_once`."""
         return (await self.fork_once(run_id, order, at, reworded))[0]
 
     async def fork_once(
@@ -352,7 +352,7 @@ class Engine:
         unattended: bool = False,
         key: RequestKey | None = None,
     ) -> tuple[str, bool]:
-        """Start a new run from a point of another, unless the same request has begun one before; as `accept_once`.
+        """Write a run down that begins at a point of another; what it returns, and the rest, is as in `accept_once`.
 
         Args:
             order: What is to be different: other performers, budget or options. None: nothing.
@@ -375,8 +375,8 @@ class Engine:
         copied = [replace(settled, reading=None) for settled in taken[:at]]
         texts = {**journal.terms(entries)[0].reworded, **(reworded or {})}
         fork = Fork(run_id, copied, texts, [*(reworded or {})])
-        chosen = order or self._same_order(entries)
-        return await self.accept_once(chosen, fork, unattended=unattended, key=key)
+        wanted = order or self._same_order(entries)
+        return await self.accept_once(wanted, fork, unattended=unattended, key=key)
 
     def _same_order(self, entries: Sequence[Entry]) -> Order:
         begun, budget, participants = journal.terms(entries)
@@ -473,29 +473,35 @@ class OpenRun:
         return self.result
 
     async def reopen(
-        self, budget: Budget | None = None, participants: ParticipantNames | None = None
+        self,
+        budget: Budget | None = None,
+        participants: ParticipantNames | None = None,
+        *,
+        unattended: bool = False,
     ) -> bool:
         """Take the run up again, after a crash, a cancellation, a limit or a failure of the world.
 
         Args:
             budget: New limits; what was spent before counts against them.
             participants: Who works on it from now on, if others do.
+            unattended: A server brings it to its end from now on.
 
         Returns:
             Whether there is anything to go on with: a run that came to its own end stays ended.
         """
         check_budget(budget or Budget())
-        is_halted = self.run.paused or self.run.out
-        if self.run.snapshot.status == "active" and not (budget or participants or is_halted):
+        begins_anew = self.run.paused or self.run.out or unattended > self.row.unattended
+        if self.run.snapshot.status == "active" and not (budget or participants or begins_anew):
             return True
         entry = Resumed(budget, participants)
         self.run.apply(entry)
         if self.run.snapshot.status != "active":
             return False
+        now = _now_ms()
         self.row = replace(
-            self.row, status="active", model=self.run.participants.model, reason=None, answer=None
+            journal.row_after(self.row, self.run, now), unattended=unattended or self.row.unattended
         )
-        await self._write([entry], _now_ms())
+        await self._write([entry], now)
         return True
 
     async def take_answers(self, answers: Sequence[tuple[str, Event]]) -> None:

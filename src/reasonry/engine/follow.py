@@ -77,7 +77,7 @@ class Follower:
             NotFoundError: There is no such run.
             StoreError: `store_corrupt`: its journal is damaged.
         """
-        lines = (await self._store.lines(self._run_id))[self.seq :]
+        lines = await self._store.lines(self._run_id, self.seq)
         if len(lines) <= DIRECT_LINES:
             return list(self._fold(lines))
 

@@ -659,6 +659,7 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
         calls=usage.calls,
         tokens=usage.tokens,
         usd=usage.usd,
+        paused=run.paused,
     )
 
 

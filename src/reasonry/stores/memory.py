@@ -212,11 +212,11 @@ class MemoryStore:
         with self._open():
             return self._run(run_id).row
 
-    async def lines(self, run_id: str) -> list[Line]:
+    async def lines(self, run_id: str, after: int = 0) -> list[Line]:
         """See `Store`."""
         with self._open():
             lines = self._run(run_id).lines
-            return [lines[seq] for seq in sorted(lines)]
+            return [lines[seq] for seq in sorted(lines) if seq > after]
 
     async def tail(self, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
         """See `Store`."""

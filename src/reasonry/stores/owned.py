@@ -76,10 +76,10 @@ class OwnedStore:
         await self._check_run(run_id)
         return await self.inner.run(run_id)
 
-    async def lines(self, run_id: str) -> list[Line]:
+    async def lines(self, run_id: str, after: int = 0) -> list[Line]:
         """See `Store`."""
         await self._check_run(run_id)
-        return await self.inner.lines(run_id)
+        return await self.inner.lines(run_id, after)
 
     async def tail(self, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
         """See `Store`."""

@@ -188,13 +188,13 @@ def run(tx: Tx, run_id: str) -> RunRow:
     return stored.row
 
 
-def lines(tx: Tx, run_id: str) -> list[Line]:
-    """Return a run's whole journal.
+def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
+    """Return a run's journal, but for the lines up to a position.
 
     Raises:
         StoreError: As `run`; or a line cannot be unpacked.
     """
-    return _lines(tx, _read_row(tx, _key(tx, run_id), run_id))
+    return _lines(tx, _read_row(tx, _key(tx, run_id), run_id), after)
 
 
 def tail(tx: Tx, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
@@ -220,9 +220,10 @@ def journal_of(tx: Tx, key: int) -> tuple[str, list[Line]]:
     return stored.row.run_id, _lines(tx, stored)
 
 
-def _lines(tx: Tx, stored: _Stored) -> list[Line]:
-    lines = _lines_after(tx, stored, 0)
-    if ((lines[-1].seq, lines[-1].digest) if lines else None) != stored.tail:
+def _lines(tx: Tx, stored: _Stored, after: int = 0) -> list[Line]:
+    lines = _lines_after(tx, stored, after)
+    has_all = stored.tail == (lines[-1].seq, lines[-1].digest) if lines else stored.last <= after
+    if not has_all:
         raise _tail_lost(stored)
     return lines
 

@@ -99,10 +99,10 @@ class SqliteStore:
         check_texts(run_id)
         return await self._readers.do(lambda tx: runs.run(tx, run_id))
 
-    async def lines(self, run_id: str) -> list[Line]:
+    async def lines(self, run_id: str, after: int = 0) -> list[Line]:
         """See `Store`."""
         check_texts(run_id)
-        return await self._readers.do(lambda tx: runs.lines(tx, run_id))
+        return await self._readers.do(lambda tx: runs.lines(tx, run_id, after))
 
     async def tail(self, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
         """See `Store`."""

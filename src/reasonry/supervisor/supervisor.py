@@ -9,20 +9,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, Final
 
 from ..app import App
-from ..core.budget import Budget
+from ..core.budget import Budget, check_budget
+from ..core.events import Stopped
+from ..engine.allowance import Allowance
+from ..engine.callers_calls import waiting_calls
 from ..engine.control import Control
 from ..engine.engine import OpenRun, Order
 from ..engine.follow import Follower
+from ..engine.journal import CALLER, ParticipantNames, Steered
+from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
-from ..errors import ConflictError, OverloadedError, UsageError
+from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
 from ..participants import Participants
-from ..records import RequestKey
+from ..records import RequestKey, RunRow
+from ..use_cases import Vet
 from .feed import Feed
 from .run_events import RunEvent, event_of
 
@@ -32,15 +38,21 @@ LOOK_EVERY_S: Final = 0.5
 RETRY_AFTER_S: Final = 1.0
 """What who comes when the process is full is told to wait."""
 
+CUT_S: Final = 1.0
+"""How long what is cut off may take to end when the process drains."""
+
+PAGE: Final = 100
+
 _log = logging.getLogger("reasonry")
 
 
 class _Drive:
     """A run that this process drives."""
 
-    def __init__(self, opened: OpenRun) -> None:
+    def __init__(self, opened: OpenRun, performers: Performers, allowance: Allowance | None) -> None:
+        self.performers = performers
         self.feed = Feed(opened.row.run_id, opened.row.session_id, opened.chain.seq)
-        self.control = Control(self.feed.add)
+        self.control = Control(self.feed.add, allowance)
         self.ended: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         """Where the run stood when the drive ended; the error where it could not be written down."""
         # Nobody may be waiting.
@@ -52,13 +64,28 @@ class Supervisor:
 
     Args:
         max_runs: How many it drives at once.
+        usd_a_day: Says what an owner may spend in a day; None: as much as they like.
+        reopen: Says who works on a run with these participants in its record, where nobody says so anew.
     """
 
-    def __init__(self, app: App, *, max_runs: int = 256) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        max_runs: int = 256,
+        usd_a_day: Callable[[str], float | None] = lambda owner: None,
+        reopen: Callable[[ParticipantNames], Participants] = lambda recorded: Participants(),
+    ) -> None:
         self._app, self._max_runs = app, max_runs
+        self._usd_a_day, self._reopen = usd_a_day, reopen
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._taking_up: set[asyncio.Task[None]] = set()
+        self._allowances: dict[str, Allowance] = {}
+        self._draining = False
+        self._bell = asyncio.Event()
+        """Set for a moment when something has changed in a run that is not driven here, or a drive has ended."""
 
     @property
     def running(self) -> int:
@@ -68,7 +95,7 @@ class Supervisor:
     @property
     def draining(self) -> bool:
         """Whether nothing new is begun any more."""
-        return False
+        return self._draining
 
     def is_driven(self, run_id: str) -> bool:
         """Whether this process drives the run at present."""
@@ -86,27 +113,61 @@ class Supervisor:
         digest: bytes = b"",
         text: bool = False,
     ) -> tuple[str, bool]:
-        """Accept a run, and drive it in the background.
+        """Accept a run, and drive it in the background, after a restart too.
 
         Args:
+            key: The same owner's start with the same key and digest begins nothing new, for a day.
+            digest: Of all that was asked for.
             text: Whether answers are streamed from the first on, for whoever is about to watch.
 
         Returns:
             The run's id, and whether it is new.
 
         Raises:
-            OverloadedError: As many runs are driven already as may be.
+            OverloadedError: As many runs are driven already as may be, or the process is about to end.
+            ConflictError: `idempotency_conflict`: the key was used for another request.
+            UsageError: `budget_exceeded`: the owner has spent what may be spent in a day; `price_unknown`.
         """
-        self._check_room()
-        self._starting += 1
-        try:
-            run_id = await app.engine.accept(order)
-            async with AsyncExitStack() as held:
-                opened = await held.enter_async_context(app.engine.open(run_id))
-                self._drive(opened, performers, held.pop_all(), text=text)
-        finally:
-            self._starting -= 1
-        return run_id, True
+        async with self._room():
+            allowance = await self._check_day(app, performers)
+            request = _request_key(key, digest)
+            run_id, is_new = await app.engine.accept_once(order, unattended=True, key=request)
+            if is_new:
+                await self._open(app, run_id, performers, allowance, text=text)
+        return run_id, is_new
+
+    async def fork(
+        self,
+        app: App,
+        run_id: str,
+        at: int,
+        participants: Participants | None = None,
+        options: Mapping[str, Any] | None = None,
+        budget: Budget | None = None,
+        *,
+        reworded: Mapping[str, str] | None = None,
+        key: str | None = None,
+        digest: bytes = b"",
+        text: bool = False,
+    ) -> tuple[str, bool]:
+        """Accept a run that begins at a point of another, and drive it in the background; otherwise as `start`.
+
+        Args:
+            at: As in `Engine.fork_once`; so is `reworded`.
+            options: Those that are to be different.
+            budget: None: that of the run.
+        """
+        async with self._room():
+            named = participants or await self._recorded(app, run_id)
+            order, performers, names = await app.order_fork(run_id, named, options or {}, budget)
+            allowance = await self._check_day(app, performers)
+            request = _request_key(key, digest)
+            forked, is_new = await app.engine.fork_once(
+                run_id, order, at, reworded, unattended=True, key=request
+            )
+            if is_new:
+                await self._open(app, forked, performers, allowance, names, text=text)
+        return forked, is_new
 
     async def resume(
         self,
@@ -117,92 +178,127 @@ class Supervisor:
         *,
         text: bool = False,
     ) -> None:
-        """Take a run up again, and drive it in the background.
+        """Go on with a run in the background.
+
+        It is paused, was interrupted, or has been ended by a limit, a cancellation or a failure of the world.
 
         Args:
+            participants: None: those that its record names.
             text: As in `start`.
 
         Raises:
-            ConflictError: It is driven already, or came to its own end.
-            OverloadedError: As many runs are driven already as may be.
+            ConflictError: It is at work, or came to its own end.
+            OverloadedError: As in `start`.
         """
-        self._check_room()
-        self._starting += 1
-        try:
-            async with AsyncExitStack() as held:
-                opened = await held.enter_async_context(app.engine.open(run_id))
-                performers = await app.reopen(opened, participants, budget)
-                if opened.run.snapshot.status != "active":
-                    raise ConflictError(f"run {run_id} came to its own end", run_id=run_id)
-                self._drive(opened, performers, held.pop_all(), text=text)
-        finally:
-            self._starting -= 1
+        check_budget(budget or Budget())
+        if await self._continue(app, run_id, participants, budget):
+            return
+        async with self._room(), AsyncExitStack() as held:
+            allowance = await self._allowance(app)
+            opened = await held.enter_async_context(app.engine.open(run_id))
+            named = participants or self._reopen(opened.run.participants)
+            performers = await app.reopen(opened, named, budget, unattended=True)
+            if opened.run.snapshot.status != "active":
+                raise ConflictError(
+                    f"run {run_id} came to its own end; fork it to try another way", run_id=run_id
+                )
+            self._drive(opened, performers, allowance, held.pop_all(), text=text)
 
-    async def fork(
-        self,
-        app: App,
-        run_id: str,
-        at: int,
-        participants: Participants,
-        options: Mapping[str, Any],
-        budget: Budget | None = None,
-        *,
-        reworded: Mapping[str, str] | None = None,
-        key: str | None = None,
-        digest: bytes = b"",
-    ) -> tuple[str, bool]:
-        """Begin a run from a point of another, and drive it in the background.
+    async def _continue(
+        self, app: App, run_id: str, participants: Participants | None, budget: Budget | None
+    ) -> bool:
+        """End the pause of a run that is still driven here, because something of it is in flight."""
+        await app.store.run(run_id)
+        drive = self._drives.get(run_id)
+        if drive is None:
+            return False
+        if participants is not None and participants.model is not None:
+            message = f"run {run_id} is still at work; others can take it up once nothing of it is in flight"
+            raise ConflictError(message, run_id=run_id, retryable=True)
+        if not await drive.control.want(Steered(paused=False)):
+            return False
+        if budget is not None:
+            await self.set_budget(app, run_id, budget)
+        return True
 
-        Args:
-            at: As in `Engine.fork`; `reworded` too.
+    async def _recorded(self, app: App, run_id: str) -> Participants:
+        _, _, names = await app.engine.terms(run_id)
+        return self._reopen(names)
 
-        Returns:
-            As `start`.
+    @asynccontextmanager
+    async def _room(self) -> AsyncGenerator[None]:
+        """Keep a place for a run that is about to be driven.
 
         Raises:
-            ConflictError: As `Engine.fork`.
-            OverloadedError: As many runs are driven already as may be.
+            OverloadedError: There is none.
         """
-        self._check_room()
-        self._starting += 1
-        try:
-            order, performers, names = await app.order_fork(run_id, participants, options, budget)
-            once = None if key is None else RequestKey(key, digest, time.time_ns() // 1_000_000)
-            forked, is_new = await app.engine.fork_once(
-                run_id, order, at, reworded, unattended=True, key=once
+        if self._draining:
+            raise OverloadedError(
+                "this server is about to end; try again once it is back",
+                retryable=True,
+                retry_after_s=RETRY_AFTER_S,
             )
-            if is_new:
-                async with AsyncExitStack() as held:
-                    opened = await held.enter_async_context(app.engine.open(forked))
-                    rewind(performers, opened.run, names)
-                    self._drive(opened, performers, held.pop_all(), text=False)
-        finally:
-            self._starting -= 1
-        return forked, is_new
-
-    def _check_room(self) -> None:
-        if len(self._drives) + self._starting >= self._max_runs:
+        if not self._has_room:
             raise OverloadedError(
                 f"{self._max_runs} runs are in work here, and no more may be; try again later",
                 retryable=True,
                 retry_after_s=RETRY_AFTER_S,
             )
+        self._starting += 1
+        try:
+            yield
+        finally:
+            self._starting -= 1
 
-    def _drive(self, opened: OpenRun, performers: Performers, held: AsyncExitStack, *, text: bool) -> None:
+    @property
+    def _has_room(self) -> bool:
+        return len(self._drives) + self._starting < self._max_runs
+
+    async def _open(
+        self,
+        app: App,
+        run_id: str,
+        performers: Performers,
+        allowance: Allowance | None,
+        names: ParticipantNames | None = None,
+        *,
+        text: bool = False,
+    ) -> None:
+        """Take the right to drive a run that has just been accepted, and drive it.
+
+        Args:
+            names: Who worked on the run it is a fork of.
+        """
+        async with AsyncExitStack() as held:
+            opened = await held.enter_async_context(app.engine.open(run_id))
+            if names is not None:
+                rewind(performers, opened.run, names)
+            self._drive(opened, performers, allowance, held.pop_all(), text=text)
+
+    def _drive(
+        self,
+        opened: OpenRun,
+        performers: Performers,
+        allowance: Allowance | None,
+        held: AsyncExitStack,
+        *,
+        text: bool,
+    ) -> None:
         """Drive a run in the background; the right to do so is `held`."""
-        drive = self._drives[opened.row.run_id] = _Drive(opened)
+        drive = _Drive(opened, performers, allowance)
+        self._drives[opened.row.run_id] = drive
         drive.feed.wants_text = text
-        task = asyncio.create_task(self._complete(opened, drive, performers, held))
+        if self._draining:
+            drive.control.drain()
+        task = asyncio.create_task(self._complete(opened, drive, held))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _complete(
-        self, opened: OpenRun, drive: _Drive, performers: Performers, held: AsyncExitStack
-    ) -> None:
+    async def _complete(self, opened: OpenRun, drive: _Drive, held: AsyncExitStack) -> None:
         run_id = opened.row.run_id
         try:
             async with held:
-                result = await opened.drive(performers, drive.feed, control=drive.control)
+                result = await opened.drive(drive.performers, drive.feed, control=drive.control)
         except Exception as error:
             _log.warning("run %s was left as its journal has it: %s", run_id, error)
             drive.ended.set_exception(error)
@@ -213,12 +309,170 @@ class Supervisor:
             drive.feed.close()
             drive.ended.cancel()
 
+    # -- what an owner may spend in a day
+
+    async def _check_day(self, app: App, performers: Performers) -> Allowance | None:
+        """Return what the owner may spend today, if that is limited.
+
+        Raises:
+            UsageError: `budget_exceeded`, `price_unknown`.
+        """
+        allowance = await self._allowance(app)
+        if allowance is None:
+            return None
+        check_priced("max_usd_a_day", performers.models, performers.prices)
+        refusal = allowance.refusal()
+        if refusal is not None:
+            raise UsageError(f"{refusal.detail}; it begins anew at midnight, UTC", code="budget_exceeded")
+        return allowance
+
+    async def _allowance(self, app: App) -> Allowance | None:
+        """Return what the owner may spend today, as the store and this process know it."""
+        owner = _owner_of(app)
+        usd = self._usd_a_day(owner)
+        if usd is None:
+            return None
+        if owner not in self._allowances:
+            self._allowances[owner] = Allowance(usd, _now_ms)
+        allowance = self._allowances[owner]
+        allowance.note_spent((await app.store.usage_since(allowance.since_ms, owner)).usd)
+        return allowance
+
+    # -- steering
+
+    async def cancel(self, app: App, run_id: str) -> Result:
+        """End a run as cancelled; the answers that have come in are kept.
+
+        Raises:
+            ConflictError: It has ended already.
+        """
+        await app.store.run(run_id)
+        drive = self._drives.get(run_id)
+        if drive is not None and await drive.control.want(Stopped("cancelled", "cancelled by its user")):
+            return await asyncio.shield(drive.ended)
+        result = await app.engine.cancel(run_id)
+        self._ring()
+        return result
+
+    async def pause(self, app: App, run_id: str) -> None:
+        """Begin nothing new in a run: what is in flight comes in, then it stands still until it is resumed.
+
+        Raises:
+            ConflictError: It has ended, is paused already, or waits for its caller anyway.
+        """
+        await self._steer(app, run_id, Steered(paused=True))
+
+    async def set_budget(self, app: App, run_id: str, budget: Budget) -> None:
+        """Put other limits in the place of those of an active run; what is spent already counts.
+
+        Raises:
+            UsageError: The budget is not valid, or limits dollars where a price is not known.
+            ConflictError: It has ended.
+        """
+        check_budget(budget)
+        await app.store.run(run_id)
+        drive = self._drives.get(run_id)
+        if drive is not None:
+            check_priced(dollar_limit(budget, ()), drive.performers.models, drive.performers.prices)
+            if await drive.control.want(Steered(budget)):
+                return
+        await app.set_budget(run_id, budget)
+        self._ring()
+
+    async def _steer(self, app: App, run_id: str, entry: Steered) -> None:
+        await app.store.run(run_id)
+        drive = self._drives.get(run_id)
+        if drive is None or not await drive.control.want(entry):
+            await app.engine.steer(run_id, entry)
+            self._ring()
+
+    async def answer(
+        self,
+        app: App,
+        run_id: str,
+        answers: Any,
+        *,
+        vet: Vet | None = None,
+        brief: bool = False,
+        says_all: bool = False,
+    ) -> dict[str, Any]:
+        """Take answers to a coached run, as `App.coach_answer` does, and tell who follows it."""
+        try:
+            return await app.coach_answer(run_id, answers, vet=vet, brief=brief, says_all=says_all)
+        finally:
+            self._ring()
+
+    # -- the beginning and the end of the process
+
+    async def take_up_unfinished(self) -> int:
+        """Go on in the background with the runs that a server has accepted and not brought to their end.
+
+        Returns:
+            How many there are; paused ones are left alone.
+        """
+        rows = list[RunRow]()
+        which: dict[str, Any] = {"status": "active", "unattended": True, "paused": False}
+        while page := await self._app.store.runs(
+            limit=PAGE, before=rows[-1].run_id if rows else None, **which
+        ):
+            rows += [row for row in page if row.model != CALLER]
+        task = asyncio.create_task(self._take_up(rows[::-1]))
+        self._taking_up.add(task)
+        task.add_done_callback(self._taking_up.discard)
+        return len(rows)
+
+    async def _take_up(self, rows: Sequence[RunRow]) -> None:
+        for row in rows:
+            while not self._has_room:
+                await self._wait_for_news()
+            app = self._app.for_owner(row.owner) if row.owner else self._app
+            try:
+                await self.resume(app, row.run_id)
+            except ConflictError as error:
+                # Another process has been quicker, or the run has ended meanwhile.
+                _log.info("run %s is not taken up: %s", row.run_id, error)
+            except OverloadedError:
+                return
+            except ReasonryError as error:
+                _log.warning("run %s cannot be taken up: %s", row.run_id, error)
+
+    async def drain(self, timeout_s: float = 4.0) -> None:
+        """Begin nothing new, wait for what is in flight, then let all runs go; the next process takes them up.
+
+        Args:
+            timeout_s: What is in flight after so long, but for a moment, is cut off; its calls are counted.
+        """
+        self._draining = True
+        for task in self._taking_up:
+            task.cancel()
+        for drive in self._drives.values():
+            drive.control.drain()
+        if tasks := {*self._tasks}:
+            await asyncio.wait(tasks, timeout=max(0.0, timeout_s - CUT_S))
+        for drive in self._drives.values():
+            drive.control.drain(cut=True)
+        if tasks := {*self._tasks}:
+            await asyncio.wait(tasks, timeout=CUT_S)
+        self._ring()
+
+    def _ring(self) -> None:
+        self._bell.set()
+        self._bell = asyncio.Event()
+
+    async def _wait_for_news(self) -> None:
+        """Return when something may have changed in a run."""
+        try:
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await self._bell.wait()
+        except TimeoutError:
+            return
+
     # -- following
 
     async def watch(
         self, app: App, run_id: str, after: int = 0, *, text: bool = False
     ) -> AsyncGenerator[RunEvent]:
-        """Yield what has happened in a run and what happens, until it has ended and all is told.
+        """Yield what has happened in a run and what happens, until it has ended, or this process ends, and all is told.
 
         Args:
             after: The id of the last event that the reader knows.
@@ -231,50 +485,69 @@ class Supervisor:
         row = await app.store.run(run_id)
         known, follower, is_idle = after, Follower(app.store, app.strategies, run_id), False
         while True:
-            drive = self._drives.get(run_id)
-            if drive is not None and drive.feed.follows(after):
-                async with aclosing(drive.feed.read(after, text=text)) as events:
-                    async for event in events:
-                        after = event.id or after
-                        yield event
-                follower, is_idle = Follower(app.store, app.strategies, run_id), False
-                continue
-            status = (await app.store.run(run_id)).status
+            async with aclosing(self._read_feed(run_id, after, text=text)) as events:
+                async for event in events:
+                    after, is_idle = event.id or after, False
+                    yield event
+                    if event.kind == "ended":
+                        return
+            row = await app.store.run(run_id)
             lines = await follower.read_on()
-            if not 0 <= known <= follower.seq:
-                message = f"run {run_id} has no event {known}; its last one is {follower.seq}"
-                raise UsageError(message, field="after")
-            for line in lines:
-                if line.seq > after:
-                    after, is_idle = line.seq, False
-                    yield event_of(line, run_id, row.session_id)
+            _check_known(run_id, known, follower.seq)
+            for line in (line for line in lines if line.seq > after):
+                after, is_idle = line.seq, False
+                yield event_of(line, run_id, row.session_id)
             if lines:
                 continue
-            if status != "active":
+            if row.status != "active":
                 return
-            if not is_idle and run_id not in self._drives:
+            if run_id not in self._drives and not is_idle:
                 is_idle = True
-                yield RunEvent(None, "idle", {"paused": False})
-            await asyncio.sleep(LOOK_EVERY_S)
+                yield RunEvent(None, "idle", {"paused": row.paused})
+            if self._draining and is_idle:
+                return
+            await self._wait_for_news()
+
+    async def _read_feed(self, run_id: str, after: int, *, text: bool) -> AsyncGenerator[RunEvent]:
+        """Yield what comes after a position in a run that is driven here, as long as its feed reaches back so far."""
+        drive = self._drives.get(run_id)
+        if drive is not None:
+            async with aclosing(drive.feed.read(after, text=text)) as events:
+                async for event in events:
+                    yield event
 
     async def wait(self, app: App, run_id: str) -> Result:
-        """Return where a run stands once it has ended.
+        """Return where a run stands once it has ended, is paused or waits for its caller, or once this process drains.
 
         Raises:
             NotFoundError: There is no such run.
             ReasonryError: What happened could not be written down; the run stays as its journal has it.
         """
-        while (await app.store.run(run_id)).status == "active":
+        while (row := await app.store.run(run_id)).status == "active":
             drive = self._drives.get(run_id)
             if drive is not None:
                 return await asyncio.shield(drive.ended)
-            await asyncio.sleep(LOOK_EVERY_S)
+            if row.paused or row.model == CALLER or self._draining:
+                break
+            if waiting_calls((await app.engine.read_on(run_id)).run):
+                break
+            await self._wait_for_news()
         return await app.engine.result(run_id)
 
-    async def cancel(self, app: App, run_id: str) -> Result:
-        """End a run as cancelled.
 
-        Raises:
-            ConflictError: It has ended already.
-        """
-        return await app.engine.cancel(run_id)
+def _check_known(run_id: str, known: int, last: int) -> None:
+    """Check that a reader cannot know more of a run than there is."""
+    if not 0 <= known <= last:
+        raise UsageError(f"run {run_id} has no event {known}; its last one is {last}", field="after")
+
+
+def _owner_of(app: App) -> str:
+    return getattr(app.store, "owner", "")
+
+
+def _request_key(key: str | None, digest: bytes) -> RequestKey | None:
+    return None if key is None else RequestKey(key, digest, _now_ms())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
