@@ -158,7 +158,7 @@ class Supervisor:
             budget: None: that of the run.
         """
         async with self._room():
-            named = participants or await self._recorded(app, run_id)
+            named = participants or await self._recorded_participants(app, run_id)
             order, performers, names = await app.order_fork(run_id, named, options or {}, budget)
             allowance = await self._check_day(app, performers)
             request = _request_key(key, digest)
@@ -221,7 +221,7 @@ class Supervisor:
             await self.set_budget(app, run_id, budget)
         return True
 
-    async def _recorded(self, app: App, run_id: str) -> Participants:
+    async def _recorded_participants(self, app: App, run_id: str) -> Participants:
         _, _, names = await app.engine.terms(run_id)
         return self._reopen(names)
 
