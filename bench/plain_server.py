@@ -1,6 +1,6 @@
 """A model server that costs next to nothing: the same short answer to every request, after a latency.
 
-    uv run python bench/plain_server.py LATENCY_MS
+    uv run python bench/plain_server.py LATENCY_MS [TEXT]
 
 The first line on stdout is the base URL. It reads requests by their Content-Length alone, and does nothing else while
 clients are measured on the same machine, so that what is measured is theirs.
@@ -16,21 +16,22 @@ from typing import Any, Self
 
 import msgspec
 
+TEXT = "4 + 9"
 USAGE = {"prompt_tokens": 200, "completion_tokens": 2, "total_tokens": 202}
 HEAD = {"id": "chatcmpl-1", "created": 1_800_000_000, "model": "test-model"}
 
 
-def whole_reply() -> bytes:
+def whole_reply(text: str) -> bytes:
     """Return the response to a request that is not streamed."""
-    message = {"role": "assistant", "content": "4 + 9"}
+    message = {"role": "assistant", "content": text}
     choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
     body = msgspec.json.encode({**HEAD, "object": "chat.completion", "choices": choices, "usage": USAGE})
     return _head("application/json", len(body)) + body
 
 
-def streamed_reply() -> bytes:
+def streamed_reply(text: str) -> bytes:
     """Return the response to a request that is streamed: three events and the end."""
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": "4 "}, {"content": "+ 9"}, {}]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": text[:2]}, {"content": text[2:]}, {}]
     events = [{"index": 0, "delta": delta, "finish_reason": None if delta else "stop"} for delta in deltas]
     chunk = {**HEAD, "object": "chat.completion.chunk"}
     chunks = [{**chunk, "choices": [event]} for event in events] + [{**chunk, "choices": [], "usage": USAGE}]
@@ -45,9 +46,9 @@ def _head(content_type: str, length: int) -> bytes:
 class Connection(asyncio.Protocol):
     """One client's connection; one request at a time."""
 
-    def __init__(self, latency_s: float) -> None:
+    def __init__(self, latency_s: float, text: str) -> None:
         self._latency_s = latency_s
-        self._whole, self._streamed = whole_reply(), streamed_reply()
+        self._whole, self._streamed = whole_reply(text), streamed_reply(text)
         self._received = b""
         self._transport: asyncio.Transport | None = None
 
@@ -78,8 +79,8 @@ class PlainServer:
         url: The base URL that clients are given, `…/v1`.
     """
 
-    def __init__(self, latency_ms: float) -> None:
-        command = [sys.executable, str(Path(__file__)), str(latency_ms)]
+    def __init__(self, latency_ms: float, text: str = TEXT) -> None:
+        command = [sys.executable, str(Path(__file__)), str(latency_ms), text]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
@@ -93,13 +94,15 @@ class PlainServer:
         self._process.communicate()
 
 
-async def serve(latency_ms: float) -> None:
+async def serve(latency_ms: float, text: str) -> None:
     """Serve until the process ends."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(latency_ms / 1000), "127.0.0.1", 0, backlog=512)
+    server = await loop.create_server(
+        lambda: Connection(latency_ms / 1000, text), "127.0.0.1", 0, backlog=512
+    )
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(float(sys.argv[1])))
+    asyncio.run(serve(float(sys.argv[1]), *(sys.argv[2:] or [TEXT])))

@@ -68,8 +68,10 @@ class RawFile:
 
     def replace(self, content: bytes) -> None:
         """Replace the content of the file."""
-        self._file.xTruncate(0)
+        # A file that was ever cut to nothing is written to disk by some file systems (ext4) when it is closed.
         self._file.xWrite(content, 0)
+        if self.size() > len(content):
+            self._file.xTruncate(len(content))
 
     def close(self) -> None:
         """Close the file, which releases its lock."""
