@@ -46,6 +46,22 @@ export function show(section, children) {
   if (now.length === before.length) before.forEach(({ open }, index) => (now[index].open = open));
 }
 
+/** Sets an attribute that is not so already: what is set, the browser styles anew. */
+export function setChanged(made, name, value) {
+  if (made.getAttribute(name) !== value) made.setAttribute(name, value);
+}
+
+/** Makes these the children of an element, in this order; those that stand right are not touched. */
+export function putInOrder(parent, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+  let at = parent.firstElementChild;
+  for (const child of wanted) {
+    if (child === at) at = at.nextElementSibling;
+    else parent.insertBefore(child, at);
+  }
+}
+
 /** The head of a section: its title, and what there is to say of it in a line. */
 export function heading(title, ...said) {
   const line = said.filter(Boolean).join(" · ");

@@ -1,6 +1,6 @@
 // The lines between thoughts, drawn in rem like the layout they belong to.
 
-import { drawn } from "./dom.js";
+import { drawn, setChanged } from "./dom.js";
 
 const MARK = { x: 0.75, y: 0.95 }; // where a row's mark is, from the row's corner
 const STUB = 0.55;
@@ -23,8 +23,8 @@ export function makeEdges() {
       const key = edge.kind === "parent" ? edge.to : `${edge.kind}\n${edge.from}\n${edge.to}`;
       const path = before.get(key) ?? svg.appendChild(drawn("path", { class: `edge ${edge.kind}` }));
       before.delete(key);
-      path.setAttribute("d", layout.form === "cards" ? acrossCards(layout, edge) : downRows(layout, edge));
-      path.dataset.state = nodes.get(edge.to).state;
+      setChanged(path, "d", layout.form === "cards" ? acrossCards(layout, edge) : downRows(layout, edge));
+      setChanged(path, "data-state", nodes.get(edge.to).state);
       paths.set(key, path);
     }
     for (const gone of before.values()) gone.remove();

@@ -1,11 +1,12 @@
 // Every question and call as a bar from asked to answered: what ran side by side, what waited for what.
 
-import { byId, element, heading, show } from "./dom.js";
+import { byId, element, heading, putInOrder, show } from "./dom.js";
 import { nodeLabel } from "./record.js";
 import { spendLine } from "./spend_line.js";
 import { makeAxis, packLanes } from "./time_axis.js";
 import { callName, count, duration, plainName } from "./wording.js";
 
+const drawings = new WeakMap(); // by section
 const LANE = 1.5;
 const LEAST_BAR = 0.55; // rem of the middle bar; a long run is drawn wider than its panel and scrolls
 const WIDEST = 260;
@@ -21,25 +22,42 @@ export function drawTimeline(record, page) {
   const axis = makeAxis(spans);
   const width = Math.min(WIDEST, (axis.busy / middle(spans)) * LEAST_BAR);
   const lanes = packLanes(spans, (axis.busy * 0.2) / Math.max(40, width));
-  const height = (Math.max(...lanes) + 1) * LANE;
   const path = new Set(record.page.critical_path?.effects ?? []);
-  const bars = spans.map((span, index) => bar(record, span, lanes[index], axis, index === 0, path));
-  const field = element(
-    "div",
-    { class: "bars", role: "group", "aria-label": "Questions by time", size: { height: `${height}rem` } },
-    ...bands(record, axis),
-    ...cutMarks(axis),
-    ...bars,
-  );
-  const parts = [ticks(axis), field, ...spendLine(record, axis)];
-  const room = element("div", { class: "stretch", size: { minWidth: `${width}rem` } }, ...parts);
-  listen(field, page);
-  const kept = byId("timeline").querySelector(".scroll")?.scrollLeft ?? 0;
-  const focused = byId("timeline").contains(document.activeElement) ? document.activeElement.dataset : null;
-  const scroll = element("div", { class: "scroll" }, room);
-  show(byId("timeline"), [head(record, spans, lanes), scroll]);
-  scroll.scrollLeft = kept;
-  if (focused) bars.find(({ dataset }) => dataset.id === focused.id)?.focus({ preventScroll: true });
+  const { room, field, bars } = kept(page);
+  const before = new Map(bars);
+  bars.clear();
+  for (const [index, span] of spans.entries()) {
+    const text = barText(record, span, path);
+    const key = JSON.stringify(text);
+    const known = before.get(span.one.id);
+    const item = known?.key === key ? known.item : bar(text);
+    const start = axis.at(span.from);
+    const place = [`min(${percent(start)}, calc(100% - 0.3rem))`, percent(axis.at(span.to) - start), `${lanes[index] * LANE}rem`];
+    if (known?.item !== item || String(known.place) !== String(place)) [item.style.left, item.style.width, item.style.top] = place;
+    bars.set(span.one.id, { item, key, place });
+  }
+  const items = [...bars.values()].map(({ item }) => item);
+  putInOrder(field, [...bands(record, axis), ...cutMarks(axis), ...items]);
+  if (!field.querySelector("[tabindex='0']")) items[0].tabIndex = 0;
+  field.style.height = `${(Math.max(...lanes) + 1) * LANE}rem`;
+  room.style.minWidth = `${width}rem`;
+  putInOrder(room, [ticks(axis), field, ...spendLine(record, axis)]);
+  const section = byId("timeline");
+  section.hidden = false;
+  putInOrder(section, [head(record, spans, lanes), room.parentElement]);
+}
+
+/** What stays when the timeline is drawn anew: its field, and the bars that are as they were. */
+function kept(page) {
+  const section = byId("timeline");
+  if (!drawings.has(section)) {
+    const field = element("div", { class: "bars", role: "group", "aria-label": "Questions by time" });
+    const room = element("div", { class: "stretch" });
+    element("div", { class: "scroll" }, room);
+    listen(field, page);
+    drawings.set(section, { room, field, bars: new Map() });
+  }
+  return drawings.get(section);
 }
 
 function head(record, spans, lanes) {
@@ -91,38 +109,34 @@ function middle(spans) {
   return lengths[Math.floor(lengths.length / 2)];
 }
 
-function bar(record, { one, from, to, status }, lane, axis, first, path) {
+/** What a bar says, as data: two that are alike make the same bar. */
+function barText(record, { one, from, to, status }, path) {
   const node = record.nodes.get(one.node);
-  const start = axis.at(from);
   const name = one.kind ? callName(one) : plainName(one.stage ?? "");
   const tries = one.tries?.length ?? 0;
   const again = tries && `asked ${tries + 1} times`;
-  const parts = [name, node && nodeLabel(node), duration(to - from), plainName(status ?? ""), again, one.reused && "taken over for $0"];
+  const took = duration(to - from);
+  const parts = [name, node && nodeLabel(node), took, plainName(status ?? ""), again, one.reused && "taken over for $0"];
   const said = parts.filter(Boolean).join(", ");
-  return element(
-    "button",
-    {
-      type: "button",
-      class: one.kind ? "span call" : "span",
-      tabindex: first ? "0" : "-1",
-      "data-id": one.id,
-      "data-node": one.node,
-      "data-question": one.kind ? null : one.id,
-      "data-status": status,
-      "data-state": node?.state,
-      "data-tries": tries || null,
-      "data-path": path.has(one.id),
-      "data-reused": one.reused,
-      "aria-label": said,
-      title: said,
-      size: {
-        left: `min(${percent(start)}, calc(100% - 0.3rem))`,
-        width: percent(axis.at(to) - start),
-        top: `${lane * LANE}rem`,
-      },
-    },
-    ["failed", "unusable"].includes(status) ? "!" : tries ? `↻${tries}` : null,
-  );
+  return {
+    class: one.kind ? "span call" : "span",
+    "data-id": one.id,
+    "data-node": one.node,
+    "data-question": one.kind ? null : one.id,
+    "data-status": status,
+    "data-state": node?.state,
+    "data-tries": tries || null,
+    "data-path": path.has(one.id),
+    "data-reused": one.reused,
+    "aria-label": said,
+    title: said,
+  };
+}
+
+function bar(text) {
+  const { "data-status": status, "data-tries": tries } = text;
+  const sign = ["failed", "unusable"].includes(status) ? "!" : tries ? `↻${tries}` : null;
+  return element("button", { type: "button", tabindex: "-1", ...text }, sign);
 }
 
 function bands(record, axis) {

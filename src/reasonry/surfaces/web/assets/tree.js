@@ -1,7 +1,7 @@
 // The tree of thoughts: laid out, drawn, walked with the keyboard.
 
 import { card, cardText } from "./card.js";
-import { element } from "./dom.js";
+import { element, putInOrder } from "./dom.js";
 import { makeEdges } from "./edges.js";
 import { layLayers } from "./layout_layers.js";
 import { layLanes, layOutline, mergeEdges } from "./layout_rows.js";
@@ -19,7 +19,8 @@ const NARROW_REM = 44;
 export function makeTree(host, page, prefix = "node-") {
   let drawing = null; // what is drawn now: { record, view, shown, items, kind }
   let selected = null;
-  let cards = new Map(); // by id: { item, key } as last drawn; one that says the same is kept
+  let cards = new Map(); // by id: { item, key, x, y } as last drawn; one that says the same is kept
+  let fresh = []; // cards that were not in the drawing before
   const edges = makeEdges();
   const ground = element("div", { class: "ground", role: "none" }, edges.svg);
   const none = element("p", { class: "quiet", role: "none", hidden: true }, "No thought matches.");
@@ -28,8 +29,7 @@ export function makeTree(host, page, prefix = "node-") {
   /** Draws what the view lets through; scroll, focus and selection stay, and what is new is marked as such. */
   function draw(record, view) {
     const again = drawing !== null && drawing.record.page.id === record.page.id;
-    const [left, top] = [host.scrollLeft, host.scrollTop];
-    const kind = chosenLayout(record, view.layout, host);
+    const kind = chosenLayout(record, view.layout, isNarrow);
     const folded = view.query ? new Set() : view.collapsed;
     const order = kind === "lanes" ? [...record.nodes.keys()] : visibleIn(record, folded);
     const shown = view.keep ? order.filter((id) => view.keep.has(id)) : order;
@@ -40,14 +40,15 @@ export function makeTree(host, page, prefix = "node-") {
     edges.draw(layout, record.nodes);
     const items = new Map([...cards].map(([id, { item }]) => [id, item]));
     putInOrder(ground, [edges.svg, ...items.values()]);
-    for (const [id, item] of items) item.classList.toggle("fresh", !known.has(id));
+    for (const item of fresh) item.classList.remove("fresh");
+    fresh = [...items].filter(([id]) => !known.has(id)).map(([, item]) => item);
+    for (const item of fresh) item.classList.add("fresh");
     ground.style.height = `${layout.height}rem`;
     ground.style.width = layout.width ? `${layout.width}rem` : "100%";
     ground.hidden = shown.length === 0;
     none.hidden = shown.length > 0;
     host.dataset.form = layout.form;
     drawing = { record, view, shown, items, kind };
-    host.scrollTo(left, top);
     choose(items.has(selected) ? selected : null, focused !== null && focused !== document.activeElement);
     return shown;
   }
@@ -102,18 +103,21 @@ export function makeTree(host, page, prefix = "node-") {
     }
   });
 
-  return { draw, choose, reveal, centre, isNarrow: () => isNarrow(host) };
-}
+  let width = 0; // asked of the browser when it has changed
+  new ResizeObserver(() => (width = 0)).observe(host);
+  function isNarrow() {
+    width ||= host.clientWidth / parseFloat(getComputedStyle(document.documentElement).fontSize);
+    return width < NARROW_REM;
+  }
 
-function isNarrow(host) {
-  return host.clientWidth < NARROW_REM * parseFloat(getComputedStyle(document.documentElement).fontSize);
+  return { draw, choose, reveal, centre, isNarrow };
 }
 
 /** Which drawing suits: a session's lanes, a chain's or a phone's rows, else cards. */
-function chosenLayout(record, wish, host) {
+function chosenLayout(record, wish, isNarrow) {
   if (record.page.kind === "session") return "lanes";
   const forks = [...record.children.values()].some((below) => below.length > 1) || record.roots.length > 1;
-  if (wish === "rows" || (wish === "auto" && (!forks || isNarrow(host)))) return "rows";
+  if (wish === "rows" || (wish === "auto" && (!forks || isNarrow()))) return "rows";
   return [...record.nodes.values()].some((node) => node.merges?.length) ? "layers" : "cards";
 }
 
@@ -144,18 +148,9 @@ function place(record, view, id, layout, kind, before, prefix) {
   const said = { ...standing, ...cardText(record, id) };
   const key = JSON.stringify(said);
   const item = before?.key === key ? before.item : card(`${prefix}${id}`, id, said);
-  item.style.left = `${x}rem`;
-  item.style.top = `${y}rem`;
-  return { item, key };
-}
-
-/** Makes these the children of an element, in this order; those that stand right are not touched. */
-function putInOrder(parent, wanted) {
-  const kept = new Set(wanted);
-  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
-  let at = parent.firstElementChild;
-  for (const child of wanted) {
-    if (child === at) at = at.nextElementSibling;
-    else parent.insertBefore(child, at);
+  if (before?.item !== item || before.x !== x || before.y !== y) {
+    item.style.left = `${x}rem`;
+    item.style.top = `${y}rem`;
   }
+  return { item, key, x, y };
 }
