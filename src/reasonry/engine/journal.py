@@ -336,7 +336,9 @@ class Run:
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
-        self.budget, self.participants = begun.budget, begun.participants
+        self.participants = begun.participants
+        self.budget, self.budgets = begun.budget, [(0, begun.budget)]
+        """The limits it was given, and the run time from which on they held."""
         self.strategies = strategies
         self.strategy = recorded_strategy(strategies, begun.strategy)
         self.edges: list[tuple[str, str]] = []
@@ -443,18 +445,24 @@ class Run:
                 if tokens or usd is not None:
                     self.dearest = larger_usage(self.dearest, Usage(input_tokens=tokens, usd=usd))
             case Resumed(budget=budget, participants=participants):
-                self.budget, self.participants = budget or self.budget, participants or self.participants
+                self._set_budget(budget)
+                self.participants = participants or self.participants
                 self.paused = False
                 self._give_up_calls(cut=0)
                 self._reopen()
             case Steered(budget=budget, paused=paused):
-                self.budget = budget or self.budget
+                self._set_budget(budget)
                 self.paused = self.paused if paused is None else paused
             case Ended():
                 self.ended = entry
             case Begun():
                 raise ConflictError("a run begins once")
         return None
+
+    def _set_budget(self, budget: Budget | None) -> None:
+        if budget is not None and budget != self.budget:
+            self.budget = budget
+            self.budgets.append((self.snapshot.at_ms, budget))
 
     def take(self, settled: Settled) -> Step:
         """Fold an event in; `events[-1]` is then what is to be written down of it.

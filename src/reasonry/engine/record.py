@@ -159,6 +159,7 @@ def _head_of(run: Run) -> dict[str, Any]:
     return {
         **_terms_document(run.begun, run.budget, run.participants),
         **({"reused": _cost_document(run.reused)} if run.begun.forked_at else {}),
+        **({"budgets": msgspec.to_builtins(run.budgets)} if len(run.budgets) > 1 else {}),
         "stage": run.snapshot.stage,
     }
 

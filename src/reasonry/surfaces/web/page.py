@@ -136,6 +136,14 @@ class PageSpend(Struct, kw_only=True):
     on_dropped: float | None = None
 
 
+class PageLimit(Struct, kw_only=True):
+    """A limit that was set while the run was at work; None: it was lifted."""
+
+    at_ms: int
+    name: str
+    limit: float | None
+
+
 class PageRound(Struct, kw_only=True):
     """Questions that waited for the same answers, and so went out side by side."""
 
@@ -252,6 +260,7 @@ class PageDocument(Struct, kw_only=True):
     table: PageTable = PageTable()
     path: list[PageStep] = field(default_factory=list[PageStep])
     spend: list[PageSpend] = field(default_factory=list[PageSpend])
+    limits: list[PageLimit] = field(default_factory=list[PageLimit])
     votes: list[PageVote] = field(default_factory=list[PageVote])
     early_stop: PageStop | None = None
     rounds: list[PageRound] = field(default_factory=list[PageRound])

@@ -21,6 +21,7 @@ from .page import (
     PageCall,
     PageCost,
     PageDocument,
+    PageLimit,
     PageNode,
     PageNote,
     PageQuestion,
@@ -52,6 +53,8 @@ from .run_times import Timed, critical_path
 
 Entry = Mapping[str, Any]
 
+_MOST_BUDGETS = 100
+"""As many changes of the limits are told."""
 _NOISE_USD = 1e-12
 """Differences this small come from float arithmetic."""
 
@@ -95,6 +98,7 @@ def run_page(
         table=table_of(strategy),
         path=_path(record.entries("path"), head["stage"]),
         spend=_spend(head.get("budget") or {}, used, maker, result.duration_ms, document),
+        limits=[*_limits(head.get("budgets") or [])],
         votes=_votes(document),
         early_stop=_early_stop(document, maker.nodes.values()),
         rounds=_rounds(maker.questions),
@@ -432,6 +436,16 @@ def _spend(
         PageSpend(name=name, used=spent, limit=budget.get(name), on_dropped=on_dropped)
         for name, (spent, on_dropped) in took.items()
     ]
+
+
+def _limits(budgets: Sequence[tuple[int, Entry]]) -> Iterator[PageLimit]:
+    """Yield the limits that were changed, each with what it was at first, of the latest changes."""
+    latest = budgets[-_MOST_BUDGETS:]
+    for name in dict.fromkeys(name for _, budget in latest for name in budget):
+        values = [(at_ms, budget.get(name)) for at_ms, budget in latest]
+        steps = [next(group) for _, group in itertools.groupby(values, key=lambda value: value[1])]
+        if len(steps) > 1:
+            yield from (PageLimit(at_ms=at_ms, name=name, limit=limit) for at_ms, limit in steps)
 
 
 def _votes(document: Mapping[str, Any]) -> list[PageVote]:

@@ -33,7 +33,8 @@ function facts(page) {
 }
 
 function outcome(page) {
-  const made = [element("span", { class: "status", "data-status": page.status }, plainName(page.status))];
+  const status = page.paused ? "paused" : page.status;
+  const made = [element("span", { class: "status", "data-status": page.status }, plainName(status))];
   if (page.answer) {
     const size = page.answer.length > 160 ? "answer long" : "answer";
     made.push(element("p", { class: size }, page.answer), copyButton(page.answer, "the answer"));

@@ -61,12 +61,15 @@ export function makePage(host, around) {
     drawStages(record);
     if (first || !record.nodes.has(selected)) openFirst();
     else drawTree();
+    // Who has chosen nothing is shown the answer when it comes.
+    const answer = isChosen ? undefined : answerOf(record);
+    if (answer && answer.id !== selected) select(answer.id, { quiet: true });
     if (!first && known.size !== record.nodes.size) say(`${count(countThoughts(record, record.order), "thought")} now`);
   }
 
   function openFirst() {
     const linked = nodeAt(around.at());
-    const answer = [...record.nodes.values()].findLast(({ state }) => state === "answer");
+    const answer = answerOf(record);
     selected = null;
     drawTree();
     const id = linked ?? answer?.id ?? record.roots[0];
@@ -213,4 +216,8 @@ export function makePage(host, around) {
   }
 
   return { render, select, goTo, close };
+}
+
+function answerOf({ nodes }) {
+  return [...nodes.values()].findLast(({ state }) => state === "answer");
 }

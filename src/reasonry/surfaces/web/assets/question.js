@@ -20,6 +20,8 @@ function summary(question) {
     plainName(question.stage ?? ""),
     question.sample > 0 && `sample ${question.sample + 1}`,
     Number.isFinite(took) && took !== false && duration(took),
+    question.reworded && "in other words",
+    question.reused && "taken over, $0",
     question.tries?.length > 0 && `asked ${question.tries.length + 1} times`,
   ];
   const status = question.status === "answered" ? null : element("strong", {}, plainName(question.status));

@@ -1,14 +1,16 @@
 // What was spent, beside what might be, and how much of it went to what was dropped.
 
 import { byId, element, show } from "./dom.js";
-import { amount } from "./wording.js";
+import { amount, costLine } from "./wording.js";
 
 const NAMES = { usd: "dollars", seconds: "time" };
 
 /** @param {import("./record.js").Recorded} record */
 export function drawSpend({ page }) {
   const known = (page.spend ?? []).filter(({ used, limit }) => used > 0 || Number.isFinite(limit));
-  show(byId("spend"), known.map(meter));
+  const reused = costLine(page.reused);
+  const taken = reused && element("p", { class: "reused" }, `Taken over from the run it was forked from, for $0: ${reused}`);
+  show(byId("spend"), [...known.map(meter), ...(taken ? [taken] : [])]);
 }
 
 function meter({ name, used, limit, on_dropped: wasted }) {

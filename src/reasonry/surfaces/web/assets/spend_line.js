@@ -26,10 +26,26 @@ export function spendLine(record, axis) {
     { viewBox: "0 -4 1000 108", preserveAspectRatio: "none", class: "growth", "aria-hidden": "true" },
     drawn("path", { d: `${line}H1000V100Z`, class: "area" }),
     drawn("path", { d: `${line}H1000`, class: "line" }),
-    near && drawn("path", { d: `M0 ${100 - (100 * limit) / top}H1000`, class: "limit" }),
+    near && drawn("path", { d: limitPath(record.page, name, limit, axis, (value) => 100 - (100 * Math.min(value, top)) / top), class: "limit" }),
   );
   const said = near ? `; the dashed line is the limit of ${amount(name, limit)}` : "";
   return [drawing, element("p", { class: "quiet" }, `${amount(name, total)} ${name === "usd" ? "" : `${name} `}in all${said}`)];
+}
+
+/** The limit as it was at each time. */
+function limitPath({ limits = [] }, name, limit, axis, height) {
+  const steps = limits.filter((one) => one.name === name);
+  let path = "";
+  let isDrawn = false; // up to here
+  for (const one of steps.length ? steps : [{ at_ms: 0, limit }]) {
+    const at = axis.at(one.at_ms) * 1000;
+    if (isDrawn) path += `H${at}`;
+    isDrawn &&= one.limit !== null;
+    if (one.limit === null) continue;
+    path += isDrawn ? `V${height(one.limit)}` : `M${at} ${height(one.limit)}`;
+    isDrawn = true;
+  }
+  return isDrawn ? `${path}H1000` : path;
 }
 
 /** What is nearest to its limit, of what questions cost; without limits: dollars, else tokens, else calls. */
