@@ -336,8 +336,7 @@ class Run:
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
-        self.participants = begun.participants
-        self.budget, self.budgets = begun.budget, [(0, begun.budget)]
+        self.budget, self.participants, self.budgets = begun.budget, begun.participants, [(0, begun.budget)]
         """The limits it was given, and the run time from which on they held."""
         self.strategies = strategies
         self.strategy = recorded_strategy(strategies, begun.strategy)
