@@ -243,6 +243,8 @@ class SessionFilters(TypedDict, total=False):
     """Last used then or later."""
     until_ms: int | None
     """Last used before."""
+    guided: bool | None
+    """Whether no run writes it."""
     query: str | None
     """Whose purpose or thoughts contain this text, whatever its case."""
 

@@ -13,7 +13,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
 from ..ids import find_id
 from ..ids import new_id as new_uuid
-from ..records import SessionChange, SessionRow, SessionView, Store, Sweep, ThoughtRow
+from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from . import arguments as read
 from . import export, imports
 from .continuation import RunContinuations
@@ -297,19 +297,20 @@ class Sessions:
         """Perform the `action` named, one of `ACTIONS`, on the other arguments."""
         return await getattr(self, read.read_action(ACTIONS, arguments))(arguments)
 
-    async def list(self, arguments: Arguments) -> Document:
+    async def list(self, arguments: Arguments, **which: Unpack[SessionFilters]) -> Document:
         """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
         One that a run wrote has the status of the run once that has ended; it is not active then. Unfinished are those
         of agents, active or archived, that have not ended.
         """
         call = read.read_arguments(ListSessions, arguments)
-        limit, status = call.limit, call.status if call.status in ("active", "archived") else None
+        limit = call.limit
+        which["status"] = call.status if call.status in ("active", "archived") else None
         await self.sweep(now=True)
         shown, before, is_more = builtins.list[Document](), call.cursor, True
         while is_more and len(shown) <= limit:
             try:
-                rows = await self.store.sessions(status=status, limit=limit + 1, before=before)
+                rows = await self.store.sessions(limit=limit + 1, before=before, **which)
             except NotFoundError:
                 raise read.bad_cursor(call.cursor or "") from None
             listed = [await self._list_entry(row) for row in rows]

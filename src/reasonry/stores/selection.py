@@ -34,6 +34,7 @@ def lists_session(row: SessionRow, **which: Unpack[SessionFilters]) -> bool:
         (which.get("status"), row.status),
         (which.get("strategy"), row.strategy),
         (which.get("owner"), row.owner),
+        (which.get("guided"), row.run_id is None),
     )
     return all(asked in (None, is_) for asked, is_ in wanted) and is_within(
         row.used_at_ms, which.get("since_ms"), which.get("until_ms")

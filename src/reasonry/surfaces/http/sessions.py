@@ -96,12 +96,19 @@ async def add_thought(context: Context, request: Request, session_id: str) -> Re
     },
 )
 async def list_sessions(
-    context: Context, status: Status = "all", limit: Limit = PAGE, cursor: Cursor = None
+    context: Context,
+    status: Status = "all",
+    strategy: Name = None,
+    guided: bool | None = None,
+    query: Annotated[str | None, Query(min_length=1, max_length=MAX_QUERY_CHARS)] = None,
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
 ) -> Response:
-    """List sessions, last used first: those of agents, and those that runs write."""
+    """List sessions, last used first: those of agents (`guided`), and those that runs write."""
     arguments = {"status": status, "limit": limit, "cursor": cursor}
+    found = context.sessions.list(arguments, strategy=strategy, guided=guided, query=query)
     with speak_snake():
-        return reply(to_snake(await context.sessions.list(arguments)))
+        return reply(to_snake(await found))
 
 
 @router.get(

@@ -41,14 +41,17 @@ export function mountList(main, { query, onNavigate }) {
 
   function parameters(of, cursor) {
     const wanted = { limit: PAGE, query: wish.query, status: wish.status, strategy: wish.strategy, cursor };
-    if (of === "sessions") wanted.guided = "true";
+    if (of === "sessions") Object.assign(wanted, { guided: "true", status: wish.status === "active" ? "unfinished" : "all" });
     return new URLSearchParams(Object.entries(wanted).filter(([, value]) => value)).toString();
   }
 
   async function load(of, signal, cursor = null) {
-    if (wish.kind && wish.kind !== of) return { rows: [], next: null };
+    // A session is under way or over; it neither fails nor is it cancelled.
+    if ((wish.kind && wish.kind !== of) || (of === "sessions" && ["failed", "cancelled"].includes(wish.status))) return { rows: [], next: null };
     const read = await api.get(`/${of}?${parameters(of, cursor)}`, { signal });
-    return { rows: read[of].map((one) => entryOf(of, one)).filter(Boolean), next: read.next_cursor };
+    const rows = read[of].map((one) => entryOf(of, one));
+    const isOver = of === "sessions" && wish.status === "done";
+    return { rows: isOver ? rows.filter((row) => row.status !== "active") : rows, next: read.next_cursor };
   }
 
   async function look(signal) {

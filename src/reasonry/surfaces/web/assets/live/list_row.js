@@ -5,15 +5,14 @@ import { count, dollars, firstLine, plainName } from "../wording.js";
 
 const SHOWN_CHARACTERS = 300;
 
-/** A run or session as a row shows it; null: a session that a run writes, which stands in the list as that run. */
+/** A run or session as a row shows it. */
 export function entryOf(of, found) {
-  if (of === "sessions" && found.run_id) return null;
   const id = of === "runs" ? found.run_id : found.session_id;
   const address = `/${of}/${encodeURIComponent(id)}`;
   if (of === "sessions") {
     const thoughts = found.thought_history_length ?? 0;
     const at_ms = Date.parse(found.used_at) || 0;
-    return { of, id, address, at_ms, title: found.purpose, status: found.status, strategy: found.strategy, mode: "guided", said: count(thoughts, "thought") };
+    return { of, id, address, at_ms, title: found.purpose, status: found.ended ? "ended" : found.status, strategy: found.strategy, mode: "guided", said: count(thoughts, "thought") };
   }
   const { usd, calls, tokens } = { ...found.usage, ...found };
   const spent = [calls > 0 && count(calls, "call"), usd > 0 ? dollars(usd) : tokens > 0 && count(tokens, "token")];

@@ -1,0 +1,218 @@
+"""The live page in a real browser, on a real server: begun from its form, watched, answered, guarded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reasonry.app import App
+from tests.surfaces.http.serving import TOKENS, Serving, serve_in_thread
+
+from .making import grower, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+HOSTILE = "<img src=x onerror='broken = 1'><script>broken = 2</script> \u202egnp.exe [x](javascript:broken=3)"
+
+
+class Live:
+    """A window on a server; what a page must not do is kept in `troubles`."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page, self.url = page, url
+        self.troubles: list[str] = []
+        page.set_default_timeout(8_000)
+        page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
+        page.on("console", self._hear)
+        page.on("request", lambda sent: sent.url.startswith(url) or self.troubles.append(sent.url))
+
+    def _hear(self, said: Any) -> None:
+        # The browser itself tells of each status of 400 and above, and of a server that is not there.
+        if not said.text.startswith("Failed to load resource"):
+            self.troubles.append(f"{said.type}: {said.text}")
+
+    def open(self, address: str = "#/") -> Page:
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.url}/{address}")
+        return self.page
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("live") / "store.db"
+
+
+@pytest.fixture(scope="module")
+def server(store: Path) -> Iterator[Serving]:
+    with (
+        serving(grower(3), latency_ms=150) as model,
+        serve_in_thread(str(store), environ={"REASONRY_MODELS": model, "REASONRY_MODEL": model}) as started,
+    ):
+        yield started
+
+
+@pytest.fixture(scope="module")
+def window(browser: Browser, server: Serving) -> Iterator[Live]:
+    context = browser.new_context()
+    yield Live(context.new_page(), server.url)
+    context.close()
+
+
+@pytest.fixture
+def live(window: Live) -> Iterator[Live]:
+    """The window; an error, a word on the console or a request elsewhere fails the test."""
+    window.troubles.clear()
+    yield window
+    assert window.troubles == []
+
+
+def elsewhere(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine in another thread: in this one the browser's loop runs."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def texts(page: Page, selector: str) -> list[str]:
+    return [found.inner_text() for found in page.query_selector_all(selector)]
+
+
+def test_an_empty_store_shows_an_example_until_it_is_removed(live: Live, server: Serving) -> None:
+    page = live.open()
+    page.click(".rows a >> text=Use 4, 9, 10 and 13")
+    page.wait_for_selector("#outcome .answer")
+    assert "= 24" in page.inner_text("#outcome")
+    page.click("[role=treeitem] >> nth=2")
+    assert page.url.startswith(f"{server.url}/#/runs/demo/node")
+    assert server.client().get("/api/runs").json()["runs"] == []
+    page.click("text=Remove the example")
+    page.wait_for_selector("text=Nothing here yet.")
+    page.reload()
+    page.wait_for_selector("text=Nothing here yet.")
+    assert texts(page, ".rows li") == []
+
+
+def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(live: Live, server: Serving) -> None:
+    page = live.open("#/new")
+    page.wait_for_selector("#model option:nth-child(2)", state="attached")
+    page.fill("#problem", "Where should the harbour have its gate?")
+    page.select_option("#strategy", "tree_of_thoughts")
+    page.click("text=Options")
+    page.fill("#option-max_depth", "400")
+    page.click("text=Start")
+    assert "max depth" in page.inner_text("[role=alert]")
+    page.fill("#option-max_depth", "9")
+    page.fill("#limit-calls", "7")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".status[data-status=active]")
+    seen = set[int]()
+    while page.query_selector(".status[data-status=active]"):
+        seen.add(len(page.query_selector_all("[role=treeitem]")))
+        page.wait_for_timeout(20)
+    assert len(seen) > 1
+    assert page.inner_text(".meter.full .value") == "7 of 7"
+    run_id = page.url.split("/")[-1]
+    run = server.client().get(f"/api/runs/{run_id}").json()
+    assert run["termination"]["reason"] == "max_calls"
+    assert run["options"]["max_depth"] == 9
+    node = page.get_attribute("[role=treeitem] >> nth=2", "data-id")
+    page.reload()
+    page = live.open(f"#/runs/{run_id}/{node}")
+    page.wait_for_selector(f"[role=treeitem][aria-selected=true][data-id='{node}']")
+
+
+def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
+    page = live.open("#/new?problem=What%20is%2017%20%2B%2025%3F&strategy=chain_of_thought")
+    page.wait_for_selector("#model option:nth-child(2)", state="attached")
+    page.select_option("#model", "coached")
+    page.click("text=Start")
+    page.fill(".asked textarea", '{"steps": []}')
+    page.click(".asked button")
+    page.wait_for_selector(".asked .wrong:not([hidden])")
+    assert page.input_value(".asked textarea") == '{"steps": []}'
+    page.fill(".asked textarea", "17 + 25 = 42. The answer is 42.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".status[data-status=done]")
+    assert page.inner_text("#outcome .answer") == "42"
+    assert page.is_hidden(".asked")
+
+
+def test_what_others_write_shows_at_once_and_only_as_text(live: Live, store: Path) -> None:
+    page = live.open()
+    page.wait_for_selector(".rows li")
+
+    async def think(number: int, session: str | None) -> str:
+        call = {
+            "thought": HOSTILE if number == 1 else f"Thought {number}",
+            "thoughtNumber": number,
+            "totalThoughts": 3,
+        }
+        call |= {"nextThoughtNeeded": True} | ({"sessionId": session} if session else {})
+        async with App(str(store)) as other:
+            return (await other.sessions().think(call))["sessionId"]
+
+    session = elsewhere(think(1, None))
+    page.wait_for_selector(f"a[href='#/sessions/{session}']", timeout=2_000)
+    assert page.inner_text(f"a[href='#/sessions/{session}'] .title").startswith("<img src=x onerror=")
+    page.keyboard.press("/")
+    page.keyboard.type("onerror")
+    page.wait_for_selector(".rows li:only-child")
+    assert "query=onerror" in page.url
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[role=treeitem]")
+    elsewhere(think(2, session))
+    page.wait_for_selector("text=Thought 2", timeout=2_000)
+    assert page.evaluate("window.broken") is None
+    assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
+    page.click("text=Delete")
+    page.click("dialog .main")
+    page.wait_for_selector("text=Where should the harbour")
+
+
+def test_a_lost_server_is_said_and_found_again(live: Live) -> None:
+    page = live.open()
+    page.wait_for_selector(".rows")
+    page.context.set_offline(True)
+    page.wait_for_selector("#connection:not([hidden])")
+    page.context.set_offline(False)
+    page.wait_for_selector("#connection", state="hidden")
+    page.goto(f"{live.url}/#/runs/unknown")
+    page.wait_for_selector("text=there is no run")
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Serving]:
+    with serve_in_thread(tokens=TOKENS) as started:
+        yield started
+
+
+def test_a_token_is_asked_for_and_kept_in_memory_alone(browser: Browser, guarded: Serving) -> None:
+    context = browser.new_context()
+    live = Live(context.new_page(), guarded.url)
+    page = live.open("#/new")
+    page.fill("#token", "not this one")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog >> text=does not know this token")
+    page.fill("#token", TOKENS["ana"])
+    page.keyboard.press("Enter")
+    page.fill("#problem", PUZZLE)
+    page.select_option("#model", "offline")
+    page.keyboard.press("Control+Enter")
+    page.focus("#problem")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".status[data-status=done]")
+    kept = page.evaluate(
+        "JSON.stringify([location.href, {...localStorage}, {...sessionStorage}, document.cookie])"
+    )
+    assert TOKENS["ana"] not in kept
+    page.reload()
+    page.wait_for_selector("#token")
+    context.close()
+    assert live.troubles == []
