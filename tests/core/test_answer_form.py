@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 
@@ -62,6 +62,7 @@ FORMS = st.builds(
 )
 
 
+@settings(max_examples=80)
 @given(FORMS, VALUES)
 def test_a_value_fits_a_form_where_the_standard_s_validator_says_so(form: dict[str, Any], value: Any) -> None:
     assert check_form(form) is None

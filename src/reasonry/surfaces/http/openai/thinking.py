@@ -29,6 +29,8 @@ class Readable:
         """The last characters of the text that is being read; None between texts."""
         self._is_key = False
         self._has_said = False
+        self._half = 0
+        """The first half of a character that is written as two escapes."""
 
     def feed(self, piece: str) -> str:
         """Return what can be read of a further piece."""
@@ -68,7 +70,7 @@ class Readable:
             if escape[1:2] == "u" or (escape == "\\" and char == "u"):
                 self._text = escape + char
                 if len(self._text) == 6:
-                    text, self._text = _character(self._text[2:]), ""
+                    text, self._text = self._character(self._text[2:]), ""
             else:
                 text = _ESCAPES.get(char, char)
         elif char == "\\":
@@ -81,14 +83,19 @@ class Readable:
             self._has_said = True
             yield text
 
-
-def _character(digits: str) -> str:
-    try:
-        code = int(digits, 16)
-    except ValueError:
-        return ""
-    # Half of a pair is no character.
-    return "" if 0xD800 <= code <= 0xDFFF else chr(code)
+    def _character(self, digits: str) -> str:
+        """Return the character of an escape; the first half of a pair waits for the other, half a pair is none."""
+        try:
+            code = int(digits, 16)
+        except ValueError:
+            return ""
+        half, self._half = self._half, 0
+        if 0xD800 <= code < 0xDC00:
+            self._half = code
+            return ""
+        if 0xDC00 <= code < 0xE000:
+            return chr(0x10000 + ((half - 0xD800) << 10) + code - 0xDC00) if half else ""
+        return chr(code)
 
 
 class Thinking:

@@ -1,0 +1,224 @@
+"""Chat completions through OpenAI's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import openai
+import pytest
+from pydantic import BaseModel
+
+from reasonry.core.problem import HEADING, INSTRUCTIONS
+
+from ....servers import ModelServer
+from .talking import ASK, CITY, Talk, reply, talking
+
+
+class City(BaseModel):
+    """A form of an answer."""
+
+    city: str
+    letters: int
+
+
+def test_the_names_that_are_listed_can_be_looked_up_one_by_one(talk: Talk) -> None:
+    client = talk.client()
+    names = [model.id for model in client.models.list()]
+    assert {"auto", "react", "tree_of_thoughts@small", "chain_of_thought@offline"} <= set(names)
+    assert client.models.retrieve("tree_of_thoughts@small").id == "tree_of_thoughts@small"
+    with pytest.raises(openai.NotFoundError) as caught:
+        client.models.retrieve("tree_of_thoughts@gpt-9")
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+def test_a_completion_is_a_run_that_is_kept_whether_it_is_streamed_or_not(talk: Talk) -> None:
+    client = talk.client()
+    whole = client.chat.completions.with_raw_response.create(model="chain_of_thought@small", messages=ASK)
+    completion: Any = whole.parse()
+    (run,) = completion.reasonry["runs"]
+    assert whole.headers["x-reasonry-run"] == run["run_id"]
+    (choice,) = completion.choices
+    assert (choice.message.content, choice.finish_reason) == ("Oslo", "stop")
+    assert choice.message.reasoning_content == "The north has a capital.\nIt is by a fjord.\n\nOslo"
+    usage = completion.usage
+    assert usage.prompt_tokens + usage.completion_tokens == usage.total_tokens == run["usage"]["total_tokens"]
+    assert 0 < usage.completion_tokens_details.reasoning_tokens < usage.completion_tokens
+
+    chunks: list[Any] = list(
+        client.chat.completions.create(
+            model="chain_of_thought@small", messages=ASK, stream=True, stream_options={"include_usage": True}
+        )
+    )
+    deltas = [chunk.choices[0].delta for chunk in chunks[:-1]]
+    assert deltas[0].role == "assistant"
+    assert "".join(delta.content or "" for delta in deltas) == "Oslo"
+    thoughts = [getattr(delta, "reasoning_content", None) or "" for delta in deltas]
+    assert "".join(thoughts).startswith("The north has a capital.\nIt is by a fjord.")
+    assert [delta.content for delta in deltas].index("Oslo") > max(
+        at for at, text in enumerate(thoughts) if text
+    )
+    assert (chunks[-2].choices[0].finish_reason, chunks[-1].choices) == ("stop", [])
+    assert chunks[-1].usage.prompt_tokens == usage.prompt_tokens
+    assert chunks[-1].reasonry["runs"][0]["run_id"].replace("-", "") == chunks[0].id.removeprefix("chatcmpl-")
+
+
+def test_thoughts_come_while_the_model_still_writes() -> None:
+    """The first thought is there within moments of the model's first words, long before its last."""
+    slow = {"steps": [" ".join(["step"] * 60)], "answer": "Oslo"}
+    with ModelServer(reply=lambda request: slow, latency_ms=30, chunk_ms=20) as model, talking(model) as talk:
+        client = talk.client()
+        times: list[float] = []
+        for chunk in client.chat.completions.create(
+            model="chain_of_thought@small", messages=ASK, stream=True
+        ):
+            delta: Any = chunk.choices[0].delta
+            if getattr(delta, "reasoning_content", None) or delta.content:
+                times.append(time.monotonic())
+        assert len(times) > 10
+        assert times[-1] - times[0] > 0.2
+
+
+def test_what_was_said_before_is_quoted_and_the_system_instructs(talk: Talk) -> None:
+    messages: Any = [
+        {"role": "system", "content": "Answer in Norwegian."},
+        {"role": "user", "content": "Good morning."},
+        {"role": "assistant", "content": "God morgen."},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "Which capital"}, {"type": "text", "text": "is north?"}],
+        },
+    ]
+    completion: Any = talk.client().chat.completions.create(model="chain_of_thought@small", messages=messages)
+    prompt = talk.model.bodies[-1]["messages"][-1]["content"]
+    assert (
+        f"Problem: Which capital\nis north?\n\n{INSTRUCTIONS}\n> Answer in Norwegian.\n\n{HEADING}\n"
+        in prompt
+    )
+    assert "\n> user: Good morning.\n> assistant: God morgen.\n" in prompt
+    assert completion.choices[0].message.content == "Oslo"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_answer_is_in_the_form_that_is_wanted(talk: Talk, stream: bool) -> None:
+    client = talk.client()
+    if stream:
+        with client.chat.completions.stream(
+            model="chain_of_thought@small", messages=ASK, response_format=City
+        ) as events:
+            message = events.get_final_completion().choices[0].message
+    else:
+        message = (
+            client.chat.completions.parse(model="chain_of_thought@small", messages=ASK, response_format=City)
+            .choices[0]
+            .message
+        )
+    assert message.parsed == City(city="Oslo", letters=4)
+    asked = talk.model.bodies[-1]["response_format"]["json_schema"]
+    assert asked["strict"]
+    assert asked["schema"]["required"] == ["city", "letters"]
+
+
+def test_any_json_object_will_do_where_that_is_asked(talk: Talk) -> None:
+    completion = talk.client().chat.completions.create(
+        model="chain_of_thought@small", messages=ASK, response_format={"type": "json_object"}
+    )
+    assert json.loads(completion.choices[0].message.content or "") == {"city": "Oslo", "letters": 4}
+
+
+def test_limits_on_the_answer_leave_the_run_alone(talk: Talk) -> None:
+    client, ask = talk.client(), [{"role": "user", "content": "Which capital, at length?"}]
+    answer = "It is Oslo, the capital by the fjord."
+    short: Any = client.chat.completions.create(model="chain_of_thought@small", messages=ask, max_tokens=4)  # pyright: ignore
+    assert short.choices[0].finish_reason == "length"
+    assert 0 < len(short.choices[0].message.content) < len(answer)
+    assert answer.startswith(short.choices[0].message.content)
+    stopped: Any = client.chat.completions.create(model="chain_of_thought@small", messages=ask, stop=[","])  # pyright: ignore
+    assert (stopped.choices[0].finish_reason, stopped.choices[0].message.content) == ("stop", "It is Oslo")
+
+
+def test_n_choices_are_n_runs(talk: Talk) -> None:
+    client, before = talk.client(), talk.calls
+    completion: Any = client.chat.completions.create(model="chain_of_thought@small", messages=ASK, n=3)
+    assert [choice.index for choice in completion.choices] == [0, 1, 2]
+    assert len({run["run_id"] for run in completion.reasonry["runs"]}) == talk.calls - before == 3
+    chunks = list(
+        client.chat.completions.create(model="chain_of_thought@small", messages=ASK, n=2, stream=True)
+    )
+    for index in (0, 1):
+        own = [chunk.choices[0] for chunk in chunks if chunk.choices[0].index == index]
+        assert "".join(choice.delta.content or "" for choice in own) == "Oslo"
+        assert own[-1].finish_reason == "stop"
+
+
+def test_options_and_budgets_come_in_a_field_of_their_own_and_with_the_name(talk: Talk) -> None:
+    client = talk.client()
+    own = {"options": {"max_depth": 1}, "budget": {"calls": 30}}
+    for model, extra in (
+        ("tree_of_thoughts?max_depth=1@small", {}),
+        ("tree_of_thoughts@small", {"reasonry": own}),
+    ):
+        completion: Any = client.chat.completions.create(model=model, messages=ASK, extra_body=extra)
+        run_id = completion.reasonry["runs"][0]["run_id"]
+        begun, budget, _ = asyncio.run(talk.serving.app.engine.terms(run_id))
+        assert begun.options["max_depth"] == 1
+        assert budget.calls == (30 if extra else None)
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(
+            model="react@small", messages=ASK, extra_body={"reasonry": {"budget": {"calls": 0}}}
+        )
+    assert caught.value.param == "reasonry.budget.calls"
+
+
+def test_a_run_that_meets_its_limit_gives_its_best_so_far_or_says_why_it_cannot(talk: Talk) -> None:
+    client = talk.client()
+    limit = {"reasonry": {"budget": {"calls": 2}}}
+    completion: Any = client.chat.completions.create(
+        model="tree_of_thoughts@small", messages=ASK, extra_body=limit
+    )
+    assert completion.choices[0].finish_reason == "length"
+    assert completion.choices[0].message.content
+    assert completion.reasonry["runs"][0]["termination"]["reason"] == "max_calls"
+    limit = {"reasonry": {"budget": {"calls": 1}}}
+    with pytest.raises(openai.RateLimitError) as caught:
+        client.chat.completions.create(model="step_back@small", messages=ASK, extra_body=limit)
+    assert caught.value.code == "budget_exceeded"
+    # OpenAI's clients would try again by themselves, and pay again.
+    assert caught.value.response.headers["x-should-retry"] == "false"
+    assert caught.value.response.headers["x-reasonry-run"]
+    with pytest.raises(openai.APIError, match="without an answer"):
+        list(
+            client.chat.completions.create(
+                model="step_back@small", messages=ASK, extra_body=limit, stream=True
+            )
+        )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("leave", [False, True])
+def test_a_client_that_hangs_up_ends_its_run_unless_it_asked_to_leave_it(stream: bool, leave: bool) -> None:
+    with ModelServer(reply=reply, latency_ms=250) as model, talking(model) as talk:
+        extra: Any = {"reasonry": {"on_disconnect": "leave" if leave else "cancel"}}
+        client = talk.client(timeout=30 if stream else 0.1)
+        if stream:
+            events = client.chat.completions.create(
+                model="chain_of_thought@small", messages=ASK, stream=True, extra_body=extra
+            )
+            next(iter(events))
+            events.close()
+        else:
+            with pytest.raises(openai.APITimeoutError):
+                client.chat.completions.create(model="chain_of_thought@small", messages=ASK, extra_body=extra)
+        expected = "done" if leave else "cancelled"
+        until, status = time.monotonic() + 5, "active"
+        while status == "active" and time.monotonic() < until:
+            time.sleep(0.02)
+            (run,) = asyncio.run(talk.serving.app.store.runs())
+            status = run.status
+        assert status == expected
+
+
+def test_the_form_of_the_tests_is_the_client_s() -> None:
+    assert City.model_json_schema()["required"] == CITY["required"]

@@ -1,0 +1,168 @@
+"""Which fields are served, taken and refused; and requests of any other shape."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_type_hints
+
+import pytest
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+from openai.types.responses.response_create_params import ResponseCreateParamsBase
+
+from reasonry.surfaces.http.openai.chat import ChatFields
+from reasonry.surfaces.http.openai.request import EMPTY, TAKEN
+from reasonry.surfaces.http.openai.responses import ResponseFields
+
+from .talking import ASK, Talk
+
+CHAT: dict[str, Any] = {"model": "chain_of_thought@small", "messages": ASK}
+RESPONSE: dict[str, Any] = {"model": "chain_of_thought@small", "input": "Where is it warm?"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "params", "fields"),
+    [
+        ("/v1/chat/completions", CHAT, CompletionCreateParamsBase, ChatFields),
+        ("/v1/responses", RESPONSE, ResponseCreateParamsBase, ResponseFields),
+    ],
+)
+def test_each_field_of_openai_s_client_is_served_taken_or_refused_by_its_name(
+    talk: Talk, path: str, body: dict[str, Any], params: Any, fields: Any
+) -> None:
+    client = talk.serving.client()
+    names = set(get_type_hints(params)) - {"model", "messages", "input"}
+    refused = names - TAKEN - set(fields.__struct_fields__)
+    assert {"logprobs", "audio", "web_search_options"} & names <= refused
+    for name in refused:
+        reply = client.post(path, json={**body, name: {"x": 1}})
+        error = reply.json()["error"]
+        assert (reply.status_code, error["type"], error["param"]) == (400, "invalid_request_error", name)
+    taken = dict.fromkeys(TAKEN, 1) | {name: values[0] for name, values in EMPTY.items()}
+    assert client.post(path, json={**body, **taken, **dict.fromkeys(refused)}).status_code == 200
+
+
+USUAL: dict[str, dict[str, Any]] = {
+    "open_webui": {
+        "stream": False,
+        "stream_options": {"include_usage": True},
+        "temperature": 0.7,
+        "top_p": 0.9,
+        "top_k": 40,
+        "min_p": 0.05,
+        "repeat_penalty": 1.1,
+        "frequency_penalty": 0,
+        "presence_penalty": 0,
+        "seed": 42,
+        "stop": [],
+        "max_tokens": 4096,
+        "logit_bias": {},
+        "reasoning_effort": "medium",
+        "user": {"id": "1", "name": "ana"},
+    },
+    "librechat": {
+        "user": "65f0",
+        "temperature": 1,
+        "top_p": 1,
+        "presence_penalty": 0,
+        "frequency_penalty": 0,
+        "max_tokens": None,
+        "stop": None,
+        "stream": False,
+    },
+    "langchain": {
+        "stream": False,
+        "n": 1,
+        "temperature": 0.0,
+        "max_completion_tokens": 256,
+        "seed": 1,
+        "logprobs": False,
+        "stop": ["\nObservation"],
+        "parallel_tool_calls": True,
+    },
+    "aider": {"temperature": 0, "stream": False, "max_tokens": 8192},
+    "vercel_ai": {
+        "user": "u",
+        "max_completion_tokens": 100,
+        "tool_choice": "auto",
+        "response_format": {"type": "text"},
+        "service_tier": "auto",
+        "store": False,
+        "metadata": {"a": "b"},
+        "prediction": {"type": "content", "content": "x"},
+    },
+}
+
+
+@pytest.mark.parametrize("sender", USUAL)
+def test_what_chat_uis_and_frameworks_send_is_served(talk: Talk, sender: str) -> None:
+    reply = talk.serving.client().post("/v1/chat/completions", json={**CHAT, **USUAL[sender]})
+    assert (reply.status_code, reply.json()["choices"][0]["message"]["content"]) == (200, "Oslo")
+
+
+@pytest.mark.parametrize(
+    ("changed", "param"),
+    [
+        ({"messages": "hi"}, "messages"),
+        ({"messages": []}, "messages"),
+        ({"messages": [1]}, "messages[0]"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0].type"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
+        ({"messages": [*ASK, {"role": "assistant", "function_call": {}}]}, "messages[1].function_call"),
+        (
+            {"messages": [*ASK, {"role": "assistant", "tool_calls": [{"id": "a"}]}]},
+            "messages[1].tool_calls[0]",
+        ),
+        ({"messages": [{"role": "assistant", "content": "x"}]}, "messages"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
+        ({"model": 3}, "model"),
+        ({"model": None}, "model"),
+        ({"n": 0}, "n"),
+        ({"n": 2.5}, "n"),
+        ({"stream": "yes"}, "stream"),
+        ({"max_tokens": -1}, "max_tokens"),
+        ({"stop": ["a", "b", "c", "d", "e"]}, "stop"),
+        ({"stop": {"a": 1}}, "stop"),
+        ({"response_format": "json"}, "response_format.type"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}},
+            "response_format",
+        ),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
+        ({"tools": [{"type": "function", "function": {"name": "a"}}] * 2}, "tools"),
+        ({"reasonry": {"depth": 3}}, "reasonry"),
+        ({"reasonry": {"options": {"depths": 3}}}, "depths"),
+        ({"reasonry": {"verifier": "file.py:check"}}, "verifier"),
+        ({"reasonry": {"tools": ["/etc/passwd"]}}, "tools"),
+        ({"reasonry": {"strategy": "nope"}}, "strategy"),
+    ],
+)
+def test_a_request_of_another_shape_is_a_400_that_names_the_field(
+    talk: Talk, changed: Any, param: str
+) -> None:
+    reply = talk.serving.client().post("/v1/chat/completions", json={**CHAT, **changed})
+    error = reply.json()["error"]
+    assert reply.status_code == 400, error
+    assert error["param"] == param, error
+    assert error["message"]
+    assert error["request_id"] == reply.headers["x-request-id"]
+
+
+def test_input_that_cannot_be_read_is_a_400(talk: Talk) -> None:
+    client = talk.serving.client()
+    headers = {"Content-Type": "application/json"}
+    for content in (
+        b"",
+        b"{",
+        b"[1]",
+        b"3",
+        b"\xff",
+        json.dumps({"messages": "x" * 10}).encode(),
+        b'"' + b"[" * 999,
+    ):
+        assert client.post("/v1/chat/completions", content=content, headers=headers).status_code == 400
+    for value in (None, 3, [], [3], [{"type": "computer_call"}], [{"role": "robot", "content": "x"}]):
+        assert client.post("/v1/responses", json={**RESPONSE, "input": value}).status_code == 400

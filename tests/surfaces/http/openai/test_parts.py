@@ -1,0 +1,171 @@
+"""The parts of the endpoint that need no server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasonry.allow_list import AllowList
+from reasonry.core.metering import estimate_tokens
+from reasonry.core.problem import check_problem, without_quoted
+from reasonry.errors import ReasonryError, UsageError
+from reasonry.strategies import STRATEGIES
+from reasonry.supervisor import RunEvent
+from reasonry.surfaces.http.openai.call_ids import CallId, read_call_id
+from reasonry.surfaces.http.openai.completion import cut_answer
+from reasonry.surfaces.http.openai.conversation import Utterance, problem_of, read_messages, turns_of
+from reasonry.surfaces.http.openai.names import model_ids, read_name, written_name
+from reasonry.surfaces.http.openai.thinking import Readable, Thinking
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+DATA = st.recursive(
+    TEXTS | st.integers() | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+ALLOWED = AllowList(models={"small": "offline", "openai:gpt-5-mini": "openai:gpt-5-mini"})
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in inner for text in _texts(part)]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(DATA, min_size=1, max_size=3) | st.dictionaries(TEXTS, DATA, min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_the_texts_of_data_are_read_as_they_stream_in_however_they_are_cut(
+    value: Any, ascii_only: bool
+) -> None:
+    written = json.dumps(value, ensure_ascii=ascii_only)
+    whole = Readable().feed(written)
+    piecewise = Readable()
+    assert "".join(piecewise.feed(char) for char in written) == whole
+    said = "\n".join(_texts(value))
+    if not any(char in said for char in "\r\b\f"):
+        assert whole.strip("\n") == said.strip("\n")
+
+
+def test_one_reply_is_passed_on_at_a_time_and_a_thought_is_said_once() -> None:
+    thinking = Thinking()
+
+    def told(kind: str, **data: Any) -> str:
+        return "".join(thinking.take(RunEvent(None, kind, data)))
+
+    assert told("text", effect="e1", text='{"thought": "fir') == "fir"
+    assert told("text", effect="e2", text="second") == ""
+    assert told("text", effect="e1", text='st"}') == "st"
+    assert told("answered", effect="e1") == "\n\nsecond"
+    assert told("text", effect="e2", text=" one") == " one"
+    thoughts = [{"text": "second  one"}, {"text": "first"}, {"text": "a new one"}]
+    assert told("answered", effect="e2", thoughts=thoughts) == "\n\na new one"
+
+
+@given(st.uuids(), st.lists(st.integers(1, 10**6), min_size=1, max_size=3))
+def test_the_id_of_a_call_names_its_run_and_effect(run_id: UUID, places: list[int]) -> None:
+    call = CallId(str(run_id), "/".join(f"e{place}" for place in places))
+    assert read_call_id(str(call), "id") == call
+    assert len(str(call)) == 27 + len("-".join(f"e{place}" for place in places)) + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "call_1", "call_" + "A" * 22 + "_x", "call_" + "A" * 21 + "B_e1", "call_é" + "A" * 21 + "_e1"],
+)
+def test_a_foreign_id_of_a_call_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_call_id(text, "messages[1].tool_call_id")
+    assert caught.value.details["field"] == "messages[1].tool_call_id"
+
+
+def test_every_name_that_is_listed_may_be_asked_for() -> None:
+    names = model_ids(STRATEGIES, ALLOWED)
+    driven = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
+    assert len(names) == len(set(names)) == (len(driven) + 1) * 4
+    for name in names:
+        assert written_name(*read_name(name, STRATEGIES, ALLOWED)) == name
+
+
+@given(st.dictionaries(st.sampled_from(["depth", "a b"]), st.sampled_from(["3", "x=y&z", "é@?", ""])))
+def test_options_are_part_of_a_name(options: dict[str, str]) -> None:
+    name = written_name("tree_of_thoughts", "small", options)
+    assert read_name(name, STRATEGIES, ALLOWED) == ("tree_of_thoughts", "small", options)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("", "model_not_found"),
+        ("treehouse@small", "model_not_found"),
+        ("react@gpt-9", "model_not_found"),
+        ("react@", "model_not_found"),
+        ("react?depth", "invalid_request"),
+        ("x" * 5000, "model_not_found"),
+    ],
+)
+def test_a_name_that_stands_for_nothing_is_refused(name: str, code: str) -> None:
+    with pytest.raises(ReasonryError) as caught:
+        read_name(name, STRATEGIES, ALLOWED)
+    assert (caught.value.code, caught.value.details["field"]) == (code, "model")
+
+
+@given(TEXTS, st.integers(1, 30), st.lists(st.sampled_from(["a", "\n", "zz"]), max_size=2))
+def test_an_answer_is_cut_at_a_stop_and_at_its_limit(answer: str, limit: int, stops: list[str]) -> None:
+    text, cut = cut_answer(answer, stops, limit)
+    assert answer.startswith(text)
+    assert estimate_tokens(text) <= limit
+    assert not any(stop in text for stop in stops)
+    whole, _ = cut_answer(answer, stops, None)
+    assert cut == (text != whole)
+
+
+TURNS = st.lists(
+    st.tuples(st.sampled_from(["user", "assistant", "system"]), TEXTS.filter(str.strip)), max_size=6
+)
+
+
+@settings(max_examples=40)
+@given(TURNS, TEXTS.filter(str.strip))
+def test_the_last_message_of_the_user_is_the_problem_and_the_others_are_below_it(
+    turns: list[tuple[str, str]], last: str
+) -> None:
+    messages = [{"role": role, "content": text} for role, text in [*turns, ("user", last)]]
+    problem = problem_of(read_messages(messages), None)
+    assert without_quoted(problem) == without_quoted(last)
+    shown = [line for role, text in turns for line in text.replace("\0", "\ufffd").splitlines() if line]
+    assert all(line in problem for line in shown)
+
+
+def test_a_long_conversation_keeps_its_latest_turns() -> None:
+    messages = [
+        {"role": "user", "content": f"turn {number} " + "x" * 5_000 + "\n" * 2_000} for number in range(40)
+    ]
+    problem = problem_of(read_messages(messages), {"type": "object"})
+    check_problem(problem)
+    assert "turn 38" in problem
+    assert "turn 2 " not in problem
+    assert "earlier turns are left out here" in problem
+
+
+def test_what_a_run_was_about_can_be_told_again() -> None:
+    messages = [
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "two"},
+        {"role": "user", "content": "three"},
+    ]
+    turns = turns_of(problem_of(read_messages(messages), None), "four")
+    assert turns == [
+        Utterance("earlier", "user: one\nassistant: two"),
+        ("user", "three"),
+        ("assistant", "four"),
+    ]
+    assert turns_of("alone", None) == [("user", "alone")]

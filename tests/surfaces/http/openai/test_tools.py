@@ -1,0 +1,159 @@
+"""The caller's own tools: calls handed out, results taken, over both APIs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from ....servers import ModelServer
+from ..serving import TOKENS
+from .talking import ASK, CHAT_TOOLS, RESPONSE_TOOLS, Talk, reply, talking
+
+
+def _asked(talk: Talk, **options: Any) -> tuple[Any, list[Any]]:
+    """Return the completion that asks for calls, and the conversation with it."""
+    client = talk.client(options.pop("token", "none"))
+    completion = client.chat.completions.create(
+        model="react@small", messages=ASK, tools=CHAT_TOOLS, **options
+    )
+    assert completion.choices[0].finish_reason == "tool_calls"
+    return completion, [*ASK, completion.choices[0].message.model_dump(exclude_none=True)]
+
+
+def _results(completion: Any, text: str = "sunny") -> list[Any]:
+    calls = completion.choices[0].message.tool_calls
+    return [{"role": "tool", "tool_call_id": call.id, "content": text} for call in calls]
+
+
+def test_several_calls_are_handed_out_at_once_and_the_next_request_goes_on_with_the_run(talk: Talk) -> None:
+    before, client = talk.calls, talk.client()
+    asked, messages = _asked(talk)
+    calls = asked.choices[0].message.tool_calls
+    assert [call.function.arguments for call in calls] == ['{"city":"Rome"}', '{"city":"Oslo"}']
+    assert asked.choices[0].message.reasoning_content == "I ask for both."
+    messages += _results(asked)
+    answered: Any = client.chat.completions.create(model="react@small", messages=messages, tools=CHAT_TOOLS)
+    assert (answered.choices[0].message.content, answered.choices[0].finish_reason) == ("sunny in 2", "stop")
+    assert answered.reasonry["runs"][0]["run_id"] == asked.reasonry["runs"][0]["run_id"]
+    whole = answered.reasonry["runs"][0]["usage"]["total_tokens"]
+    assert asked.usage.total_tokens + answered.usage.total_tokens == whole
+    assert "I ask" not in answered.choices[0].message.reasoning_content
+    # The same request again, streamed this time: the same answer, and nothing is paid for it.
+    paid = talk.calls
+    assert paid - before == 2
+    chunks = client.chat.completions.create(
+        model="react@small", messages=messages, tools=CHAT_TOOLS, stream=True
+    )
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "sunny in 2"
+    assert talk.calls == paid
+
+
+def test_calls_may_come_one_by_one(talk: Talk) -> None:
+    client = talk.client()
+    asked, messages = _asked(talk, parallel_tool_calls=False)
+    for city in ("Rome", "Oslo"):
+        (call,) = asked.choices[0].message.tool_calls
+        assert city in call.function.arguments
+        messages += [*([] if city == "Rome" else [asked.choices[0].message]), *_results(asked)]
+        asked = client.chat.completions.create(
+            model="react@small", messages=messages, tools=CHAT_TOOLS, parallel_tool_calls=False
+        )
+    assert asked.choices[0].message.content == "sunny in 2"
+
+
+def test_calls_are_streamed(talk: Talk) -> None:
+    with talk.client().chat.completions.stream(model="react@small", messages=ASK, tools=CHAT_TOOLS) as events:
+        completion = events.get_final_completion()
+    calls = completion.choices[0].message.tool_calls or []
+    assert [(call.index, call.function.name) for call in calls] == [(0, "get_weather"), (1, "get_weather")]  # pyright: ignore
+    assert completion.choices[0].finish_reason == "tool_calls"
+
+
+def test_a_call_is_answered_after_a_restart_of_the_server(tmp_path: Path) -> None:
+    store = str(tmp_path / "a.db")
+    with ModelServer(reply=reply) as model:
+        with talking(model, store) as talk:
+            asked, messages = _asked(talk)
+        with talking(model, store) as talk:
+            messages += _results(asked)
+            answered = talk.client().chat.completions.create(
+                model="react@small", messages=messages, tools=CHAT_TOOLS
+            )
+            assert answered.choices[0].message.content == "sunny in 2"
+            assert talk.calls == 2
+
+
+def test_a_wrong_or_foreign_id_is_a_400_that_names_the_message(tmp_path: Path) -> None:
+    with ModelServer(reply=reply) as model, talking(model, str(tmp_path / "a.db"), tokens=TOKENS) as talk:
+        asked, messages = _asked(talk, token=TOKENS["ana"])
+        other, _ = _asked(talk, token=TOKENS["ana"])
+        results = _results(asked)
+        first = results[0]["tool_call_id"]
+        unknown = f"call_{'A' * 22}_e2"
+        wrong: list[tuple[str, list[Any]]] = [
+            ("ana", [*messages, results[0]]),
+            ("ana", [*_results(other)[:1], results[0]]),
+            ("ana", [{**results[0], "tool_call_id": "call_abc"}]),
+            ("ana", [{**results[0], "tool_call_id": first[:-1] + "9"}]),
+            ("ana", [{**results[0], "tool_call_id": unknown}]),
+            ("ben", [results[0]]),
+        ]
+        refusals: list[tuple[Any, str]] = []
+        for principal, sent in wrong:
+            client = talk.client(TOKENS[principal])
+            with pytest.raises(openai.BadRequestError) as caught:
+                client.chat.completions.create(model="react@small", messages=sent, tools=CHAT_TOOLS)
+            message = caught.value.body["message"]  # pyright: ignore
+            refusals.append((caught.value.code, message.replace(first, "ID").replace(unknown, "ID")))
+            assert (caught.value.param or "").startswith("messages")
+        # Another's run looks exactly like one that is not there.
+        assert refusals[5] == refusals[4]
+        client = talk.client(TOKENS["ana"])
+        client.chat.completions.create(model="react@small", messages=[*messages, *results], tools=CHAT_TOOLS)
+        with pytest.raises(openai.BadRequestError, match="another result"):
+            client.chat.completions.create(
+                model="react@small", messages=[*messages, *_results(asked, "rain")], tools=CHAT_TOOLS
+            )
+
+
+def test_tools_are_for_strategies_that_act(talk: Talk) -> None:
+    client = talk.client()
+    with pytest.raises(openai.BadRequestError, match="react") as caught:
+        client.chat.completions.create(model="chain_of_thought@small", messages=ASK, tools=CHAT_TOOLS)
+    assert caught.value.param == "tools"
+    for choice in ("required", {"type": "function", "function": {"name": "get_weather"}}):
+        with pytest.raises(openai.BadRequestError) as caught:
+            client.chat.completions.create(
+                model="react@small",
+                messages=ASK,
+                tools=CHAT_TOOLS,
+                tool_choice=choice,  # pyright: ignore
+            )
+        assert caught.value.param == "tool_choice"
+    plain = client.chat.completions.create(
+        model="chain_of_thought@small", messages=ASK, tools=CHAT_TOOLS, tool_choice="none"
+    )
+    assert plain.choices[0].message.content == "Oslo"
+
+
+def test_responses_hand_out_calls_and_go_on_with_what_they_bring(talk: Talk) -> None:
+    client = talk.client()
+    with client.responses.stream(
+        model="react@small", input="Where is it warm?", tools=RESPONSE_TOOLS
+    ) as events:
+        kinds = [event.type for event in events]
+        asked: Any = events.get_final_response()
+    assert [kinds[0], kinds[-1]] == ["response.created", "response.completed"]
+    calls = [item for item in asked.output if item.type == "function_call"]
+    outputs: Any = [
+        {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"} for call in calls
+    ]
+    linked = client.responses.create(
+        model="react@small", previous_response_id=asked.id, input=outputs, tools=RESPONSE_TOOLS
+    )
+    items: Any = [{"role": "user", "content": "Where is it warm?"}, *asked.output, *outputs]
+    whole = client.responses.create(model="react@small", input=items, tools=RESPONSE_TOOLS)
+    assert linked.output_text == whole.output_text == "sunny in 2"
