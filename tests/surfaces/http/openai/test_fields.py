@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -166,3 +168,9 @@ def test_input_that_cannot_be_read_is_a_400(talk: Talk) -> None:
         assert client.post("/v1/chat/completions", content=content, headers=headers).status_code == 400
     for value in (None, 3, [], [3], [{"type": "computer_call"}], [{"role": "robot", "content": "x"}]):
         assert client.post("/v1/responses", json={**RESPONSE, "input": value}).status_code == 400
+
+
+def test_the_table_of_fields_has_them_all() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "openai.md").read_text("utf-8").partition("## Fields")[2]
+    fields = {*ChatFields.__struct_fields__, *ResponseFields.__struct_fields__, *TAKEN, *EMPTY}
+    assert fields - set(re.findall(r"`(\w+)`", page)) == set()
