@@ -666,7 +666,7 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
         calls=usage.calls,
         tokens=usage.tokens,
         usd=usage.usd,
-        paused=run.paused,
+        paused=run.paused and run.snapshot.status == "active",
     )
 
 

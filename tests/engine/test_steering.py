@@ -1,0 +1,189 @@
+"""A run that is paused, continued or given other limits at any of its events comes to the same end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from reasonry.app import App
+from reasonry.core.budget import Budget, Usage
+from reasonry.core.events import Answered, Stopped
+from reasonry.engine.control import Control
+from reasonry.engine.engine import Engine
+from reasonry.engine.follow import FoldedLine
+from reasonry.engine.journal import Steered
+from reasonry.engine.policy import Performers, Policy
+from reasonry.engine.ports import OnText, Question
+from reasonry.errors import ConflictError, ModelError
+from reasonry.stores.memory import MemoryStore
+from reasonry.strategies import STRATEGIES as ALL
+
+from ..playing import World
+from .answering import WorldModel, order
+from .playing import LOOP, STRATEGIES, CountingModel
+
+pytestmark = pytest.mark.anyio
+
+SAME = ("answer", "status", "path", "thoughts", "rounds", "termination")
+SEARCH = ("tree_of_thoughts", {"max_depth": 2, "expand_width": 2, "branching_factor": 2})
+VOTE = ("self_consistency", {"samples": 5})
+
+
+class PacedModel(WorldModel):
+    """Each answer takes its own time, so that they come in one by one."""
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        await asyncio.sleep(0.0005 * (len(question.id) + question.ask.sample))
+        return await super().answer(question, on_text)
+
+
+def model() -> PacedModel:
+    return PacedModel(World(3, 0.0))
+
+
+async def begin(strategy: str, options: dict[str, Any], budget: Budget | None = None) -> tuple[Engine, str]:
+    engine = Engine(MemoryStore(), ALL, Policy(backoff_s=0.001))
+    wanted = ALL[strategy]
+    return engine, await engine.accept(order(wanted, wanted.options(**options), budget))
+
+
+def same(trace: dict[str, Any]) -> dict[str, Any]:
+    shown = {name: trace[name] for name in SAME}
+    shown["termination"] = {name: shown["termination"].get(name) for name in ("reason", "code")}
+    return shown
+
+
+class Steersman:
+    """Has something done to a drive once its journal has so many lines."""
+
+    def __init__(self, at: int, wanted: Steered | Stopped) -> None:
+        self.at, self.wanted, self.done = at, wanted, list[asyncio.Task[bool]]()
+        self.control = Control(self.see)
+
+    def see(self, lines: Sequence[FoldedLine]) -> None:
+        if lines[-1].seq >= self.at and not self.done:
+            self.done.append(asyncio.ensure_future(self.control.want(self.wanted)))
+
+
+@pytest.mark.parametrize(("strategy", "options"), [SEARCH, VOTE], ids=[SEARCH[0], VOTE[0]])
+async def test_pausing_at_every_event_and_going_on_gives_what_not_pausing_gives(
+    strategy: str, options: dict[str, Any]
+) -> None:
+    engine, run_id = await begin(strategy, options)
+    undisturbed = model()
+    await engine.drive(run_id, Performers(undisturbed))
+    whole, last = same(await engine.trace(run_id)), len(await engine.store.lines(run_id))
+    paused = 0
+    for at in range(2, last):
+        engine, run_id = await begin(strategy, options)
+        answering, steersman = model(), Steersman(at, Steered(paused=True))
+        async with engine.open(run_id) as opened:
+            result = await opened.drive(Performers(answering), control=steersman.control)
+        if result.status == "active":
+            paused += 1
+            assert result.termination.reason == "paused"
+            assert (await engine.store.run(run_id)).paused
+            at_rest = sum(answering.asked.values())
+            await asyncio.sleep(0.003)
+            assert sum(answering.asked.values()) == at_rest
+            await engine.resume(run_id, Performers(answering))
+        assert not (await engine.store.run(run_id)).paused
+        assert same(await engine.trace(run_id)) == whole
+        assert answering.asked == undisturbed.asked
+        assert (await engine.replay(run_id))["replay"]["identical"]
+    assert paused >= last // 3
+
+
+async def test_limits_raised_or_lowered_at_every_event_are_kept() -> None:
+    strategy, options = SEARCH
+    engine, run_id = await begin(strategy, options)
+    whole = await engine.drive(run_id, Performers(model()))
+    for at in range(2, whole.usage.calls + 1):
+        # Raised before it is met: as if there were none.
+        engine, run_id = await begin(strategy, options, Budget(calls=at))
+        raised = Steersman(2, Steered(Budget(calls=1_000)))
+        async with engine.open(run_id) as opened:
+            result = await opened.drive(Performers(model()), control=raised.control)
+        assert await raised.done[0] is False or (result.answer, result.status) == (whole.answer, whole.status)
+        # Lowered: no call goes out beyond it, but for those that are in flight.
+        engine, run_id = await begin(strategy, options)
+        answering, lowered = model(), Steersman(at, Steered(Budget(calls=2)))
+        async with engine.open(run_id) as opened:
+            result = await opened.drive(Performers(answering), control=lowered.control)
+        assert result.usage.calls == sum(answering.asked.values())
+        assert result.status != "active"
+        if result.usage.calls < whole.usage.calls:
+            assert result.termination.reason == "max_calls"
+
+
+async def test_what_a_limit_had_refused_goes_out_once_it_is_raised() -> None:
+    slow = CountingModel(latency_s=0.05, usage=Usage(usd=0.1))
+    engine = Engine(MemoryStore(), ALL)
+    run_id = await engine.accept(
+        order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6), Budget(calls=3))
+    )
+    control = Control()
+    async with engine.open(run_id) as opened:
+        driving = asyncio.create_task(opened.drive(Performers(slow), control=control))
+        await asyncio.sleep(0.02)
+        assert await control.want(Steered(Budget(calls=50)))
+        result = await driving
+    assert result.termination.reason != "max_calls"
+    assert slow.calls >= 6
+
+
+async def test_seconds_given_to_a_run_under_way_hold_at_once() -> None:
+    engine, run_id = await begin(*VOTE)
+    control = Control()
+    async with engine.open(run_id) as opened:
+        driving = asyncio.create_task(opened.drive(Performers(CountingModel(latency_s=60)), control=control))
+        await asyncio.sleep(0.02)
+        assert await control.want(Steered(Budget(seconds=0.05)))
+        result = await asyncio.wait_for(driving, 5)
+    assert result.termination.reason == "max_seconds"
+
+
+@pytest.mark.parametrize("fault", ["busy", None])
+async def test_a_run_at_rest_has_begun_nothing_new_and_counts_every_call(fault: str | None) -> None:
+    """Also where it waits to try again."""
+    faults = (lambda number: ModelError("busy", retryable=True, retry_after_s=60)) if fault else None
+    busy = CountingModel(latency_s=0.01, fault=faults)
+    engine = Engine(MemoryStore(), ALL, Policy(max_concurrency=2))
+    run_id = await engine.accept(order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6)))
+    control = Control()
+    async with engine.open(run_id) as opened:
+        driving = asyncio.create_task(opened.drive(Performers(busy), control=control))
+        await asyncio.sleep(0.015 if fault else 0.005)
+        assert await control.want(Steered(paused=True))
+        result = await asyncio.wait_for(driving, 5)
+        assert (result.status, result.usage.calls) == ("active", busy.calls)
+        assert busy.calls <= (6 if fault else 2)
+        with pytest.raises(ConflictError):
+            await engine.steer(run_id, Steered(paused=True))
+
+
+async def test_another_process_steers_what_is_driven_here(folder: Any) -> None:
+    path = str(folder / "runs.db")
+    async with (
+        App(path, environ={}, strategies=STRATEGIES) as here,
+        App(path, environ={}, strategies=STRATEGIES) as elsewhere,
+    ):
+        wanted = LOOP.options(steps=1, width=40)
+        run_id = await here.engine.accept(order(LOOP, wanted, Budget(calls=1_000)))
+        slow = CountingModel(latency_s=0.02)
+        driving = asyncio.create_task(here.engine.drive(run_id, Performers(slow)))
+        await asyncio.sleep(0.05)
+        await elsewhere.set_budget(run_id, Budget(calls=999, thoughts=500))
+        await elsewhere.pause(run_id)
+        result = await asyncio.wait_for(driving, 5)
+        assert (result.status, result.termination.reason) == ("active", "paused")
+        assert slow.calls < 40
+        assert (await here.engine.terms(run_id))[1] == Budget(calls=999, thoughts=500)
+        ended = await elsewhere.engine.resume(run_id, Performers(slow))
+        assert ended.status == "done"
+        assert (ended.usage.calls, slow.calls) == (40, 40)
+        with pytest.raises(ConflictError, match="has ended"):
+            await here.pause(run_id)
