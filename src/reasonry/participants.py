@@ -39,6 +39,8 @@ class Participants:
         record: A file that keeps the model's answers, for `recorded:FILE`.
         price: What the models cost, as `--price` takes it; whatever a provider or the price list says.
         opened_s: Seconds of the run's time that went into opening its tool servers.
+        listed_tools: What the tools are called in the operator's list; `listed_documents` likewise. They are recorded,
+            so that a server finds them again.
     """
 
     model: str | Model | None = None
@@ -52,6 +54,8 @@ class Participants:
     record: str | None = None
     price: str | Sequence[str] = ()
     opened_s: float = 0.0
+    listed_tools: tuple[str, ...] = ()
+    listed_documents: tuple[str, ...] = ()
 
     @property
     def prices(self) -> tuple[str, ...]:
@@ -146,6 +150,8 @@ class PerformerPool:
             draft.name if draft else None,
             price,
             own,
+            participants.listed_tools,
+            participants.listed_documents,
         )
         return performers, names
 

@@ -60,6 +60,9 @@ class ParticipantNames(Struct, frozen=True, omit_defaults=True):
     price: tuple[str, ...] = ()
     callers_tools: tuple[ToolCard, ...] = ()
     """Tools that whoever asked for the run calls."""
+    listed_tools: tuple[str, ...] = ()
+    """Names of what the operator listed for requests, where a request named them; `listed_documents` too."""
+    listed_documents: tuple[str, ...] = ()
 
 
 class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):

@@ -243,7 +243,18 @@ class AgentAccess:
             verifier=allowed.verifier(named.verifier),
             tools=[tool for spec in allowed.all_of("tools", named.tools) for tool in self._load(spec)],
             context=allowed.all_of("documents", named.documents),
+            listed_tools=tuple(named.tools),
+            listed_documents=tuple(named.documents),
         )
+
+    def recorded_participants(self, recorded: ParticipantNames) -> Participants:
+        """Return who works on a run with these in its record, where nobody says so anew: its tools as listed now.
+
+        Raises:
+            UsageError: One of them is not listed any more.
+        """
+        named = ListedParts(tools=recorded.listed_tools, documents=recorded.listed_documents)
+        return replace(self._participants(named), model=None, verifier=None)
 
     def _load(self, spec: str) -> Sequence[Any]:
         from ..tools.catalog import load_tools
