@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reasonry.app import App
+from tests.servers import ChatRequest
 from tests.surfaces.http.serving import TOKENS, Serving, serve_in_thread
 
 from .making import grower, serving
@@ -39,8 +41,11 @@ class Live:
             self.troubles.append(f"{said.type}: {said.text}")
 
     def open(self, address: str = "#/") -> Page:
-        self.page.goto("about:blank")
-        self.page.goto(f"{self.url}/{address}")
+        """Go to an address, as somebody does who has the page open."""
+        if self.page.url.startswith(self.url):
+            self.page.evaluate("(address) => (location.hash = address)", address)
+        else:
+            self.page.goto(f"{self.url}/{address}")
         return self.page
 
 
@@ -50,9 +55,22 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(store: Path) -> Iterator[Serving]:
+def looked() -> threading.Event:
+    """Set when the page was looked at; until then the model's fourth reply waits."""
+    return threading.Event()
+
+
+@pytest.fixture(scope="module")
+def server(store: Path, looked: threading.Event) -> Iterator[Serving]:
+    grow = grower(3)
+
+    def reply(request: ChatRequest) -> Any:
+        if request.number > 3:
+            looked.wait(20)
+        return grow(request)
+
     with (
-        serving(grower(3), latency_ms=150) as model,
+        serving(reply) as model,
         serve_in_thread(str(store), environ={"REASONRY_MODELS": model, "REASONRY_MODEL": model}) as started,
     ):
         yield started
@@ -98,7 +116,9 @@ def test_an_empty_store_shows_an_example_until_it_is_removed(live: Live, server:
     assert texts(page, ".rows li") == []
 
 
-def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(live: Live, server: Serving) -> None:
+def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(
+    live: Live, server: Serving, looked: threading.Event
+) -> None:
     page = live.open("#/new")
     page.wait_for_selector("#model option:nth-child(2)", state="attached")
     page.fill("#problem", "Where should the harbour have its gate?")
@@ -110,12 +130,12 @@ def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(live: Live, se
     page.fill("#option-max_depth", "9")
     page.fill("#limit-calls", "7")
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector(".status[data-status=active]")
-    seen = set[int]()
-    while page.query_selector(".status[data-status=active]"):
-        seen.add(len(page.query_selector_all("[role=treeitem]")))
-        page.wait_for_timeout(20)
-    assert len(seen) > 1
+    page.wait_for_selector("[role=treeitem] >> nth=2")
+    assert page.query_selector(".status[data-status=active]")
+    nodes = len(page.query_selector_all("[role=treeitem]"))
+    looked.set()
+    page.wait_for_selector(".status[data-status=done]")
+    assert len(page.query_selector_all("[role=treeitem]")) > nodes
     assert page.inner_text(".meter.full .value") == "7 of 7"
     run_id = page.url.split("/")[-1]
     run = server.client().get(f"/api/runs/{run_id}").json()
@@ -183,7 +203,7 @@ def test_a_lost_server_is_said_and_found_again(live: Live) -> None:
     page.wait_for_selector("#connection:not([hidden])")
     page.context.set_offline(False)
     page.wait_for_selector("#connection", state="hidden")
-    page.goto(f"{live.url}/#/runs/unknown")
+    live.open("#/runs/unknown")
     page.wait_for_selector("text=there is no run")
 
 
