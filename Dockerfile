@@ -1,5 +1,6 @@
 # syntax=docker/dockerfile:1
-# A small image of the command `reasonry`, by default its MCP server. docs/releasing.md says how it is run.
+# A small image of the command `reasonry`, by default its MCP server. docs/releasing.md says how it is run;
+# docs/server.md, how it serves over HTTP (EXTRAS=server).
 ARG PYTHON=3.13
 
 FROM python:${PYTHON}-slim AS build

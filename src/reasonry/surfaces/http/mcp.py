@@ -58,13 +58,19 @@ async def _lifespan(server: FastAPI) -> AsyncGenerator[None]:
             servers[context.principal] = _server(context)
         return servers[context.principal]
 
-    bridge = sdk_server(server_for, lambda request: str(request.base_url))
+    bridge = sdk_server(server_for, _page_url)
     manager = StreamableHTTPSessionManager(
         bridge, stateless=True, max_request_body_size=wiring.settings.max_body_bytes
     )
     async with manager.run():
         server.state.mcp = manager
         yield
+
+
+def _page_url(request: Request) -> str:
+    # Only an address to show to whoever sent the header.
+    is_tls = request.headers.get("x-forwarded-proto") == "https"
+    return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
 
 router = APIRouter(lifespan=_lifespan)
