@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -218,6 +219,24 @@ def test_a_client_that_hangs_up_ends_its_run_unless_it_asked_to_leave_it(stream:
             runs = asyncio.run(talk.serving.app.store.runs())
             status = runs[0].status if runs else "active"
         assert status == expected
+
+
+def test_the_same_request_with_the_same_key_is_paid_once_even_if_its_client_hung_up(tmp_path: Path) -> None:
+    with ModelServer(reply=reply, latency_ms=300) as model, talking(model, str(tmp_path / "a.db")) as talk:
+        client, key = talk.client(), {"Idempotency-Key": "order 7"}
+        sent: Any = {"model": "chain_of_thought@small", "messages": ASK, "extra_headers": key}
+        client.chat.completions.create(**sent, stream=True).close()
+        with pytest.raises(openai.ConflictError) as caught:
+            client.chat.completions.create(**{**sent, "stop": ["x"]})
+        assert caught.value.code == "idempotency_conflict"
+        replies: list[Any] = [client.chat.completions.create(**sent, stream=False) for _ in range(2)]
+        assert [reply.choices[0].message.content for reply in replies] == ["Oslo", "Oslo"]
+        assert replies[0].id == replies[1].id
+        other: Any = client.chat.completions.create(
+            **{**sent, "extra_headers": {"Idempotency-Key": "order 8"}}
+        )
+        assert other.id != replies[0].id
+        assert len(asyncio.run(talk.serving.app.store.runs())) == 2
 
 
 def test_the_form_of_the_tests_is_the_client_s() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 
+import msgspec
 from msgspec import Struct, structs
 
 from ....core.budget import NOTHING, Usage
@@ -17,7 +18,7 @@ from ....core.registry import strategies_at_hand
 from ....engine.callers_calls import result_events, waiting_calls
 from ....engine.journal import Run
 from ....engine.result import Result
-from ....errors import ConflictError, NotFoundError, ReasonryError, UsageError, WorldError
+from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
 from ....supervisor import RunEvent
 from ...agent_calls import SolveCall
 from ...present import LIMIT_REASONS
@@ -84,7 +85,7 @@ class Finish(Struct, frozen=True):
 
 
 async def begin(
-    context: RequestContext, wanted: CompletionRequest, key: str | None, body: bytes
+    context: RequestContext, wanted: CompletionRequest, key: str | None, body: Mapping[str, Any]
 ) -> list[CompletionChoice]:
     """Begin the runs of a request, one for each choice; with a key that is known, take those it stands for.
 
@@ -116,7 +117,7 @@ async def begin(
                 order,
                 performers,
                 key=f"{key}/{place}" if key and place else key,
-                digest=hashlib.sha256(body).digest(),
+                digest=_digest(body),
                 text=wanted.stream and own.reasoning,
             )
             choices.append(CompletionChoice(run_id))
@@ -127,6 +128,12 @@ async def begin(
             await cancel_run(context, choice.run_id)
         raise
     return choices
+
+
+def _digest(body: Mapping[str, Any]) -> bytes:
+    """Return what is the same for the same request, however it is written down and whether it is streamed or not."""
+    asked = {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
+    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
 
 
 def _calls_no_tools(context: RequestContext, strategy: str) -> UsageError:
@@ -217,6 +224,7 @@ async def follow(
         async with aclosing(watched) as events:
             async for event in events:
                 if event.kind == "idle":
+                    _check_not_draining(context, choice)
                     finish = await _calls_of(context, wanted, choice)
                     if finish is not None:
                         attendance.let_go(choice.run_id)
@@ -229,6 +237,17 @@ async def follow(
                         yield piece
         attendance.let_go(choice.run_id)
         yield await _end_of(context, wanted, choice)
+
+
+def _check_not_draining(context: RequestContext, choice: CompletionChoice) -> None:
+    if context.supervisor.draining:
+        raise OverloadedError(
+            "the server is about to end; its run goes on when it is back, and the same request with its "
+            "Idempotency-Key is given what comes of it",
+            retryable=True,
+            retry_after_s=5,
+            run_id=choice.run_id,
+        )
 
 
 def _result_in(event: RunEvent) -> str:

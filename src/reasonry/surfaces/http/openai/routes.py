@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar
 from uuid import UUID
@@ -101,13 +101,14 @@ async def _answer_errors(context: RequestContext, work: Callable[[], Awaitable[R
 
 
 async def _chat(context: RequestContext, request: Request) -> Response:
-    wanted = read_chat(await read_json(request))
-    choices = await _choices(context, request, wanted)
+    body = await read_json(request)
+    wanted = read_chat(body)
+    choices = await _choices(context, request, wanted, body)
     attendance, runs = _attendance(request), [choice.run_id for choice in choices]
     completion_id = f"chatcmpl-{_suffix(choices[0])}"
     if wanted.stream:
         chunks = ChatChunks(completion_id, wanted.model, include_usage=wanted.include_usage)
-        return stream(_chat_events(context, wanted, choices, attendance, chunks), runs)
+        return _stream(context, _chat_events(context, wanted, choices, attendance, chunks), runs)
     ends = await _unless_gone(request, _tell_whole(context, wanted, choices, attendance))
     if ends is None:
         return _GONE
@@ -116,13 +117,14 @@ async def _chat(context: RequestContext, request: Request) -> Response:
 
 
 async def _respond(context: RequestContext, request: Request) -> Response:
-    asked = read_response(await read_json(request))
+    body = await read_json(request)
+    asked = read_response(body)
     wanted = asked.after(await _turns_before(context, asked))
-    choices = await _choices(context, request, wanted)
+    choices = await _choices(context, request, wanted, body)
     attendance, runs = _attendance(request), [choices[0].run_id]
     events = ResponseEvents(f"resp_{_suffix(choices[0])}", asked)
     if wanted.stream:
-        return stream(_response_events(context, wanted, choices, attendance, events), runs)
+        return _stream(context, _response_events(context, wanted, choices, attendance, events), runs)
     ends = await _unless_gone(request, _tell_whole(context, wanted, choices, attendance))
     if ends is None:
         return _GONE
@@ -132,14 +134,18 @@ async def _respond(context: RequestContext, request: Request) -> Response:
 
 
 async def _choices(
-    context: RequestContext, request: Request, wanted: CompletionRequest
+    context: RequestContext, request: Request, wanted: CompletionRequest, body: Mapping[str, Any]
 ) -> list[CompletionChoice]:
+    if wanted.stream:
+        # There must be room for one more before anything is begun.
+        with context.wiring.stream(context.principal):
+            pass
     if wanted.results:
         return [await go_on(context, wanted)]
     key = request.headers.get(KEY)
     if key is not None and not 0 < len(key) <= MAX_KEY_CHARS:
         raise UsageError(f"Idempotency-Key: from 1 to {MAX_KEY_CHARS} characters", field="Idempotency-Key")
-    return await begin(context, wanted, key, await request.body())
+    return await begin(context, wanted, key, body)
 
 
 async def _turns_before(context: RequestContext, asked: ResponseRequest) -> Sequence[Utterance]:
@@ -184,6 +190,16 @@ def _attendance(request: Request) -> Attendance:
 
 
 # -- telling
+
+
+def _stream(context: RequestContext, lines: AsyncGenerator[bytes], runs: Sequence[str]) -> Response:
+    async def counted() -> AsyncGenerator[bytes]:
+        with context.wiring.stream(context.principal):
+            async with aclosing(lines):
+                async for line in lines:
+                    yield line
+
+    return stream(counted(), runs)
 
 
 async def _tell_whole(
