@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from typing import Annotated, NamedTuple
@@ -11,13 +12,15 @@ from typing import Annotated, NamedTuple
 from fastapi import Depends, Request
 
 from ...app import App
-from ...errors import WorldError
+from ...errors import ReasonryError, WorldError
 from ...guided.sessions import Sessions
 from ...supervisor.supervisor import Supervisor
 from ..agents import AgentAccess
 from .health import Health
 from .metrics import Metrics
 from .settings import ServerSettings
+
+_LOG = logging.getLogger("reasonry.http")
 
 PRINCIPAL = "reasonry.principal"
 REQUEST_ID = "reasonry.request_id"
@@ -53,7 +56,12 @@ class Wiring:
 
     def __init__(self, app: App, settings: ServerSettings) -> None:
         self.app, self.settings = app, settings
-        self.supervisor = Supervisor(app, max_runs=settings.max_runs)
+        self.supervisor = Supervisor(
+            app,
+            max_runs=settings.max_runs,
+            usd_a_day=settings.usd_a_day_of,
+            reopen=AgentAccess(app).recorded_participants,
+        )
         self.health = Health(app.store, settings.store_timeout_s)
         self.metrics = Metrics()
         self.in_flight = 0
@@ -64,6 +72,7 @@ class Wiring:
         self.metrics.watch("reasonry_store_up", "1 while the store answers.", lambda: self.health.is_up)
         self.metrics.watch("reasonry_streams_open", "Event streams.", lambda: sum(self._streams.values()))
         self.draining = asyncio.Event()
+        self._drain: asyncio.Future[None] | None = None
         self._streams = Counter[str]()
         self._parts: dict[str, tuple[App, AgentAccess, Sessions]] = {}
 
@@ -99,12 +108,27 @@ class Wiring:
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
         """Do what goes on beside the requests, while the server runs."""
-        watch = asyncio.ensure_future(self.health.watch())
+        beside = [asyncio.ensure_future(work) for work in (self.health.watch(), self._take_up())]
         try:
             yield
         finally:
-            self.draining.set()
-            watch.cancel()
+            for task in beside:
+                task.cancel()
+            await self.drain()
+
+    async def _take_up(self) -> None:
+        """Go on with the runs that an earlier server accepted."""
+        try:
+            await self.supervisor.take_up_unfinished()
+        except ReasonryError as error:
+            _LOG.error("runs of an earlier server could not be taken up: %s", error.code)
+
+    async def drain(self) -> None:
+        """End streams, and let runs go, so that the next server takes them up; in time, and once."""
+        self.draining.set()
+        if self._drain is None:
+            self._drain = asyncio.ensure_future(self.supervisor.drain(self.settings.drain_s))
+        await self._drain
 
 
 async def get_context(request: Request) -> RequestContext:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -30,8 +31,11 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], ob
 
     Raises:
         UsageError: The settings are not safe, or the address cannot be listened at.
+        StoreError: The store cannot be used.
     """
     fastapi = create_server(app, settings)
+    # A store that cannot be used is said so now, not to the first who asks.
+    await app.store.runs(limit=1)
     listener = _listen(settings)
     server = DrainingServer(fastapi, settings, on_start=lambda: on_start(address_of(listener)))
     await server.serve(sockets=[listener])
@@ -72,8 +76,9 @@ class DrainingServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more requests, and end what is under way."""
-        self._wiring.draining.set()
+        drain = asyncio.ensure_future(self._wiring.drain())
         await super().shutdown(sockets)
+        await drain
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -13,11 +13,12 @@ from fastapi import APIRouter, Query, Request, Response
 from msgspec import Struct
 
 from ...errors import NotFoundError
-from ...guided.arguments import MAX_NAME_CHARS
+from ...guided.arguments import MAX_INT, MAX_NAME_CHARS
 from ...guided.export import Format
 from ...guided.session_actions import MAX_PAGE, MAX_QUERY_CHARS, PAGE
 from ...guided.thinking_tool import ThinkingCall, ThinkingReply, tool_schema
 from ...ids import may_be_short
+from ...records import SessionFilters
 from ..web.find_page import find_page
 from .context import Context, RequestContext
 from .documents import describe_body, describe_reply, object_schema, read_body, read_json, reply
@@ -33,7 +34,8 @@ Status = Literal["active", "archived", "unfinished", "all"]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 Cursor = Annotated[str | None, Query(max_length=MAX_NAME_CHARS)]
 Name = Annotated[str | None, Query(max_length=MAX_NAME_CHARS)]
-Number = Annotated[int | None, Query(ge=1, le=2**53 - 1)]
+Instant = Annotated[int | None, Query(ge=0, le=MAX_INT)]
+Number = Annotated[int | None, Query(ge=1, le=MAX_INT)]
 
 _STRING, _OBJECT = {"type": "string"}, {"type": "object"}
 _OBJECTS = {"type": "array", "items": _OBJECT}
@@ -101,14 +103,21 @@ async def list_sessions(
     strategy: Name = None,
     guided: bool | None = None,
     query: Annotated[str | None, Query(min_length=1, max_length=MAX_QUERY_CHARS)] = None,
+    since_ms: Instant = None,
+    until_ms: Instant = None,
     limit: Limit = PAGE,
     cursor: Cursor = None,
 ) -> Response:
-    """List sessions, last used first: those of agents (`guided`), and those that runs write."""
+    """List sessions, last used first: those of agents (`guided`), and those that runs write.
+
+    `query` finds those whose purpose or thoughts contain a text; `since_ms` and `until_ms` bound the last use.
+    """
+    which = SessionFilters(
+        strategy=strategy, guided=guided, query=query, since_ms=since_ms, until_ms=until_ms
+    )
     arguments = {"status": status, "limit": limit, "cursor": cursor}
-    found = context.sessions.list(arguments, strategy=strategy, guided=guided, query=query)
     with speak_snake():
-        return reply(to_snake(await found))
+        return reply(to_snake(await context.sessions.list(arguments, **which)))
 
 
 @router.get(

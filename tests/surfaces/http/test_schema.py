@@ -1,0 +1,100 @@
+"""The schema is true: whatever it allows is answered as it says, by every route."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx2
+import schemathesis
+from hypothesis import Phase, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from .serving import TOKENS, Serving
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+EXAMPLES = 2
+"""Of each operation; `schemathesis run --max-examples 1000 URL/api/openapi.json` takes longer and finds more."""
+
+
+def test_every_operation_answers_as_the_schema_says(serving: Serving) -> None:
+    schema = schemathesis.openapi.from_url(f"{serving.url}/api/openapi.json")
+    # Streams that last are tried by the tests of runs.
+    for found in schema.exclude(path_regex=r"/events$").get_all_operations():
+        operation = found.ok()
+
+        @settings(max_examples=EXAMPLES, phases=[Phase.generate], derandomize=True)
+        @given(case=operation.as_strategy())
+        def ask(case: Any) -> None:
+            case.call_and_validate(checks=CHECKS)
+
+        ask()
+
+
+def operations(schema: Any) -> list[tuple[str, str, Any]]:
+    return [
+        (path, method, operation)
+        for path, methods in schema["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_every_operation_says_what_it_is_and_how_it_fails(serving: Serving) -> None:
+    schema = serving.client().get("/api/openapi.json").json()
+    assert schema["openapi"].startswith("3.1")
+    names = [operation["operationId"] for _, _, operation in operations(schema)]
+    assert len(set(names)) == len(names)
+    for path, method, operation in operations(schema):
+        assert operation["summary"], path
+        assert operation["tags"], path
+        assert "422" not in operation["responses"]
+        assert {"400", "401", "403", "421", "429", "503"} <= operation["responses"].keys()
+        assert "{" not in path or "404" in operation["responses"], path
+        assert (
+            method not in ("post", "put", "patch")
+            or path.endswith(("/cancel", "/pause"))
+            or "requestBody" in operation
+        ), path
+
+
+def test_a06_no_operation_answers_without_a_token_or_with_what_is_anothers(guarded: Serving) -> None:
+    ana, ben, nobody = guarded.client(TOKENS["ana"]), guarded.client(TOKENS["ben"]), guarded.client()
+    session = ana.post(
+        "/api/sessions",
+        json={"thought": "mine", "thought_number": 1, "total_thoughts": 2, "next_thought_needed": True},
+    ).json()["session_id"]
+    run = ana.post(
+        "/api/runs", json={"problem": "Use 4, 9, 10 and 13 to make 24", "strategy": "tree_of_thoughts"}
+    ).json()["run_id"]
+    unknown = "01a20000-0000-7000-8000-000000000000"
+    schema = ana.get("/api/openapi.json").json()
+    tried = 0
+    for path, method, _ in operations(schema):
+        if path == "/healthz":
+            continue
+        names = re.findall(r"{(\w+)}", path)
+        assert nobody.request(method, re.sub(r"{\w+}", "x", path)).status_code == 401, path
+        own = {"run_id": run, "session_id": session}
+        if not any(name in own for name in names):
+            continue
+        tried += 1
+        seen = [answer(ben, method, path, own), answer(ben, method, path, dict.fromkeys(own, unknown))]
+        assert seen[0] == seen[1], path
+        assert 400 <= seen[0][0] < 500, (path, seen[0])
+    assert tried > 15
+    assert ana.get(f"/api/runs/{run}").status_code == 200
+    assert ana.get(f"/api/sessions/{session}").status_code == 200
+
+
+def answer(client: httpx2.Client, method: str, path: str, ids: dict[str, str]) -> tuple[int, str]:
+    """Return what is answered, without the ids."""
+    response = client.request(method, path.format(**ids), json={} if method in ("post", "patch") else None)
+    text = re.sub(r'"request_id":"[^"]*"', "", response.text)
+    for named in ids.values():
+        text = text.replace(named, "ID")
+    return response.status_code, text
