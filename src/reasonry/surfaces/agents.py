@@ -219,17 +219,6 @@ class AgentAccess:
 
         return await self._censor_errors(self.app.pool.run_in_thread(open_parts))
 
-    def recorded_participants(self, recorded: ParticipantNames) -> Participants:
-        """Return who goes on with a run that a server left: the record names the models, and may call what is listed.
-
-        Which of the listed tools the run works with its options say.
-
-        Raises:
-            UsageError: The run's verifier is not listed any more, or something listed cannot be loaded.
-        """
-        every = ListedParts(tools=(*self.allowed.tools,), documents=(*self.allowed.documents,))
-        return self._vet("ID", every, "reasonry runs resume ID")(recorded)
-
     def _vet(
         self, run_id: str, named: ListedParts, operators_way: str
     ) -> Callable[[ParticipantNames], Participants]:
