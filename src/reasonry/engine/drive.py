@@ -220,8 +220,10 @@ class Drive:
         for step in await self._write_unwritten():
             self.watch.stepped(self.run, step)
         if self.run.snapshot.status == "active":
+            cut = self._calls_to_count(self.calls.in_flight)
             async with self.writing:
-                await self._write(self._calls_to_count(self.calls.in_flight))
+                await self._write(cut)
+            self.intended.update(call.id for call in cut)
 
     async def _check_questions(self) -> None:
         """A coached run meets its limits where the driven one would: an answer counts as a call."""

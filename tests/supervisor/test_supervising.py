@@ -1,0 +1,210 @@
+"""Runs that a supervisor has accepted come to their end, whatever is done to them or to its process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.app import App
+from reasonry.core.budget import Budget, Usage
+from reasonry.engine.policy import Performers, Policy
+from reasonry.errors import ConflictError, NotFoundError, OverloadedError, UsageError
+from reasonry.participants import Participants
+from reasonry.supervisor import Supervisor
+
+from ..engine.playing import STRATEGIES, CountingModel
+from .test_watching import order, read
+
+pytestmark = pytest.mark.anyio
+
+
+def app(path: Path, **policy: Any) -> App:
+    return App(str(path / "runs.db"), Policy(**policy), environ={}, strategies=STRATEGIES)
+
+
+def reopening(model: CountingModel) -> Any:
+    return lambda recorded: Participants(model=model)
+
+
+async def test_a_paused_run_goes_on_where_it_stood_and_its_reader_sees_every_event_once(folder: Path) -> None:
+    async with app(folder) as here:
+        model = CountingModel(latency_s=0.01)
+        supervisor = Supervisor(here, reopen=reopening(model))
+        run_id, _ = await supervisor.start(here, order(steps=10, width=2), Performers(model))
+        reading = asyncio.create_task(read(supervisor, here, run_id))
+        for _ in range(3):
+            await asyncio.sleep(0.015)
+            await supervisor.pause(here, run_id)
+            with pytest.raises(ConflictError, match="paused already"):
+                await supervisor.pause(here, run_id)
+            standing = await supervisor.wait(here, run_id)
+            assert (standing.status, standing.termination.reason) == ("active", "paused")
+            assert not supervisor.is_driven(run_id)
+            await supervisor.resume(here, run_id)
+        with pytest.raises(ConflictError):
+            await supervisor.resume(here, run_id)
+        # Before what is in flight has come in, the same drive goes on.
+        await supervisor.pause(here, run_id)
+        await supervisor.resume(here, run_id)
+        ended = await supervisor.wait(here, run_id)
+        assert (ended.status, ended.usage.calls, model.calls) == ("done", 20, 20)
+        events = [event for event in await reading if event.id]
+        assert [event.id for event in events] == [*range(1, len(events) + 1)]
+        kinds = [event.kind for event in events]
+        assert (kinds.count("paused"), kinds.count("resumed"), kinds.count("continued")) == (4, 3, 1)
+
+
+async def test_a_process_that_drains_leaves_runs_that_the_next_one_brings_to_their_end(folder: Path) -> None:
+    answered = CountingModel(latency_s=0.03)
+    async with app(folder) as first:
+        supervisor = Supervisor(first)
+        scoped = {owner: first.for_owner(owner) for owner in ("", "ann", "bob")}
+        runs = {
+            (await supervisor.start(scoped[owner], order(steps=12, width=2), Performers(answered)))[0]: owner
+            for owner in ("", "ann", "bob", "ann")
+        }
+        stuck = CountingModel(latency_s=60)
+        slow, _ = await supervisor.start(first, order(Budget(calls=50), steps=1), Performers(stuck))
+        paused, _ = await supervisor.start(first, order(), Performers(CountingModel(latency_s=0.01)))
+        await supervisor.pause(first, paused)
+        await asyncio.sleep(0.04)
+        await asyncio.wait_for(supervisor.drain(0.2), 2)
+        assert (supervisor.running, supervisor.draining) == (0, True)
+        with pytest.raises(OverloadedError):
+            await supervisor.start(first, order(), Performers(answered))
+        assert (await supervisor.wait(first, slow)).usage.calls == 1
+    async with app(folder) as second:
+        rows = await second.store.runs(status="active", limit=100)
+        assert {row.run_id for row in rows} == {*runs, slow, paused}
+        supervisor = Supervisor(second, max_runs=2, reopen=reopening(answered))
+        assert await supervisor.take_up_unfinished() == 5
+        calls = 0
+        for run_id, owner in runs.items():
+            result = await supervisor.wait(second.for_owner(owner), run_id)
+            assert result.status == "done"
+            calls += result.usage.calls
+        # The calls that were cut off are counted, and made again.
+        assert (await supervisor.wait(second, slow)).usage.calls == 2
+        assert (await second.store.run(paused)).paused
+    assert answered.calls == calls + 1
+    assert 4 * 24 <= calls <= 4 * (24 + 2)
+
+
+async def test_another_owners_run_is_like_one_that_does_not_exist(folder: Path) -> None:
+    async with app(folder) as here:
+        supervisor, ann, bob = Supervisor(here), here.for_owner("ann"), here.for_owner("bob")
+        run_id, _ = await supervisor.start(ann, order(), Performers(CountingModel(latency_s=0.5)))
+        for act in (
+            lambda: read(supervisor, bob, run_id),
+            lambda: supervisor.wait(bob, run_id),
+            lambda: supervisor.cancel(bob, run_id),
+            lambda: supervisor.pause(bob, run_id),
+            lambda: supervisor.resume(bob, run_id),
+            lambda: supervisor.set_budget(bob, run_id, Budget(calls=1)),
+            lambda: supervisor.fork(bob, run_id, 0),
+            lambda: supervisor.answer(bob, run_id, {}),
+        ):
+            with pytest.raises(NotFoundError):
+                await act()
+        assert (await supervisor.cancel(ann, run_id)).status == "cancelled"
+
+
+async def test_the_same_request_begins_one_run(folder: Path) -> None:
+    async with app(folder) as here:
+        supervisor, ann, bob = Supervisor(here), here.for_owner("ann"), here.for_owner("bob")
+        model = CountingModel(latency_s=0.001)
+        request = {"key": "k", "digest": b"d" * 32}
+        begun = await asyncio.gather(
+            *(supervisor.start(ann, order(steps=2), Performers(model), **request) for _ in range(5))  # pyright: ignore
+        )
+        assert len({run_id for run_id, _ in begun}) == 1
+        assert sum(is_new for _, is_new in begun) == 1
+        other, is_new = await supervisor.start(bob, order(steps=2), Performers(model), **request)  # pyright: ignore
+        assert is_new
+        with pytest.raises(ConflictError, match="key"):
+            await supervisor.start(ann, order(steps=3), Performers(model), key="k", digest=b"e" * 32)
+        await supervisor.wait(ann, begun[0][0])
+        await supervisor.wait(bob, other)
+        assert model.calls == 4
+
+
+async def test_the_dollars_of_a_day_bound_all_runs_of_an_owner_together_and_outlive_the_process(
+    folder: Path,
+) -> None:
+    model = CountingModel(latency_s=0.005, usage=Usage(usd=0.1))
+    limits = {"ann": 1.0}.get
+    async with app(folder) as here:
+        supervisor, ann, bob = (
+            Supervisor(here, usd_a_day=limits),
+            here.for_owner("ann"),
+            here.for_owner("bob"),
+        )
+        runs = [
+            (await supervisor.start(ann, order(steps=2, width=3), Performers(model)))[0] for _ in range(4)
+        ]
+        results = [await supervisor.wait(ann, run_id) for run_id in runs]
+        spent = sum(result.usage.usd or 0 for result in results)
+        # Passed by one call at most.
+        assert 0.95 <= spent <= 1.15
+        assert "max_usd_a_day" in {result.termination.reason for result in results}
+        with pytest.raises(UsageError, match="a day"):
+            await supervisor.start(ann, order(), Performers(model))
+        free, _ = await supervisor.start(bob, order(steps=1), Performers(model))
+        assert (await supervisor.wait(bob, free)).status == "done"
+    async with app(folder) as again:
+        supervisor = Supervisor(again, usd_a_day=limits)
+        with pytest.raises(UsageError) as refused:
+            await supervisor.start(again.for_owner("ann"), order(), Performers(model))
+        assert refused.value.code == "budget_exceeded"
+
+
+async def test_limits_of_a_run_under_way_can_be_changed_and_a_fork_begins_where_it_is_told(
+    folder: Path,
+) -> None:
+    async with app(folder) as here:
+        model = CountingModel(latency_s=0.01)
+        supervisor = Supervisor(here, reopen=reopening(model))
+        run_id, _ = await supervisor.start(here, order(steps=20), Performers(model))
+        await asyncio.sleep(0.03)
+        await supervisor.set_budget(here, run_id, Budget(calls=1))
+        result = await supervisor.wait(here, run_id)
+        assert result.termination.reason == "max_calls"
+        with pytest.raises(ConflictError):
+            await supervisor.set_budget(here, run_id, Budget(calls=100))
+        await supervisor.resume(here, run_id, budget=Budget(calls=100))
+        whole = await supervisor.wait(here, run_id)
+        assert whole.usage.calls == 20
+        forked, is_new = await supervisor.fork(here, run_id, 15)
+        assert is_new
+        assert (await supervisor.wait(here, forked)).answer == whole.answer
+        assert model.calls == 25
+
+
+async def test_text_comes_in_pieces_in_order_and_without_keys(folder: Path) -> None:
+    from reasonry.masking import SECRETS
+
+    key = "sk-live-0123456789abcdef"
+    SECRETS.keep(key)
+
+    class Streaming(CountingModel):
+        async def answer(self, question: Any, on_text: Any = None) -> Any:
+            reply = f"before {key} after"
+            for at in range(0, len(reply), 5):
+                await asyncio.sleep(0)
+                if on_text:
+                    on_text(reply[at : at + 5])
+            return await super().answer(question)
+
+    async with app(folder) as here:
+        supervisor = Supervisor(here)
+        performers = Performers(Streaming(reply=lambda question: f"before {key} after"))
+        run_id, _ = await supervisor.start(here, order(steps=2), performers, text=True)
+        events = await read(supervisor, here, run_id, text=True)
+        kinds = [event.kind for event in events]
+        assert kinds.index("text") < kinds.index("answered")
+        pieces = "".join(event.data["text"] for event in events if event.kind == "text")
+        assert "0123456789" not in pieces
+        assert pieces.count("after") == 2
