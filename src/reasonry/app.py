@@ -12,9 +12,10 @@ from .core.problem import with_quoted
 from .core.strategy import Strategy
 from .engine.engine import Engine
 from .engine.policy import Policy
+from .engine.session_use import Rows
 from .errors import UsageError
 from .guided.quoting import quote_thoughts
-from .guided.replies import rows_of_run
+from .guided.replies import RowsOfRun, rows_of_run
 from .guided.sessions import Sessions
 from .guided.settings import SessionSettings
 from .installed import installed_strategies
@@ -46,7 +47,7 @@ class App(UseCases):
         self.store = _open_store(store_spec, self.environ)
         policy = policy or Policy()
         registry = installed_strategies(self.environ) if strategies is None else strategies
-        engine = Engine(self.store, registry, policy)
+        engine = Engine(self.store, registry, policy, _new_rows)
         super().__init__(engine, PerformerPool(self.environ, policy))
         self._owns_pool = True
 
@@ -61,7 +62,7 @@ class App(UseCases):
         scoped = copy.copy(self)
         inner = self.store.inner if isinstance(self.store, OwnedStore) else self.store
         scoped.store = OwnedStore(inner, owner)
-        scoped.engine = Engine(scoped.store, self.strategies, self.engine.policy)
+        scoped.engine = Engine(scoped.store, self.strategies, self.engine.policy, _new_rows)
         scoped._owns_store = scoped._owns_pool = False
         return scoped
 
@@ -122,6 +123,10 @@ class App(UseCases):
     async def _thoughts_of(self, run_id: str) -> Any:
         record = await self.engine.record(run_id)
         return await asyncio.to_thread(lambda: rows_of_run(record.thoughts()))
+
+
+def _new_rows() -> Rows:
+    return RowsOfRun().add
 
 
 def _working_directory() -> str:

@@ -107,6 +107,8 @@ class Use(Struct, frozen=True):
 
     thoughts: int
     at_ms: int
+    added: tuple[ThoughtRow, ...] = ()
+    """The latest of its thoughts, so that searches find them; those the store has already are not written again."""
 
 
 class RunStore(Protocol):
@@ -393,8 +395,18 @@ class SessionStore(Protocol):
     ) -> list[Found]:
         """Find thoughts that contain `query`, any string, whatever its case.
 
-        Each session that a run writes is found once, at the last position its thoughts may have; so is one that is
-        damaged.
+        A session that a run writes, some of whose thoughts are in the journal alone, is found once, at the last
+        position its thoughts may have; so is one that is damaged where it may contain the query.
+        """
+        ...
+
+    async def keep_thoughts(self, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
+        """Keep the thoughts of a session that a run writes, from the first on, so that searches find them.
+
+        Those of a store from an earlier version are in the run's journal alone. This is no use of the session.
+
+        Raises:
+            NotFoundError: There is no such session.
         """
         ...
 

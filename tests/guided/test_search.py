@@ -312,6 +312,8 @@ async def test_a_search_that_takes_long_goes_on_with_its_next_page(
 ) -> None:
     monkeypatch.setattr(search, "PATIENCE_S", -1.0)
     async with App(place, strategies=ALL) as app:
+        # As in stores from before, where journals alone have the thoughts of runs.
+        app.engine.new_rows = None
         for number in range(6):
             await begun(app, 3, f"apple {number}" if number % 2 else "pear")
             await a_guided(app, "apple")
@@ -334,6 +336,7 @@ async def test_a_run_that_goes_on_is_found_by_what_it_thinks_then(place: str) ->
 async def test_a_journal_that_cannot_be_read_hides_nothing_but_itself(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     async with App(str(path), strategies=ALL) as app:
+        app.engine.new_rows = None
         broken = await session_of(app, await a_run(app, "apple", "apple"))
         await a_run(app, "apple")
     db = apsw.Connection(str(path))
@@ -362,6 +365,7 @@ async def test_an_active_run_whose_options_its_strategy_takes_no_more_is_named(t
     fewer = dataclasses.replace(LOOP, options=Fewer)
     path, narrower = str(tmp_path / "store.db"), {**ALL, LOOP.name: fewer}
     async with App(path, strategies=ALL) as app:
+        app.engine.new_rows = None
         old = await session_of(app, await begun(app, 3, "a", "apple"))
         await a_run(app, "a", "b", "apple")
     async with App(path, strategies=narrower) as app:
@@ -412,6 +416,8 @@ async def test_a_store_from_before_is_counted_and_searched_like_any_other(tmp_pa
     runs = [await a_run(app, "apple", f"pear {number}") for number in range(5)]
     await a_guided(app, "apple")
     await store.close()
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        db.execute("INSERT INTO in_journal SELECT key FROM session WHERE run_id IS NOT NULL")
     async with App(str(path), strategies=ALL) as app:
         assert sorted((await listed(app)).values()) == [1, 2, 2, 2, 2, 2]
         assert len((await searched(app, "apple"))[0]) == 6

@@ -148,7 +148,8 @@ class TestRuns:
         after = await seen_in(path, sample)
         newest, oldest = sample.names.runs
         assert after[f"row {oldest}"] == after[f"journal {oldest}"] == "store_corrupt"
-        for name in ("runs", "done"):
+        # A list by status goes by what is stored of it.
+        for name in ("runs",) if "SET status" in statement else ("runs", "done"):
             whole, marked = after[name]
             assert whole == sample.seen[name][0]
             assert (marked.run_id, marked.status, marked.answer) == (oldest, "damaged", None)
@@ -396,7 +397,7 @@ class TestVerify:
         file, *parts = await with_store(path, work)
         assert (file.kind, file.entries) == ("file", len(parts))
         assert [one.id for one in parts if one.kind == "run"] == sample.names.runs[::-1]
-        assert {one.entries for one in parts if one.kind == "session"} == {0, 6}
+        assert {one.entries for one in parts if one.kind == "session"} == {20, 6}
 
     async def test_it_says_where_the_file_itself_is_damaged(self, path: Path, sample: Sample) -> None:
         spoiled = bytearray(sample.bytes)

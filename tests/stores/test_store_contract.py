@@ -526,10 +526,10 @@ class TestSessionsOfRuns:
         await store.append("r", [line(3)], None, Use(8, 9_000))
 
     async def test_a_search_finds_each_once_behind_what_its_thoughts_may_take(self, store: Store) -> None:
-        await self.of_a_run(store, "1")
+        await self.of_a_run(store, "1", thoughts=1)
         await store.import_session(session_row("guided"), thoughts("x", "y", "x"))
-        await self.of_a_run(store, "2")
-        await self.of_a_run(store, "3")
+        await self.of_a_run(store, "2", thoughts=1)
+        await self.of_a_run(store, "3", thoughts=1)
         await store.delete_session("s3")
         whole = await store.search_thoughts("X")
         assert [owner for _, owner, _ in whole] == ["s1", "guided", "guided", "s2"]

@@ -25,6 +25,7 @@ from .limits import check_steering, limit_reached
 from .observe import Observer
 from .perform import perform
 from .policy import Performers, Policy
+from .session_use import SessionUses
 
 LOOK_EVERY_S: Final = 0.5
 """How often a waiting drive looks whether somebody has cancelled its run."""
@@ -48,8 +49,10 @@ class Drive:
         watch: Observer,
         coached: bool = False,
         control: Control | None = None,
+        uses: SessionUses | None = None,
     ) -> None:
         self.coached = coached
+        self.uses = uses or SessionUses(None)
         self.performers = performers
         self.hands_over = coached or bool(performers.callers_tools)
         """Whether the drive may end with the run active: what is left is the caller's to answer."""
@@ -309,7 +312,7 @@ class Drive:
         )
         row = journal.row_after(self.row, self.run, now) if says_row else None
         used = ending or any(step.thoughts for step in steps)
-        use = Use(self.run.counts.thoughts, now) if used else None
+        use = self.uses.at(now, self.run) if used else None
         written += ending
         await self._append(self.chain.lines(line.entry for line in written), row, use, unwritten)
         self.control.on_written(written)

@@ -24,7 +24,7 @@ from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import ConflictError
 from ..ids import new_id
-from ..records import Checkpoint, Line, RequestKey, RunRow, SessionRow, Store, Use
+from ..records import Checkpoint, Line, RequestKey, RunRow, SessionRow, Store
 from . import journal
 from .collector import pause_collector
 from .control import Control
@@ -37,6 +37,7 @@ from .policy import Performers, Policy
 from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row, whole_at_end
 from .result import Result, result_of
 from .rewording import check_rewordings
+from .session_use import Rows, SessionUses
 
 T = TypeVar("T")
 
@@ -82,10 +83,18 @@ class Engine:
 
     Args:
         strategies: The registry, by canonical name.
+        new_rows: See `SessionUses`.
     """
 
-    def __init__(self, store: Store, strategies: Registry, policy: Policy | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        strategies: Registry,
+        policy: Policy | None = None,
+        new_rows: Callable[[], Rows] | None = None,
+    ) -> None:
         self.store, self.strategies, self.policy = store, strategies, policy or Policy()
+        self.new_rows = new_rows
 
     # -- accepting
 
@@ -303,7 +312,8 @@ class Engine:
             row = journal.row_after(row, run, _now_ms())
             lines = chain.lines([run.events[-1], *ending(row, run)])
             try:
-                await self.store.append(run_id, lines, row, Use(len(run.thoughts), row.updated_at_ms))
+                use = SessionUses(self.new_rows).at(row.updated_at_ms, run)
+                await self.store.append(run_id, lines, row, use)
             except ConflictError:
                 continue
             await self._let_go(run_id)
@@ -434,6 +444,7 @@ class OpenRun:
     def __init__(self, engine: Engine, read: ReadRun) -> None:
         self.engine = engine
         self.row, self.run, self.chain, self._kept = read
+        self.uses = SessionUses(engine.new_rows)
 
     @property
     def result(self) -> Result:
@@ -466,6 +477,7 @@ class OpenRun:
                 watch,
                 coached,
                 control,
+                self.uses,
             )
             await drive.complete()
             self.row, self.run, self.chain = drive.row, drive.run, drive.chain
@@ -534,7 +546,7 @@ class OpenRun:
             await self.engine.store.keep(self.row.run_id, checkpoint)
 
     async def _write(self, entries: Sequence[Entry], now_ms: int) -> None:
-        lines, use = self.chain.lines(entries), Use(self.run.counts.thoughts, now_ms)
+        lines, use = self.chain.lines(entries), self.uses.at(now_ms, self.run)
         await self.engine.store.append(self.row.run_id, lines, self.row, use)
         self.chain.extend(lines)
 

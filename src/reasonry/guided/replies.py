@@ -247,10 +247,20 @@ def match_document(session_id: str, thought: ThoughtRow, query: str) -> Document
     return {"sessionId": session_id, **document, "excerpt": excerpt}
 
 
-def rows_of_run(thoughts: Iterable[Thought]) -> list[ThoughtRow]:
-    """Return the thoughts of a run as the rows of its session, numbered in the order they were had."""
-    rows, numbers = list[ThoughtRow](), dict[str, int]()
-    for number, thought in enumerate(thoughts, 1):
+class RowsOfRun:
+    """Turns the thoughts of a run, as they are had, into the rows of its session, numbered in this order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._numbers = dict[str, int]()
+
+    def add(self, thoughts: Iterable[Thought]) -> list[ThoughtRow]:
+        """Return the rows of the thoughts that come next."""
+        return [self._row(thought) for thought in thoughts]
+
+    def _row(self, thought: Thought) -> ThoughtRow:
+        self.count += 1
+        number, numbers = self.count, self._numbers
         record = ThoughtRecord(
             stage=thought.stage,
             is_revision=thought.revises is not None,
@@ -261,10 +271,14 @@ def rows_of_run(thoughts: Iterable[Thought]) -> list[ThoughtRow]:
             data=thought.data or None,
             score=thought.score,
         )
-        rows.append(ThoughtRow(number, number, thought.text, thought.branch, encode(record)))
         if thought.branch is not None:
             numbers.setdefault(thought.branch, number)
-    return rows
+        return ThoughtRow(number, number, thought.text, thought.branch, encode(record))
+
+
+def rows_of_run(thoughts: Iterable[Thought]) -> list[ThoughtRow]:
+    """Return the thoughts of a run as the rows of its session, numbered in the order they were had."""
+    return RowsOfRun().add(thoughts)
 
 
 def instant(at_ms: int) -> str:

@@ -6,6 +6,7 @@ Rule 2: a journal that cannot be read hides nothing but itself, and the page say
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +58,7 @@ async def search(
             else:
                 has_read = True
                 try:
-                    page.matches += await _in_journal(read, query, owner, found, after)
+                    page.matches += await _in_journal(store, read, query, owner, found, after)
                 except ReasonryError as error:
                     if session_id is not None:
                         raise
@@ -72,7 +73,7 @@ async def search(
 
 
 async def _in_journal(
-    read: RunThoughts, query: str, owner: str, there: InJournal | Damaged, after: int
+    store: Store, read: RunThoughts, query: str, owner: str, there: InJournal | Damaged, after: int
 ) -> list[Match]:
     if isinstance(there, Damaged):
         raise StoreError(there.message, code="store_corrupt", session_id=owner)
@@ -81,6 +82,9 @@ async def _in_journal(
     except NotFoundError:
         # It was deleted meanwhile.
         return []
+    # From now on the store finds them.
+    with contextlib.suppress(NotFoundError, StoreError):
+        await store.keep_thoughts(owner, thoughts)
     needle = query.casefold()
     rows = [
         thought

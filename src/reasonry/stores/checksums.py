@@ -86,17 +86,20 @@ def check_index(tx: Tx, table: str) -> None:
 
 
 def check_keys(tx: Tx, table: str) -> None:
-    """Compare the keys in a table with those in its index, before a list is reported as complete.
+    """Compare the keys in a table with those in its index, before the first list of a connection.
 
     Raises:
         StoreError: `store_corrupt`: they are not the same.
     """
+    if table in tx.checked:
+        return
     keys = {
         tx.rows(f"SELECT count(*), total(key) FROM {table} {how}")[0]
         for how in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1")
     }
     if len(keys) != 1:
         raise list_damage_error(table)
+    tx.checked.add(table)
 
 
 def list_damage_error(table: str) -> StoreError:

@@ -77,6 +77,13 @@ class _Session:
         self.thoughts[thought.seq] = thought
         self.numbers.setdefault(thought.number, []).append(thought.seq)
 
+    def add_following(self, thoughts: Sequence[ThoughtRow]) -> None:
+        """Add those of the thoughts that come next."""
+        new = [thought for thought in thoughts if thought.seq not in self.thoughts]
+        if new and new[0].seq == len(self.thoughts) + 1:
+            for thought in new:
+                self.add(thought)
+
     def in_order(self) -> list[ThoughtRow]:
         return [self.thoughts[seq] for seq in sorted(self.thoughts)]
 
@@ -93,12 +100,13 @@ class _Session:
         return any(needle in text.casefold() for text in texts)
 
     def search(self, needle: str) -> Iterator[Found]:
+        if self.row.run_id is not None and len(self.thoughts) < self.row.thoughts:
+            found = InJournal(self.row.run_id, place(self.key, 0))
+            yield place(self.key, MAX_SEQ), self.row.session_id, found
+            return
         for thought in self.in_order():
             if needle in thought.text.casefold():
                 yield place(self.key, thought.seq), self.row.session_id, thought
-        if self.row.run_id is not None:
-            found = InJournal(self.row.run_id, place(self.key, 0))
-            yield place(self.key, MAX_SEQ), self.row.session_id, found
 
 
 class _View:
@@ -205,6 +213,7 @@ class MemoryStore:
                 session.row = replace(
                     session.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active"
                 )
+                session.add_following(use.added)
                 session.used_steady_ms, session.due = self.uptime().ms, None
 
     async def run(self, run_id: str) -> RunRow:
@@ -242,9 +251,17 @@ class MemoryStore:
             found = [
                 run
                 for run in self._runs.values()
-                if (bound is None or run.key < bound) and lists_run(run.row, **which) and run.has(needle)
+                if (bound is None or run.key < bound)
+                and lists_run(run.row, **which)
+                and self._has(run, needle)
             ]
             return [run.row for run in sorted(found, key=lambda run: -run.key)[:size]]
+
+    def _has(self, run: _StoredRun, needle: str) -> bool:
+        session = self._sessions.get(run.row.session_id)
+        if session is None or session.row.run_id != run.row.run_id:
+            return run.has(needle)
+        return run.has(needle) or session.has(needle)
 
     async def run_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
         """See `Store`."""
@@ -276,7 +293,10 @@ class MemoryStore:
     async def delete_run(self, run_id: str) -> None:
         """See `Store`. Raises NotFoundError if there is no such run."""
         with self._open():
-            self._run(run_id)
+            session = self._sessions.get(self._run(run_id).row.session_id)
+            if session is not None and session.row.run_id == run_id:
+                session.thoughts.clear()
+                session.numbers.clear()
             del self._runs[run_id]
             self._requests = {name: kept for name, kept in self._requests.items() if kept[1] != run_id}
 
@@ -381,6 +401,14 @@ class MemoryStore:
             ]
         start = bisect_right(found, after, key=lambda match: match[0])
         return found[start : start + size]
+
+    async def keep_thoughts(self, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
+        """See `Store`."""
+        check_thoughts(thoughts)
+        with self._open():
+            session = self._session(session_id)
+            session.row = replace(session.row, thoughts=max(session.row.thoughts, len(thoughts)))
+            session.add_following(thoughts)
 
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
         """See `Store`."""

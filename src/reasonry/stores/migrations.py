@@ -166,6 +166,37 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX request_key_at ON request_key (at_ms)",
         ),
     ),
+    Migration(
+        "0007_lists_and_texts",
+        (
+            "CREATE INDEX run_list ON run (owner, status, strategy, model, created_at_ms, unattended, paused)",
+            "CREATE INDEX run_usage ON run (updated_at_ms, owner, calls, tokens, usd, strategy, model)",
+            "CREATE INDEX session_list ON session (used_at_ms, key, owner, status, strategy)",
+            """
+            CREATE VIRTUAL TABLE word USING fts5 (
+              text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+            )
+            """,
+            "CREATE VIRTUAL TABLE word_sequence USING fts5vocab (word, row)",
+            # What is written and not in the index yet: positions from the first to the last; see `text_index`.
+            "CREATE TABLE unindexed (n INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL) STRICT",
+            # Sessions of runs some of whose thoughts are in the journal alone.
+            "CREATE TABLE in_journal (session INTEGER PRIMARY KEY) STRICT",
+            """
+            INSERT INTO unindexed (first, last) SELECT (key << 24) + 1, (key << 24) + last_thought FROM session
+            WHERE run_id IS NULL AND last_thought > 0
+            """,
+            """
+            INSERT INTO unindexed (first, last) SELECT key << 24, key << 24 FROM session
+            WHERE run_id IS NOT NULL AND key < (1 << 38)
+            """,
+            """
+            INSERT INTO unindexed (first, last) SELECT (1 << 62) + min(key), (1 << 62) + max(key) FROM run
+            HAVING count(*) > 0
+            """,
+            "INSERT INTO in_journal SELECT key FROM session WHERE run_id IS NOT NULL",
+        ),
+    ),
 )
 
 

@@ -205,6 +205,11 @@ class OwnedStore:
             query, session_id=session_id, owner=self.owner, after=after, limit=limit
         )
 
+    async def keep_thoughts(self, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
+        """See `Store`."""
+        await self._check_session(session_id)
+        await self.inner.keep_thoughts(session_id, thoughts)
+
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
         """See `Store`."""
         await self.inner.import_session(replace(row, owner=self.owner), thoughts)

@@ -25,7 +25,7 @@ class Readers:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._idle: list[sql.Database] = []
+        self._idle: list[tuple[sql.Database, set[str]]] = []
         self._pool: ThreadPoolExecutor | None = None
         self._start = threading.Lock()
         self._closed = False
@@ -47,16 +47,16 @@ class Readers:
         if self._pool is not None:
             await asyncio.to_thread(self._pool.shutdown)
         while self._idle:
-            self._source.close(self._idle.pop())
+            self._source.close(self._idle.pop()[0])
 
     def _read(self, work: Read[T]) -> T:
         try:
-            db = self._take()
+            db, checked = self._take()
             try:
                 db.execute(sql.BEGIN_READ)
-                value = work(sql.Tx(db))
+                value = work(sql.Tx(db, checked))
             finally:
-                self._give_back(db)
+                self._give_back(db, checked)
         except Exception as error:
             meant = self._source.read_fault(error)
             if meant is error:
@@ -64,22 +64,22 @@ class Readers:
             raise meant from error
         return value
 
-    def _take(self) -> sql.Database:
+    def _take(self) -> tuple[sql.Database, set[str]]:
         with contextlib.suppress(IndexError):
-            db = self._idle.pop()
+            db, checked = self._idle.pop()
             try:
                 self._source.check_in_place(db)
             except StoreError:
                 self._source.close(db)
                 raise
-            return db
-        return self._source.reader()
+            return db, checked
+        return self._source.reader(), set()
 
-    def _give_back(self, db: sql.Database) -> None:
+    def _give_back(self, db: sql.Database, checked: set[str]) -> None:
         try:
             if db.in_transaction:
                 db.execute(sql.ROLLBACK)
-            self._idle.append(db)
+            self._idle.append((db, checked))
         except Exception as error:
             self._source.close(db)
             if not is_fault(error):

@@ -5,14 +5,16 @@ A run's row has the position and the digest of the last line of its journal, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from msgspec.structs import astuple, replace
 
 from ..errors import ConflictError, NotFoundError, StoreError
 from ..records import Checkpoint, Line, RequestKey, RunFilters, RunRow, UsageGroup, UsageTotal, Use
-from . import checkpoints, request_keys, session_rows, sql
+from . import checkpoints, request_keys, session_rows, sql, text_index
 from .checks import MAX_INT
 from .checksums import (
     ADDED_RUN_COLUMNS,
@@ -27,6 +29,9 @@ from .packing import UnpackError, pack, unpack
 from .selection import lists_run
 from .sql import Tx, place, seq_of
 from .steady import Uptime
+
+FEW_RUNS = 500
+"""So many runs are looked into one by one rather than through the index of all texts."""
 
 _OWNER = len(RunRow.__struct_fields__) - len(ADDED_RUN_COLUMNS)
 """Where the columns of a row begin that stand behind those of its journal's end."""
@@ -144,6 +149,7 @@ def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | Non
         raise run_exists_error(row.run_id)
     (place,) = tx.rows(sql.NEXT_RUN_KEY)[0]
     tx.execute(sql.ADD_RUN, _values(_write(tx, _Stored(place, row, 0, b""), lines)))
+    text_index.queue(tx, text_index.RUNS + place, text_index.RUNS + place)
     if key is not None:
         request_keys.put(tx, row.owner, key, place)
     return row.run_id
@@ -167,6 +173,8 @@ def append(
     key = _key(tx, run_id)
     stored = _write(tx, _read_row(tx, key, run_id), lines)
     if row is not None:
+        if (row.problem, row.answer) != (stored.row.problem, stored.row.answer):
+            text_index.queue(tx, text_index.RUNS + key, text_index.RUNS + key)
         stored = stored._replace(row=replace(row, run_id=run_id, owner=stored.row.owner))
     values = _values(stored)
     if row is None:
@@ -245,20 +253,54 @@ def _unpack_line(run_id: str, at: int, body: bytes) -> bytes:
 def runs(tx: Tx, which: RunFilters, limit: int, before: str | None) -> list[RunRow]:
     """Return a page of the runs that are listed, newest first."""
     check_keys(tx, "run")
-    bound, page = MAX_INT if before is None else _key(tx, before), list[RunRow]()
-    needle = (which.get("query") or "").casefold()
-    while keys := [key for (key,) in tx.execute(sql.RUN_KEYS, (bound, limit))]:
-        for key in keys:
-            if not 0 < key < bound:
-                raise list_damage_error("run")
-            row, bound = _list_entry(tx, key), key
-            if row.status == "damaged" or (
-                lists_run(row, **which) and needle in f"{row.problem}\n{row.answer or ''}".casefold()
-            ):
-                page.append(row)
-            if len(page) == limit:
-                return page
-    return page
+    bound, query = MAX_INT if before is None else _key(tx, before), (which.get("query") or "").casefold()
+    if not query:
+        return [_list_entry(tx, key) for key in _keys(tx, which, bound, limit)]
+    few = _keys(tx, which, bound, FEW_RUNS + 1)
+    if len(few) <= FEW_RUNS:
+        found = (key for key in few if _contains(tx, key, query))
+        return [_list_entry(tx, key) for key in islice(found, limit)]
+    listed = (_list_entry(tx, key) for key in _containing(tx, query, bound))
+    return list(islice((row for row in listed if row.status != "damaged" and lists_run(row, **which)), limit))
+
+
+def _keys(tx: Tx, which: RunFilters, before: int, limit: int) -> list[int]:
+    """Return the keys of the next runs that are listed, whatever the query, newest first."""
+    wanted = [test for name, test in sql.RUN_FILTERS.items() if which.get(name) is not None]
+    statement = sql.SOME_RUN_KEYS.format(" AND ".join(wanted)) if wanted else sql.RUN_KEYS
+    keys = [key for (key,) in tx.execute(statement, {**which, "before": before, "limit": limit})]
+    if any(not 0 < key < before for key in keys):
+        raise list_damage_error("run")
+    return keys
+
+
+def _contains(tx: Tx, key: int, needle: str) -> bool:
+    """Whether the problem, the answer or a thought of a run contains a text whose case is folded."""
+    found = tx.execute(sql.RUN_TEXTS, (key,)).fetchone()
+    if found is None or needle in f"{found[1]}\n{found[2] or ''}".casefold():
+        return found is not None
+    return any(
+        session_rows.contains(tx, session, needle) for (session,) in tx.rows(sql.SESSION_KEY, found[:1])
+    )
+
+
+def _containing(tx: Tx, needle: str, before: int) -> Iterator[int]:
+    """Yield the keys of the runs that contain a text whose case is folded, newest first."""
+    first = text_index.RUNS
+    found = text_index.candidates(tx, needle, first, first + min(before, first) - 1, backwards=True)
+    by_themselves = (at - first for at in found if _contains(tx, at - first, needle))
+    # A run and its session are written at once, so that both have keys in the same order.
+    by_thoughts = (
+        key
+        for session in session_rows.containing(tx, needle, backwards=True)
+        for (key,) in tx.rows(sql.RUN_OF_SESSION, (session,))
+        if key < before
+    )
+    last = 0
+    for key in heapq.merge(by_themselves, by_thoughts, reverse=True):
+        if key != last:
+            yield key
+        last = key
 
 
 def usage(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None) -> list[UsageTotal]:
@@ -284,5 +326,8 @@ def delete_run(tx: Tx, run_id: str) -> None:
     tx.execute(sql.DROP_LINES, (place(key, 0), place(key, sql.MAX_SEQ)))
     checkpoints.drop(tx, key)
     request_keys.drop(tx, key)
+    text_index.drop(tx, text_index.RUNS + key, text_index.RUNS + key)
+    for session_id, *_ in tx.rows(sql.RUN_TEXTS, (key,)):
+        session_rows.forget_thoughts(tx, str(session_id), run_id)
     tx.execute(sql.DROP_RUN, (key,))
     tx.has_deleted = True

@@ -6,8 +6,10 @@ A session's row has the position and the digest of its last thought, and a check
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from msgspec.structs import astuple, replace
@@ -25,7 +27,7 @@ from ..records import (
     ThoughtRow,
     Use,
 )
-from . import sql
+from . import sql, text_index
 from .checks import MAX_INT, check_change
 from .checksums import (
     ADDED_SESSION_COLUMNS,
@@ -45,6 +47,12 @@ from .steady import SECOND_LOOK_MS, Uptime, steady_ms
 from .thoughts import StoredSession, Thoughts
 
 Decide = Callable[[SessionView], SessionChange]
+
+QUEUED_TOGETHER = 64
+"""How many thoughts are one entry of the index's queue at most."""
+
+FEW_SESSIONS = 500
+"""So many sessions that contain a text are put in order by themselves, not found in the order of all."""
 
 _PINNED = 5
 """Index of `pinned`, which the database keeps as an integer."""
@@ -127,7 +135,18 @@ def _add(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow], used: int | No
         raise session_exists_error(row.session_id)
     (key,) = tx.rows(sql.NEXT_SESSION_KEY)[0]
     stored = StoredSession(key, row, used, None, None, 0, first_digest(row.session_id))
-    tx.execute(sql.ADD_SESSION, _values(_add_thoughts(tx, stored, thoughts)))
+    stored = _add_thoughts(tx, stored, thoughts)
+    tx.execute(sql.ADD_SESSION, _values(stored))
+    if row.run_id is not None:
+        text_index.queue(tx, place(key, 0), place(key, 0))
+        _note_rest(tx, stored)
+
+
+def _note_rest(tx: Tx, stored: StoredSession) -> None:
+    """Note whether thoughts of a session that a run writes are in the journal alone."""
+    tx.execute(
+        sql.DROP_IN_JOURNAL if stored.last >= stored.row.thoughts else sql.SET_IN_JOURNAL, (stored.key,)
+    )
 
 
 def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> StoredSession:
@@ -141,6 +160,9 @@ def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow])
         if thought.seq <= last or tx.change(sql.ADD_THOUGHT, values) != 1:
             raise thought_exists_error(row.session_id, thought.seq)
         last = thought.seq
+    for first in range(0, len(thoughts), QUEUED_TOGETHER):
+        some = thoughts[first : first + QUEUED_TOGETHER]
+        text_index.queue(tx, place(key, some[0].seq), place(key, some[-1].seq))
     return stored._replace(last=last, digest=digest)
 
 
@@ -222,10 +244,42 @@ def use(tx: Tx, session_id: str, run_id: str, use: Use, up: Uptime) -> None:
         return
     if stored is not None and stored.row.run_id == run_id:
         row = replace(stored.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active")
-        _set(tx, _with_row(stored, row, steady_ms(tx, up)))
+        stored = _add_following(tx, _with_row(stored, row, steady_ms(tx, up)), use.added)
+        _set(tx, stored)
+        _note_rest(tx, stored)
+
+
+def _add_following(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> StoredSession:
+    """Add those of the thoughts that come next."""
+    new = [thought for thought in thoughts if thought.seq > stored.last]
+    if not new or new[0].seq != stored.last + 1:
+        return stored
+    return _add_thoughts(tx, stored, new)
+
+
+def keep_thoughts(tx: Tx, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
+    """Keep what the journal has of the thoughts of a session; see `Store`."""
+    stored = _find_known(tx, session_id)
+    count = max(stored.row.thoughts, len(thoughts))
+    stored = _add_following(tx, stored._replace(row=replace(stored.row, thoughts=count)), thoughts)
+    _set(tx, stored)
+    _note_rest(tx, stored)
+
+
+def forget_thoughts(tx: Tx, session_id: str, run_id: str) -> None:
+    """Remove the thoughts that a run has written into its session."""
+    with contextlib.suppress(StoreError):
+        stored = _find(tx, session_id)
+        if stored is not None and stored.row.run_id == run_id:
+            text_index.drop(tx, place(stored.key, 0), place(stored.key, MAX_SEQ))
+            tx.execute(sql.DROP_THOUGHTS, (place(stored.key, 0), place(stored.key, MAX_SEQ)))
+            tx.execute(sql.DROP_IN_JOURNAL, (stored.key,))
+            _set(tx, stored._replace(last=0, digest=first_digest(session_id)))
 
 
 def _drop(tx: Tx, key: int) -> None:
+    text_index.drop(tx, place(key, 0), place(key, MAX_SEQ))
+    tx.execute(sql.DROP_IN_JOURNAL, (key,))
     tx.execute(sql.DROP_THOUGHTS, (place(key, 0), place(key, MAX_SEQ)))
     tx.execute(sql.DROP_SESSION, (key,))
     tx.has_deleted = True
@@ -245,19 +299,60 @@ def session(tx: Tx, session_id: str) -> SessionRow:
 def sessions(tx: Tx, which: SessionFilters, limit: int, before: str | None) -> list[SessionRow]:
     """Return a page of the sessions that are listed, last used first."""
     check_keys(tx, "session")
-    bound, used = None, None
+    bound, used = MAX_INT, MAX_INT
     if before is not None:
         bound, used = tx.execute(sql.SESSION_USE, (before,)).fetchone() or (None, None)
         if bound is None:
             raise no_session_error(before)
-    page, needle = list[SessionRow](), (which.get("query") or "").casefold()
-    for (key,) in tx.rows(sql.SESSION_KEYS, (bound, used, used, bound)):
-        row = _list_entry(tx, key)
-        if row.status == "damaged" or (lists_session(row, **which) and needle in row.purpose.casefold()):
-            page.append(row)
-        if len(page) == limit:
-            break
-    return page
+    wanted = [f"AND {test}" for name, test in sql.SESSION_FILTERS.items() if which.get(name) is not None]
+    bounds = {**which, "before": bound, "used": used}
+    query = (which.get("query") or "").casefold()
+    if query:
+        few = set(islice(containing(tx, query), FEW_SESSIONS + 1))
+        if len(few) <= FEW_SESSIONS:
+            found = [
+                (row.used_at_ms, key, row) for key in few if (row := _list_entry(tx, key)).status != "damaged"
+            ]
+            listed = [
+                each
+                for each in sorted(found, reverse=True)
+                if each[:2] < (used, bound) and lists_session(each[2], **which)
+            ]
+            return [row for *_, row in listed[:limit]]
+    statement = sql.SESSION_KEYS.format(" ".join(wanted))
+    keys = tx.execute(statement, {**bounds, "limit": MAX_INT if query else limit})
+    found = (key for (key,) in keys if not query or contains(tx, key, query))
+    return [_list_entry(tx, key) for key in islice(found, limit)]
+
+
+def containing(tx: Tx, needle: str, *, backwards: bool = False) -> Iterator[int]:
+    """Yield the keys of the sessions that contain a text whose case is folded, in their order."""
+    last = -1
+    for at in text_index.candidates(tx, needle, 0, text_index.RUNS - 1, backwards=backwards):
+        if at >> sql.PLACE_BITS != last and _has_at(tx, at, needle):
+            last = at >> sql.PLACE_BITS
+            yield last
+
+
+def contains(tx: Tx, which: int, needle: str) -> bool:
+    """Whether a session contains a text whose case is folded."""
+    first, last = place(which, 0), place(which, MAX_SEQ)
+    if len(needle) < text_index.SEQUENCE_CHARS:
+        # Looking up all the sequences that it begins would take longer.
+        return any(
+            needle in str(text).casefold() for (text,) in tx.execute(sql.TEXTS_OF, (which, first, last))
+        )
+    found = text_index.candidates(tx, needle, first, last)
+    return any(_has_at(tx, at, needle) for at in found)
+
+
+def _has_at(tx: Tx, at: int, needle: str) -> bool:
+    """Whether the thought of that place, or for seq 0 the purpose of its session, contains a text."""
+    if sql.seq_of(at):
+        found = tx.execute(sql.TEXT_AT, (at,)).fetchone()
+    else:
+        found = tx.execute(sql.PURPOSE_OF, (at >> sql.PLACE_BITS,)).fetchone()
+    return found is not None and needle in str(found[0]).casefold()
 
 
 def _list_entry(tx: Tx, key: int) -> SessionRow:
@@ -298,18 +393,60 @@ def search(
 ) -> list[Found]:
     """Return a page of the thoughts that contain `query`, whatever its case, and of the runs that have thoughts."""
     low = min(max(after, 0), MAX_INT)
-    if session_id is None:
-        check_keys(tx, "session")
-        keys = [key for (key,) in tx.execute(sql.SESSION_KEYS_FROM, (low >> sql.PLACE_BITS,))]
-    else:
-        keys = [_find_known(tx, session_id).key]
     # The database folds the case of ASCII alone, and cuts texts at NUL.
     needle = query.casefold()
-    matches = (match for key in keys for match in _matches(tx, key, needle, owner, low) if match[0] > low)
-    return list(islice(matches, limit))
+    if session_id is not None:
+        matches = _matches_in(tx, _find_known(tx, session_id).key, needle, owner, low)
+    elif needle and low < text_index.RUNS:
+        matches = _matches(tx, needle, owner, low)
+    else:
+        check_keys(tx, "session")
+        keys = [key for (key,) in tx.execute(sql.SESSION_KEYS_FROM, (low >> sql.PLACE_BITS,))]
+        matches = (match for key in keys for match in _matches_in(tx, key, needle, owner, low))
+    return list(islice((match for match in matches if match[0] > low), limit))
 
 
-def _matches(tx: Tx, key: int, needle: str, owner: str | None, low: int) -> Iterator[Found]:
+def _matches(tx: Tx, needle: str, owner: str | None, low: int) -> Iterator[Found]:
+    """Read what the index names, and what it does not have yet."""
+    in_journal = {key for (key,) in tx.execute(sql.IN_JOURNAL, (low >> sql.PLACE_BITS,))}
+    to_read = dict.fromkeys(in_journal, -1)
+    for first, _ in text_index.queued(tx, low + 1, text_index.RUNS - 1):
+        key = first >> sql.PLACE_BITS
+        to_read[key] = min(to_read.get(key, first), first - 1)
+    read = (
+        match
+        for key in sorted(to_read)
+        for match in _matches_in(tx, key, needle, owner, max(low, to_read[key]))
+    )
+    return heapq.merge(_indexed_matches(tx, needle, owner, low, to_read), read, key=itemgetter(0))
+
+
+def _indexed_matches(
+    tx: Tx, needle: str, owner: str | None, low: int, read: Mapping[int, int]
+) -> Iterator[Found]:
+    """Read the thoughts that the index names, but for those behind a place from which their session is read anyway."""
+    stored, done = None, -1
+    for at in text_index.indexed(tx, needle, low + 1, text_index.RUNS - 1):
+        key, seq = at >> sql.PLACE_BITS, sql.seq_of(at)
+        if key == done or seq == 0 or at > read.get(key, at):
+            continue
+        try:
+            if stored is None or stored.key != key:
+                stored = _find(tx, key)
+                if stored is None or owner not in (None, stored.row.owner):
+                    stored, done = None, key
+                    continue
+                Thoughts(tx, stored).check_tail()
+            thought = Thoughts(tx, stored).at(seq)
+            if thought is not None and needle in thought.text.casefold():
+                yield at, stored.row.session_id, thought
+        except StoreError as error:
+            done = key
+            yield place(key, MAX_SEQ), _name(tx, key), Damaged(error.message)
+
+
+def _matches_in(tx: Tx, key: int, needle: str, owner: str | None, low: int) -> Iterator[Found]:
+    """Read a session through."""
     begin, end = place(key, 0), place(key, MAX_SEQ)
     try:
         stored = _find(tx, key)
@@ -317,11 +454,12 @@ def _matches(tx: Tx, key: int, needle: str, owner: str | None, low: int) -> Iter
             return
         row, stored_thoughts = stored.row, Thoughts(tx, stored)
         stored_thoughts.check_tail()
+        if row.run_id is not None and tx.execute(sql.IS_IN_JOURNAL, (key,)).fetchone():
+            yield end, row.session_id, InJournal(row.run_id, begin)
+            return
         for thought in stored_thoughts.after(min(max(low - begin, 0), MAX_SEQ)):
             if needle in thought.text.casefold():
                 yield begin + thought.seq, row.session_id, thought
-        if row.run_id is not None:
-            yield end, row.session_id, InJournal(row.run_id, begin)
     except StoreError as error:
         yield end, _name(tx, key), Damaged(error.message)
 

@@ -22,14 +22,17 @@ class Tx:
 
     Attributes:
         has_deleted: Set by a job that deleted something whose bytes must be erased as well.
+        has_unindexed: Set by a job that removed something from the index of texts.
+        checked: The tables whose index was compared with them since the connection was opened.
     """
 
-    __slots__ = ("_changes", "execute", "executemany", "has_deleted")
+    __slots__ = ("_changes", "checked", "execute", "executemany", "has_deleted", "has_unindexed")
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, checked: set[str] | None = None) -> None:
         self.execute = db.execute
         self.executemany = db.executemany
-        self.has_deleted = False
+        self.has_deleted = self.has_unindexed = False
+        self.checked = set[str]() if checked is None else checked
         self._changes = db.changes
 
     def rows(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
@@ -87,7 +90,24 @@ RUN_COLUMNS = """key, run_id, session_id, strategy, model, problem, status, crea
 RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE key = ?"
 OF_OWNER = "AND owner = :owner"
 RUN_IDS = "SELECT run_id FROM run WHERE run_id >= :from AND run_id < :to {} ORDER BY run_id LIMIT :limit"
-RUN_KEYS = "SELECT key FROM run WHERE key < ? ORDER BY key DESC LIMIT ?"
+RUN_KEYS = "SELECT key FROM run WHERE key < :before ORDER BY key DESC LIMIT :limit"
+SOME_RUN_KEYS = """
+SELECT key FROM run INDEXED BY run_list WHERE key < :before AND {} ORDER BY key DESC LIMIT :limit
+"""
+RUN_OF_SESSION = """
+SELECT run.key FROM session JOIN run ON run.run_id = session.run_id WHERE session.key = ?
+"""
+RUN_FILTERS = {
+    "status": "status = :status",
+    "strategy": "strategy = :strategy",
+    "model": "model = :model",
+    "owner": "owner = :owner",
+    "unattended": "unattended = :unattended",
+    "paused": "paused = :paused",
+    "since_ms": "created_at_ms >= :since_ms",
+    "until_ms": "created_at_ms < :until_ms",
+}
+RUN_TEXTS = "SELECT session_id, problem, answer FROM run WHERE key = ?"
 NEXT_RUN = "SELECT min(key) FROM run WHERE key > ?"
 COUNT_RUNS = "SELECT count(*) FROM run"
 ADD_RUN = (
@@ -130,9 +150,20 @@ SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = ?"
 SESSION_AT = f"SELECT {SESSION_COLUMNS} FROM session WHERE key = ?"
 SESSION_USE = "SELECT key, used_at_ms FROM session WHERE session_id = ?"
 SESSION_KEYS = """
-SELECT key FROM session WHERE ? IS NULL OR used_at_ms < ? OR (used_at_ms = ? AND key < ?)
-ORDER BY used_at_ms DESC, key DESC
+SELECT key FROM session INDEXED BY session_list WHERE (used_at_ms, key) < (:used, :before) {}
+ORDER BY used_at_ms DESC, key DESC LIMIT :limit
 """
+SESSION_FILTERS = {
+    "status": "status = :status",
+    "strategy": "strategy = :strategy",
+    "owner": "owner = :owner",
+    "since_ms": "used_at_ms >= :since_ms",
+    "until_ms": "used_at_ms < :until_ms",
+}
+IN_JOURNAL = "SELECT session FROM in_journal WHERE session >= ? ORDER BY session"
+IS_IN_JOURNAL = "SELECT 1 FROM in_journal WHERE session = ?"
+SET_IN_JOURNAL = "INSERT OR IGNORE INTO in_journal VALUES (?)"
+DROP_IN_JOURNAL = "DELETE FROM in_journal WHERE session = ?"
 NEXT_SESSION = "SELECT min(key) FROM session WHERE key > ?"
 SESSION_KEYS_FROM = "SELECT key FROM session WHERE key >= ? ORDER BY key"
 COUNT_SESSIONS = "SELECT count(*) FROM session"
@@ -159,6 +190,12 @@ WHERE pinned = 0 AND (
 STEADY = "SELECT boot, uptime_ms, steady_ms, checksum FROM steady"
 KEEP_STEADY = "REPLACE INTO steady (key, boot, uptime_ms, steady_ms, checksum) VALUES (1, ?, ?, ?, ?)"
 
+TEXTS_OF = """
+SELECT purpose FROM session WHERE key = ? AND run_id IS NOT NULL
+UNION ALL SELECT text FROM thought WHERE place BETWEEN ? AND ?
+"""
+TEXT_AT = "SELECT text FROM thought WHERE place = ?"
+PURPOSE_OF = "SELECT purpose FROM session WHERE key = ?"
 THOUGHT_COLUMNS = "place, number, text, branch, body, digest"
 ADD_THOUGHT = f"""
 INSERT INTO thought ({THOUGHT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (place) DO NOTHING

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from ..errors import StoreError
 from ..records import (
@@ -26,7 +27,7 @@ from ..records import (
     UsageTotal,
     Use,
 )
-from . import backup, runs, session_rows, sql
+from . import backup, runs, session_rows, sql, text_index
 from .checks import check_key, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .database import Source
 from .locks import LockFolder, RunLock
@@ -36,6 +37,11 @@ from .session_rows import Decide
 from .steady import Uptime, uptime
 from .verification import verify
 from .writer import Writer
+
+T = TypeVar("T")
+
+INDEXING_S = 0.5
+"""How long a search goes on indexing what an earlier version has written."""
 
 
 class SqliteStore:
@@ -81,7 +87,17 @@ class SqliteStore:
                 session_rows.import_session(tx, session, (), self.uptime())
             return run_id
 
-        return await self._writer.do(work)
+        return await self._write(work)
+
+    async def _write(self, work: Callable[[sql.Tx], T]) -> T:
+        """Do work in a transaction, and in the same one some of the indexing that has come together."""
+
+        def with_index(tx: sql.Tx) -> T:
+            value = work(tx)
+            text_index.catch_up(tx)
+            return value
+
+        return await self._writer.do(with_index)
 
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
@@ -92,7 +108,7 @@ class SqliteStore:
         for record in (row, use):
             if record is not None:
                 check_row(record)
-        await self._writer.do(lambda tx: runs.append(tx, run_id, lines, row, use, self.uptime()))
+        await self._write(lambda tx: runs.append(tx, run_id, lines, row, use, self.uptime()))
 
     async def run(self, run_id: str) -> RunRow:
         """See `Store`."""
@@ -159,7 +175,7 @@ class SqliteStore:
     async def change(self, session_id: str, decide: Decide) -> Any:
         """See `Store`. Raises ConflictError if a new session or thought is there already."""
         check_texts(session_id)
-        return await self._writer.do(lambda tx: session_rows.change(tx, session_id, decide, self.uptime()))
+        return await self._write(lambda tx: session_rows.change(tx, session_id, decide, self.uptime()))
 
     async def session(self, session_id: str) -> SessionRow:
         """See `Store`."""
@@ -210,6 +226,7 @@ class SqliteStore:
         """See `Store`. Raises NotFoundError if there is no such session."""
         check_texts(query, session_id, owner)
         size = check_limit(limit)
+        await self._index_rest()
         return await self._readers.do(
             lambda tx: session_rows.search(tx, query, session_id, owner, after, size)
         )
@@ -218,7 +235,13 @@ class SqliteStore:
         """See `Store`."""
         check_row(row)
         check_thoughts(thoughts)
-        await self._writer.do(lambda tx: session_rows.import_session(tx, row, thoughts, self.uptime()))
+        await self._write(lambda tx: session_rows.import_session(tx, row, thoughts, self.uptime()))
+
+    async def keep_thoughts(self, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
+        """See `Store`."""
+        check_texts(session_id)
+        check_thoughts(thoughts)
+        await self._write(lambda tx: session_rows.keep_thoughts(tx, session_id, thoughts))
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
         """See `Store`."""
@@ -248,6 +271,14 @@ class SqliteStore:
         """See `Store`."""
         await self._readers.close()
         await self._writer.close()
+
+    async def _index_rest(self) -> None:
+        """Put into the index what a search would have to read, for a moment at most; much is left of an old store."""
+        until = time.monotonic() + INDEXING_S
+        while time.monotonic() < until:
+            if await self._readers.do(text_index.queue_size) < 2 * text_index.PIECE:
+                return
+            await self._writer.do(text_index.put_piece)
 
     async def _erase(self) -> None:
         if self._writer.erasure_pending:

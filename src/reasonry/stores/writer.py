@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import ReasonryError, StoreError
-from . import sql
+from . import sql, text_index
 from .database import Source, is_fault, is_suspicious
 
 T = TypeVar("T")
@@ -53,6 +53,7 @@ class Writer:
 
     def __init__(self, source: Source) -> None:
         self.erasure_pending = False
+        self._index_has_rest = False
         self._source = source
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -169,6 +170,7 @@ class Writer:
             raise
         asked = any(job.work is None for job in batch)
         self.erasure_pending |= tx.has_deleted
+        self._index_has_rest |= tx.has_unindexed
         if asked or (tx.has_deleted and self._source.size() <= ERASE_BYTES):
             self._erase(db, self._source.busy_timeout_s if asked else ERASE_WAIT_S)
         return outcomes
@@ -207,6 +209,9 @@ class Writer:
         try:
             whole = self._source.can_be_rewritten()
             if whole:
+                if self._index_has_rest:
+                    text_index.erase(sql.Tx(db))
+                    self._index_has_rest = False
                 db.execute("VACUUM")
             emptied = self._source.has_room_for_log(db) and self._source.empty_log(db, wait_s)
             self.erasure_pending = not (emptied and whole)

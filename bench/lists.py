@@ -1,0 +1,165 @@
+"""Lists, filters and searches over 100,000 runs, and what the index of texts adds to a durable thought.
+
+    uv run python bench/lists.py [RUNS]
+
+Target: each list, filter and search within 100 ms, the first one of a connection too. Exit code 1 if one is missed.
+The store has RUNS runs of one day each in turn of ten owners, with three thoughts each, and as many sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from reasonry.records import Line, RunRow, SessionChange, SessionRow, SessionView, ThoughtRow, Use
+from reasonry.stores import text_index
+from reasonry.stores.sqlite import SqliteStore
+
+TARGET_MS = 100
+TOGETHER = 200
+THOUGHTS = 1_000
+WORDS = ["".join(random.Random(seed).choices("etaoinshrdlucmfwyp", k=3 + seed % 6)) for seed in range(4_000)]
+STRATEGIES = ("tree_of_thoughts", "chain_of_thought", "react", "self_consistency")
+
+
+def text(rng: random.Random, words: int) -> str:
+    return " ".join(rng.choices(WORDS, k=words))
+
+
+async def add_run(store: SqliteStore, number: int, rng: random.Random) -> None:
+    at, run_id, session_id = number * 60_000, f"r{number:08}", f"s{number:08}"
+    row = RunRow(
+        run_id,
+        session_id,
+        STRATEGIES[number % 4],
+        "openai:gpt-5-mini" if number % 3 else "offline",
+        text(rng, 8),
+        "failed" if number % 1_000 == 0 else "done",
+        at,
+        at + 5_000,
+        "success",
+        f"The answer is needle{number}." if number % 10_000 == 77 else text(rng, 6),
+        owner=f"owner{number % 10}",
+        calls=7,
+        tokens=900,
+        usd=0.001,
+    )
+    session = SessionRow(
+        session_id, row.strategy, at, at, purpose=row.problem, run_id=run_id, owner=row.owner
+    )
+    await store.create_run(row, [Line(1, b"[]", bytes(16))], session)
+    thoughts = tuple(ThoughtRow(seq, seq, text(rng, 25)) for seq in range(1, 4))
+    await store.append(run_id, [Line(2, b"[]", bytes(16))], row, Use(3, at + 5_000, thoughts))
+
+
+async def fill(path: Path, count: int) -> None:
+    store, rng = SqliteStore(path), random.Random(1)
+    for first in range(0, count, TOGETHER):
+        await asyncio.gather(*(add_run(store, number, rng) for number in range(first, first + TOGETHER)))
+    await store.close()
+
+
+async def measure(path: Path, count: int) -> bool:
+    common, rare = WORDS[10], f"needle{count // 20_000 * 10_000 + 77}"
+    last, middle = f"r{count // 2:08}", (count - 1_440) * 60_000
+    asked: dict[str, Callable[[SqliteStore], Awaitable[Any]]] = {
+        "runs, the first page": lambda store: store.runs(),
+        "runs, a page in the middle": lambda store: store.runs(before=last),
+        "runs, status failed": lambda store: store.runs(status="failed"),
+        "runs, status active (none)": lambda store: store.runs(status="active"),
+        "runs, strategy and model": lambda store: store.runs(strategy="react", model="offline"),
+        "runs of an owner, of the last day": lambda store: store.runs(owner="owner3", since_ms=middle),
+        "runs, a word of many": lambda store: store.runs(query=common),
+        "runs, a word of one": lambda store: store.runs(query=rare),
+        "runs, three words of a phrase": lambda store: store.runs(query="the answer is needle"),
+        "runs, a word that is nowhere": lambda store: store.runs(query="qqqqzzzz"),
+        "runs, two letters": lambda store: store.runs(query="et"),
+        "runs, a word and status failed": lambda store: store.runs(query=common, status="failed"),
+        "runs, a word and an owner": lambda store: store.runs(query=common, owner="owner3"),
+        "sessions, the first page": lambda store: store.sessions(),
+        "sessions, a strategy of an owner": lambda store: store.sessions(strategy="react", owner="owner2"),
+        "sessions, a word of many": lambda store: store.sessions(query=common),
+        "sessions, two letters": lambda store: store.sessions(query="et"),
+        "thoughts, a word of many": lambda store: store.search_thoughts(common),
+        "thoughts, a word that is nowhere": lambda store: store.search_thoughts("qqqqzzzz"),
+        "thoughts, two letters": lambda store: store.search_thoughts("et"),
+        "thoughts, one letter": lambda store: store.search_thoughts("e"),
+        "thoughts of an owner": lambda store: store.search_thoughts(common, owner="owner3"),
+        "usage of an owner, of the last day": lambda store: store.usage_since(middle, "owner3"),
+        "usage by day, of all time": lambda store: store.usage_by("day", 0),
+    }
+    store, missed = SqliteStore(path), False
+    print(f"{'':40}{'first':>9}{'median':>9}   found")
+    for name, ask in asked.items():
+        took = list[float]()
+        for _ in range(5):
+            began = time.perf_counter()
+            found = await ask(store)
+            took.append((time.perf_counter() - began) * 1_000)
+        median = sorted(took)[2]
+        missed |= median > TARGET_MS
+        size = len(found) if isinstance(found, list) else found.runs
+        print(f"{name:40}{took[0]:7.1f}ms{median:7.1f}ms   {size}{'   MISSED' if median > TARGET_MS else ''}")
+    await store.close()
+    return missed
+
+
+async def thought_us(folder: Path, *, indexed: bool, clients: int) -> tuple[float, float, float]:
+    """Return what a durable thought takes, wall-clock and of the processor, in µs, and the slowest one in ms."""
+    catch_up, queue = text_index.catch_up, text_index.queue
+    if not indexed:
+        text_index.catch_up = text_index.queue = lambda *_: None  # pyright: ignore[reportAttributeAccessIssue]
+    store, rng = SqliteStore(folder / f"{indexed}{clients}.db"), random.Random(1)
+    slowest = 0.0
+
+    async def client(name: str) -> None:
+        nonlocal slowest
+        for number in range(1, THOUGHTS + 1):
+            row = SessionRow(name, "linear", 1, number, thoughts=number)
+            change = SessionChange(row=row, thought=ThoughtRow(number, number, text(rng, 25)))
+
+            def decide(_: SessionView, change: SessionChange = change) -> SessionChange:
+                return change
+
+            began = time.perf_counter()
+            await store.change(name, decide)
+            slowest = max(slowest, time.perf_counter() - began)
+
+    try:
+        began, worked = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(client(f"s{number}") for number in range(clients)))
+        count = clients * THOUGHTS
+        wall, work = (time.perf_counter() - began) / count, (time.process_time() - worked) / count
+    finally:
+        text_index.catch_up, text_index.queue = catch_up, queue
+        await store.close()
+    return wall * 1e6, work * 1e6, slowest * 1e3
+
+
+async def main() -> int:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    with tempfile.TemporaryDirectory() as folder:
+        for clients in (1, 16):
+            for indexed in (False, True):
+                wall, work, slowest = await thought_us(Path(folder), indexed=indexed, clients=clients)
+                how = "indexed" if indexed else "not indexed"
+                print(
+                    f"a durable thought, {clients:2} at once, {how:12}{wall:6.0f} µs, of the processor {work:4.0f} µs, "
+                    f"the slowest {slowest:4.0f} ms"
+                )
+        path, began = Path(folder) / "lists.db", time.perf_counter()
+        await fill(path, count)
+        print(
+            f"{count} runs written in {time.perf_counter() - began:.0f} s, {path.stat().st_size / 1e6:.0f} MB"
+        )
+        return int(await measure(path, count))
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
