@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from ..mcp.raw import ENVELOPE, thought
-from .serving import Serving
+from .serving import TOKENS, Serving
 
 MODES = ["legacy", "2026-07-28"]
 JSON_OR_EVENTS = "application/json, text/event-stream"
@@ -79,6 +79,50 @@ async def test_the_official_client_thinks_looks_and_reads(serving: Serving, mode
         shown = (await client.call_tool("show", {"id": first["sessionId"]})).structured_content
         assert shown["url"] == f"{serving.url}/#/sessions/{first['sessionId']}"
         assert "path" not in shown
+
+
+@pytest.mark.anyio
+async def test_what_is_of_another_principal_is_what_there_is_not(guarded: Serving) -> None:
+    async with (
+        connected(guarded, "legacy", TOKENS["ana"]) as ana,
+        connected(guarded, "2026-07-28", TOKENS["ben"]) as ben,
+    ):
+        begun = await ana.call_tool("coach", {"action": "start", "problem": "What is 6 * 7?"})
+        mine = (await ana.call_tool("sequentialthinking", thought())).structured_content["sessionId"]
+        run_id, nowhere = begun.structured_content["runId"], "01a20241-7da4-7000-95ab-50b3ed796bf6"
+
+        async def refusals(session_id: str, run_id: str) -> list[Any]:
+            calls = [
+                *(
+                    ("sessions", {"action": action, "sessionId": session_id})
+                    for action in ("get", "export", "delete", "pin", "resume")
+                ),
+                *(
+                    ("coach", {"action": action, "runId": run_id})
+                    for action in ("status", "cancel", "read", "resume")
+                ),
+                ("coach", {"action": "fork", "runId": run_id, "at": 1}),
+                ("coach", {"action": "answer", "runId": run_id, "answers": {}}),
+                ("coach", {"action": "start", "sessionId": session_id, "problem": "x"}),
+                ("show", {"id": session_id}),
+                ("show", {"id": run_id}),
+            ]
+            answers = [(await ben.call_tool(*call)) for call in calls]
+            assert all(answer.is_error for answer in answers)
+            text = json.dumps([answer.structured_content for answer in answers])
+            return json.loads(text.replace(session_id, "ID").replace(run_id, "ID"))
+
+        assert await refusals(mine, run_id) == await refusals(nowhere, nowhere)
+        assert (await ben.call_tool("sessions", {"action": "list"})).structured_content["sessions"] == []
+        assert (await ben.call_tool("coach", {"action": "list"})).structured_content["runs"] == []
+        taken = (
+            await ben.call_tool("sequentialthinking", {**thought(2), "sessionId": mine})
+        ).structured_content
+        assert taken["sessionId"] != mine
+        assert taken["thoughtHistoryLength"] == 1
+        assert mine not in [r.name for r in (await ben.list_resources()).resources]
+        own = (await ana.call_tool("sessions", {"action": "get", "sessionId": mine})).structured_content
+        assert len(own["thoughts"]) == 1
 
 
 @pytest.mark.parametrize(
