@@ -1,23 +1,24 @@
-"""Run the official MCP conformance suite against our server over loopback HTTP.
+"""Run the official MCP conformance suite against `reasonry serve`.
 
     uv run python bench/mcp_conformance.py [2025-11-25 2026-07-28]
 
 The suite is npm `@modelcontextprotocol/conformance`, installed once into a folder under the system's temporary one. It
 needs Node 22; where `node` is older, the one that comes with basedpyright is used. Scenarios that need the suite's own
 fixture tools, prompts or resources (`test_…`) cannot pass on a server that does something else: they are counted apart.
+Four checks of `server-stateless` need such tools, too.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
+
+# The folder of this script holds `mcp.py`, which hides the SDK; nothing here needs that.
+from reasonry_server import reasonry
 
 PACKAGE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 SUMMARY = re.compile(r"^([✓✗]) ([\w-]+): (\d+) passed, (\d+) failed")
@@ -46,32 +47,14 @@ def suite() -> tuple[str, Path]:
     return node, program
 
 
-def serve() -> int:
-    """Serve in a thread; return the port."""
-    # The folder of this script holds `mcp.py`, which would hide the SDK.
-    sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).resolve().parent]
-    import uvicorn
-
-    from reasonry.stores import open_store
-    from reasonry.strategies import STRATEGIES
-    from reasonry.surfaces.mcp.serve import build_server
-    from reasonry.surfaces.thinking import open_sessions
-
-    server = build_server(open_sessions(open_store("memory"), {}), STRATEGIES)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    runner = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), port=port, log_level="error"))
-    threading.Thread(target=runner.run, daemon=True).start()
-    while not runner.started:
-        time.sleep(0.05)
-    return port
-
-
 def main() -> None:
-    """Run the scenarios each revision requires and say which pass."""
     node, program = suite()
-    url = f"http://127.0.0.1:{serve()}/mcp"
+    with tempfile.TemporaryDirectory() as folder, reasonry(folder, REASONRY_MODEL="offline") as server:
+        check(node, program, f"http://127.0.0.1:{server.port}/mcp")
+
+
+def check(node: str, program: Path, url: str) -> None:
+    """Run the scenarios each revision requires and say which pass."""
     for revision in sys.argv[1:] or ["2025-11-25", "2026-07-28"]:
         print(f"running {revision}", file=sys.stderr, flush=True)
         command = [node, str(program), "server", "--url", url, "--requirements", revision]
