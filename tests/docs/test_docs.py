@@ -59,7 +59,8 @@ def blocks(page: Path, language: str) -> list[tuple[int, str]]:
 
 
 def runs_in_a_shell(text: str) -> bool:
-    return re.search(r"^reasonry ", text, re.MULTILINE) is not None
+    """Whether a block is one of ours: it calls Reasonry, or a server that an earlier one has started."""
+    return re.search(r"^reasonry |^(\w+=\$\()?curl .*\$API", text, re.MULTILINE) is not None
 
 
 def at_their_lines(parts: list[tuple[int, str]]) -> str:
