@@ -134,20 +134,25 @@ class AgentAccess:
             raise NotFoundError(message, **error.details) from None
 
     async def coach_answer(
-        self, run_id: str, call: AnswerCoached, *, says_all: bool = False
+        self,
+        run_id: str,
+        call: AnswerCoached,
+        *,
+        says_all: bool = False,
+        take: Callable[..., Awaitable[dict[str, Any]]] | None = None,
     ) -> dict[str, Any]:
         """Take answers to a coached run, which works with the listed verifier and tools it began with.
 
         Args:
+            take: What takes them in place of `App.coach_answer`.
             says_all: As in `Coach.answer`.
 
         Raises:
             UsageError: The run's verifier is not listed (any more).
         """
         vet = self._vet(run_id, call, f"reasonry coach answer {run_id}")
-        return await self._censor_errors(
-            self.app.coach_answer(run_id, call.answers, vet=vet, brief=True, says_all=says_all)
-        )
+        take = take or self.app.coach_answer
+        return await self._censor_errors(take(run_id, call.answers, vet=vet, brief=True, says_all=says_all))
 
     async def coach_resume(
         self, run_id: str, call: ResumeRun, budget: Budget | None = None

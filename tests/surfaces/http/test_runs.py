@@ -13,6 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from ...engine.playing import LOOP
+from ...servers.model_server import ModelServer
 from .serving import TOKENS, Serving, script_model, serve_in_thread
 
 GAME = {"problem": "Use 4, 9, 10 and 13 to make 24", "strategy": "tree_of_thoughts"}
@@ -96,7 +98,7 @@ def test_who_hangs_up_leaves_no_reader_and_no_stream_behind(serving: Serving) ->
 
 def test_the_same_request_with_the_same_key_begins_one_run(serving: Serving) -> None:
     client = serving.client()
-    for body in (SUM,):
+    for body in (GAME, SUM):
         headers = {"Idempotency-Key": f"k-{body['strategy']}"}
         first, again = [client.post("/api/runs", json=body, headers=headers) for _ in range(2)]
         assert (first.status_code, again.status_code) == (201, 200)
@@ -237,6 +239,48 @@ def test_a_run_is_cancelled_resumed_and_deleted(serving: Serving) -> None:
         assert gone.status_code == 404
 
 
+def test_a_run_stands_still_while_paused_and_heeds_limits_that_are_set_while_it_works() -> None:
+    with (
+        ModelServer(latency_ms=5) as model,
+        serve_in_thread(environ={"REASONRY_MODELS": f"m={model.model}"}) as server,
+    ):
+        server.app.register(LOOP)
+        client = server.client()
+        body = {"problem": "count", "strategy": "loop", "model": "m", "options": {"steps": 5_000}}
+        run = started(client, **body, budget={"calls": 4_000, "seconds": 100})
+        address = f"/api/runs/{run['run_id']}"
+
+        def calls() -> int:
+            return client.get(address).json()["usage"]["calls"]
+
+        wait_until(lambda: calls() > 3)
+        assert client.post(f"{address}/pause").json()["paused"] is True
+        assert client.post(f"{address}/pause").status_code == 409
+        still = calls()
+        time.sleep(0.1)
+        assert calls() <= still + 1
+        paused = client.get(f"{address}/page").json()
+        assert (paused["paused"], paused["status"]) == (True, "active")
+        assert client.get("/api/runs").json()["runs"][0]["paused"] is True
+        assert client.post(f"{address}/resume").json()["paused"] is False
+        wait_until(lambda: calls() > still + 3)
+        changed = client.patch(
+            f"{address}/budget", json={"calls": 4_500, "seconds": None, "usd": None}
+        ).json()
+        assert changed["budget"] == {"calls": 4_500}
+        client.patch(f"{address}/budget", json={"calls": 1})
+        *_, last = events(client, run["run_id"])
+        ending = last[2]["result"]["termination"]["reason"]
+        assert (ending, client.patch(f"{address}/budget", json={"calls": 9}).status_code) == (
+            "max_calls",
+            409,
+        )
+        for wrong in ({"calls": 0}, {"usd": "x"}, {"colour": 1}, {"calls": True}, []):
+            assert client.patch(f"{address}/budget", json=wrong).status_code == 400
+        kinds = [kind for _, kind, _ in events(client, run["run_id"])]
+        assert {"paused", "continued", "limits", "stopped", "ended"} <= set(kinds)
+
+
 # -- forked
 
 
@@ -362,10 +406,16 @@ ROUTES = [
     ("GET", "/replay"),
     ("POST", "/answers"),
     ("POST", "/cancel"),
+    ("POST", "/pause"),
     ("POST", "/resume"),
+    ("PATCH", "/budget"),
     ("POST", "/fork"),
 ]
-BODIES: dict[str, Document] = {"/answers": {"answers": {"e1": "x"}}, "/fork": {"from": 0}}
+BODIES: dict[str, Document] = {
+    "/answers": {"answers": {"e1": "x"}},
+    "/fork": {"from": 0},
+    "/budget": {"calls": 1},
+}
 
 
 def test_anothers_run_looks_on_every_route_like_one_that_does_not_exist(guarded: Serving) -> None:

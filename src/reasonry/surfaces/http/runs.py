@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import time
 from typing import Annotated, Final, Literal
@@ -21,7 +22,7 @@ from ..web.find_page import page_of_standing
 from ..web.run_page import effect_of
 from .context import Context, RequestContext
 from .documents import describe_body, describe_reply, object_schema, read_body, reply
-from .run_calls import AnswersBody, ForkBody, ListName, ResumeBody, StartRun, change_limits
+from .run_calls import AnswersBody, ChangedLimits, ForkBody, ListName, ResumeBody, StartRun, change_limits
 from .run_documents import ROW_SCHEMA, RUN_SCHEMA, STRING, row_document, run_document, trace_page
 from .run_events import EVENTS_SCHEMA, RunStream, position_after
 from .schema import error_responses
@@ -331,7 +332,8 @@ async def answer_questions(context: Context, request: Request, run_id: str) -> R
     body = await read_body(request, AnswersBody)
     call = AnswerCoached(answers=body.answers, **msgspec.structs.asdict(body.as_listed_parts()))
     try:
-        await context.access.coach_answer(run_id, call)
+        take = functools.partial(context.supervisor.answer, context.app)
+        await context.access.coach_answer(run_id, call, take=take)
     except AnswerRefusedError as error:
         error.standing = {"run": await run_document(context.app, run_id)}
         raise
@@ -342,6 +344,13 @@ async def answer_questions(context: Context, request: Request, run_id: str) -> R
 async def cancel_run(context: Context, run_id: str) -> Response:
     """End a run; it can be resumed."""
     await context.supervisor.cancel(context.app, run_id)
+    return reply(await run_document(context.app, run_id))
+
+
+@router.post("/runs/{run_id}/pause", responses={200: _RUN, **_CONFLICT})
+async def pause_run(context: Context, run_id: str) -> Response:
+    """Begin nothing new in a run; what is in flight still comes in."""
+    await context.supervisor.pause(context.app, run_id)
     return reply(await run_document(context.app, run_id))
 
 
@@ -357,8 +366,20 @@ async def resume_run(context: Context, request: Request, run_id: str) -> Respons
         call = ResumeRun(**msgspec.structs.asdict(body.as_listed_parts()))
         await context.access.coach_resume(run_id, call, budget)
     else:
-        participants = await context.access.participants_again(run_id, body.as_listed_parts(), body.model)
-        await context.supervisor.resume(context.app, run_id, participants, budget)
+        vetted = await context.access.participants_again(run_id, body.as_listed_parts(), body.model)
+        is_as_it_was = names.model != CALLER and body == ResumeBody(mode=body.mode, budget=body.budget)
+        await context.supervisor.resume(context.app, run_id, None if is_as_it_was else vetted, budget)
+    return reply(await run_document(context.app, run_id))
+
+
+@router.patch(
+    "/runs/{run_id}/budget", responses={200: _RUN, **_CONFLICT}, openapi_extra=describe_body(ChangedLimits)
+)
+async def set_limits(context: Context, request: Request, run_id: str) -> Response:
+    """Raise or lower the limits of a run that has not ended."""
+    changed = await read_body(request, ChangedLimits)
+    _, recorded, _ = await context.app.engine.terms(run_id)
+    await context.supervisor.set_budget(context.app, run_id, change_limits(recorded, changed))
     return reply(await run_document(context.app, run_id))
 
 
