@@ -17,14 +17,12 @@ from typing import NamedTuple
 import msgspec
 
 from ...core.text import escaped_json
+from .joined_script import join_modules
 from .lean import lean_script, lean_style
 from .page import PageDocument
 
 MARK = re.compile(r"@@(\w+)@@")
-_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
-_EXPORTED = re.compile(r"^export (?:const|function\*?) (\w+)", re.MULTILINE)
-_EXPORT = re.compile(r"^export ", re.MULTILINE)
-_FIRST = "main"
+_FIRST = "main.js"
 _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
@@ -65,28 +63,10 @@ def _assets() -> _Assets:
     folder = resources.files("reasonry.surfaces.web").joinpath("assets")
     files = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir() if entry.is_file()}
     style = lean_style("\n".join(files[name] for name in sorted(files) if name.endswith(".css")))
-    script = lean_script(_joined_script(files))
+    script = lean_script(join_modules(_FIRST, files))
     sources = f"script-src {_digest(script)}; style-src {_digest(style)}; img-src data:"
     policy = f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
     return _Assets(files["page.html"], style, script, policy)
-
-
-def _joined_script(files: dict[str, str]) -> str:
-    """Return the modules as one script, each after those it imports."""
-    modules: dict[str, str] = {}
-
-    def add(name: str) -> None:
-        if name in modules:
-            return
-        text = files[f"{name}.js"]
-        for imported in _IMPORT.finditer(text):
-            add(imported[2])
-        names = ", ".join(_EXPORTED.findall(text))
-        text = _EXPORT.sub("", _IMPORT.sub(r"const \1 = $\2;", text))
-        modules[name] = f"const ${name} = (() => {{\n{text}return {{ {names} }};\n}})();"
-
-    add(_FIRST)
-    return "\n".join(modules.values())
 
 
 def _digest(text: str) -> str:

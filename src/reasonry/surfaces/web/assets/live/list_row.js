@@ -22,7 +22,7 @@ export function entryOf(of, found) {
     title: found.problem,
     status: found.paused && found.status === "active" ? "paused" : found.status,
     strategy: found.strategy,
-    mode: found.model ?? "",
+    mode: found.mode === "coached" ? "coached" : (found.model ?? ""),
     answer: found.answer,
     reason: found.status === "failed" ? found.reason : "",
     said: spent.filter(Boolean).join(" · "),
