@@ -24,12 +24,12 @@ def join_modules(first: str, files: Mapping[str, str]) -> str:
             return
         folder = posixpath.dirname(path)
 
-        def taken(imported: re.Match[str]) -> str:
+        def declare(imported: re.Match[str]) -> str:
             source = posixpath.normpath(posixpath.join(folder, imported[2]))
             add(source)
             return f"const {imported[1]} = {_name(source)};"
 
-        text = _IMPORT.sub(taken, files[path])
+        text = _IMPORT.sub(declare, files[path])
         names = ", ".join(_EXPORTED.findall(text))
         text = _EXPORT.sub("", text)
         joined[path] = f"const {_name(path)} = (() => {{\n{text}return {{ {names} }};\n}})();"
