@@ -28,9 +28,9 @@ class SessionUses:
 
     def at(self, at_ms: int, run: Run) -> Use:
         """Return the use at an instant; a run not folded from its first line leaves its thoughts to its end."""
-        return Use(run.counts.thoughts, at_ms, self._added(run))
+        return Use(run.counts.thoughts, at_ms, self._new_thoughts(run))
 
-    def _added(self, run: Run) -> tuple[ThoughtRow, ...]:
+    def _new_thoughts(self, run: Run) -> tuple[ThoughtRow, ...]:
         if self._new_rows is None or not run.is_whole:
             return ()
         if self._rows is None or self._run is not run:

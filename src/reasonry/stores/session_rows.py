@@ -410,7 +410,7 @@ def _matches(tx: Tx, needle: str, owner: str | None, low: int) -> Iterator[Found
     """Read what the index names, and what it does not have yet."""
     in_journal = {key for (key,) in tx.execute(sql.IN_JOURNAL, (low >> sql.PLACE_BITS,))}
     to_read = dict.fromkeys(in_journal, -1)
-    for first, _ in text_index.queued(tx, low + 1, text_index.RUNS - 1):
+    for first, _ in text_index.queued_ranges(tx, low + 1, text_index.RUNS - 1):
         key = first >> sql.PLACE_BITS
         to_read[key] = min(to_read.get(key, first), first - 1)
     read = (
@@ -426,7 +426,7 @@ def _indexed_matches(
 ) -> Iterator[Found]:
     """Read the thoughts that the index names, but for those behind a place from which their session is read anyway."""
     stored, done = None, -1
-    for at in text_index.indexed(tx, needle, low + 1, text_index.RUNS - 1):
+    for at in text_index.indexed_places(tx, needle, low + 1, text_index.RUNS - 1):
         key, seq = at >> sql.PLACE_BITS, sql.seq_of(at)
         if key == done or seq == 0 or at > read.get(key, at):
             continue

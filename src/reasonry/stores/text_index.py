@@ -6,6 +6,7 @@ index names is a candidate: whoever searches reads the text itself.
 Rule 1: what is written is put in a queue in the same transaction, and from there into the index a few hundred at a
 time, because that takes a third of the work. A search reads what is still in the queue.
 Rule 2: nothing of a text stands in the index but those sequences, and they go when it is deleted: see `erase`.
+Rule 3: damage to the index hides a text from searches and changes none; verifying the store tells of it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ QUEUED_WITHIN = "SELECT first, last FROM unindexed WHERE last >= ? AND first <= 
 SET_QUEUED = "UPDATE unindexed SET first = ? WHERE n = ?"
 DROP_QUEUED = "DELETE FROM unindexed WHERE n = ?"
 DROP_QUEUED_WITHIN = "DELETE FROM unindexed WHERE first >= ? AND last <= ?"
+MISSING = """
+SELECT count(*) FROM thought WHERE place NOT IN (SELECT id FROM word_docsize)
+AND NOT EXISTS (SELECT 1 FROM unindexed WHERE place BETWEEN first AND last)
+"""
 THOUGHTS = "SELECT place, text FROM thought WHERE place BETWEEN ? AND ? ORDER BY place LIMIT ?"
 PURPOSE = "SELECT purpose FROM session WHERE key = ? AND run_id IS NOT NULL"
 RUN_TEXTS = "SELECT key, problem, answer FROM run WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"
@@ -114,6 +119,12 @@ def drop(tx: Tx, first: int, last: int) -> None:
         tx.has_unindexed = True
 
 
+def describe_damage(tx: Tx) -> list[str]:
+    """Return what is to be said where thoughts are neither in the index nor in the queue."""
+    (count,) = tx.rows(MISSING)[0]
+    return [f"the index of texts lacks {count} thoughts, so that searches may not find them"] if count else []
+
+
 def erase(tx: Tx) -> None:
     """Write the index anew without what was dropped."""
     tx.execute(ERASE)
@@ -125,25 +136,25 @@ def candidates(tx: Tx, needle: str, low: int, high: int, *, backwards: bool = Fa
     unindexed = sorted(
         {
             at
-            for first, last in queued(tx, low, high)
+            for first, last in queued_ranges(tx, low, high)
             for at, text in _texts(tx, first, last, MAX_SEQ)
             if low <= at <= high and wanted in fold(text)
         },
         reverse=backwards,
     )
     before = None
-    for at in heapq.merge(indexed(tx, needle, low, high, backwards), unindexed, reverse=backwards):
+    for at in heapq.merge(indexed_places(tx, needle, low, high, backwards), unindexed, reverse=backwards):
         if at != before:
             yield at
         before = at
 
 
-def queued(tx: Tx, low: int, high: int) -> list[tuple[int, int]]:
+def queued_ranges(tx: Tx, low: int, high: int) -> list[tuple[int, int]]:
     """Return the first and last positions of what is not in the index yet, between two positions."""
     return tx.rows(QUEUED_WITHIN, (low, high))
 
 
-def indexed(tx: Tx, needle: str, low: int, high: int, backwards: bool = False) -> Iterator[int]:
+def indexed_places(tx: Tx, needle: str, low: int, high: int, backwards: bool = False) -> Iterator[int]:
     """Yield the positions that the index names; see `candidates`."""
     matches = _matches(tx, fold(needle))
     statement, count = (
@@ -168,11 +179,11 @@ def _matches(tx: Tx, wanted: str) -> list[str]:
     if last >= 0:
         count = min(last + 1, MAX_SEQUENCES)
         starts = {round(number * last / max(count - 1, 1)) for number in range(count)}
-        return [" AND ".join(_quoted(wanted[start : start + SEQUENCE_CHARS]) for start in sorted(starts))]
+        return [" AND ".join(_quote(wanted[start : start + SEQUENCE_CHARS]) for start in sorted(starts))]
     return [
-        _quoted(term) for (term,) in tx.execute(SEQUENCES, (wanted, wanted + SEQUENCE_CHARS * "\U0010ffff"))
+        _quote(term) for (term,) in tx.execute(SEQUENCES, (wanted, wanted + SEQUENCE_CHARS * "\U0010ffff"))
     ]
 
 
-def _quoted(sequence: str) -> str:
+def _quote(sequence: str) -> str:
     return '"' + sequence.replace('"', '""') + '"'
