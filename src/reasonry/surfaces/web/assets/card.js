@@ -63,7 +63,7 @@ function note(record, node) {
   if (node.state === "answer") return ["why", "answer"];
   const revised = record.nodes.get(node.revises);
   if (revised) return ["stage", `revises ${nodeLabel(revised)}`];
-  if (node.reused) return ["stage", "reused, $0"];
+  if (node.reused) return ["why", "reused, $0"];
   const said = (record.page.kind === "session" && node.branch) || node.stage;
   return said ? ["stage", plainName(said)] : null;
 }

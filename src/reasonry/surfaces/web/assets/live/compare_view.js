@@ -72,16 +72,15 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     if (!found) return element("p", {}, `${shared}They do not part: all ${asked.alike} questions and calls were alike.`);
     const at = found.id && ` at ${found.id}, ${plainName(found.stage ?? "")}`;
     const alike = `${shared}Alike: the first ${asked.alike} questions and calls. Then${at ?? ""} ${WHAT[found.what] ?? found.what}.`;
-    const text = (value) => (value === null || value === undefined ? "—" : typeof value === "string" ? value : JSON.stringify(value, null, 2));
-    const sides = SIDES.map((side) =>
-      element("section", { class: "side" }, element("h3", {}, `Run ${side.toUpperCase()}`), element("pre", {}, text(found[side]))),
+    const texts = fromDifference(SIDES.map((side) => said(found[side], 2)));
+    const sides = SIDES.map((side, index) =>
+      element("section", { class: "side" }, element("h3", {}, `Run ${side.toUpperCase()}`), element("pre", {}, texts[index])),
     );
     return element("div", {}, element("p", {}, alike), element("div", { class: "sides" }, ...sides));
   }
 
   function terms({ terms: differing }) {
     if (!differing.length) return section("Terms", [element("p", {}, "Strategy, model, options and limits are the same.")]);
-    const said = (value) => (value === null || value === undefined ? "—" : typeof value === "object" ? JSON.stringify(value) : String(value));
     const rows = differing.map((one) => [plainName(one.name), said(one.a), said(one.b)]);
     return section("Terms that differ", [wide(table("", ["", "Run A", "Run B"], rows))]);
   }
@@ -90,8 +89,8 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     const wasted = (side) => pages[side].spend.find(({ name }) => name === "tokens")?.on_dropped ?? null;
     const rows = [...all, { name: "tokens on dropped", a: wasted("a"), b: wasted("b") }].map(({ name, a: mine, b: other }) => {
       const known = Number.isFinite(mine) && Number.isFinite(other);
-      const said = (value) => (Number.isFinite(value) ? amount(name, value) : "not known");
-      return [plainName(name), said(mine), said(other), known ? difference(name, mine, other) : "—"];
+      const number = (value) => (Number.isFinite(value) ? amount(name, value) : "not known");
+      return [plainName(name), number(mine), number(other), known ? difference(name, mine, other) : "—"];
     });
     return wide(table("", ["", "Run A", "Run B", "B compared with A"], rows));
   }
@@ -125,14 +124,14 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     if (!node) return element("span", { class: "cell empty" }, element("span", { class: "unseen" }, "nothing here"));
     const indent = `${Math.min(depth, 8) * 0.7}rem`;
     const score = scoreOf(node);
-    const said = [nodeLabel(node), firstLine(node.text).slice(0, 180), stateWord(node.state), score, isSame ? "" : "differs"];
+    const spoken = [nodeLabel(node), firstLine(node.text).slice(0, 180), stateWord(node.state), score, isSame ? "" : "differs"];
     return element(
       "button",
       {
         type: "button",
         class: "cell",
         "data-state": node.state,
-        "aria-label": said.filter(Boolean).join(", "),
+        "aria-label": spoken.filter(Boolean).join(", "),
         size: { paddingInlineStart: `calc(0.4rem + ${indent})` },
         on: { click: () => go(record.page.id, node.id) },
       },
@@ -157,6 +156,21 @@ function partedNode(parting, ...records) {
     if (found) return found.node;
   }
   return null;
+}
+
+/** A value as words. */
+function said(value, indent = 0) {
+  if (value === null || value === undefined) return "—";
+  return typeof value === "object" ? JSON.stringify(value, null, indent) : String(value);
+}
+
+/** Two texts without the lines that both begin with, but for the last of them. */
+function fromDifference(texts) {
+  const [a, b] = texts.map((text) => text.split("\n"));
+  let alike = 0;
+  while (alike < Math.min(a.length, b.length) && a[alike] === b[alike]) alike += 1;
+  if (alike < 3) return texts;
+  return [a, b].map((lines) => [`… ${alike - 1} lines alike`, ...lines.slice(alike - 1)].join("\n"));
 }
 
 function section(title, parts) {
