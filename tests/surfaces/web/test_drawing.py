@@ -334,6 +334,35 @@ def test_a_newer_record_keeps_what_the_reader_chose(show: Shown) -> None:
     assert page.evaluate("document.activeElement.dataset.id") == "q3"
 
 
+def test_a_new_thought_is_marked_and_the_others_are_not_made_anew(show: Shown) -> None:
+    made = tree()
+    page = show(made)
+    page.evaluate("window.before = [...document.querySelectorAll('[role=treeitem], .span')]")
+    newer = {**made, "nodes": [*made["nodes"], node("new", made["nodes"][-1]["id"], "A new thought", "open")]}
+    render(page, newer)
+    fresh = "[...document.querySelectorAll('.fresh')].map((item) => item.dataset.id)"
+    assert page.evaluate(fresh) == ["new"]
+    # That of its parent has a sign to fold it now.
+    assert page.evaluate("window.before.filter((item) => !item.isConnected).length") <= 1
+    render(page, newer)
+    assert page.evaluate(fresh) == []
+
+
+def test_collapsed_each_stage_stands_once_with_what_came_in(show: Shown) -> None:
+    made = tree()
+    page = show(made)
+    page.click("#views button:has-text('Collapsed')")
+    assert not page.is_visible("#tree")
+    names = page.locator("#steps .step button").all_inner_texts()
+    assert len({*names}) == len(names) > 0
+    asked = len(made["questions"]) + len(made["calls"])
+    counters = [text.split("/") for text in page.locator("#steps .counter").all_inner_texts()]
+    assert sum(int(of) for _, of in counters) == asked
+    page.locator("#steps .step button").first.click()
+    assert page.is_visible("#tree")
+    assert page.input_value("#search").startswith("stage:")
+
+
 def test_another_run_begins_anew(show: Shown) -> None:
     page = show(tree(), at="#node_2")
     page.evaluate("history.replaceState(null, '', '#')")

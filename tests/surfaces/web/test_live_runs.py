@@ -1,0 +1,91 @@
+"""A run in the live page, in a real browser on a real server: followed as it is answered, forked, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.surfaces.http.serving import Serving, serve_in_thread
+
+from .live import Live
+from .making import grower, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+PROBLEM = "How do ships get into the harbour?"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Serving]:
+    with (
+        serving(grower(2), latency_ms=40, chunk_ms=10) as model,
+        serve_in_thread(environ={"REASONRY_MODELS": model, "REASONRY_MODEL": model}) as started,
+    ):
+        yield started
+
+
+@pytest.fixture
+def live(browser: Browser, server: Serving) -> Iterator[Live]:
+    context = browser.new_context()
+    window = Live(context.new_page(), server.url)
+    yield window
+    context.close()
+    assert window.troubles == []
+
+
+def begin(server: Serving, **more: Any) -> str:
+    order = {"problem": PROBLEM, "strategy": "tree_of_thoughts", "options": {"max_depth": 2}, **more}
+    begun = server.client().post("/api/runs", json=order)
+    assert begun.status_code == 201, begun.text
+    return begun.json()["run_id"]
+
+
+def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
+    live: Live, server: Serving
+) -> None:
+    page = live.open()
+    page.evaluate(
+        """() => {
+            window.pieces = [];
+            const note = ({ target }) => target.matches?.(".piece") && window.pieces.push(target.textContent);
+            new MutationObserver((changes) => changes.forEach(note)).observe(document, { subtree: true, childList: true });
+        }"""
+    )
+    run_id = begin(server, options={"max_depth": 4})
+    page.goto(f"{server.url}/#/runs/{run_id}")
+    page.locator(".status[data-status='done']").wait_for()
+    assert page.locator("#waiting").is_hidden()
+    assert any("thoughts" in piece for piece in page.evaluate("window.pieces"))
+    made = server.client().get(f"/api/runs/{run_id}/page").json()
+    drawn = page.locator("[role=treeitem]").evaluate_all("(items) => items.map((item) => item.dataset.id)")
+    assert sorted(drawn) == sorted(node["id"] for node in made["nodes"])
+    assert made["answer"] in page.inner_text("#outcome")
+
+
+def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(live: Live, server: Serving) -> None:
+    first = begin(server)
+    page = live.open(f"#/runs/{first}")
+    page.locator(".status[data-status='done']").wait_for()
+    made = server.client().get(f"/api/runs/{first}/page").json()
+    chosen = next(one for one in made["questions"] if one["round"] == 3)
+
+    page = live.open(f"#/runs/{first}/{chosen['id']}")
+    page.locator(f"#detail details[data-id='{chosen['id']}'] button", has_text="Fork").click()
+    before = page.input_value("#fork-prompt")
+    assert "taken over and cost $0" in page.inner_text("dialog .kept")
+    page.fill("#fork-prompt", f"{before}\nThink of the moon.")
+    page.click("dialog button[type=submit]")
+    page.wait_for_url(lambda address: first not in address)
+    page.locator(".status[data-status='done']").wait_for()
+    assert "Taken over from the run it was forked from, for $0" in page.inner_text("#spend")
+
+    page.click("#page-tools button:has-text('Compare')")
+    page.locator("#compare-with option", has_text="forked from").wait_for(state="attached")
+    page.click("dialog button[type=submit]")
+    page.locator(".alignment").wait_for()
+    assert "is a fork of run A" in page.inner_text(".compared")
+    assert "Think of the moon." in page.inner_text(".compared .side:last-child pre")
+    assert page.locator(".aligned[data-parting]").count() == 1
