@@ -51,7 +51,8 @@ def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
         """() => {
             window.pieces = [];
             const note = ({ target }) => target.matches?.(".piece") && window.pieces.push(target.textContent);
-            new MutationObserver((changes) => changes.forEach(note)).observe(document, { subtree: true, childList: true });
+            const watcher = new MutationObserver((changes) => changes.forEach(note));
+            watcher.observe(document, { subtree: true, childList: true });
         }"""
     )
     run_id = begin(server, options={"max_depth": 4})
