@@ -21,10 +21,16 @@ PROBLEM = "How do ships get into the harbour?"
 @pytest.fixture(scope="module")
 def server() -> Iterator[Serving]:
     with (
-        serving(grower(2), latency_ms=40, chunk_ms=10) as model,
-        serve_in_thread(environ={"REASONRY_MODELS": model, "REASONRY_MODEL": model}) as started,
+        serving(grower(2), latency_ms=20) as model,
+        serving(grower(2), chunk_ms=50) as slow,
+        serve_in_thread(environ={"REASONRY_MODELS": f"{model},{slow}", "REASONRY_MODEL": model}) as started,
     ):
         yield started
+
+
+def slow_model(server: Serving) -> str:
+    """Return the name of the model whose answers come in slow pieces."""
+    return server.client().get("/api/models").json()["models"][-1]["name"]
 
 
 @pytest.fixture
@@ -55,7 +61,7 @@ def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
             watcher.observe(document, { subtree: true, childList: true });
         }"""
     )
-    run_id = begin(server, options={"max_depth": 4})
+    run_id = begin(server, options={"max_depth": 1}, model=slow_model(server))
     page.goto(f"{server.url}/#/runs/{run_id}")
     page.locator(".status[data-status='done']").wait_for()
     assert page.locator("#waiting").is_hidden()
