@@ -171,7 +171,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         (
             "CREATE INDEX run_list ON run (owner, status, strategy, model, created_at_ms, unattended, paused)",
             "CREATE INDEX run_usage ON run (updated_at_ms, owner, calls, tokens, usd, strategy, model)",
-            "CREATE INDEX session_list ON session (used_at_ms, key, owner, status, strategy)",
+            "CREATE INDEX session_list ON session (used_at_ms, key, owner, status, strategy, (run_id IS NULL))",
             """
             CREATE VIRTUAL TABLE word USING fts5 (
               text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'

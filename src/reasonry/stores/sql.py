@@ -159,6 +159,7 @@ SESSION_FILTERS = {
     "owner": "owner = :owner",
     "since_ms": "used_at_ms >= :since_ms",
     "until_ms": "used_at_ms < :until_ms",
+    "guided": "(run_id IS NULL) = :guided",
 }
 IN_JOURNAL = "SELECT session FROM in_journal WHERE session >= ? ORDER BY session"
 IS_IN_JOURNAL = "SELECT 1 FROM in_journal WHERE session = ?"
