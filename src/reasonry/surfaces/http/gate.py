@@ -13,10 +13,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.datastructures import Headers
-
 from ...errors import OverloadedError, ReasonryError, TooLargeError, UsageError
-from .access import find_principal
+from .access import OPEN_PATHS, find_principal
 from .context import PRINCIPAL, REQUEST_ID, Wiring
 from .error_replies import error_reply, unexpected_error_reply
 from .hosts import check_host, check_origin
@@ -71,7 +69,7 @@ class RequestGate:
 
         self._wiring.in_flight += 1
         try:
-            headers = Headers(scope=scope)
+            headers = _headers(scope)
             self._let_in(scope, headers)
             body = await self._read_body(headers, receive)
             if scope["path"].startswith(_NEEDS_STORE_ALONE):
@@ -91,18 +89,15 @@ class RequestGate:
             self._wiring.in_flight -= 1
             self._wiring.metrics.count(scope, status, begun)
 
-    def _let_in(self, scope: Any, headers: Headers) -> None:
+    def _let_in(self, scope: Any, headers: Mapping[str, str]) -> None:
         """Make sure that a request may be answered, and note whose it is."""
         settings, path = self._settings, scope["path"]
-        if sum(len(name) + len(value) for name, value in scope["headers"]) + len(path) > MAX_HEAD_BYTES:
-            raise TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)
-        hosts = headers.getlist("host")
-        check_host(hosts[0].strip(" \t") if len(hosts) == 1 else None, settings)
+        check_host(headers.get("host"), settings)
         check_origin(headers)
         principal = scope[PRINCIPAL] = find_principal(settings.tokens, path, headers.get("authorization"))
         self._rates.check(principal)
         self._rates.count(principal)
-        if self._wiring.in_flight > settings.max_in_flight:
+        if self._wiring.in_flight > settings.max_in_flight and path not in OPEN_PATHS:
             raise OverloadedError(
                 "the server is at work on as many requests as it takes", retryable=True, retry_after_s=1
             )
@@ -136,6 +131,25 @@ class RequestGate:
                 raise _too_large(limit)
             if not message.get("more_body"):
                 return b"".join(parts)
+
+
+def _headers(scope: Any) -> dict[str, str]:
+    """Return the headers of a request; of those that stand there twice, the first.
+
+    Raises:
+        TooLargeError: They are too long.
+        UsageError: There are two hosts.
+    """
+    headers: dict[str, str] = {}
+    size = len(scope["path"])
+    for name, value in scope["headers"]:
+        size += len(name) + len(value)
+        if name == b"host" and "host" in headers:
+            raise UsageError("the header Host is there twice", field="Host")
+        headers.setdefault(name.decode("latin-1"), value.strip(b" \t").decode("latin-1"))
+    if size > MAX_HEAD_BYTES:
+        raise TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)
+    return headers
 
 
 def _too_large(limit: int) -> TooLargeError:

@@ -1,0 +1,50 @@
+"""`reasonry serve` as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+TOKEN = "laptop-token-8Hs02kqLw1"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_a43_it_says_its_address_asks_for_the_token_and_ends_in_time_when_it_is_told_to(folder: Path) -> None:
+    environ = {**os.environ, "REASONRY_TOKENS": f"operator={TOKEN}", "REASONRY_MODEL": "offline"}
+    command = [
+        sys.executable,
+        "-m",
+        "reasonry",
+        "serve",
+        "--port",
+        "0",
+        "--json",
+        "--store",
+        str(folder / "s.db"),
+    ]
+    with subprocess.Popen(
+        command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        url = json.loads("".join(lines))["url"]
+        with httpx2.Client(base_url=url) as client:
+            assert client.get("/healthz").json() == {"status": "ok"}
+            assert client.get("/api/runs").status_code == 401
+            answer = client.get("/api/runs", headers={"Authorization": f"Bearer {TOKEN}"})
+            assert answer.json() == {"runs": [], "next_cursor": None}
+            begun = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=10)
+    assert time.monotonic() - begun < 5
+    assert process.returncode == 0
+    assert TOKEN not in said
+    assert "Traceback" not in said
