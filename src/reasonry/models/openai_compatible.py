@@ -19,6 +19,7 @@ from ..errors import ModelError, UsageError
 from ..masking import SECRETS
 from .event_stream import EventLines
 from .http_session import HttpResponse, HttpSession
+from .nesting import nesting_header
 from .openai_wire import (
     Dialect,
     Gathered,
@@ -167,7 +168,7 @@ class OpenAICompatibleModel:
 
     async def _post(self, body: dict[str, Any]) -> HttpResponse:
         address, raw = f"{self.url}/chat/completions", msgspec.json.encode(body)
-        response = await self._http.post(address, self._headers, raw)
+        response = await self._http.post(address, {**self._headers, **nesting_header()}, raw)
         if response.status != 200:
             async with response:
                 raise await self._refusal(response, body)
@@ -204,6 +205,8 @@ class OpenAICompatibleModel:
                 message, retryable=True, retry_after_s=0.0, degraded=True, status=response.status
             )
         error = refusal_of_request(response.status, headers, raw, self.name)
+        # Whoever answers for other servers says so where those have tried again already.
+        error.retryable = error.retryable and headers.get("x-should-retry") != "false"
         if error.retryable and error.retry_after_s is None:
             error.retry_after_s = retry_after(headers, time.time())
         return error

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from reasonry.core.problem import HEADING, INSTRUCTIONS
 
 from ....servers import ModelServer
+from ..serving import serve_in_thread
 from .talking import ASK, CITY, Talk, reply, talking
 
 
@@ -237,6 +238,19 @@ def test_the_same_request_with_the_same_key_is_paid_once_even_if_its_client_hung
         )
         assert other.id != replies[0].id
         assert len(asyncio.run(talk.serving.app.store.runs())) == 2
+
+
+def test_a_server_that_is_its_own_model_does_not_ask_itself_for_ever() -> None:
+    environ = {"REASONRY_MODELS": ""}
+    with serve_in_thread(environ=environ) as serving:
+        own = f"loop=openai-compatible:{serving.url}/v1#chain_of_thought@loop"
+        serving.app.environ["REASONRY_MODELS"] = own  # pyright: ignore[reportIndexIssue]
+        refusal = serving.client().post(
+            "/v1/chat/completions", json={"model": "chain_of_thought@loop", "messages": ASK}
+        )
+        assert refusal.status_code == 502
+        assert "itself, as a model" in refusal.json()["error"]["message"]
+        assert len(asyncio.run(serving.app.store.runs())) == 2
 
 
 def test_the_form_of_the_tests_is_the_client_s() -> None:

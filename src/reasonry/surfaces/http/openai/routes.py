@@ -11,6 +11,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request, Response
 
 from ....errors import NotFoundError, ReasonryError, UsageError, WorldError
+from ....models.nesting import HEADER, enter_nested
 from ..context import Context, RequestContext
 from ..documents import describe_body, describe_reply, object_schema, read_json, reply
 from ..plain_route import PlainRoute
@@ -136,6 +137,7 @@ async def _respond(context: RequestContext, request: Request) -> Response:
 async def _choices(
     context: RequestContext, request: Request, wanted: CompletionRequest, body: Mapping[str, Any]
 ) -> list[CompletionChoice]:
+    enter_nested(request.headers.get(HEADER))
     if wanted.stream:
         # There must be room for one more before anything is begun.
         with context.wiring.stream(context.principal):
@@ -193,13 +195,13 @@ def _attendance(request: Request) -> Attendance:
 
 
 def _stream(context: RequestContext, lines: AsyncGenerator[bytes], runs: Sequence[str]) -> Response:
-    async def counted() -> AsyncGenerator[bytes]:
+    async def while_counted() -> AsyncGenerator[bytes]:
         with context.wiring.stream(context.principal):
             async with aclosing(lines):
                 async for line in lines:
                     yield line
 
-    return stream(counted(), runs)
+    return stream(while_counted(), runs)
 
 
 async def _tell_whole(
