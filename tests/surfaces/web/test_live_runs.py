@@ -30,7 +30,7 @@ def server() -> Iterator[Serving]:
 
 def slow_model(server: Serving) -> str:
     """Return the name of the model whose answers come in slow pieces."""
-    return server.client().get("/api/models").json()["models"][-1]["name"]
+    return server.client().get("/api/models").json()["models"][1]["name"]
 
 
 @pytest.fixture
