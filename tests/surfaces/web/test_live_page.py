@@ -139,7 +139,11 @@ def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
     assert page.is_hidden(".asked")
 
 
-def test_what_others_write_shows_at_once_and_only_as_text(live: Live, store: Path) -> None:
+def listed(server: Serving, filters: str) -> Any:
+    return server.client().get(f"/api/sessions?{filters}").json()["sessions"]
+
+
+def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Serving, store: Path) -> None:
     page = live.open()
     page.wait_for_selector(".rows li")
 
@@ -156,6 +160,8 @@ def test_what_others_write_shows_at_once_and_only_as_text(live: Live, store: Pat
     session = elsewhere(think(1, None))
     page.wait_for_selector(f"a[href='#/sessions/{session}']", timeout=2_000)
     assert page.inner_text(f"a[href='#/sessions/{session}'] .title").startswith("<img src=x onerror=")
+    assert [one["session_id"] for one in listed(server, "guided=true")] == [session]
+    assert all(one["run_id"] for one in listed(server, "guided=false"))
     page.keyboard.press("/")
     page.keyboard.type("onerror")
     page.wait_for_selector(".rows li:only-child")
