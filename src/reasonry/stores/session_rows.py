@@ -398,6 +398,7 @@ def search(
     if session_id is not None:
         matches = _matches_in(tx, _find_known(tx, session_id).key, needle, owner, low)
     elif needle and low < text_index.RUNS:
+        check_keys(tx, "session")
         matches = _matches(tx, needle, owner, low)
     else:
         check_keys(tx, "session")
