@@ -34,6 +34,7 @@ _EVERYWHERE = {
     "invalid_request": "The request breaks a rule; the message says which, and what is legal.",
     "unauthorized": "The server asks for a token, and there is none.",
     "forbidden_origin": "A page of another site sent the request.",
+    "not_found": "There is nothing of a name or id in the request, or it is another's.",
     "request_timeout": "The request did not come in whole, in time.",
     "payload_too_large": "What the request brings is too large.",
     "misdirected_host": "The server is not called so.",
@@ -43,7 +44,6 @@ _EVERYWHERE = {
     "store_unavailable": "The store does not answer, or the server has as much to do as it may.",
 }
 _WITH_BODY = {"unsupported_media_type": "The body is not JSON."}
-_WITH_NAME = {"not_found": "There is nothing of this name or id, or it is another's."}
 _WITHOUT_TOKEN = frozenset({"/healthz"})
 
 
@@ -76,7 +76,6 @@ def _complete(schema: dict[str, Any]) -> dict[str, Any]:
             responses = operation["responses"]
             responses.pop("422", None)
             errors = _EVERYWHERE | (_WITH_BODY if "requestBody" in operation else {})
-            errors |= _WITH_NAME if "{" in path else {}
             for code, about in errors.items():
                 responses.setdefault(str(http_status(code)), _error(about))
             operation["security"] = [] if path in _WITHOUT_TOKEN else [{}, {"token": []}]
