@@ -22,7 +22,7 @@ PROBLEM = "How do ships get into the harbour?"
 def server() -> Iterator[Serving]:
     with (
         serving(grower(2), latency_ms=20) as model,
-        serving(grower(2), chunk_ms=50) as slow,
+        serving(grower(2), latency_ms=400, chunk_ms=60) as slow,
         serve_in_thread(environ={"REASONRY_MODELS": f"{model},{slow}", "REASONRY_MODEL": model}) as started,
     ):
         yield started
@@ -65,7 +65,7 @@ def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
     page.goto(f"{server.url}/#/runs/{run_id}")
     page.locator(".status[data-status='done']").wait_for()
     assert page.locator("#waiting").is_hidden()
-    assert any("thoughts" in piece for piece in page.evaluate("window.pieces"))
+    assert any("scores" in piece for piece in page.evaluate("window.pieces"))
     made = server.client().get(f"/api/runs/{run_id}/page").json()
     drawn = page.locator("[role=treeitem]").evaluate_all("(items) => items.map((item) => item.dataset.id)")
     assert sorted(drawn) == sorted(node["id"] for node in made["nodes"])

@@ -52,8 +52,9 @@ export function makeLiveText(page) {
   /** Draws the panel of what waits; while a run is at work it keeps its place, so that nothing below it jumps. */
   function draw(panel, record, isAtWork) {
     const open = (record.page.questions ?? []).filter(({ status }) => status === "open");
-    const ids = new Set(open.map(({ id }) => id));
-    for (const kept of [texts, written, said]) for (const id of kept.keys()) if (!ids.has(id)) kept.delete(id);
+    // Of what the document does not have yet, pieces may have come already.
+    const isOver = (id) => record.questions.has(id) && record.questions.get(id).status !== "open";
+    for (const kept of [texts, written, said]) for (const id of kept.keys()) if (isOver(id)) kept.delete(id);
     const before = new Map(waiting.map((one) => [one.question.id, one]));
     waiting = open.slice(0, SHOWN).map((question) => before.get(question.id) ?? card(question, record));
     const more = open.length - waiting.length;

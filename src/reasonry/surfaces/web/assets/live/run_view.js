@@ -100,7 +100,7 @@ export function mountRun(host, { api, runId, at, onNavigate, onDocument = () => 
       if (isClosed) return;
       etag = found.etag;
       if (found.document) update(found.document);
-      if (stream === null) follow();
+      if (stream === null && page.status === "active") follow();
     } catch (error) {
       if (!isClosed) fail(error);
     } finally {
