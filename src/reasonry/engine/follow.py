@@ -53,6 +53,11 @@ def note_step(seq: int, entry: Entry, run: Run, step: Step | None) -> FoldedLine
     return FoldedLine(*about, step.thoughts, step.edges, asked, step.cancelled)
 
 
+def note_begun(run: Run) -> FoldedLine:
+    """Return the first line of a run that is as it was begun."""
+    return _note_all(1, run.begun, run)
+
+
 class Follower:
     """Reads the journal of a run on from where it is.
 

@@ -27,9 +27,12 @@ class Feed(Unwatched):
 
     Args:
         seq: The position of the last line before the drive.
+        text: Whether somebody is about to read the pieces of answers: they are kept for the first who does.
     """
 
-    def __init__(self, run_id: str, session_id: str, seq: int) -> None:
+    def __init__(self, run_id: str, session_id: str, seq: int, *, text: bool = False) -> None:
+        self.wants_text = text
+        self._early = _FeedReader(text=True) if text else None
         self._about = run_id, session_id
         self._seq = seq
         self._lines: deque[FoldedLine] = deque(maxlen=KEPT_LINES)
@@ -74,7 +77,8 @@ class Feed(Unwatched):
 
     async def read(self, after: int, *, text: bool = False) -> AsyncGenerator[RunEvent]:
         """Yield what comes after a position, until the drive ends or the reader has fallen behind what is kept."""
-        reader = _FeedReader(text)
+        reader = self._early if text and self._early is not None else _FeedReader(text)
+        self._early = None if text else self._early
         self._readers.add(reader)
         self.wants_text = self.wants_text or text
         try:
@@ -90,7 +94,7 @@ class Feed(Unwatched):
                     await reader.news.wait()
         finally:
             self._readers.discard(reader)
-            self.wants_text = any(reader.text for reader in self._readers)
+            self.wants_text = self._early is not None or any(reader.text for reader in self._readers)
 
     def _event_after(self, seq: int) -> RunEvent | None:
         if seq == self._seq:
@@ -100,7 +104,7 @@ class Feed(Unwatched):
         return self._events[seq + 1]
 
     def _pass(self, event: RunEvent) -> None:
-        for reader in self._readers:
+        for reader in (*self._readers, *([self._early] if self._early is not None else [])):
             if reader.text or event.kind != "text":
                 reader.add(self._seq, event)
 

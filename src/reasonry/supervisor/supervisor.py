@@ -20,7 +20,7 @@ from ..engine.allowance import Allowance
 from ..engine.callers_calls import waiting_calls
 from ..engine.control import Control
 from ..engine.engine import OpenRun, Order
-from ..engine.follow import Follower
+from ..engine.follow import Follower, note_begun
 from ..engine.journal import CALLER, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
@@ -49,9 +49,16 @@ _log = logging.getLogger("reasonry")
 class _Drive:
     """A run that this process drives."""
 
-    def __init__(self, opened: OpenRun, performers: Performers, allowance: Allowance | None) -> None:
+    def __init__(
+        self, opened: OpenRun, performers: Performers, allowance: Allowance | None, *, text: bool
+    ) -> None:
         self.performers = performers
-        self.feed = Feed(opened.row.run_id, opened.row.session_id, opened.chain.seq)
+        is_new = opened.chain.seq == 1
+        self.feed = Feed(
+            opened.row.run_id, opened.row.session_id, 0 if is_new else opened.chain.seq, text=text
+        )
+        if is_new:
+            self.feed.add([note_begun(opened.run)])
         self.control = Control(self.feed.add, allowance)
         self.ended: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         """Where the run stood when the drive ended; the error where it could not be written down."""
@@ -285,9 +292,8 @@ class Supervisor:
         text: bool,
     ) -> None:
         """Drive a run in the background; the right to do so is `held`."""
-        drive = _Drive(opened, performers, allowance)
+        drive = _Drive(opened, performers, allowance, text=text)
         self._drives[opened.row.run_id] = drive
-        drive.feed.wants_text = text
         if self._draining:
             drive.control.drain()
         task = asyncio.create_task(self._complete(opened, drive, held))
