@@ -218,10 +218,10 @@ class Engine:
         """
         return (await self.standing(run_id)).record
 
-    async def standing(self, run_id: str) -> Standing:
+    async def standing(self, run_id: str) -> RunStanding:
         """Return the record of a run, with the line of its journal that it goes up to."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
-        return Standing(row, await _aside(lines, lambda: self._record(row, lines)), lines[-1])
+        return RunStanding(row, await _aside(lines, lambda: self._record(row, lines)), lines[-1])
 
     def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
         recorded = record_of(journal.read_last(row.run_id, lines))
@@ -430,7 +430,7 @@ class ReadRun(NamedTuple):
     """The line of the checkpoint it was folded from."""
 
 
-class Standing(NamedTuple):
+class RunStanding(NamedTuple):
     """All there is to see of a run, as of the last line of its journal."""
 
     row: RunRow

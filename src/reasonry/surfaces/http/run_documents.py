@@ -11,7 +11,7 @@ import msgspec
 
 from ...app import App
 from ...engine.coach import document as coached_document
-from ...engine.engine import Standing
+from ...engine.engine import RunStanding
 from ...engine.journal import CALLER, Run
 from ...engine.record import Record, record_as_it_stands
 from ...errors import ConflictError
@@ -113,7 +113,7 @@ def row_document(row: RunRow) -> Document:
     return {**members, "mode": "coached" if row.model == CALLER else "driven", "usage": usage}
 
 
-async def trace_page(standing: Standing, name: ListName, limit: int, cursor: str | None) -> Document:
+async def trace_page(standing: RunStanding, name: ListName, limit: int, cursor: str | None) -> Document:
     """Return a page of one of the lists of a run's trace.
 
     Raises:

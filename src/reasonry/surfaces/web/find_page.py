@@ -7,7 +7,7 @@ from typing import Any
 
 from ...app import App
 from ...core.strategy import Strategy
-from ...engine.engine import Standing
+from ...engine.engine import RunStanding
 from ...errors import NotFoundError
 from ...ids import find_id
 from ...records import RunRow
@@ -43,7 +43,9 @@ async def page_of_run(app: App, row: RunRow, bounds: PageBounds = DEFAULT_BOUNDS
     return await page_of_standing(app, await app.engine.standing(row.run_id), bounds)
 
 
-async def page_of_standing(app: App, standing: Standing, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
+async def page_of_standing(
+    app: App, standing: RunStanding, bounds: PageBounds = DEFAULT_BOUNDS
+) -> PageDocument:
     """Return the page of a run as it stands, which says where its events go on."""
     row, record = standing.row, standing.record
     ended = None if record.result.status == "active" else row.updated_at_ms
