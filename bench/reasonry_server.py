@@ -71,6 +71,11 @@ class ServerOnPort:
         self._process.send_signal(signal.SIGTERM)
         self._process.communicate(timeout=20)
 
+    def kill(self) -> None:
+        """End it without warning."""
+        self._process.kill()
+        self._process.wait()
+
     @property
     def rss_mib(self) -> float:
         """Resident memory."""
