@@ -201,8 +201,10 @@ class AgentAccess:
         Raises:
             UsageError: Someone is not listed.
         """
-        _, _, recorded = await self.app.engine.terms(run_id)
+        begun, _, recorded = await self.app.engine.terms(run_id)
         listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
+        if self.allowed.default_model is None and recorded.model not in listed:
+            listed.update(await self.app.pool.run_in_thread(lambda: self._offered_models(begun.problem)))
         for role in ("model", "judge_model", "draft_model"):
             spec = getattr(recorded, role)
             if spec and spec not in listed and not (role == "model" and (model or spec == CALLER)):
@@ -223,6 +225,15 @@ class AgentAccess:
             return replace(vet(recorded), model=spec)
 
         return await self._censor_errors(self.app.pool.run_in_thread(open_parts))
+
+    def _offered_models(self, problem: str) -> tuple[str, ...]:
+        """Return the model that the environment offers for a problem where the operator listed none; if any."""
+        from ..models.choose import default_model
+
+        try:
+            return default_model(problem, self.app.environ)[:1]
+        except UsageError:
+            return ()
 
     def _vet(
         self, run_id: str, named: ListedParts, operators_way: str

@@ -446,3 +446,14 @@ def test_anothers_run_looks_on_every_route_like_one_that_does_not_exist(guarded:
     keyed = {"headers": {"Idempotency-Key": "same"}, "json": SUM}
     assert {client.post("/api/runs", **keyed).status_code for client in (ana, ben)} == {201}
     assert ana.get(f"/api/runs/{run_id}").json() == run
+
+
+def test_a_run_of_the_model_that_a_key_offers_is_forked_without_a_list(tmp_path: Path) -> None:
+    with ModelServer() as model:
+        environ = {"REASONRY_MODEL": "", "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{model.url}/v1"}
+        with serve_in_thread(str(tmp_path / "store.db"), environ) as serving:
+            client = serving.client()
+            run = ended(client, problem="What is 17 + 25?", strategy="chain_of_thought")
+            assert run["model"].startswith("openai:")
+            reply = client.post(f"/api/runs/{run['run_id']}/fork", json={"from": 0})
+    assert reply.status_code == 201, reply.text
