@@ -57,9 +57,9 @@ class Shown:
         return self.page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests of a process."""
+    """One browser for the tests of a module: while it is there, no other event loop runs in this process."""
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
