@@ -14,13 +14,19 @@ export function makeLiveText(page) {
   const written = new Map(); // the elements that show a text, by question
   const said = new Map(); // what else there is to say of one, such as when it is asked again
   let waiting = []; // of the panel: { question, text, time, since }
+  let last = null; // the record that was drawn
   let frame = 0;
+  const list = element("div", { class: "waiting" });
   const clock = setInterval(tell, 1000);
 
   /** Takes a piece of an answer. */
   function add(id, piece) {
     texts.set(id, ((texts.get(id) ?? "") + piece).slice(-KEPT_CHARACTERS));
     said.delete(id);
+    if (last && !last.questions.has(id) && waiting.length < SHOWN && !waiting.some(({ question }) => question.id === id)) {
+      waiting.push(card({ id }, last)); // until the document has it
+      list.append(waiting.at(-1).item);
+    }
     frame ||= requestAnimationFrame(paint);
   }
 
@@ -51,11 +57,12 @@ export function makeLiveText(page) {
 
   /** Draws the panel of what waits; while a run is at work it keeps its place, so that nothing below it jumps. */
   function draw(panel, record, isAtWork) {
+    last = record;
     const open = (record.page.questions ?? []).filter(({ status }) => status === "open");
     // Of what the document does not have yet, pieces may have come already.
     const isOver = (id) => record.questions.has(id) && record.questions.get(id).status !== "open";
     for (const kept of [texts, written, said]) for (const id of kept.keys()) if (isOver(id)) kept.delete(id);
-    const before = new Map(waiting.map((one) => [one.question.id, one]));
+    const before = new Map(waiting.filter(({ question }) => question.node).map((one) => [one.question.id, one]));
     waiting = open.slice(0, SHOWN).map((question) => before.get(question.id) ?? card(question, record));
     const more = open.length - waiting.length;
     const head = element(
@@ -63,7 +70,8 @@ export function makeLiveText(page) {
       { class: "quiet" },
       open.length ? `Waiting for ${count(open.length, "answer")}${more > 0 ? `; ${more} of them not shown` : ""}` : "Nothing is asked at this moment",
     );
-    show(panel, isAtWork || open.length ? [head, element("div", { class: "waiting" }, ...waiting.map(({ item }) => item))] : []);
+    list.replaceChildren(...waiting.map(({ item }) => item));
+    show(panel, isAtWork || open.length ? [head, list] : []);
     paint();
     tell();
   }

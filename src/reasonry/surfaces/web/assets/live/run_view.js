@@ -8,7 +8,7 @@ import { makeForkDialog } from "./fork_dialog.js";
 import { makeLiveText } from "./live_text.js";
 
 const LEAST_WAIT_MS = 250; // between two drawings
-const SHARE = 5; // of the time a drawing takes, kept free between two
+const SHARE = 3; // of the time a drawing takes, kept free between two
 
 /**
  * The drawing of a page document that somebody else asks for.
