@@ -145,7 +145,7 @@ def listed(server: Serving, filters: str) -> Any:
 
 def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Serving, store: Path) -> None:
     page = live.open()
-    page.wait_for_selector(".rows li")
+    page.wait_for_selector(".rows", state="attached")
 
     async def think(number: int, session: str | None) -> str:
         call = {
@@ -164,8 +164,8 @@ def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Se
     assert all(one["run_id"] for one in listed(server, "guided=false"))
     page.keyboard.press("/")
     page.keyboard.type("onerror")
+    page.wait_for_url("**query=onerror**")
     page.wait_for_selector(".rows li:only-child")
-    assert "query=onerror" in page.url
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_selector("[role=treeitem]")
@@ -175,7 +175,8 @@ def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Se
     assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
     page.click("text=Delete")
     page.click("dialog .main")
-    page.wait_for_selector("text=Where should the harbour")
+    page.wait_for_selector(".rows", state="attached")
+    page.wait_for_selector(f"a[href='#/sessions/{session}']", state="detached")
 
 
 def test_a_lost_server_is_said_and_found_again(live: Live) -> None:
