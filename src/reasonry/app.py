@@ -49,7 +49,7 @@ class App(UseCases):
         registry = installed_strategies(self.environ) if strategies is None else strategies
         engine = Engine(self.store, registry, policy, _new_rows)
         super().__init__(engine, PerformerPool(self.environ, policy))
-        self._owns_pool = True
+        self._owns_pool, self._is_one_owners = True, False
 
     def for_owner(self, owner: str) -> App:
         """Return this app as one owner sees it: of runs and sessions, only those of this owner exist.
@@ -63,6 +63,7 @@ class App(UseCases):
         inner = self.store.inner if isinstance(self.store, OwnedStore) else self.store
         scoped.store = OwnedStore(inner, owner)
         scoped.engine = Engine(scoped.store, self.strategies, self.engine.policy, _new_rows)
+        scoped._is_one_owners = True
         scoped._owns_store = scoped._owns_pool = False
         return scoped
 
@@ -91,7 +92,12 @@ class App(UseCases):
         settings = settings or SessionSettings.from_environ(self.environ)
         directory = _working_directory()
         return Sessions(
-            self.store, self.strategies, settings, run_thoughts=self._thoughts_of, directory=directory
+            self.store,
+            self.strategies,
+            settings,
+            run_thoughts=self._thoughts_of,
+            directory=directory,
+            chooses_ids=not self._is_one_owners,
         )
 
     async def problem_after(self, problem: str | None, session: str | None) -> tuple[str, str | None]:

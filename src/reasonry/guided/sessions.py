@@ -82,6 +82,8 @@ class Sessions:
         clock: Milliseconds since 1970, UTC.
         run_thoughts: Reads the thoughts of a session that a run writes, by run id.
         directory: The working directory, which new sessions keep, so that they are found again from there.
+        chooses_ids: Whether a caller may say under which id a session begins. Not where the store has sessions that
+            the caller must not know of: that an id is taken would tell of one.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Sessions:
         new_id: Callable[[], str] = new_uuid,
         run_thoughts: RunThoughts | None = None,
         directory: str = "",
+        chooses_ids: bool = True,
     ) -> None:
         self.store = store
         self.settings = settings or SessionSettings()
@@ -102,6 +105,7 @@ class Sessions:
         self._run_thoughts = run_thoughts
         self._continuations = RunContinuations(store, self._thoughts_of_run, self.strategy, self.settings)
         self._directory = directory
+        self._chooses_ids = chooses_ids
         self._swept_at_ms = 0
         default = "archive" if store.durable else "delete"
         self._lapses = (self.settings.on_expiry or default) == "delete"
@@ -148,7 +152,8 @@ class Sessions:
 
         Args:
             known: The sessions that a call without `sessionId` may be for; None: it begins one.
-            exact_id: The one session of this tool, whatever the arguments say; begun under this id.
+            exact_id: The one session of this tool, whatever the arguments say; begun under this id, if callers may
+                choose one.
             history: How many thoughts the reply shows where the call does not say; None: all.
             begins: Whether a new session may take the place of one that the call names and that is not there, or is
                 the record of a run. A session is named by its whole id where it may not.
@@ -176,7 +181,7 @@ class Sessions:
             find=self.strategy,
             new_id=self._new_id,
             history=history,
-            begins=begins,
+            begins=begins and (exact_id is None or self._chooses_ids),
         )
         try:
             taken = await self._take(turn)
@@ -461,7 +466,7 @@ class Sessions:
     async def import_(self, content: str | bytes | Mapping[str, Any]) -> Document:
         """Take in a session: our own JSON export, or a session file of think-strategies.
 
-        It keeps its id if that is free and gets a new one otherwise.
+        It keeps its id if that is free and callers may choose one; it gets a new one otherwise.
 
         Raises:
             UsageError: The content is neither, or breaks the rules of a session.
@@ -469,7 +474,7 @@ class Sessions:
         """
         brought = imports.read_session(content, self.strategy, self.settings, self._clock())
         notices = builtins.list(brought.notices)
-        session_id = brought.session_id or self._new_id()
+        session_id = (brought.session_id if self._chooses_ids else None) or self._new_id()
         try:
             await self._import(brought, session_id)
         except ConflictError:

@@ -42,6 +42,9 @@ MAX_KNOWN_RUNS = 10_000
 class OwnedStore:
     """What one owner sees of a store: the id of another's run or session is like one that nothing has.
 
+    Only what is to be written under an id that another has is refused, with a ConflictError: whoever writes makes the
+    id of what is new, and takes it from no one else.
+
     Args:
         inner: Keeps everything; whoever opened it closes it.
         owner: Empty: the operator, as far as runs and sessions are no one else's.

@@ -127,3 +127,18 @@ def test_a_session_is_named_by_its_whole_id(serving: Serving) -> None:
 def test_the_id_of_a_session_is_not_the_callers_to_choose(guarded: Serving) -> None:
     begun = guarded.client(TOKENS["ana"]).post("/api/sessions", json=thought(1, session_id="mine"))
     assert begun.status_code == 400
+
+
+def test_an_import_does_not_tell_whether_another_has_a_session_of_that_id(guarded: Serving) -> None:
+    ana, ben = (guarded.client(TOKENS[name]) for name in ("ana", "ben"))
+    session_id = begin(ana, "a secret")
+    exported = ana.get(f"/api/sessions/{session_id}/export").json()
+    told = list[dict[str, Any]]()
+    for name in (session_id, UNKNOWN):
+        answer = ben.post("/api/sessions/import", json={**exported, "sessionId": name})
+        assert answer.status_code == 201, answer.text
+        document = answer.json()
+        assert document.pop("session_id") not in (session_id, UNKNOWN)
+        told.append({key: value for key, value in document.items() if not key.endswith("_at")})
+    assert told[0] == told[1]
+    assert len(ana.get("/api/sessions").json()["sessions"]) == 1

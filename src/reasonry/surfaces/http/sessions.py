@@ -214,7 +214,7 @@ async def export_session(context: Context, session_id: str, format: Format = "js
     responses={201: describe_reply(_SESSION, "The session, and what is to be said about it.")},
 )
 async def import_session(context: Context, request: Request) -> Response:
-    """Take in a session as `export` gives it; it gets a new id where its own is taken."""
+    """Take in a session as `export` gives it; it gets a new id."""
     with speak_snake():
         document = await context.sessions.import_(await read_json(request))
     location = {"Location": f"/api/sessions/{document['sessionId']}"}
