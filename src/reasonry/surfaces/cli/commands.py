@@ -44,7 +44,7 @@ def _group(name: str, module: str, help: str, commands: dict[str, str]) -> None:
 _group(
     "runs",
     "runs",
-    "List, show, compare, resume, fork, replay, cancel, delete and count runs.",
+    "List, show, compare, pause, resume, limit, fork, replay, cancel, delete and count runs.",
     {
         "list": "List runs, newest first.",
         "show": "Show one run: its path, questions, events and result.",
@@ -55,6 +55,16 @@ _group(
         "delete": "Forget a run that has ended, and its session, for good.",
         "stats": "Show how the replies of the latest runs were read, by model and strategy.",
     },
+)
+app["runs"].command(
+    f"{_HERE}.run_steering:pause_",
+    name="pause",
+    help="Have a run begin nothing new, whichever process drives it; resume goes on.",
+)
+app["runs"].command(
+    f"{_HERE}.run_steering:limit_",
+    name="limit",
+    help="Raise or lower limits of a run, whichever process drives it.",
 )
 app["runs"].command(
     f"{_HERE}.run_diff:diff", name="diff", help="Say where two runs part, and what came of it."
