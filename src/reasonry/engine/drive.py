@@ -25,6 +25,7 @@ from .limits import check_steering, limit_reached
 from .observe import Observer
 from .perform import perform
 from .policy import Performers, Policy
+from .result import result_of
 from .session_use import SessionUses
 
 LOOK_EVERY_S: Final = 0.5
@@ -303,6 +304,9 @@ class Drive:
         entries = [line.entry for line in written]
         self.run = await record.whole_at_end(self.run, self.store, self.row.run_id, entries)
         ending = self._note_all(written, record.ending(self.row, self.run))
+        if ending:
+            result = result_of(self.row.run_id, self.row.session_id, self.run)
+            ending = [line._replace(result=result) for line in ending]
         now = time.time_ns() // 1_000_000
         # What the owner has spent today is read from the rows.
         says_row = (

@@ -109,15 +109,12 @@ class Engine:
         *,
         unattended: bool = False,
         key: RequestKey | None = None,
-    ) -> tuple[str, bool]:
+    ) -> Accepted:
         """Write a run down, unless the same request has begun one before; nothing is asked yet.
 
         Args:
             fork: What it takes over of another run.
             unattended: A server brings it to its end.
-
-        Returns:
-            The run's id, and whether it is new.
 
         Raises:
             UsageError: The budget is not valid.
@@ -163,9 +160,13 @@ class Engine:
             run_id, session.session_id, begun.strategy, order.participants.model, head, "active", now, now
         )
         row = replace(journal.row_after(row, run, _now_ms()), unattended=unattended)
-        lines = journal.Chain(run_id).lines([begun, *entries, *ending(row, run)])
+        chain = journal.Chain(run_id)
+        lines = chain.lines([begun, *entries, *ending(row, run)])
         accepted = await self.store.create_run(row, lines, session, key)
-        return accepted, accepted == run_id
+        if accepted != run_id:
+            return Accepted(accepted)
+        chain.extend(lines)
+        return Accepted(run_id, ReadRun(row, run, chain))
 
     # -- reading
 
@@ -266,18 +267,22 @@ class Engine:
     # -- driving
 
     @asynccontextmanager
-    async def open(self, run_id: str, *, whole: bool = True) -> AsyncGenerator[OpenRun]:
+    async def open(
+        self, run_id: str, *, whole: bool = True, written: ReadRun | None = None
+    ) -> AsyncGenerator[OpenRun]:
         """Take the right to drive a run, then read it; whatever is done with it is done on what was read.
 
         Args:
             whole: Read its whole history, rather than from the latest checkpoint on.
+            written: The run as this task has just accepted it, so that it need not be read.
 
         Raises:
             ConflictError: Somebody else drives it.
         """
         async with AsyncExitStack() as held:
-            await self._take_right(run_id, held)
-            yield OpenRun(self, await (self.read(run_id) if whole else self.read_on(run_id)))
+            row = written.row if written else await self.store.run(run_id)
+            await self._take_right(row, held)
+            yield OpenRun(self, written or await (self.read(run_id) if whole else self.read_on(run_id)))
 
     async def drive(self, run_id: str, performers: Performers, observer: Observer | None = None) -> Result:
         """Perform a run until it ends; see `OpenRun.drive`."""
@@ -361,7 +366,7 @@ class Engine:
         *,
         unattended: bool = False,
         key: RequestKey | None = None,
-    ) -> tuple[str, bool]:
+    ) -> Accepted:
         """Write a run down that begins at a point of another; what it returns, and the rest, is as in `accept_once`.
 
         Args:
@@ -402,22 +407,20 @@ class Engine:
             form=begun.form,
         )
 
-    async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
+    async def _take_right(self, row: RunRow, held: AsyncExitStack) -> None:
         """Take the right to drive a run; a coached run is held for moments only, so its callers queue up."""
         until = time.monotonic() + QUEUE_S
         while True:
-            coached = (await self.store.run(run_id)).model == CALLER
             try:
-                return await held.enter_async_context(self.store.drive(run_id))
+                return await held.enter_async_context(self.store.drive(row.run_id))
             except ConflictError as error:
-                if not coached:
+                if row.model != CALLER:
                     raise
                 if time.monotonic() >= until:
-                    message = (
-                        f"other answers to run {run_id} have been in work for {QUEUE_S} s; try again later"
-                    )
+                    message = f"other answers to run {row.run_id} have been in work for {QUEUE_S} s; try again later"
                     raise ConflictError(message, retryable=True, **error.details) from error
             await asyncio.sleep(0.02)
+            row = await self.store.run(row.run_id)
 
 
 class ReadRun(NamedTuple):
@@ -428,6 +431,17 @@ class ReadRun(NamedTuple):
     chain: journal.Chain
     kept: int = 0
     """The line of the checkpoint it was folded from."""
+
+
+class Accepted(NamedTuple):
+    """A run that was asked for.
+
+    Attributes:
+        written: The run as it has been written down; None: the same request has begun it before.
+    """
+
+    run_id: str
+    written: ReadRun | None = None
 
 
 class RunStanding(NamedTuple):

@@ -17,6 +17,7 @@ from ..records import Line, RunStore
 from . import journal
 from .collector import pause_collector
 from .journal import Begun, Entry, Performed, Resumed, Run
+from .result import Result
 
 DIRECT_LINES: Final = 50
 """So many lines are folded on the event loop: that takes less than 5 ms."""
@@ -29,6 +30,7 @@ class FoldedLine(NamedTuple):
         asked: The effects that are wanted from now on.
         dropped: Effects nobody waits for any more.
         status: Empty where the run does not fit its strategy any more; then only the entry says something.
+        result: What came of the run, where this is the drive that ended it.
     """
 
     seq: int
@@ -41,6 +43,7 @@ class FoldedLine(NamedTuple):
     edges: tuple[tuple[str, str], ...] = ()
     asked: tuple[Performed, ...] = ()
     dropped: tuple[str, ...] = ()
+    result: Result | None = None
 
 
 def note_step(seq: int, entry: Entry, run: Run, step: Step | None) -> FoldedLine:

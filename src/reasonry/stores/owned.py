@@ -65,7 +65,9 @@ class OwnedStore:
     ) -> str:
         """See `Store`."""
         own = session and replace(session, owner=self.owner)
-        return await self.inner.create_run(replace(row, owner=self.owner), lines, own, key)
+        run_id = await self.inner.create_run(replace(row, owner=self.owner), lines, own, key)
+        self._note_own(run_id)
+        return run_id
 
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
@@ -250,6 +252,9 @@ class OwnedStore:
             return
         if await self.inner.run_ids(run_id, 1, self.owner) != [run_id]:
             raise no_run_error(run_id)
+        self._note_own(run_id)
+
+    def _note_own(self, run_id: str) -> None:
         while len(self._known) >= MAX_KNOWN_RUNS:
             self._known.pop(next(iter(self._known)), None)
         self._known[run_id] = None

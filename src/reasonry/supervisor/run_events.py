@@ -15,6 +15,7 @@ from ..core.text import beginning
 from ..engine.follow import FoldedLine
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Performed, Resumed, Settled, Steered
 from ..engine.record import record_of
+from ..engine.result import Result
 from ..masking import SECRETS
 
 MAX_TEXT_CHARS: Final = 16_000
@@ -32,11 +33,13 @@ class RunEvent(Struct, frozen=True):
     Args:
         id: The position in the journal, counted from 1 without gaps; None: it is not in the journal.
         kind: `begun`, `answered`, …
+        result: What came of the run, whole and unmasked, where it has just ended here; not in the document.
     """
 
     id: int | None
     kind: str
     data: Data
+    result: Result | None = None
 
     def document(self) -> Data:
         """Return the event as JSON data."""
@@ -45,7 +48,7 @@ class RunEvent(Struct, frozen=True):
 
 def event_of(line: FoldedLine, run_id: str, session_id: str) -> RunEvent:
     """Return a line of a journal as an event, masked and bounded."""
-    kind, data = _entry_event(line.entry)
+    kind, data = _entry_event(line.entry, line.result)
     if kind == "begun":
         data = {"run_id": run_id, "session_id": session_id, **data}
     came: Data = {
@@ -58,10 +61,10 @@ def event_of(line: FoldedLine, run_id: str, session_id: str) -> RunEvent:
     }
     stands = {"at_ms": line.at_ms, "usage": _usage(line.usage)} if line.status else {}
     document = {**data, **stands, **{name: value for name, value in came.items() if value}}
-    return RunEvent(line.seq, kind, SECRETS.mask_data(_bound(document)))
+    return RunEvent(line.seq, kind, SECRETS.mask_data(_bound(document)), line.result)
 
 
-def _entry_event(entry: Entry) -> tuple[str, Data]:
+def _entry_event(entry: Entry, result: Result | None) -> tuple[str, Data]:
     match entry:
         case Begun():
             return "begun", _begun_document(entry)
@@ -77,8 +80,9 @@ def _entry_event(entry: Entry) -> tuple[str, Data]:
         case Steered(budget=budget):
             return "limits", {"budget": msgspec.to_builtins(budget)}
         case Ended():
-            record = record_of(entry)
-            return "ended", {"result": None if record is None else record.result.document(nodes=False)}
+            if result is None and (record := record_of(entry)) is not None:
+                result = record.result
+            return "ended", {"result": result and result.document(nodes=False)}
 
 
 def _begun_document(begun: Begun) -> Data:

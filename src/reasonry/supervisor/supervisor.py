@@ -19,7 +19,7 @@ from ..core.events import Stopped
 from ..engine.allowance import Allowance
 from ..engine.callers_calls import waiting_calls
 from ..engine.control import Control
-from ..engine.engine import OpenRun, Order
+from ..engine.engine import OpenRun, Order, ReadRun
 from ..engine.follow import Follower, note_begun
 from ..engine.journal import CALLER, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
@@ -50,9 +50,15 @@ class _Drive:
     """A run that this process drives."""
 
     def __init__(
-        self, opened: OpenRun, performers: Performers, allowance: Allowance | None, *, text: bool
+        self,
+        opened: OpenRun,
+        owner: str,
+        performers: Performers,
+        allowance: Allowance | None,
+        *,
+        text: bool,
     ) -> None:
-        self.performers = performers
+        self.owner, self.performers = owner, performers
         is_new = opened.chain.seq == 1
         self.feed = Feed(
             opened.row.run_id, opened.row.session_id, 0 if is_new else opened.chain.seq, text=text
@@ -138,10 +144,10 @@ class Supervisor:
         async with self._room():
             allowance = await self._check_day(app, performers)
             request = _request_key(key, digest)
-            run_id, is_new = await app.engine.accept_once(order, unattended=True, key=request)
-            if is_new:
-                await self._open(app, run_id, performers, allowance, text=text)
-        return run_id, is_new
+            run_id, written = await app.engine.accept_once(order, unattended=True, key=request)
+            if written is not None:
+                await self._open(app, written, performers, allowance, text=text)
+        return run_id, written is not None
 
     async def fork(
         self,
@@ -169,12 +175,12 @@ class Supervisor:
             order, performers, names = await app.order_fork(run_id, named, options or {}, budget)
             allowance = await self._check_day(app, performers)
             request = _request_key(key, digest)
-            forked, is_new = await app.engine.fork_once(
+            forked, written = await app.engine.fork_once(
                 run_id, order, at, reworded, unattended=True, key=request
             )
-            if is_new:
-                await self._open(app, forked, performers, allowance, names, text=text)
-        return forked, is_new
+            if written is not None:
+                await self._open(app, written, performers, allowance, names, text=text)
+        return forked, written is not None
 
     async def resume(
         self,
@@ -209,7 +215,7 @@ class Supervisor:
                 raise ConflictError(
                     f"run {run_id} came to its own end; fork it to try another way", run_id=run_id
                 )
-            self._drive(opened, performers, allowance, held.pop_all(), text=text)
+            self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
 
     async def _continue(
         self, app: App, run_id: str, participants: Participants | None, budget: Budget | None
@@ -264,7 +270,7 @@ class Supervisor:
     async def _open(
         self,
         app: App,
-        run_id: str,
+        written: ReadRun,
         performers: Performers,
         allowance: Allowance | None,
         names: ParticipantNames | None = None,
@@ -277,13 +283,14 @@ class Supervisor:
             names: Who worked on the run it is a fork of.
         """
         async with AsyncExitStack() as held:
-            opened = await held.enter_async_context(app.engine.open(run_id))
+            opened = await held.enter_async_context(app.engine.open(written.row.run_id, written=written))
             if names is not None:
                 rewind(performers, opened.run, names)
-            self._drive(opened, performers, allowance, held.pop_all(), text=text)
+            self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
 
     def _drive(
         self,
+        app: App,
         opened: OpenRun,
         performers: Performers,
         allowance: Allowance | None,
@@ -292,7 +299,7 @@ class Supervisor:
         text: bool,
     ) -> None:
         """Drive a run in the background; the right to do so is `held`."""
-        drive = _Drive(opened, performers, allowance, text=text)
+        drive = _Drive(opened, _owner_of(app), performers, allowance, text=text)
         self._drives[opened.row.run_id] = drive
         if self._draining:
             drive.control.drain()
@@ -488,7 +495,10 @@ class Supervisor:
             NotFoundError: There is no such run.
             UsageError: It has no event `after`.
         """
-        row = await app.store.run(run_id)
+        drive = self._drives.get(run_id)
+        if drive is None or drive.owner != _owner_of(app):
+            # Whoever may not read it is told that there is no such run.
+            await app.store.run(run_id)
         known, follower, is_idle = after, Follower(app.store, app.strategies, run_id), False
         while True:
             async with aclosing(self._read_feed(run_id, after, text=text)) as events:

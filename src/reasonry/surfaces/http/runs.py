@@ -70,9 +70,10 @@ async def start_run(context: Context, request: Request, idempotency_key: Key = N
         )
     else:
         key = idempotency_key and RequestKey(idempotency_key, digest, time.time_ns() // 1_000_000)
-        started = await context.app.engine.accept_once(order, key=key or None)
-        if started[1]:
-            await Coach(context.app.engine).go_on(started[0], performers)
+        run_id, written = await context.app.engine.accept_once(order, key=key or None)
+        if written is not None:
+            await Coach(context.app.engine).go_on(run_id, performers)
+        started = run_id, written is not None
     return await _begun_reply(context, *started)
 
 

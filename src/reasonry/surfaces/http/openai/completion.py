@@ -216,7 +216,7 @@ async def follow(
     Raises:
         ReasonryError: Nothing came of it.
     """
-    thinking, awaited = Thinking(), set(choice.results)
+    thinking, awaited, result = Thinking(), set(choice.results), None
     with attendance.attend(context, choice.run_id, leaves=wanted.own.on_disconnect == "leave"):
         watched = context.supervisor.watch(
             context.app, choice.run_id, text=wanted.stream and wanted.own.reasoning
@@ -235,8 +235,9 @@ async def follow(
                 elif wanted.own.reasoning:
                     for piece in thinking.take(event):
                         yield piece
+                result = event.result
         attendance.let_go(choice.run_id)
-        yield await _end_of(context, wanted, choice)
+        yield _end_of(result or await context.app.engine.result(choice.run_id), wanted, choice)
 
 
 def _check_not_draining(context: RequestContext, choice: CompletionChoice) -> None:
@@ -271,8 +272,7 @@ async def _calls_of(
     return Finish(result, _since(result.usage, choice.before), calls=calls)
 
 
-async def _end_of(context: RequestContext, wanted: CompletionRequest, choice: CompletionChoice) -> Finish:
-    result = await context.app.engine.result(choice.run_id)
+def _end_of(result: Result, wanted: CompletionRequest, choice: CompletionChoice) -> Finish:
     if result.answer is None:
         raise failure_of(result)
     answer, cut = cut_answer(result.answer, wanted.stop, wanted.max_tokens)
