@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
+
+from reasonry.app import App
+from reasonry.surfaces.http.context import Wiring
+from reasonry.surfaces.http.serve import serve
+from reasonry.surfaces.http.settings import ServerSettings
 
 TOKEN = "laptop-token-8Hs02kqLw1"
 
@@ -48,3 +54,17 @@ def test_a43_it_says_its_address_asks_for_the_token_and_ends_in_time_when_it_is_
     assert process.returncode == 0
     assert TOKEN not in said
     assert "Traceback" not in said
+
+
+def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Wiring) -> None:
+        raise ImportError("no module named so")
+
+    monkeypatch.setattr(Wiring, "working", fail)
+
+    async def start() -> None:
+        async with App("memory", environ={}) as app:
+            await serve(app, ServerSettings(port=0), print)
+
+    with pytest.raises(ImportError, match="no module named so"):
+        asyncio.run(start())

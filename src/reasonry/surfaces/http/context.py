@@ -65,6 +65,8 @@ class Wiring:
         self.health = Health(app.store, settings.store_timeout_s)
         self.metrics = Metrics()
         self.in_flight = 0
+        self.failure: Exception | None = None
+        """Why the server could not start, or did not end well."""
         self.metrics.watch("reasonry_requests_in_flight", "Requests in work.", lambda: self.in_flight)
         self.metrics.watch(
             "reasonry_runs_driven", "Runs that are driven here.", lambda: self.supervisor.running

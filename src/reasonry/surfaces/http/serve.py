@@ -38,7 +38,12 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], ob
     await app.store.runs(limit=1)
     listener = _listen(settings)
     server = DrainingServer(fastapi, settings, on_start=lambda: on_start(address_of(listener)))
-    await server.serve(sockets=[listener])
+    try:
+        await server.serve(sockets=[listener])
+    except SystemExit:
+        if fastapi.state.wiring.failure is None:
+            raise
+        raise fastapi.state.wiring.failure from None
 
 
 class DrainingServer(uvicorn.Server):

@@ -33,8 +33,13 @@ def create_server(app: App, settings: ServerSettings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(server: FastAPI) -> AsyncGenerator[None]:
-        async with wiring.working():
-            yield
+        try:
+            async with wiring.working():
+                yield
+        except Exception as error:
+            # uvicorn only logs it, and its log is off.
+            wiring.failure = error
+            raise
 
     server = FastAPI(
         title="Reasonry",
