@@ -85,8 +85,14 @@ class Record:
             [{"result": self.result, "trace": self.head}],
             ({name: entries} for name, entries in self.read_chunks(LISTS)),
         )
-        packed = [deflate.compress(msgspec.json.encode(line) + b"\n") for line in lines]
-        return b"".join([*packed, deflate.flush()])
+        packed, waiting = list[bytes](), bytearray()
+        for line in lines:
+            waiting += msgspec.json.encode(line) + b"\n"
+            # Each call lets other threads run and then waits for them.
+            if len(waiting) >= INFLATED_BYTES:
+                packed.append(deflate.compress(waiting))
+                waiting.clear()
+        return b"".join([*packed, deflate.compress(waiting), deflate.flush()])
 
 
 class _FirstLine(Struct, frozen=True):

@@ -85,8 +85,9 @@ class LockFolder:
 
     def _try(self, path: Path, run_id: str) -> Callable[[], None] | None:
         try:
+            with contextlib.suppress(FileNotFoundError):
+                return _try_lock(path, run_id)
             make_folder(self._folder)
-            return _try_lock(path, run_id)
         except OSError as error:
             if error.errno != errno.ENOSPC or not self._make_room():
                 raise
@@ -102,9 +103,8 @@ def _try_lock(path: Path, run_id: str) -> Callable[[], None] | None:
     import apsw
 
     with _taking:
-        if not path.exists():
-            with contextlib.suppress(FileExistsError):
-                touch(path)
+        with contextlib.suppress(FileExistsError):
+            touch(path)
         try:
             file = RawFile(path)
         except FileNotFoundError:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from typing import Any, Final
 
 from ..app import App
@@ -141,7 +141,7 @@ class Supervisor:
             ConflictError: `idempotency_conflict`: the key was used for another request.
             UsageError: `budget_exceeded`: the owner has spent what may be spent in a day; `price_unknown`.
         """
-        async with self._room():
+        with self._room():
             allowance = await self._check_day(app, performers)
             request = _request_key(key, digest)
             run_id, written = await app.engine.accept_once(order, unattended=True, key=request)
@@ -170,7 +170,7 @@ class Supervisor:
             options: Those that are to be different.
             budget: None: that of the run.
         """
-        async with self._room():
+        with self._room():
             named = participants or await self._recorded_participants(app, run_id)
             order, performers, names = await app.order_fork(run_id, named, options or {}, budget)
             allowance = await self._check_day(app, performers)
@@ -206,16 +206,17 @@ class Supervisor:
         check_budget(budget or Budget())
         if await self._continue(app, run_id, participants, budget):
             return
-        async with self._room(), AsyncExitStack() as held:
-            allowance = await self._allowance(app)
-            opened = await held.enter_async_context(app.engine.open(run_id))
-            named = participants or self._reopen(opened.run.participants)
-            performers = await app.reopen(opened, named, budget, unattended=True)
-            if opened.run.snapshot.status != "active":
-                raise ConflictError(
-                    f"run {run_id} came to its own end; fork it to try another way", run_id=run_id
-                )
-            self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
+        with self._room():
+            async with AsyncExitStack() as held:
+                allowance = await self._allowance(app)
+                opened = await held.enter_async_context(app.engine.open(run_id))
+                named = participants or self._reopen(opened.run.participants)
+                performers = await app.reopen(opened, named, budget, unattended=True)
+                if opened.run.snapshot.status != "active":
+                    raise ConflictError(
+                        f"run {run_id} came to its own end; fork it to try another way", run_id=run_id
+                    )
+                self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
 
     async def _continue(
         self, app: App, run_id: str, participants: Participants | None, budget: Budget | None
@@ -238,9 +239,8 @@ class Supervisor:
         _, _, names = await app.engine.terms(run_id)
         return self._reopen(names)
 
-    @asynccontextmanager
-    async def _room(self) -> AsyncGenerator[None]:
-        """Keep a place for a run that is about to be driven.
+    def check_room(self) -> None:
+        """Make sure that there is a place for one more run.
 
         Raises:
             OverloadedError: There is none.
@@ -257,6 +257,11 @@ class Supervisor:
                 retryable=True,
                 retry_after_s=RETRY_AFTER_S,
             )
+
+    @contextmanager
+    def _room(self) -> Generator[None]:
+        """Keep a place for a run that is about to be driven; raises as `check_room`."""
+        self.check_room()
         self._starting += 1
         try:
             yield

@@ -37,6 +37,8 @@ SECURITY_HEADERS = [
 ]
 _NOT_KEPT = (b"cache-control", b"no-store")
 _NEEDS_STORE = ("/api/", "/v1/", "/mcp")
+_BEGINS_RUN = ("/v1/chat/completions", "/v1/responses")
+"""Nothing is read or checked of what cannot be begun: to refuse must cost next to nothing where there is too much."""
 _NEEDS_STORE_ALONE = "/api/"
 """Where nothing is waited for but the store: no model, and no other server."""
 
@@ -103,6 +105,8 @@ class RequestGate:
             )
         if path.startswith(_NEEDS_STORE):
             self._wiring.health.check()
+        if path in _BEGINS_RUN and scope["method"] == "POST":
+            self._wiring.supervisor.check_room()
 
     async def _read_body(self, headers: Mapping[str, str], receive: Any) -> bytes | None:
         """Return what a request brings; None: nothing.

@@ -54,10 +54,12 @@ def create_server(app: App, settings: ServerSettings | None = None) -> FastAPI:
     )
     server.state.wiring = wiring
     add_error_handlers(server)
+    # Routes are tried in this order: first those that are called most.
     server.include_router(sessions.thinking)
+    server.include_router(openai.router)
     for part in (sessions, runs, catalog, operation):
         server.include_router(part.router, dependencies=[Depends(check_query)])
-    for part in (openai, mcp, page):
+    for part in (mcp, page):
         server.include_router(part.router)
     add_schema(server)
     server.add_middleware(RequestGate, wiring=wiring)
