@@ -30,6 +30,9 @@ def _check_tree(page: PageDocument) -> None:
         assert (node.parent is None) == (not known)
         assert node.parent is None or node.parent in known
         known.add(node.id)
+    labels = [node.label for node in page.nodes if node.kind == "thought"]
+    # In a session, it is whoever thinks that numbers the thoughts.
+    assert page.kind == "session" or len(labels) == len({*labels}), labels
 
 
 def _check_references(page: PageDocument) -> None:

@@ -185,6 +185,7 @@ def _is_tree(tree: TreeShape) -> bool:
 
 def _tree_nodes(document: Mapping[str, Any], tree: TreeShape) -> dict[str, PageNode]:
     best = read_shape(document.get("best"), PathShape) or PathShape()
+    places = _places(tree)
     nodes: dict[str, PageNode] = {}
     for name, entry in tree.nodes.items():
         state, why = _tree_state(document, entry, best.path_ids)
@@ -192,7 +193,7 @@ def _tree_nodes(document: Mapping[str, Any], tree: TreeShape) -> dict[str, PageN
             id=name,
             parent=entry.parent_id,
             kind="problem" if entry.parent_id is None else "thought",
-            label=_place(nodes, tree, entry),
+            label=_label(nodes, entry, places),
             text=plain(entry.content),
             score=entry.score,
             score_text="" if entry.score is None else f"{entry.score:.2f}",
@@ -202,13 +203,21 @@ def _tree_nodes(document: Mapping[str, Any], tree: TreeShape) -> dict[str, PageN
     return nodes
 
 
-def _place(nodes: Mapping[str, PageNode], tree: TreeShape, entry: TreeEntry) -> str:
-    """Return a node's place among its siblings below that of its parent: `2.1`."""
+def _places(tree: TreeShape) -> dict[str, int]:
+    """Return each node's place among its siblings; those that their parent does not list yet come last."""
+    children = {name: dict.fromkeys(entry.children) for name, entry in tree.nodes.items()}
+    for name, entry in tree.nodes.items():
+        if entry.parent_id is not None:
+            children[entry.parent_id].setdefault(name)
+    return {name: place for siblings in children.values() for place, name in enumerate(siblings, start=1)}
+
+
+def _label(nodes: Mapping[str, PageNode], entry: TreeEntry, places: Mapping[str, int]) -> str:
+    """Return what a node is called after its place and those above it: `2.1`."""
     if entry.parent_id is None:
         return "Problem"
-    siblings = tree.nodes[entry.parent_id].children
-    place = siblings.index(entry.id) + 1 if entry.id in siblings else len(siblings) + 1
     above = nodes[entry.parent_id]
+    place = places[entry.id]
     return f"{place}" if above.parent is None else f"{above.label}.{place}"
 
 
