@@ -123,6 +123,23 @@ def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(
     page.wait_for_selector(f"[role=treeitem][aria-selected=true][data-id='{node}']")
 
 
+def test_an_address_of_the_list_changes_what_the_list_shows(live: Live, server: Serving) -> None:
+    client = server.client()
+    for problem in ("What is rain?", "What is snow?"):
+        assert client.post("/api/runs", json={"problem": problem, "mode": "coached"}).status_code == 201
+    page = live.open("#/?query=rain&kind=runs")
+    page.wait_for_selector("text=1 found")
+    assert "snow" not in "".join(texts(page, ".rows li"))
+    live.open("#/?query=snow")
+    page.wait_for_selector(".rows >> text=What is snow?")
+    assert (page.input_value("#find"), page.input_value("[aria-label=Kind]")) == ("snow", "")
+    live.open("#/")
+    page.wait_for_selector(".rows >> text=What is rain?")
+    assert page.input_value("#find") == ""
+    live.open("#/sessions/none")
+    page.wait_for_selector("#problem >> text=cannot be shown")
+
+
 def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
     page = live.open("#/new?problem=What%20is%2017%20%2B%2025%3F&strategy=chain_of_thought")
     page.wait_for_selector("#model option:nth-child(2)", state="attached")

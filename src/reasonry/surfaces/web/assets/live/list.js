@@ -139,9 +139,23 @@ export function mountList(main, { query, onNavigate }) {
     for (const name of Object.keys(wish)) if (!wish[name]) delete wish[name];
     const asked = new URLSearchParams(wish).toString();
     onNavigate(asked ? `/?${asked}` : "/", { replace: true });
+    startOver();
+  }
+
+  function startOver() {
     entries.clear();
     cursors = null;
     polling.now();
+  }
+
+  /** Takes what another address of the list asks for. */
+  function show(_, asked) {
+    clearTimeout(filtering);
+    for (const name of Object.keys(wish)) delete wish[name];
+    Object.assign(wish, Object.fromEntries(new URLSearchParams(asked)));
+    find.value = wish.query ?? "";
+    for (const [field, name] of [[kind, "kind"], [status, "status"], [strategy, "strategy"]]) pick(field, wish[name]);
+    startOver();
   }
 
   find.addEventListener("input", () => {
@@ -176,6 +190,7 @@ export function mountList(main, { query, onNavigate }) {
   document.addEventListener("keydown", onKey);
 
   return {
+    show,
     refresh: polling.now,
     close() {
       document.removeEventListener("keydown", onKey);
@@ -187,9 +202,13 @@ export function mountList(main, { query, onNavigate }) {
 
 function choice(label, options, value = "") {
   const made = element("select", { "aria-label": label }, ...options.map(([name, text]) => element("option", { value: name }, text)));
-  made.value = value;
-  if (made.selectedIndex < 0) made.selectedIndex = 0;
+  pick(made, value);
   return made;
+}
+
+function pick(field, value = "") {
+  field.value = value;
+  if (field.selectedIndex < 0) field.selectedIndex = 0;
 }
 
 function asRow(page) {

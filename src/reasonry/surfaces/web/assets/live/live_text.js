@@ -15,6 +15,7 @@ export function makeLiveText(page) {
   const said = new Map(); // what else there is to say of one, such as when it is asked again
   let waiting = []; // of the panel: { question, text, time, since }
   let last = null; // the record that was drawn
+  let isPaused = false;
   let frame = 0;
   const list = element("div", { class: "waiting" });
   const clock = setInterval(tell, 1000);
@@ -52,28 +53,36 @@ export function makeLiveText(page) {
   }
 
   function tell() {
-    for (const { time, since } of waiting) time.textContent = duration(1000 * Math.floor((performance.now() - since) / 1000));
+    for (const { time, since } of waiting) {
+      const seconds = Math.floor((performance.now() - since) / 1000);
+      time.textContent = seconds && !isPaused ? duration(1000 * seconds) : "";
+    }
   }
 
   /** Draws the panel of what waits; while a run is at work it keeps its place, so that nothing below it jumps. */
   function draw(panel, record, isAtWork) {
     last = record;
-    const open = (record.page.questions ?? []).filter(({ status }) => status === "open");
+    // What a coached run asks stands above, with the fields for its answers.
+    const asked = record.page.mode === "driven" ? (record.page.questions ?? []) : [];
+    const open = asked.filter(({ status }) => status === "open");
     // Of what the document does not have yet, pieces may have come already.
     const isOver = (id) => record.questions.has(id) && record.questions.get(id).status !== "open";
     for (const kept of [texts, written, said]) for (const id of kept.keys()) if (isOver(id)) kept.delete(id);
     const before = new Map(waiting.filter(({ question }) => question.node).map((one) => [one.question.id, one]));
     waiting = open.slice(0, SHOWN).map((question) => before.get(question.id) ?? card(question, record));
     const more = open.length - waiting.length;
-    const head = element(
-      "p",
-      { class: "quiet" },
-      open.length ? `Waiting for ${count(open.length, "answer")}${more > 0 ? `; ${more} of them not shown` : ""}` : "Nothing is asked at this moment",
-    );
+    isPaused = record.page.paused === true;
+    const head = element("p", { class: "quiet" }, words(open.length, more));
     list.replaceChildren(...waiting.map(({ item }) => item));
     show(panel, isAtWork || open.length ? [head, list] : []);
     paint();
     tell();
+  }
+
+  function words(open, more) {
+    if (isPaused) return `Paused with ${count(open, "question")} open: nothing new is asked until the run goes on`;
+    if (!open) return "Nothing is asked at this moment";
+    return `Waiting for ${count(open, "answer")}${more > 0 ? `; ${more} of them not shown` : ""}`;
   }
 
   function card(question, record) {

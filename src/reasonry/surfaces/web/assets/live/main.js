@@ -16,7 +16,7 @@ const KEYS = [
 ];
 const AGAIN_MS = 2000;
 const main = byId("main");
-let mounted = null; // { name, close(), show?(at), refresh?() }
+let mounted = null; // { name, close(), show?(at, query), refresh?() }
 let back = 0; // the timer that asks whether the server is there again
 
 /** What an address names: the view, what it is of, and the part of that which is pointed at. */
@@ -39,7 +39,7 @@ function mount() {
   const fixed = view === "compare" ? 2 : view === "runs" || view === "sessions" ? 1 : 0;
   const name = [view, ...ids.slice(0, fixed)].join("/");
   const at = ids[fixed] || null;
-  if (mounted?.name === name) return mounted.show?.(at);
+  if (mounted?.name === name) return mounted.show?.(at, query);
   mounted?.close();
   byId("live").textContent = "";
   main.replaceChildren();

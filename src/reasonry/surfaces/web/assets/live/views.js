@@ -1,6 +1,6 @@
 // What is shown of one thing: a run with its questions, a session as it grows, the demo, two runs side by side.
 
-import { element } from "../dom.js";
+import { byId, element } from "../dom.js";
 import { api } from "./api.js";
 import { mountCompare } from "./compare_view.js";
 import { confirmRemoval } from "./dialogs.js";
@@ -49,6 +49,7 @@ export function mountSession(main, { sessionId, at, onNavigate }) {
     (error) => {
       trouble.hidden = error === null;
       trouble.textContent = error ? api.say(error) : "";
+      if (error && !etag) byId("problem").textContent = "This session cannot be shown";
     },
   );
   return {
