@@ -83,6 +83,11 @@ async def test_anything_else_is_refused_with_a_sentence(facts: dict[str, Any]) -
     assert (error.value.code, error.value.retryable) == ("model_refused", False)
 
 
+async def test_an_answer_in_a_form_is_refused_as_such() -> None:
+    with pytest.raises(ModelError, match="does not put an answer in a form"):
+        await ask(kind="answer_form", problem="Use 4, 9, 10 and 13 to make 24", answer="24")
+
+
 @pytest.mark.parametrize(
     "facts",
     [

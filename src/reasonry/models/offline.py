@@ -97,6 +97,10 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise _refusal(f"the offline model cannot read this question: {error}") from None
     match facts.kind:
+        case "answer_form":
+            raise _refusal(
+                "the offline model does not put an answer in a form; leave the form out, or name another model"
+            )
         case "propose":
             return {"thoughts": propose(puzzle, facts.path, facts.count, facts.steps_left, facts.refuted)}
         case "value":

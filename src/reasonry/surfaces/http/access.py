@@ -37,7 +37,6 @@ def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | 
         if hmac.compare_digest(known, digest):
             found = principal
     if found is None or scheme.lower() != "bearer":
-        raise UsageError(
-            "a token is needed: send the header Authorization: Bearer TOKEN", code="unauthorized"
-        )
+        reason = "this server does not know the token that was sent" if token else "a token is needed"
+        raise UsageError(f"{reason}: send the header Authorization: Bearer TOKEN", code="unauthorized")
     return found

@@ -134,7 +134,7 @@ def read_fields(body: Any, form: type[T]) -> T:
     served = form.__struct_fields__
     for name, value in fields.items():
         if name not in served and name not in TAKEN and value not in EMPTY.get(name, ()):
-            only = f"; only {EMPTY[name][0]!r} is taken" if name in EMPTY else ""
+            only = f"; only {msgspec.json.encode(EMPTY[name][0]).decode()} is taken" if name in EMPTY else ""
             raise UsageError(
                 f"{name[:80]}: this field is not served{only}", field=name[:80], code="unsupported_parameter"
             )
