@@ -24,6 +24,7 @@ from ..run_report import outline, path_text, thought_title, whole_thought
 from .candidates import RunId, StrategyName
 from .coach import take_over
 from .draw_tree import print_tree
+from .filters import Filters
 from .instants import local_time
 from .output import (
     confirm,
@@ -45,6 +46,8 @@ from .whole_numbers import WholeNumber
 def list_(
     *,
     status: str | None = None,
+    model: str | None = None,
+    filters: Filters = Filters(),
     limit: WholeNumber = 50,
     before: str | None = None,
     common: Common = Common(),
@@ -55,6 +58,8 @@ def list_(
     ----------
     status
         Only those that are active, done, failed or cancelled.
+    model
+        Only those of this model, named as a run names it: openai:gpt-5-mini.
     limit
         How many at most.
     before
@@ -66,7 +71,8 @@ def list_(
 
     async def work(app: App) -> tuple[list[RunRow], dict[str, str]]:
         last = None if before is None else await app.run_id(before)
-        rows = await app.store.runs(status=status, limit=limit, before=last)
+        which = filters.read(app)
+        rows = await app.store.runs(status=status, model=model, limit=limit, before=last, **which)
         return rows, await shorten_ids([row.run_id for row in rows], app.store.run_ids)
 
     rows, short = run_async(with_app(common.app(), work))
@@ -80,7 +86,8 @@ def list_(
         [_row(row, row.run_id, instant(row.created_at_ms)) for row in rows],
     )
     if not rows:
-        print_note("no runs yet" if status is None else f"no runs are {status}")
+        is_all = status is None and model is None and not filters.are_any
+        print_note("no runs yet" if is_all else "no such runs")
     elif len(rows) == limit:
         print_note(f"go on with: --before {short[rows[-1].run_id]}")
     return 0

@@ -13,6 +13,7 @@ from ...ids import shorten_ids
 from .. import present
 from .candidates import SessionId
 from .draw_session import draw
+from .filters import Filters
 from .instants import local_time
 from .output import print_document, print_line, print_note, print_text, write_text
 from .settings import Common, run_async, with_app
@@ -36,6 +37,7 @@ def list_(
     *,
     status: str | None = None,
     unfinished: Annotated[bool, Parameter(negative=())] = False,
+    filters: Filters = Filters(),
     limit: str | None = None,
     cursor: str | None = None,
     common: Common = Common(),
@@ -61,7 +63,7 @@ def list_(
     async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
         sessions = app.sessions()
         last = None if cursor is None else await sessions.session_id(cursor)
-        document = await sessions.manage(_call("list", **wanted, cursor=last))
+        document = await sessions.list(_call("list", **wanted, cursor=last), **filters.read(app))
         return document, await shorten_ids(_ids(document["sessions"]), app.store.session_ids)
 
     document, short = run_async(with_app(common.app(), work))
@@ -75,7 +77,7 @@ def list_(
         [_row(row, row["sessionId"], row.get("usedAt", "")) for row in rows],
     )
     if not rows:
-        print_note(f"no sessions are {wanted['status']}" if wanted["status"] else "no sessions yet")
+        print_note("no such sessions" if wanted["status"] or filters.are_any else "no sessions yet")
     elif document["nextCursor"]:
         print_note(f"go on with: --cursor {short[document['nextCursor']]}")
     return 0
