@@ -14,15 +14,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reasonry.records import Line, RunRow, SessionChange, SessionRow, SessionView, ThoughtRow, Use
-from reasonry.stores import text_index
+from reasonry.records import Line, RunRow, SessionChange, SessionRow, SessionView, ThoughtRow
+from reasonry.stores import runs, session_rows, text_index
+from reasonry.stores.checks import MAX_INT
+from reasonry.stores.sql import Tx
 from reasonry.stores.sqlite import SqliteStore
+from reasonry.stores.steady import Uptime, uptime
 
 TARGET_MS = 100
-TOGETHER = 200
+TOGETHER = 4_000
+LATEST = 50
+"""Runs whose texts are still in the queue of the index, about as many as may be."""
 THOUGHTS = 1_000
 WORDS = ["".join(random.Random(seed).choices("etaoinshrdlucmfwyp", k=3 + seed % 6)) for seed in range(4_000)]
 STRATEGIES = ("tree_of_thoughts", "chain_of_thought", "react", "self_consistency")
@@ -32,7 +38,7 @@ def text(rng: random.Random, words: int) -> str:
     return " ".join(rng.choices(WORDS, k=words))
 
 
-async def add_run(store: SqliteStore, number: int, rng: random.Random) -> None:
+def add_run(tx: Tx, number: int, rng: random.Random, up: Uptime) -> None:
     at, run_id, session_id = number * 60_000, f"r{number:08}", f"s{number:08}"
     row = RunRow(
         run_id,
@@ -51,17 +57,28 @@ async def add_run(store: SqliteStore, number: int, rng: random.Random) -> None:
         usd=0.001,
     )
     session = SessionRow(
-        session_id, row.strategy, at, at, purpose=row.problem, run_id=run_id, owner=row.owner
+        session_id, row.strategy, at, at, thoughts=3, purpose=row.problem, run_id=run_id, owner=row.owner
     )
-    await store.create_run(row, [Line(1, b"[]", bytes(16))], session)
-    thoughts = tuple(ThoughtRow(seq, seq, text(rng, 25)) for seq in range(1, 4))
-    await store.append(run_id, [Line(2, b"[]", bytes(16))], row, Use(3, at + 5_000, thoughts))
+    runs.create_run(tx, row, [Line(1, b"[]", bytes(16))], None)
+    session_rows.import_session(tx, session, [ThoughtRow(seq, seq, text(rng, 25)) for seq in range(1, 4)], up)
 
 
 async def fill(path: Path, count: int) -> None:
-    store, rng = SqliteStore(path), random.Random(1)
-    for first in range(0, count, TOGETHER):
-        await asyncio.gather(*(add_run(store, number, rng) for number in range(first, first + TOGETHER)))
+    """Write the runs as a store does, but thousands in a transaction, and so their texts into the index."""
+    store, rng, up = SqliteStore(path), random.Random(1), uptime()
+    piece, chars = text_index.PIECE, text_index.PIECE_CHARS
+    text_index.PIECE, text_index.PIECE_CHARS = 5 * TOGETHER, MAX_INT  # pyright: ignore[reportAttributeAccessIssue]
+
+    def work(tx: Tx, first: int, to: int) -> None:
+        for number in range(first, to):
+            add_run(tx, number, rng, up)
+        if to < count:
+            text_index.put_piece(tx)
+
+    for first in range(0, count - LATEST, TOGETHER):
+        await store._writer.do(partial(work, first=first, to=min(first + TOGETHER, count - LATEST)))
+    await store._writer.do(partial(work, first=count - LATEST, to=count))
+    text_index.PIECE, text_index.PIECE_CHARS = piece, chars  # pyright: ignore[reportAttributeAccessIssue]
     await store.close()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -41,7 +41,6 @@ from .checksums import (
 from .damage import is_damage
 from .expiry import Due, look_at
 from .first_checksums import chain_thoughts
-from .selection import lists_session
 from .sql import MAX_SEQ, Tx, place
 from .steady import SECOND_LOOK_MS, Uptime, steady_ms
 from .thoughts import StoredSession, Thoughts
@@ -51,8 +50,14 @@ Decide = Callable[[SessionView], SessionChange]
 QUEUED_TOGETHER = 64
 """How many thoughts are one entry of the index's queue at most."""
 
-FEW_SESSIONS = 500
-"""So many sessions that contain a text are put in order by themselves, not found in the order of all."""
+FEW_SESSIONS = 5_000
+"""So many sessions that may contain a text are put in order by themselves, not found in the order of all."""
+
+LATEST_SESSIONS = 2_000
+"""So many sessions are read for a short text before the index is asked."""
+
+READ_FIRST = 200
+"""So many texts of a session are read before the index is asked, which takes as long as reading some hundred."""
 
 _PINNED = 5
 """Index of `pinned`, which the database keeps as an integer."""
@@ -304,25 +309,49 @@ def sessions(tx: Tx, which: SessionFilters, limit: int, before: str | None) -> l
         bound, used = tx.execute(sql.SESSION_USE, (before,)).fetchone() or (None, None)
         if bound is None:
             raise no_session_error(before)
-    wanted = [f"AND {test}" for name, test in sql.SESSION_FILTERS.items() if which.get(name) is not None]
+    tests = [f"AND {test}" for name, test in sql.SESSION_FILTERS.items() if which.get(name) is not None]
+    wanted = " ".join(tests)
     bounds = {**which, "before": bound, "used": used}
     query = (which.get("query") or "").casefold()
-    if query:
-        few = set(islice(containing(tx, query), FEW_SESSIONS + 1))
-        if len(few) <= FEW_SESSIONS:
-            found = [
-                (row.used_at_ms, key, row) for key in few if (row := _list_entry(tx, key)).status != "damaged"
-            ]
-            listed = [
-                each
-                for each in sorted(found, reverse=True)
-                if each[:2] < (used, bound) and lists_session(each[2], **which)
-            ]
-            return [row for *_, row in listed[:limit]]
-    statement = sql.SESSION_KEYS.format(" ".join(wanted))
-    keys = tx.execute(statement, {**bounds, "limit": MAX_INT if query else limit})
-    found = (key for (key,) in keys if not query or contains(tx, key, query))
-    return [_list_entry(tx, key) for key in islice(found, limit)]
+    found = list[int]()
+    if 0 < len(query) < text_index.SEQUENCE_CHARS:
+        # Most of these are in many sessions, and the index names them slowly.
+        found = _keys(tx, wanted, {**bounds, "limit": LATEST_SESSIONS}, query, limit)
+    if len(found) < limit:
+        few = _few(tx, query, wanted, bounds) if query else None
+        bounds = {**bounds, "limit": MAX_INT if query else limit}
+        found = _keys(tx, wanted, bounds, query, limit, few)
+    return [_list_entry(tx, key) for key in found]
+
+
+def _keys(
+    tx: Tx,
+    wanted: str,
+    bounds: Mapping[str, Any],
+    query: str,
+    limit: int,
+    keys: Iterable[int] | None = None,
+) -> list[int]:
+    """Return the keys of the first sessions that contain a text, of those named or of all."""
+    if keys is None:
+        keys = (key for (key,) in tx.execute(sql.SESSION_KEYS.format(wanted), bounds))
+    return list(islice((key for key in keys if not query or contains(tx, key, query)), limit))
+
+
+def _few(tx: Tx, query: str, wanted: str, bounds: Mapping[str, Any]) -> list[int] | None:
+    """Return the keys of the sessions that are listed and may contain a text, in the order of the list.
+
+    Returns:
+        None: too many may contain it.
+    """
+    few = set[int]()
+    for at in text_index.candidates(tx, query, 0, text_index.RUNS - 1):
+        few.add(at >> sql.PLACE_BITS)
+        if len(few) > FEW_SESSIONS:
+            return None
+    statement = sql.SESSION_IF.format(wanted)
+    uses = ((used, key) for key in few for (used,) in tx.rows(statement, {**bounds, "key": key}))
+    return [key for _, key in sorted(uses, reverse=True)]
 
 
 def containing(tx: Tx, needle: str, *, backwards: bool = False) -> Iterator[int]:
@@ -337,11 +366,16 @@ def containing(tx: Tx, needle: str, *, backwards: bool = False) -> Iterator[int]
 def contains(tx: Tx, which: int, needle: str) -> bool:
     """Whether a session contains a text whose case is folded."""
     first, last = place(which, 0), place(which, MAX_SEQ)
-    if len(needle) < text_index.SEQUENCE_CHARS:
-        # Looking up all the sequences that it begins would take longer.
-        return any(
-            needle in str(text).casefold() for (text,) in tx.execute(sql.TEXTS_OF, (which, first, last))
-        )
+    # Looking up all the sequences that a short text begins would take longer than to read all.
+    read_first = READ_FIRST if len(needle) >= text_index.SEQUENCE_CHARS else None
+    count = 0
+    for count, (text,) in enumerate(tx.execute(sql.TEXTS_OF, (which, first, last)), start=1):
+        if needle in str(text).casefold():
+            return True
+        if count == read_first:
+            break
+    if count != read_first:
+        return False
     found = text_index.candidates(tx, needle, first, last)
     return any(_has_at(tx, at, needle) for at in found)
 

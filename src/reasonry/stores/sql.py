@@ -153,6 +153,9 @@ SESSION_KEYS = """
 SELECT key FROM session INDEXED BY session_list WHERE (used_at_ms, key) < (:used, :before) {}
 ORDER BY used_at_ms DESC, key DESC LIMIT :limit
 """
+SESSION_IF = """
+SELECT used_at_ms FROM session WHERE key = :key AND (used_at_ms, key) < (:used, :before) {}
+"""
 SESSION_FILTERS = {
     "status": "status = :status",
     "strategy": "strategy = :strategy",
