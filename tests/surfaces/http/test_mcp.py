@@ -34,7 +34,7 @@ async def connected(serving: Serving, mode: str, token: str | None = None) -> As
 
 def modern(method: str, params: dict[str, Any] | None = None, id: Any = 1, **headers: str) -> dict[str, Any]:
     """Return the arguments of a POST of a request of 2026-07-28."""
-    params = {**(params or {}), "_meta": ENVELOPE}
+    params = {**(params or {}), "_meta": dict(ENVELOPE)}
     named = {"mcp-name": params["name"]} if "name" in params else {}
     given = {
         "accept": JSON_OR_EVENTS,
