@@ -173,11 +173,19 @@ async def test_another_process_steers_what_is_driven_here(folder: Any) -> None:
     ):
         wanted = LOOP.options(steps=1, width=40)
         run_id = await here.engine.accept(order(LOOP, wanted, Budget(calls=1_000)))
-        slow = CountingModel(latency_s=0.02)
+        steered = asyncio.Event()
+
+        class HeldModel(CountingModel):
+            async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+                if self.calls >= 5:
+                    await steered.wait()
+                return await super().answer(question, on_text)
+
+        slow = HeldModel()
         driving = asyncio.create_task(here.engine.drive(run_id, Performers(slow)))
-        await asyncio.sleep(0.05)
         await elsewhere.set_budget(run_id, Budget(calls=999, thoughts=500))
         await elsewhere.pause(run_id)
+        steered.set()
         result = await asyncio.wait_for(driving, 5)
         assert (result.status, result.termination.reason) == ("active", "paused")
         assert slow.calls < 40

@@ -107,7 +107,8 @@ class TestDamage:
 
     def test_a_changed_thought_is_shown_by_no_command(self, shell: Shell) -> None:
         session_id = shell.json("sessions", "list")["sessions"][0]["sessionId"]
-        spoil(shell, "UPDATE thought SET text = 'forged'")
+        of_session = f"SELECT key FROM session WHERE session_id = '{session_id}'"
+        spoil(shell, f"UPDATE thought SET text = 'forged' WHERE place >> 24 = ({of_session})")
         for command in (["show"], ["export"], ["search", "forged", "--session"]):
             done = shell.run("sessions", *command, session_id)
             assert (done.returncode, done.stdout) == (6, "")

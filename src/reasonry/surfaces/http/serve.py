@@ -39,7 +39,8 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], ob
     listener = _listen(settings)
     server = DrainingServer(fastapi, settings, on_start=lambda: on_start(address_of(listener)))
     try:
-        await server.serve(sockets=[listener])
+        with listener:
+            await server.serve(sockets=[listener])
     except SystemExit:
         if fastapi.state.wiring.failure is None:
             raise
