@@ -30,6 +30,7 @@ RULES = rules()
 CHECKS = [line for target in ("lint", "types", "floors") for line in RULES[target][1]]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(320)
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_check_passes(check: str) -> None:
