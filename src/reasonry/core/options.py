@@ -7,6 +7,7 @@ which those have in a run whose questions its caller answers.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct
     Raises:
         UsageError: An unknown option (`choices` has the names) or a value out of its range (`option` names it).
     """
-    fields = {field.name: field for field in msgspec.structs.fields(strategy.options)}
+    fields = _fields(strategy.options)
     values: dict[str, Any] = {}
     for written, value in raw.items():
         name = written.replace("-", "_")
@@ -45,6 +46,11 @@ def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct
         return strategy.options(**with_preset(strategy, values))
     except (TypeError, ValueError) as error:
         raise UsageError(f"options of {strategy.name}: {error}", options=sorted(values)) from error
+
+
+@functools.cache
+def _fields(options: type[Struct]) -> dict[str, FieldInfo]:
+    return {field.name: field for field in msgspec.structs.fields(options)}
 
 
 def with_preset(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +107,7 @@ def describe_options(strategy: Strategy[Any, Any]) -> list[dict[str, Any]]:
     """Return `[{name, default, description, …}]`; what else there is (`type`, `minimum`, `enum`) is JSON schema."""
     return [
         {"name": field.name, "default": _default(field), "description": "", **_range(field)}
-        for field in msgspec.structs.fields(strategy.options)
+        for field in _fields(strategy.options).values()
     ]
 
 

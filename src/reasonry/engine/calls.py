@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import msgspec
 from msgspec.structs import replace as replaced
@@ -40,6 +40,10 @@ MAX_TRIED_CHARS = 300
 """Of what is recorded of a request that failed."""
 
 
+def _hear_nothing(piece: str) -> None:
+    pass
+
+
 @dataclass
 class Call:
     """A question on its way to a model; what one layer finds out, those after it see."""
@@ -51,7 +55,7 @@ class Call:
     estimate_tokens: int = 0
     spent: Sequence[Usage] = (NOTHING,)
     """What the latest request took, sample by sample; nothing before it is sent."""
-    on_text: Callable[[str], None] = field(default=lambda piece: None)
+    on_text: OnText = _hear_nothing
     """Told of each piece of the reply that streams in."""
 
 
@@ -91,9 +95,6 @@ class Calls:
         self._flights: dict[object, asyncio.Future[Answers]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
-        self._send: Send = self._request
-        for layer in reversed(self.layers):
-            self._send = _wrap(layer, self._send)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -122,7 +123,12 @@ class Calls:
         model = self.performers.of(ask)
         put = ask.spelled_out(reasons=getattr(model, "reasons", False))
         question = Question(pending.id, pending.stage, put, timeout_s=self.policy.call_timeout_s)
-        answers = await self._send(Call(model, question))
+        send: Send = self._request
+        # Put together anew for each call: kept here, it would be a cycle of references that only the garbage
+        # collector finds.
+        for layer in reversed(self.layers):
+            send = _wrap(layer, send)
+        answers = await send(Call(model, question))
         return answers if isinstance(answers, Failed) else answers[0]
 
     # -- the layers, outermost first
@@ -316,6 +322,8 @@ class Calls:
             raise
         except BaseException as error:
             raise ModelError(f"{call.model.name} failed: {type(error).__name__}: {error}") from error
+        finally:
+            call.on_text = _hear_nothing
 
     async def _trace(self, call: Call, send: Send) -> Answers:
         """Note the request and its answers in a span."""

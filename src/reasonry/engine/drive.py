@@ -96,6 +96,8 @@ class Drive:
         finally:
             await self._drop_tasks()
             self.control.close()
+            # They refer back to the drive: without this, all of it stays until garbage is collected.
+            del self.calls
 
     async def _until_a_limit(self) -> None:
         try:

@@ -23,6 +23,9 @@ Work = Callable[[sql.Tx], T]
 MAX_BATCH = 256
 """Most jobs of one transaction."""
 
+WOKEN_AT_ONCE = 8
+"""Callers that go on in one turn of the event loop; what else is due there is not kept waiting by all of them."""
+
 ERASE_BYTES = 16 * 1024 * 1024
 """Up to this size a store erases deleted data at once, because that takes a tenth of a second at most."""
 
@@ -246,7 +249,9 @@ def _settle(outcomes: list[_Outcome]) -> None:
 
 
 def _resolve(outcomes: list[_Outcome]) -> None:
-    for job, value, error in outcomes:
+    if len(outcomes) > WOKEN_AT_ONCE:
+        asyncio.get_running_loop().call_soon(_resolve, outcomes[WOKEN_AT_ONCE:])
+    for job, value, error in outcomes[:WOKEN_AT_ONCE]:
         if job.future.done():
             continue
         if error is None:

@@ -144,7 +144,7 @@ def _asked_document(performed: Performed) -> Data:
 def _bound(value: Any) -> Any:
     match value:
         case str():
-            return beginning(value, MAX_TEXT_CHARS)
+            return value if len(value) <= MAX_TEXT_CHARS else beginning(value, MAX_TEXT_CHARS)
         case list():
             return [_bound(entry) for entry in value[:MAX_ENTRIES]]
         case Mapping():

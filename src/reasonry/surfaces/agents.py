@@ -107,7 +107,14 @@ class AgentAccess:
                 problem, call.strategy, call.options, limits, participants, session_id, form
             )
 
-        return await self._censor_errors(self.app.pool.run_in_thread(order))
+        async def order_undisturbed() -> tuple[Order, Performers]:
+            names_files = call.tools or call.documents or call.verifier
+            if names_files or not self.app.pool.is_open(self.allowed.model(call.model)):
+                return await self.app.pool.run_in_thread(order)
+            # Nothing is read, and a thread would take longer than the work.
+            return order()
+
+        return await self._censor_errors(order_undisturbed())
 
     async def coach_start(self, call: NewRun) -> dict[str, Any]:
         """Start a coached run; see `App.coach_start`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import socket
 import threading
@@ -21,6 +22,9 @@ from .server import create_server
 from .settings import ServerSettings
 
 _BACKLOG = 2_048
+
+_COLLECT_AFTER = 5_000
+"""New objects before garbage is looked for among them. A run leaves none behind that only the collector would find."""
 
 
 async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], object]) -> None:
@@ -78,6 +82,10 @@ class DrainingServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests."""
         await super().startup(sockets)
+        # What is loaded stays; looking through it again and again took a tenth of the processor's time.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
         self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
