@@ -1,0 +1,227 @@
+"""What the stores made of rows and transactions have in common: the checks of what comes in, and the work on rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, Unpack
+
+from ..records import (
+    Checkpoint,
+    Found,
+    Line,
+    RequestKey,
+    RunFilters,
+    RunRow,
+    SessionFilters,
+    SessionRow,
+    Sweep,
+    ThoughtRow,
+    UsageGroup,
+    UsageTotal,
+    Use,
+)
+from . import runs, session_rows, sql
+from .checks import check_key, check_limit, check_row, check_seqs, check_texts, check_thoughts
+from .selection import check_filters
+from .session_rows import Decide
+from .steady import Uptime, uptime
+
+T = TypeVar("T")
+
+
+class RowStore(ABC):
+    """A store whose methods are transactions over rows.
+
+    Attributes:
+        uptime: Returns how long the computer has been up.
+    """
+
+    def __init__(self) -> None:
+        self.uptime: Callable[[], Uptime] = uptime
+
+    @abstractmethod
+    async def _read(self, work: Callable[[sql.Tx], T]) -> T:
+        """Do work in a transaction that sees one state of the store."""
+
+    @abstractmethod
+    async def _write(self, work: Callable[[sql.Tx], T]) -> T:
+        """Do work in a transaction that no other writer comes into; return when it is durable."""
+
+    async def _delete(self, work: Callable[[sql.Tx], None], *, erase: bool = True) -> None:
+        """Do work that deletes.
+
+        Args:
+            erase: Whether to erase the bytes of what was deleted before returning.
+        """
+        await self._write(work)
+
+    async def _prepare_search(self) -> None:
+        """Do what makes the next search quick."""
+        return
+
+    def _uptime(self, tx: sql.Tx) -> Uptime:
+        """Return what the store counts its monotonic time by."""
+        return self.uptime()
+
+    async def create_run(
+        self,
+        row: RunRow,
+        lines: Sequence[Line],
+        session: SessionRow | None = None,
+        key: RequestKey | None = None,
+    ) -> str:
+        """See `Store`."""
+        check_row(row)
+        check_seqs(lines)
+        check_key(key)
+        if session is not None:
+            check_row(session)
+
+        def work(tx: sql.Tx) -> str:
+            run_id = runs.create_run(tx, row, lines, key)
+            if session is not None and run_id == row.run_id:
+                session_rows.import_session(tx, session, (), self._uptime(tx))
+            return run_id
+
+        return await self._write(work)
+
+    async def append(
+        self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
+    ) -> None:
+        """See `Store`. Raises NotFoundError if there is no such run."""
+        check_texts(run_id)
+        check_seqs(lines)
+        for record in (row, use):
+            if record is not None:
+                check_row(record)
+        await self._write(lambda tx: runs.append(tx, run_id, lines, row, use, self._uptime(tx)))
+
+    async def run(self, run_id: str) -> RunRow:
+        """See `Store`."""
+        check_texts(run_id)
+        return await self._read(lambda tx: runs.run(tx, run_id))
+
+    async def lines(self, run_id: str, after: int = 0) -> list[Line]:
+        """See `Store`."""
+        check_texts(run_id)
+        return await self._read(lambda tx: runs.lines(tx, run_id, after))
+
+    async def tail(self, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
+        """See `Store`."""
+        check_texts(run_id)
+        return await self._read(lambda tx: runs.tail(tx, run_id))
+
+    async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
+        """See `Store`."""
+        check_texts(run_id)
+        await self._write(lambda tx: runs.keep(tx, run_id, checkpoint))
+
+    async def runs(
+        self, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]
+    ) -> list[RunRow]:
+        """See `Store`. Raises NotFoundError if there is no run `before`."""
+        check_texts(before)
+        check_filters(which)
+        size = check_limit(limit)
+        return await self._read(lambda tx: runs.runs(tx, which, size, before))
+
+    async def run_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
+        """See `Store`."""
+        check_texts(prefix, owner)
+        size = check_limit(limit)
+        return await self._read(lambda tx: sql.ids_from(tx, sql.RUN_IDS, prefix, size, owner))
+
+    async def usage_since(self, since_ms: int, owner: str | None = None) -> UsageTotal:
+        """See `Store`."""
+        check_texts(owner)
+        found = await self._read(lambda tx: runs.usage(tx, None, since_ms, owner))
+        return found[0] if found else UsageTotal()
+
+    async def usage_by(self, group: UsageGroup, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
+        """See `Store`."""
+        check_texts(owner)
+        return await self._read(lambda tx: runs.usage(tx, group, since_ms, owner))
+
+    async def change(self, session_id: str, decide: Decide) -> Any:
+        """See `Store`. Raises ConflictError if a new session or thought is there already."""
+        check_texts(session_id)
+        return await self._write(lambda tx: session_rows.change(tx, session_id, decide, self._uptime(tx)))
+
+    async def session(self, session_id: str) -> SessionRow:
+        """See `Store`."""
+        check_texts(session_id)
+        return await self._read(lambda tx: session_rows.session(tx, session_id))
+
+    async def sessions(
+        self, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
+    ) -> list[SessionRow]:
+        """See `Store`. Raises NotFoundError if there is no session `before`."""
+        check_texts(before)
+        check_filters(which)
+        size = check_limit(limit)
+        return await self._read(lambda tx: session_rows.sessions(tx, which, size, before))
+
+    async def session_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
+        """See `Store`."""
+        check_texts(prefix, owner)
+        size = check_limit(limit)
+        return await self._read(lambda tx: sql.ids_from(tx, sql.SESSION_IDS, prefix, size, owner))
+
+    async def thoughts(
+        self,
+        session_id: str,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        after_seq: int = 0,
+        limit: int = 50,
+    ) -> list[ThoughtRow]:
+        """See `Store`. Raises NotFoundError if there is no such session."""
+        check_texts(session_id, branch)
+        size = check_limit(limit)
+        return await self._read(
+            lambda tx: session_rows.thoughts(tx, session_id, (first, last), branch, after_seq, size)
+        )
+
+    async def search_thoughts(
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        owner: str | None = None,
+        after: int = 0,
+        limit: int = 50,
+    ) -> list[Found]:
+        """See `Store`. Raises NotFoundError if there is no such session."""
+        check_texts(query, session_id, owner)
+        size = check_limit(limit)
+        await self._prepare_search()
+        return await self._read(lambda tx: session_rows.search(tx, query, session_id, owner, after, size))
+
+    async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
+        """See `Store`."""
+        check_row(row)
+        check_thoughts(thoughts)
+        await self._write(lambda tx: session_rows.import_session(tx, row, thoughts, self._uptime(tx)))
+
+    async def keep_thoughts(self, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
+        """See `Store`."""
+        check_texts(session_id)
+        check_thoughts(thoughts)
+        await self._write(lambda tx: session_rows.keep_thoughts(tx, session_id, thoughts))
+
+    async def sweep_sessions(self, sweep: Sweep) -> None:
+        """See `Store`."""
+        await self._delete(lambda tx: session_rows.sweep(tx, sweep, self._uptime(tx)), erase=False)
+
+    async def delete_run(self, run_id: str) -> None:
+        """See `Store`. Raises NotFoundError if there is no such run."""
+        check_texts(run_id)
+        await self._delete(lambda tx: runs.delete_run(tx, run_id))
+
+    async def delete_session(self, session_id: str) -> None:
+        """See `Store`."""
+        check_texts(session_id)
+        await self._delete(lambda tx: session_rows.delete_session(tx, session_id))
