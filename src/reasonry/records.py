@@ -135,6 +135,14 @@ class RunStore(Protocol):
         """
         ...
 
+    async def run_begun_with(self, key: RequestKey, owner: str = "") -> str | None:
+        """Return the id of the run that the same request of the owner has begun, if it has begun one.
+
+        Raises:
+            ConflictError: `idempotency_conflict`: the owner has used the key for another request.
+        """
+        ...
+
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
     ) -> None:

@@ -404,8 +404,12 @@ class UseCases:
         brief: bool = False,
         reworded: Mapping[str, str] | None = None,
         key: RequestKey | None = None,
-    ) -> dict[str, Any]:
-        """Start a coached run from a point of another; `vet` as in `coach_answer`, `reworded` as in `Engine.fork`."""
+    ) -> tuple[dict[str, Any], bool]:
+        """Start a coached run from a point of another; `vet` as in `coach_answer`, `reworded` as in `Engine.fork`.
+
+        Returns:
+            With where it stands, whether it is new; see `Engine.accept_once`.
+        """
         begun, _, names = await self.engine.terms(run_id)
 
         def order() -> tuple[Order, Performers]:
@@ -413,8 +417,11 @@ class UseCases:
             return self._order_fork(begun, reopened.with_caller(), options, budget)
 
         order_, performers = await self.pool.run_in_thread(order)
-        forked, _ = await self.engine.fork_once(run_id, order_, at, reworded, key=key)
-        return await self.coach(brief=brief).go_on(forked, performers)
+        forked, written = await self.engine.fork_once(run_id, order_, at, reworded, key=key)
+        coach = self.coach(brief=brief)
+        if written is None:
+            return await coach.status(forked), False
+        return await coach.go_on(forked, performers), True
 
     async def coach_answer(
         self,

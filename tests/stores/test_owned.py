@@ -117,13 +117,17 @@ async def test_a_request_that_is_sent_again_begins_no_second_run(store: Store) -
     ours, theirs = OwnedStore(store, "we"), OwnedStore(store, "they")
     assert await ours.create_run(run_row("1"), [line(1)], session_row("s1"), key) == "1"
     assert await ours.create_run(run_row("2"), [line(1)], session_row("s2"), key) == "1"
+    assert (await ours.run_begun_with(key), await theirs.run_begun_with(key)) == ("1", None)
     assert await theirs.create_run(run_row("3"), [line(1)], None, key) == "3"
+    assert await store.run_begun_with(key, "they") == "3"
     other = RequestKey("key", b"e" * 16, 1_000)
-    with pytest.raises(ConflictError) as caught:
-        await ours.create_run(run_row("4"), [line(1)], None, other)
-    assert (caught.value.code, caught.value.details["run_id"]) == ("idempotency_conflict", "1")
+    for again in (ours.create_run(run_row("4"), [line(1)], None, other), ours.run_begun_with(other)):
+        with pytest.raises(ConflictError) as caught:
+            await again
+        assert (caught.value.code, caught.value.details["run_id"]) == ("idempotency_conflict", "1")
     assert [row.run_id for row in await store.runs()] == ["3", "1"]
     later = RequestKey("key", b"e" * 16, 1_001 + KEY_LIFE_MS)
+    assert await ours.run_begun_with(later) is None
     assert await ours.create_run(run_row("5"), [line(1)], None, later) == "5"
     await ours.delete_run("5")
     assert await ours.create_run(run_row("6"), [line(1)], None, later) == "6"

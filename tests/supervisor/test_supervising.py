@@ -131,6 +131,40 @@ async def test_the_same_request_begins_one_run(folder: Path) -> None:
         assert model.calls == 4
 
 
+async def test_a_full_process_gives_a_request_that_is_sent_again_its_run(folder: Path) -> None:
+    async with app(folder) as here:
+        model, request = CountingModel(latency_s=60), {"key": "k", "digest": b"d" * 32}
+        supervisor = Supervisor(here, max_runs=1, reopen=reopening(model))
+        begun, _ = await supervisor.start(here, order(steps=1), Performers(model), **request)  # pyright: ignore
+        again = await supervisor.start(here, order(steps=1), Performers(model), **request)  # pyright: ignore
+        assert again == (begun, False)
+        with pytest.raises(OverloadedError):
+            await supervisor.start(here, order(steps=1), Performers(model), key="another", digest=b"d")
+        await supervisor.cancel(here, begun)
+        fork = {"key": "f", "digest": b"f" * 32}
+        forked, is_new = await supervisor.fork(here, begun, 0, **fork)  # pyright: ignore
+        assert is_new
+        assert await supervisor.fork(here, begun, 0, **fork) == (forked, False)  # pyright: ignore
+        await supervisor.cancel(here, forked)
+
+
+async def test_two_processes_on_one_store_count_the_dollars_of_a_day_together(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasonry.engine.allowance.LOOK_EVERY_MS", 1)
+    model, limits = CountingModel(latency_s=0.01, usage=Usage(usd=0.1)), {"ann": 1.0}.get
+    async with app(folder) as one, app(folder) as other:
+        apps = [(Supervisor(each, usd_a_day=limits), each.for_owner("ann")) for each in (one, other)]
+        begun = [
+            (supervisor, ann, (await supervisor.start(ann, order(steps=30), Performers(model)))[0])
+            for supervisor, ann in apps
+        ]
+        results = [await supervisor.wait(ann, run_id) for supervisor, ann, run_id in begun]
+    assert {result.termination.reason for result in results} == {"max_usd_a_day"}
+    # What the other has in flight at the end is not known.
+    assert 0.95 <= sum(result.usage.usd or 0 for result in results) <= 1.25
+
+
 async def test_the_dollars_of_a_day_bound_all_runs_of_an_owner_together_and_outlive_the_process(
     folder: Path,
 ) -> None:

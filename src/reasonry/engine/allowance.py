@@ -1,20 +1,24 @@
 """The dollars that the runs of one owner may take together in a day, whichever run a call is for.
 
 Rule 1: as for the limit of a single run: an estimate is set aside before each call, and what it took is booked after.
-Rule 2: a day begins at midnight, UTC. What is in flight then is booked on the day it comes in.
+Rule 2: what other processes have spent is read from the store before a call, at most every `LOOK_EVERY_MS`.
+Rule 3: a day begins at midnight, UTC. What is in flight then is booked on the day it comes in.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Budget, Ledger, Refusal, Usage
+from ..errors import StoreError
 
 DAY_MS: Final = 86_400_000
+
+LOOK_EVERY_MS: Final = 1_000
 
 REASON: Final = "max_usd_a_day"
 """Why a run ends that meets the limit."""
@@ -25,26 +29,42 @@ class Allowance:
 
     Args:
         now_ms: Reads the clock: milliseconds since 1970, UTC.
+        spent_since: Reads from the store what the owner's runs have spent since an instant.
     """
 
-    def __init__(self, usd: float, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, usd: float, now_ms: Callable[[], int], spent_since: Callable[[int], Awaitable[float]]
+    ) -> None:
+        self._spent_since, self._looked_at_ms = spent_since, 0
         self._ledger = Ledger(Budget(usd=usd))
         self._now_ms, self._day = now_ms, now_ms() // DAY_MS
         self._coming: dict[object, Usage] = {}
         """What replies that stream in are estimated to have taken so far."""
         self._changed = asyncio.Event()
 
-    @property
-    def since_ms(self) -> int:
-        """When the day began."""
-        self._begin_day()
-        return self._day * DAY_MS
+    async def catch_up(self) -> None:
+        """Take in what the store knows of the day: other processes, and this owner's runs before this process began.
 
-    def note_spent(self, usd: float) -> None:
-        """Take in what a store knows of the day: other processes, and this owner's runs before this process began."""
+        Raises:
+            StoreError: The store was never read, and cannot be.
+        """
         self._begin_day()
-        spent = max(usd, self._ledger.spent.usd or 0.0)
-        self._ledger = replace(self._ledger, spent=Usage(calls=0, usd=spent))
+        now_ms, day, last_ms = self._now_ms(), self._day, self._looked_at_ms
+        if 0 <= now_ms - last_ms < LOOK_EVERY_MS:
+            return
+        self._looked_at_ms = now_ms
+        try:
+            usd = await self._spent_since(day * DAY_MS)
+        except StoreError:
+            if not last_ms:
+                self._looked_at_ms = 0
+                raise
+            return
+        self._begin_day()
+        if day == self._day:
+            # What came back here is booked before the store has it.
+            spent = max(usd, self._ledger.spent.usd or 0.0)
+            self._ledger = replace(self._ledger, spent=Usage(calls=0, usd=spent))
 
     def refusal(self) -> Refusal | None:
         """Return why nothing more may be begun today, if so."""

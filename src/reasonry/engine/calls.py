@@ -230,11 +230,13 @@ class Calls:
         """
         if self.allowance is None:
             return await send(call)
+        await self.allowance.catch_up()
         estimate = self.allowance.reserve(call.samples)
         while isinstance(estimate, Refusal):
             if not estimate.wait:
                 raise BudgetExhausted(estimate)
             await self.gate.wait(self.allowance.wait())
+            await self.allowance.catch_up()
             estimate = self.allowance.reserve(call.samples)
         try:
             return await send(call)

@@ -184,6 +184,12 @@ class MemoryStore:
                 self._requests[row.owner, key.key] = key, row.run_id
         return row.run_id
 
+    async def run_begun_with(self, key: RequestKey, owner: str = "") -> str | None:
+        """See `Store`."""
+        check_key(key)
+        with self._open():
+            return self._begun_with(owner, key)
+
     def _begun_with(self, owner: str, key: RequestKey) -> str | None:
         earlier, run_id = self._requests.get((owner, key.key), (None, ""))
         if earlier is None or is_over(earlier.at_ms, key.at_ms):

@@ -69,6 +69,10 @@ class OwnedStore:
         self._note_own(run_id)
         return run_id
 
+    async def run_begun_with(self, key: RequestKey, owner: str = "") -> str | None:
+        """See `Store`."""
+        return await self.inner.run_begun_with(key, self.owner)
+
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
     ) -> None:

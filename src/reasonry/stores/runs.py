@@ -143,7 +143,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
 
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | None) -> str:
     """Add a run and its first lines; return its id, or that of the run which the same request began."""
-    if key is not None and (begun := _begun_with(tx, row.owner, key)) is not None:
+    if key is not None and (begun := begun_with(tx, row.owner, key)) is not None:
         return begun
     if tx.execute(sql.RUN_KEY, (row.run_id,)).fetchone() is not None:
         raise run_exists_error(row.run_id)
@@ -155,7 +155,8 @@ def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | Non
     return row.run_id
 
 
-def _begun_with(tx: Tx, owner: str, key: RequestKey) -> str | None:
+def begun_with(tx: Tx, owner: str, key: RequestKey) -> str | None:
+    """Return the run that the same request has begun, if it has begun one."""
     found = request_keys.find(tx, owner, key)
     if found is None:
         return None

@@ -141,9 +141,12 @@ class Supervisor:
             ConflictError: `idempotency_conflict`: the key was used for another request.
             UsageError: `budget_exceeded`: the owner has spent what may be spent in a day; `price_unknown`.
         """
+        request = request_key(key, digest)
+        if request is not None and (begun := await app.store.run_begun_with(request)):
+            # However full it is here, and whatever has been spent.
+            return begun, False
         with self._room():
             allowance = await self._check_day(app, performers)
-            request = _request_key(key, digest)
             run_id, written = await app.engine.accept_once(order, unattended=True, key=request)
             if written is not None:
                 await self._open(app, written, performers, allowance, text=text)
@@ -170,11 +173,13 @@ class Supervisor:
             options: Those that are to be different.
             budget: None: that of the run.
         """
+        request = request_key(key, digest)
+        if request is not None and (begun := await app.store.run_begun_with(request)):
+            return begun, False
         with self._room():
             named = participants or await self._recorded_participants(app, run_id)
             order, performers, names = await app.order_fork(run_id, named, options or {}, budget)
             allowance = await self._check_day(app, performers)
-            request = _request_key(key, digest)
             forked, written = await app.engine.fork_once(
                 run_id, order, at, reworded, unattended=True, key=request
             )
@@ -351,10 +356,13 @@ class Supervisor:
         if usd is None:
             return None
         if owner not in self._allowances:
-            self._allowances[owner] = Allowance(usd, _now_ms)
-        allowance = self._allowances[owner]
-        allowance.note_spent((await app.store.usage_since(allowance.since_ms, owner)).usd)
-        return allowance
+
+            async def spent_since(at_ms: int) -> float:
+                return (await app.store.usage_since(at_ms, owner)).usd
+
+            self._allowances[owner] = Allowance(usd, _now_ms, spent_since)
+        await self._allowances[owner].catch_up()
+        return self._allowances[owner]
 
     # -- steering
 
@@ -566,7 +574,8 @@ def _owner_of(app: App) -> str:
     return getattr(app.store, "owner", "")
 
 
-def _request_key(key: str | None, digest: bytes) -> RequestKey | None:
+def request_key(key: str | None, digest: bytes) -> RequestKey | None:
+    """Return what makes a request the same as an earlier one, if it has a key."""
     return None if key is None else RequestKey(key, digest, _now_ms())
 
 

@@ -20,6 +20,7 @@ from ..engine.named_prices import Prices
 from ..engine.policy import Performers
 from ..errors import NotFoundError, UsageError
 from ..participants import Participants
+from ..records import RequestKey
 from ..tools.callers import CallersTool
 from .agent_calls import AnswerCoached, ForkRun, ListedParts, NewRun, ResumeRun, SolveCall
 
@@ -187,17 +188,24 @@ class AgentAccess:
         call: ForkRun,
         budget: Budget | None = None,
         reworded: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
+        key: RequestKey | None = None,
+    ) -> tuple[dict[str, Any], bool]:
         """Start a coached run from a point of another; raises as `coach_resume`.
 
         Args:
             budget: As in `coach_resume`.
             reworded: As in `Engine.fork`.
+            key: As in `Engine.accept_once`.
+
+        Returns:
+            With where it stands, whether it is new.
         """
         _, recorded, _ = await self.app.engine.terms(run_id)
         vet = self._vet(run_id, call, f"reasonry runs fork {run_id}")
         limits = call.budget_after(recorded) if budget is None else budget
-        fork = self.app.coach_fork(run_id, call.at, call.options, limits, vet, brief=True, reworded=reworded)
+        fork = self.app.coach_fork(
+            run_id, call.at, call.options, limits, vet, brief=True, reworded=reworded, key=key
+        )
         return await self._censor_errors(fork)
 
     async def participants_again(

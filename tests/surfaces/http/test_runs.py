@@ -105,6 +105,14 @@ def test_the_same_request_with_the_same_key_begins_one_run(serving: Serving) -> 
         assert first.json()["run_id"] == again.json()["run_id"]
         other = client.post("/api/runs", json={**body, "problem": "another"}, headers=headers)
         assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
+        for fork in ({"from": 0, "options": {}}, {"from": 0, "mode": "coached"}):
+            address, headers = (
+                f"/api/runs/{first.json()['run_id']}/fork",
+                {"Idempotency-Key": f"{body}{fork}"},
+            )
+            once, twice = [client.post(address, json=fork, headers=headers) for _ in range(2)]
+            assert (once.status_code, twice.status_code) == (201, 200), once.text
+            assert once.json()["run_id"] == twice.json()["run_id"] != first.json()["run_id"]
 
 
 # -- looked at

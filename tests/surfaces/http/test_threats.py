@@ -666,29 +666,57 @@ def eventually(holds: Any, within_s: float = 5.0) -> bool:
 
 def test_health_turns_red_while_the_store_hangs_and_green_when_it_answers_again() -> None:
     with serve_in_thread(store_timeout_s=0.2) as server:
-        client, hanging, answering = server.client(), threading.Event(), server.app.store.change
-        hanging.clear()
+        answering_again, store = threading.Event(), server.app.store
 
-        async def change(session_id: str, decide: Any) -> Any:
-            while not hanging.is_set():
-                await asyncio.sleep(0.02)
-            return await answering(session_id, decide)
+        def hang(work: Any) -> Any:
+            async def hanging(*arguments: Any) -> Any:
+                while not answering_again.is_set():
+                    await asyncio.sleep(0.02)
+                return await work(*arguments)
 
-        server.app.store.change = change  # type: ignore[method-assign]
-        waiting = threading.Thread(
-            target=lambda: begin_later.append(client.post("/api/sessions", json=thought(1)))
-        )
-        begin_later = list[httpx2.Response]()
-        waiting.start()
+            return hanging
+
+        store.change, store.create_run = hang(store.change), hang(store.create_run)  # type: ignore[method-assign]
+        answers = dict[str, httpx2.Response]()
+        call = {"name": "sequentialthinking", "arguments": {"thought": "1", "thoughtNumber": 1}}
+        arguments = {**call["arguments"], "totalThoughts": 1, "nextThoughtNeeded": False}  # type: ignore[dict-item]
+        bodies: dict[str, Any] = {
+            "/api/sessions": thought(1),
+            "/v1/chat/completions": {
+                "model": "tree_of_thoughts@offline",
+                "messages": [{"role": "user", "content": "Use 4, 9, 10 and 13 to make 24"}],
+            },
+            "/mcp": {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "tools/call",
+                "params": {**call, "arguments": arguments},
+            },
+        }
+        accepted = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+        waiting = [
+            threading.Thread(
+                target=lambda path, body: answers.update(
+                    {path: server.client().post(path, json=body, headers=accepted)}
+                ),
+                args=asked,
+            )
+            for asked in bodies.items()
+        ]
+        for each in waiting:
+            each.start()
         probe = server.client()
         assert eventually(lambda: probe.get("/healthz").status_code == 503)
         refused = probe.get("/api/sessions")
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "store_unavailable")
         assert refused.json()["error"]["retryable"]
         assert probe.get("/").status_code == 200
-        waiting.join(5)
-        assert begin_later[0].status_code == 503, "who waits for the store is told"
-        hanging.set()
+        for each in waiting:
+            each.join(5)
+        for path in bodies:
+            assert "store_unavailable" in answers[path].text, "who waits for the store is told"
+        assert answers["/v1/chat/completions"].json()["error"]["type"] == "server_error"
+        answering_again.set()
         assert eventually(lambda: probe.get("/healthz").status_code == 200)
         assert begin(probe, str(uuid.uuid4()))
 

@@ -249,7 +249,10 @@ def fork_(
         _, recorded, _ = await app.engine.terms(found)
         budget = limits.budget() or recorded
         participants = await app.equip(equipment.participants(), budget)
-        return await app.coach_fork(found, at, pairs(option), budget, lambda _: participants, brief=brief)
+        document, _ = await app.coach_fork(
+            found, at, pairs(option), budget, lambda _: participants, brief=brief
+        )
+        return document
 
     return show_coached(work, common, equipment)
 

@@ -11,8 +11,9 @@ from fastapi import Request, Response
 from msgspec import Struct
 
 from ...core.strategy import inlined_schema
-from ...errors import UsageError
+from ...errors import ReasonryError, StoreError, UsageError
 from ...masking import SECRETS
+from ..present import error_document
 
 T = TypeVar("T", bound=Struct)
 
@@ -29,6 +30,18 @@ def reply(document: Any, status: int = 200, headers: Mapping[str, str] | None = 
     """Return a JSON document as a response, without the keys that are in use here."""
     body = SECRETS.mask_line(_encode(document))
     return Response(body, status, headers, media_type="application/json")
+
+
+def document_of_error(error: ReasonryError) -> dict[str, Any]:
+    """Return an error as a document; the path of the store's file is nobody's business here."""
+    if not isinstance(error, StoreError) or "path" not in error.details:
+        return error_document(error)
+    details = dict(error.details)
+    message = error.message.replace(str(details.pop("path")), "of this server")
+    code, after = error.code, error.retry_after_s
+    return error_document(
+        StoreError(message, code=code, retryable=error.retryable, retry_after_s=after, **details)
+    )
 
 
 async def read_json(request: Request) -> Any:

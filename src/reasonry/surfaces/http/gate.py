@@ -18,6 +18,7 @@ from .access import OPEN_PATHS, find_principal
 from .context import PRINCIPAL, REQUEST_ID, Wiring
 from .error_replies import error_reply, unexpected_error_reply
 from .hosts import check_host, check_origin
+from .openai.replies import KEY
 from .protocol import MAX_HEAD_BYTES
 from .request_rates import RequestRates
 
@@ -38,9 +39,10 @@ SECURITY_HEADERS = [
 _NOT_KEPT = (b"cache-control", b"no-store")
 _NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 _BEGINS_RUN = ("/v1/chat/completions", "/v1/responses")
-"""Nothing is read or checked of what cannot be begun: to refuse must cost next to nothing where there is too much."""
-_NEEDS_STORE_ALONE = "/api/"
-"""Where nothing is waited for but the store: no model, and no other server."""
+"""Nothing is read or checked of what cannot be begun: to refuse must cost next to nothing where there is too much.
+
+A request with a key may have begun its run before.
+"""
 
 
 class RequestGate:
@@ -74,16 +76,16 @@ class RequestGate:
             headers = _headers(scope)
             self._let_in(scope, headers)
             body = await self._read_body(headers, receive)
-            if scope["path"].startswith(_NEEDS_STORE_ALONE):
+            if scope["path"].startswith(_NEEDS_STORE):
                 waiting.begin()
             await self._app(scope, receive if body is None else _replay(body, receive), answer)
         except asyncio.CancelledError:
-            await error_reply(waiting.fault(), request_id)(scope, receive, answer)
+            await error_reply(waiting.fault(), scope)(scope, receive, answer)
         except ReasonryError as error:
             if not status:
-                await error_reply(error, request_id)(scope, receive, answer)
+                await error_reply(error, scope)(scope, receive, answer)
         except Exception as error:
-            response = unexpected_error_reply(error, request_id)
+            response = unexpected_error_reply(error, scope)
             if not status:
                 await response(scope, receive, answer)
         finally:
@@ -105,7 +107,7 @@ class RequestGate:
             )
         if path.startswith(_NEEDS_STORE):
             self._wiring.health.check()
-        if path in _BEGINS_RUN and scope["method"] == "POST":
+        if path in _BEGINS_RUN and scope["method"] == "POST" and KEY not in headers:
             self._wiring.supervisor.check_room()
 
     async def _read_body(self, headers: Mapping[str, str], receive: Any) -> bytes | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 from ...errors import ReasonryError, StoreError
 from ...records import SessionView, Store
+
+T = TypeVar("T")
 
 EVERY_S = 1.0
 _PROBE = "healthz"
@@ -55,6 +58,21 @@ class Health:
     def wait(self) -> StoreWait:
         """Return what has the work of the running task given up, while it waits for the store."""
         return StoreWait(self._waits)
+
+    async def unless_down(self, work: Awaitable[T]) -> T:
+        """Return what comes of work that waits for the store; it is given up where the store stops answering.
+
+        Raises:
+            StoreError: It was given up.
+        """
+        waiting = self.wait()
+        waiting.begin()
+        try:
+            return await work
+        except asyncio.CancelledError:
+            raise waiting.fault() from None
+        finally:
+            waiting.end()
 
     async def _ask(self) -> bool:
         def decide(view: SessionView) -> Any:

@@ -5,9 +5,10 @@ No call knows of another: a thought without `sessionId` begins a session, a run 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.routing import Route
@@ -18,8 +19,12 @@ from ..mcp.guided import guided_tools
 from ..mcp.mcp_server import McpServer
 from ..mcp.page_tool import page_tool
 from ..mcp.resources import Resources
+from ..mcp.tools import CallContext, Document
 from .context import PRINCIPAL, REQUEST_ID, RequestContext, Wiring
+from .health import Health
 from .mcp_runs import SupervisedWork
+
+ToolCall: TypeAlias = Callable[[Document, CallContext], Awaitable[Document]]
 
 
 def _server(context: RequestContext) -> McpServer:
@@ -30,7 +35,16 @@ def _server(context: RequestContext) -> McpServer:
         *run_tools(access, work),
         page_tool(app),
     ]
-    return McpServer(tools, Resources(sessions, app.strategies))
+    watched = [replace(tool, call=_unless_down(context.wiring.health, tool.call)) for tool in tools]
+    return McpServer(watched, Resources(sessions, app.strategies))
+
+
+def _unless_down(health: Health, call: ToolCall) -> ToolCall:
+    async def answer(arguments: Document, call_context: CallContext) -> Document:
+        # The response may have begun long before: the gate waits for its head alone.
+        return await health.unless_down(call(arguments, call_context))
+
+    return answer
 
 
 class McpEndpoint:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-import time
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -16,7 +15,7 @@ from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, NotFoundError, UsageError
 from ...guided.arguments import bad_cursor
-from ...records import RequestKey
+from ...supervisor.supervisor import request_key
 from ..agent_calls import AnswerCoached, ForkRun, ResumeRun
 from ..web.find_page import page_of_standing
 from ..web.run_page import effect_of
@@ -69,8 +68,8 @@ async def start_run(context: Context, request: Request, idempotency_key: Key = N
             context.app, order, performers, key=idempotency_key, digest=digest
         )
     else:
-        key = idempotency_key and RequestKey(idempotency_key, digest, time.time_ns() // 1_000_000)
-        run_id, written = await context.app.engine.accept_once(order, key=key or None)
+        key = request_key(idempotency_key, digest)
+        run_id, written = await context.app.engine.accept_once(order, key=key)
         if written is not None:
             await Coach(context.app.engine).go_on(run_id, performers)
         started = run_id, written is not None
@@ -106,8 +105,9 @@ async def fork_run(context: Context, request: Request, run_id: str, idempotency_
     limits = change_limits(recorded, body.budget)
     if body.is_coached(names.model == CALLER):
         call = ForkRun(at=at, options=body.options, **msgspec.structs.asdict(body.as_listed_parts()))
-        document = await context.access.coach_fork(run_id, call, limits, reworded)
-        return await _begun_reply(context, document["runId"], True)
+        key = request_key(idempotency_key, await _digest(request))
+        document, is_new = await context.access.coach_fork(run_id, call, limits, reworded, key)
+        return await _begun_reply(context, document["runId"], is_new)
     participants = await context.access.participants_again(run_id, body.as_listed_parts(), body.model)
     started = await context.supervisor.fork(
         app,

@@ -11,8 +11,14 @@ from sse_starlette.sse import EventSourceResponse
 
 from ....errors import ReasonryError
 from ....masking import SECRETS
-from ...present import error_document, http_status
-from ..documents import reply
+from ...present import http_status
+from ..documents import document_of_error
+
+PREFIX: Final = "/v1/"
+"""What the addresses begin with at which errors have OpenAI's shape."""
+
+KEY: Final = "idempotency-key"
+"""The header with which a request that is sent again begins nothing new."""
 
 PING_S: Final = 15
 """A stream in which nothing happens says so that often, for proxies that give up on silence."""
@@ -24,7 +30,7 @@ _TYPES: Final = {401: "authentication_error", 404: "invalid_request_error", 429:
 
 def error_body(error: ReasonryError, request_id: str) -> dict[str, Any]:
     """Return an error in OpenAI's shape: ours, with a type and the field that it is about."""
-    document = error_document(error)["error"]
+    document = document_of_error(error)["error"]
     status = status_of(error)
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     field = document.get("field") or document.get("option")
@@ -36,16 +42,14 @@ def status_of(error: ReasonryError) -> int:
     return 404 if error.code == "model_not_found" else http_status(error.code)
 
 
-def error_reply(error: ReasonryError, request_id: str, runs: Sequence[str] = ()) -> Response:
-    """Return an error as a response.
+def error_headers(error: ReasonryError) -> dict[str, str]:
+    """Return the headers of an error that OpenAI's clients heed, and the one that names its run.
 
     What the engine gave up on is not worth another try; OpenAI's clients would make one, and it would be paid again.
     """
-    headers = {"x-should-retry": "true" if error.retryable else "false", **run_header(runs)}
-    retry_after = getattr(error, "retry_after_s", None)
-    if retry_after is not None:
-        headers["Retry-After"] = str(max(1, round(retry_after)))
-    return reply(error_body(error, request_id), status_of(error), headers)
+    run_id = error.details.get("run_id")
+    named = run_header([run_id]) if isinstance(run_id, str) else {}
+    return {"x-should-retry": "true" if error.retryable else "false", **named}
 
 
 def run_header(runs: Sequence[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar
 from uuid import UUID
@@ -21,7 +21,7 @@ from .chat import ChatChunks, ChatFields, completion_of, read_chat
 from .completion import CompletionChoice, Finish, begin, follow, go_on
 from .conversation import Utterance, turns_of
 from .names import model_ids, read_name
-from .replies import DONE, error_body, error_reply, event_lines, run_header, stream
+from .replies import DONE, KEY, error_body, event_lines, run_header, stream
 from .request import CompletionRequest
 from .responses import ResponseEvents, ResponseFields, ResponseRequest, read_response
 
@@ -30,7 +30,6 @@ fast = APIRouter(route_class=PlainRoute)
 
 T = TypeVar("T")
 
-KEY = "idempotency-key"
 MAX_KEY_CHARS = 200
 _GONE = Response(status_code=499)
 
@@ -63,10 +62,7 @@ async def list_models(context: Context) -> Response:
 @router.get("/models/{name:path}", responses={200: describe_reply(_MODEL, "The name.")})
 async def read_model(context: Context, name: str) -> Response:
     """Return what may be named as a model, or that it may not."""
-    try:
-        read_name(name, context.app.strategies, context.access.allowed)
-    except ReasonryError as error:
-        return error_reply(error, context.request_id)
+    read_name(name, context.app.strategies, context.access.allowed)
     return reply(_model_document(name))
 
 
@@ -77,7 +73,7 @@ async def read_model(context: Context, name: str) -> Response:
 )
 async def create_chat_completion(context: Context, request: Request) -> Response:
     """Solve the last message of a conversation, and reply with the answer as a chat completion."""
-    return await _answer_errors(context, lambda: _chat(context, request))
+    return await _chat(context, request)
 
 
 @fast.post(
@@ -87,18 +83,10 @@ async def create_chat_completion(context: Context, request: Request) -> Response
 )
 async def create_response(context: Context, request: Request) -> Response:
     """Solve what is put in, and reply with the answer as a response."""
-    return await _answer_errors(context, lambda: _respond(context, request))
+    return await _respond(context, request)
 
 
 router.include_router(fast)
-
-
-async def _answer_errors(context: RequestContext, work: Callable[[], Awaitable[Response]]) -> Response:
-    try:
-        return await work()
-    except ReasonryError as error:
-        run_id = error.details.get("run_id")
-        return error_reply(error, context.request_id, [run_id] if isinstance(run_id, str) else ())
 
 
 async def _chat(context: RequestContext, request: Request) -> Response:

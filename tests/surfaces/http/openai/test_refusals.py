@@ -1,0 +1,46 @@
+"""What is refused before anything is read is refused as OpenAI's clients read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+import pytest
+
+from ..serving import TOKENS, Serving
+from .talking import ASK
+
+REFUSED: list[tuple[int, dict[str, Any]]] = [
+    (401, {"headers": {"Authorization": "Bearer wrong"}}),
+    (403, {"headers": {"Origin": "https://evil.example"}}),
+    (404, {"url": "/v1/none"}),
+    (405, {"method": "DELETE"}),
+    (413, {"content": b" " * 5_000_000}),
+    (415, {"content": b"{}", "headers": {"Content-Type": "text/plain"}}),
+    (421, {"headers": {"Host": "evil.example"}}),
+    (400, {"url": "/v1/chat/completions?x=1", "json": {}}),
+    (400, {"json": {}}),
+]
+
+
+@pytest.mark.parametrize(("status", "asked"), REFUSED, ids=[str(status) for status, _ in REFUSED])
+def test_a_refusal_has_the_shape_of_openai_whoever_refuses(
+    guarded: Serving, status: int, asked: dict[str, Any]
+) -> None:
+    answer = guarded.client(TOKENS["ana"]).request(
+        **{"method": "POST", "url": "/v1/chat/completions", **asked}
+    )
+    assert answer.status_code == status
+    error = answer.json()["error"]
+    assert {"message", "type", "param", "code", "request_id"} <= set(error)
+    assert error["type"] == ("authentication_error" if status == 401 else "invalid_request_error")
+    assert answer.headers["x-should-retry"] == "false"
+
+
+def test_a_client_of_openai_is_told_that_its_token_is_wrong(guarded: Serving) -> None:
+    with (
+        openai.OpenAI(base_url=f"{guarded.url}/v1", api_key="wrong", max_retries=0) as client,
+        pytest.raises(openai.AuthenticationError) as caught,
+    ):
+        client.chat.completions.create(model="auto", messages=ASK)
+    assert (caught.value.code, caught.value.type) == ("unauthorized", "authentication_error")
