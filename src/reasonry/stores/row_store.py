@@ -86,6 +86,12 @@ class RowStore(ABC):
 
         return await self._write(work)
 
+    async def run_begun_with(self, key: RequestKey, owner: str = "") -> str | None:
+        """See `Store`."""
+        check_key(key)
+        check_texts(owner)
+        return await self._read(lambda tx: runs.begun_with(tx, owner, key))
+
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
     ) -> None:

@@ -48,12 +48,6 @@ class SqliteStore(RowStore):
     async def _read(self, work: Callable[[sql.Tx], T]) -> T:
         return await self._readers.do(work)
 
-    async def run_begun_with(self, key: RequestKey, owner: str = "") -> str | None:
-        """See `Store`."""
-        check_key(key)
-        check_texts(owner)
-        return await self._readers.do(lambda tx: runs.begun_with(tx, owner, key))
-
     async def _write(self, work: Callable[[sql.Tx], T]) -> T:
         """Do work in a transaction, and in the same one some of the indexing that has come together."""
 
