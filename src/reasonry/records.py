@@ -149,7 +149,8 @@ class RunStore(Protocol):
         """Write lines and, where they are not None, the new row and the use of the run's session, in one transaction.
 
         Raises:
-            ConflictError: A line with that number exists already: someone else drives this run.
+            ConflictError: A line with that number exists already: someone else drives this run. `lease_lost`: the store
+                holds the run (see `drive`), and another has taken it over. Nothing is written.
         """
         ...
 
@@ -177,7 +178,7 @@ class RunStore(Protocol):
         ...
 
     async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
-        """Replace the checkpoint of a run; a cache, which may be lost at any time."""
+        """Replace the checkpoint of a run; a cache, which may be lost at any time. Raises `lease_lost` as `append`."""
         ...
 
     async def runs(
@@ -206,10 +207,16 @@ class RunStore(Protocol):
         ...
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
-        """Return a context manager that locks a run for driving. The lock of a process that dies is released.
+        """Return a context manager that holds the lease of a run, so that nobody else drives it.
+
+        Whoever takes the lease gets the run's next fencing number, which never goes back. What this store object writes
+        to the run while it holds it is checked against that number in the same transaction; what others write, such as
+        a cancellation, is not. The lease is renewed while the event loop it was taken on is running. That of a holder
+        that has died is free at once, that of one that hangs some seconds after it was last renewed.
 
         Raises:
             ConflictError: On entering: another process, or another task of this one, drives it (`pid` in details).
+            NotFoundError: On entering: there is no such run.
         """
         ...
 

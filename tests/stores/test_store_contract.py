@@ -191,6 +191,8 @@ class TestRuns:
 
 class TestDriving:
     async def test_a_run_is_driven_by_one_at_a_time(self, store: Store) -> None:
+        await a_run(store, "r")
+        await a_run(store, "other")
         async with store.drive("r"), store.drive("other"):
             with pytest.raises(ConflictError, match="another task of this process") as caught:
                 async with store.drive("r"):
@@ -200,11 +202,23 @@ class TestDriving:
             pass
 
     async def test_a_right_is_given_back_when_its_holder_fails(self, store: Store) -> None:
+        await a_run(store)
         with pytest.raises(RuntimeError, match="boom"):
             async with store.drive("r"):
                 raise RuntimeError("boom")
         async with store.drive("r"):
             pass
+
+    async def test_a_run_that_is_not_there_is_not_driven(self, store: Store) -> None:
+        with pytest.raises(NotFoundError):
+            async with store.drive("r"):
+                pytest.fail("driven")
+        await a_run(store)
+        async with store.drive("r"):
+            await store.delete_run("r")
+        with pytest.raises(NotFoundError):
+            async with store.drive("r"):
+                pytest.fail("driven")
 
 
 class TestSessions:

@@ -91,8 +91,8 @@ class Drive:
                 else:
                     await self._stop("cancelled", "interrupted")
             raise
-        except ConflictError:
-            await self._yield_to_the_journal()
+        except ConflictError as error:
+            await self._yield_to_the_journal(error)
         finally:
             await self._drop_tasks()
             self.control.close()
@@ -399,16 +399,20 @@ class Drive:
         self._collect([task for task in self.tasks if not task.cancelled() and task.exception() is None])
         self.tasks.clear()
 
-    async def _yield_to_the_journal(self) -> None:
+    async def _yield_to_the_journal(self, error: ConflictError) -> None:
         """Somebody else wrote to this run's journal: what is written there counts, not what is in memory."""
         await self._drop_tasks()
         entries, self.chain = journal.read(self.row.run_id, await self.store.lines(self.row.run_id))
         self.run = journal.fold(entries, self.run.strategies)
         if self.run.snapshot.status == "active":
+            if error.code == "lease_lost":
+                raise error
             raise ConflictError(f"run {self.row.run_id} is driven by somebody else", run_id=self.row.run_id)
         unrecorded = self._unrecorded_calls()
         if unrecorded:
-            await self._append(self.chain.lines(unrecorded))
+            # Where somebody else has taken the run over, it is theirs to write.
+            with suppress(ConflictError):
+                await self._append(self.chain.lines(unrecorded))
 
     def _unrecorded_calls(self) -> list[CallIntended]:
         """Count what went out and found the run ended."""

@@ -319,7 +319,9 @@ class Engine:
             try:
                 use = SessionUses(self.new_rows).at(row.updated_at_ms, run)
                 await self.store.append(run_id, lines, row, use)
-            except ConflictError:
+            except ConflictError as error:
+                if error.code == "lease_lost":
+                    raise
                 continue
             await self._let_go(run_id)
             return await self.result(run_id)
@@ -339,7 +341,9 @@ class Engine:
             row = journal.row_after(row, run, _now_ms())
             try:
                 return await self.store.append(run_id, chain.lines([entry]), row)
-            except ConflictError:
+            except ConflictError as error:
+                if error.code == "lease_lost":
+                    raise
                 # A line has come in between.
                 continue
 

@@ -1,4 +1,4 @@
-"""Locks on runs that are driven: lock files that the system itself frees when their holder dies."""
+"""Locks that show which holders of leases live: lock files that the system itself frees when their process dies."""
 
 from __future__ import annotations
 
@@ -6,53 +6,26 @@ import contextlib
 import errno
 import hashlib
 import os
-import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
-from ..errors import ConflictError, StoreError
+from ..errors import StoreError
 from .files import make_folder, touch
+from .leases import Living
 from .raw import RawFile
 
-_TRIES = 100
+_SLEEP_S = 0.001
 
 
-def already_driven_error(run_id: str, pid: int | None) -> ConflictError:
-    """Return the error for a run that is already being driven."""
-    mine = pid == os.getpid()
-    holder = "another task of this process" if mine else f"process {pid}" if pid else "another process"
-    return ConflictError(
-        f"run {run_id} is being driven by {holder}; wait until it is done, or end it", run_id=run_id, pid=pid
-    )
-
-
-class RunLock:
-    """The lock on one run, as an async context manager.
-
-    Args:
-        take: Takes the lock and returns a function that releases it.
-    """
-
-    def __init__(self, take: Callable[[], Callable[[], None]]) -> None:
-        self._take = take
-        self._give_back: Callable[[], None] | None = None
-
-    async def __aenter__(self) -> None:
-        if self._give_back is not None:
-            raise ConflictError("this lock is already held; get another from the store")
-        self._give_back = self._take()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        give_back, self._give_back = self._give_back, None
-        if give_back is not None:
-            give_back()
+def name_in_0_1(run_id: str) -> str:
+    """Return the name of the lock that version 0.1 takes on a run that it drives."""
+    return hashlib.sha256(run_id.encode()).hexdigest()[:32]
 
 
 class LockFolder:
-    """Lock files, one for each run being driven, in a folder beside the store.
+    """Lock files in a folder beside the store.
 
     Args:
         make_room: Called when the disk is full; returns whether it freed any space.
@@ -62,83 +35,90 @@ class LockFolder:
         self._folder = folder.absolute()
         self._make_room = make_room
 
-    def take(self, run_id: str) -> Callable[[], None]:
-        """Lock a run; return the function that unlocks it.
+    def take(self, name: str) -> Callable[[], None]:
+        """Make and lock a file, and remove those nobody has locked; return the function that unlocks and removes it.
 
         Raises:
-            ConflictError: It is locked.
             StoreError: The folder cannot be written to.
         """
+        path = self._path(name)
+        with self._naming_faults():
+            while (file := self._try_lock(path)) is None:
+                # Somebody looked whether its holder lives just when it did not yet.
+                time.sleep(_SLEEP_S)
+        for other in self._folder.glob("*.lock"):
+            with contextlib.suppress(StoreError):
+                self.find_living(other.stem)
+        return lambda: _remove(path, file)
+
+    def find_living(self, name: str) -> Living | None:
+        """Return who has locked a file; if nobody has, it is removed."""
+        path = self._path(name)
+        if not path.exists():
+            return None
+        with self._naming_faults():
+            try:
+                file = RawFile(path)
+            except FileNotFoundError:
+                return None
+            if file.lock():
+                return _remove(path, file)
+            with contextlib.closing(file):
+                return Living(_pid_in(file))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.lock"
+
+    @contextmanager
+    def _naming_faults(self) -> Generator[None]:
         import apsw
 
-        # A run id is any text, and never a path.
-        path = self._folder / f"{hashlib.sha256(run_id.encode()).hexdigest()[:32]}.lock"
         try:
-            for _ in range(_TRIES):
-                release = self._try(path, run_id)
-                if release is not None:
-                    return release
+            yield
         except (OSError, apsw.Error) as error:
             reason = getattr(error, "strerror", None) or error
-            raise StoreError(f"run {run_id} cannot be locked: {reason} ({path})", path=str(path)) from error
-        raise already_driven_error(run_id, None)
+            message = f"no run can be locked: {reason} ({self._folder})"
+            raise StoreError(message, path=str(self._folder)) from error
 
-    def _try(self, path: Path, run_id: str) -> Callable[[], None] | None:
+    def _try_lock(self, path: Path) -> RawFile | None:
+        import apsw
+
         try:
-            with contextlib.suppress(FileNotFoundError):
-                return _try_lock(path, run_id)
             make_folder(self._folder)
-        except OSError as error:
-            if error.errno != errno.ENOSPC or not self._make_room():
-                raise
-        return None
-
-
-_taking = threading.Lock()
-"""Held while a file is made: closing it then would drop the lock that another thread has just taken on it."""
-
-
-def _try_lock(path: Path, run_id: str) -> Callable[[], None] | None:
-    """Lock a file; return the function that unlocks it, None if the file was removed while it was being locked."""
-    import apsw
-
-    with _taking:
-        with contextlib.suppress(FileExistsError):
-            touch(path)
-        try:
+            with contextlib.suppress(FileExistsError):
+                touch(path)
             file = RawFile(path)
         except FileNotFoundError:
             return None
-    try:
-        if not file.lock():
-            raise already_driven_error(run_id, _holder(file))
-        if file.has_moved():
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not self._make_room():
+                raise
+            return None
+        if not file.lock() or file.has_moved():
             file.close()
             return None
         # Who has the lock is only for people to know; it holds on a full disk, too.
         with contextlib.suppress(apsw.FullError, apsw.IOError):
             file.replace(str(os.getpid()).encode())
-    except BaseException:
-        file.close()
-        raise
-
-    def release() -> None:
-        # Removed while still locked: whoever opened it meanwhile finds the name gone, and tries again. Windows
-        # removes no file that is open.
-        removed = _remove(path)
-        file.close()
-        if not removed:
-            _remove(path)
-
-    return release
+        return file
 
 
-def _holder(file: RawFile) -> int | None:
+def _remove(path: Path, file: RawFile) -> None:
+    """Remove a file and close it."""
+    # Removed while still locked: whoever opened it meanwhile finds the name gone, and tries again. Windows removes no
+    # file that is open.
+    removed = _unlink(path)
+    file.close()
+    if not removed:
+        _unlink(path)
+
+
+def _pid_in(file: RawFile) -> int | None:
     text = file.read(0, min(file.size(), 20))
     return int(text) if text.isdigit() else None
 
 
-def _remove(path: Path) -> bool:
+def _unlink(path: Path) -> bool:
     try:
         path.unlink(missing_ok=True)
     except PermissionError:

@@ -10,7 +10,7 @@ import os
 import threading
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,7 +42,7 @@ from ..records import (
 )
 from .checks import check_change, check_key, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .expiry import Due, look_at
-from .locks import RunLock, already_driven_error
+from .leases import already_driven_error
 from .request_keys import is_over, key_reused_error
 from .runs import line_exists_error, no_run_error, run_exists_error
 from .selection import check_filters, lists_run, lists_session
@@ -307,9 +307,21 @@ class MemoryStore:
             self._requests = {name: kept for name, kept in self._requests.items() if kept[1] != run_id}
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
-        """See `Store`."""
+        """See `Store`. All drives are of one process: a lease here has no end and no number."""
         check_texts(run_id)
-        return RunLock(lambda: self._take(run_id))
+        return self._hold(run_id)
+
+    @asynccontextmanager
+    async def _hold(self, run_id: str) -> AsyncGenerator[None]:
+        with self._open():
+            self._run(run_id)
+            if run_id in self._driven:
+                raise already_driven_error(run_id, os.getpid())
+            self._driven.add(run_id)
+        try:
+            yield
+        finally:
+            self._driven.discard(run_id)
 
     async def change(self, session_id: str, decide: Decide) -> Any:
         """See `Store`. Raises ConflictError if a new session or thought is there already."""
@@ -518,13 +530,6 @@ class MemoryStore:
                     there.used_steady_ms = self.uptime().ms
         if wanted.thought is not None:
             self._sessions[owner].add(wanted.thought)
-
-    def _take(self, run_id: str) -> Callable[[], None]:
-        with self._lock:
-            if run_id in self._driven:
-                raise already_driven_error(run_id, os.getpid())
-            self._driven.add(run_id)
-        return lambda: self._driven.discard(run_id)
 
 
 def _kept_nowhere() -> UsageError:

@@ -197,6 +197,17 @@ MIGRATIONS: tuple[Migration, ...] = (
             "INSERT INTO in_journal SELECT key FROM session WHERE run_id IS NOT NULL",
         ),
     ),
+    Migration(
+        "0008_leases",
+        (
+            # One that was given back keeps its number, and has no holder.
+            """
+            CREATE TABLE lease (
+              key INTEGER PRIMARY KEY, holder TEXT, number INTEGER NOT NULL, until_ms INTEGER NOT NULL
+            ) STRICT
+            """,
+        ),
+    ),
 )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, Unpack
 
 from ..records import (
@@ -21,8 +23,9 @@ from ..records import (
     UsageTotal,
     Use,
 )
-from . import runs, session_rows, sql
+from . import lease_rows, runs, session_rows, sql
 from .checks import check_key, check_limit, check_row, check_seqs, check_texts, check_thoughts
+from .leases import Leases, Living
 from .selection import check_filters
 from .session_rows import Decide
 from .steady import Uptime, uptime
@@ -39,6 +42,7 @@ class RowStore(ABC):
 
     def __init__(self) -> None:
         self.uptime: Callable[[], Uptime] = uptime
+        self._leases = Leases(self._take_lease, self._renew_leases, self._give_back_lease)
 
     @abstractmethod
     async def _read(self, work: Callable[[sql.Tx], T]) -> T:
@@ -63,6 +67,41 @@ class RowStore(ABC):
     def _uptime(self, tx: sql.Tx) -> Uptime:
         """Return what the store counts its monotonic time by."""
         return self.uptime()
+
+    @abstractmethod
+    def _show_life(self, tx: sql.Tx) -> None:
+        """See to it that others find this store object among the living while it is open."""
+
+    @abstractmethod
+    def _find_living(self, tx: sql.Tx, run_id: str, holder: str | None) -> Living | None:
+        """Return the process that drives a run, if it lives.
+
+        Args:
+            holder: Whose lease has not expired; None: nobody's.
+        """
+
+    def _lease_clock_ms(self, tx: sql.Tx) -> int:
+        """Return the time as leases count it; what is less after another start of the computer is right."""
+        # Nobody can renew a lease while the computer is asleep.
+        return time.monotonic_ns() // 1_000_000
+
+    async def _take_lease(self, run_id: str) -> int:
+        return await self._write(lambda tx: self._lease_taken(tx, run_id))
+
+    def _lease_taken(self, tx: sql.Tx, run_id: str) -> int:
+        self._show_life(tx)
+        key, holder, now_ms = runs.key_of(tx, run_id), self._leases.holder, self._lease_clock_ms(tx)
+        return lease_rows.take(
+            tx, key, run_id, holder, now_ms, lambda other: self._find_living(tx, run_id, other)
+        )
+
+    async def _renew_leases(self, numbers: Mapping[str, int]) -> None:
+        await self._write(
+            lambda tx: lease_rows.renew(tx, self._leases.holder, numbers, self._lease_clock_ms(tx))
+        )
+
+    async def _give_back_lease(self, run_id: str) -> None:
+        await self._write(lambda tx: lease_rows.give_back(tx, run_id, self._leases.holder))
 
     async def create_run(
         self,
@@ -101,7 +140,14 @@ class RowStore(ABC):
         for record in (row, use):
             if record is not None:
                 check_row(record)
-        await self._write(lambda tx: runs.append(tx, run_id, lines, row, use, self._uptime(tx)))
+        lease = self._leases.lease_of(run_id)
+        await self._write(lambda tx: runs.append(tx, run_id, lines, row, use, self._uptime(tx), lease))
+
+    async def run_begun_with(self, key: RequestKey, owner: str = "") -> str | None:
+        """See `Store`."""
+        check_key(key)
+        check_texts(owner)
+        return await self._read(lambda tx: runs.begun_with(tx, owner, key))
 
     async def run(self, run_id: str) -> RunRow:
         """See `Store`."""
@@ -121,7 +167,8 @@ class RowStore(ABC):
     async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
         """See `Store`."""
         check_texts(run_id)
-        await self._write(lambda tx: runs.keep(tx, run_id, checkpoint))
+        lease = self._leases.lease_of(run_id)
+        await self._write(lambda tx: runs.keep(tx, run_id, checkpoint, lease))
 
     async def runs(
         self, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]
@@ -221,6 +268,11 @@ class RowStore(ABC):
     async def sweep_sessions(self, sweep: Sweep) -> None:
         """See `Store`."""
         await self._delete(lambda tx: session_rows.sweep(tx, sweep, self._uptime(tx)), erase=False)
+
+    def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
+        """See `Store`."""
+        check_texts(run_id)
+        return self._leases.hold(run_id)
 
     async def delete_run(self, run_id: str) -> None:
         """See `Store`. Raises NotFoundError if there is no such run."""

@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 
 from ..errors import ConflictError, NotFoundError, StoreError
 from ..records import Checkpoint, Line, RequestKey, RunFilters, RunRow, UsageGroup, UsageTotal, Use
-from . import checkpoints, request_keys, session_rows, sql, text_index
+from . import checkpoints, lease_rows, request_keys, session_rows, sql, text_index
 from .checks import MAX_INT
 from .checksums import (
     ADDED_RUN_COLUMNS,
@@ -25,6 +25,7 @@ from .checksums import (
     run_damage_error,
 )
 from .damage import is_damage
+from .leases import Lease
 from .packing import UnpackError, pack, unpack
 from .selection import lists_run
 from .sql import Tx, place, seq_of
@@ -72,7 +73,8 @@ def run_exists_error(run_id: str) -> ConflictError:
     return ConflictError(f"run {run_id} already exists", run_id=run_id)
 
 
-def _key(tx: Tx, run_id: str) -> int:
+def key_of(tx: Tx, run_id: str) -> int:
+    """Return the key of a run; raises NotFoundError if there is none."""
     found = tx.execute(sql.RUN_KEY, (run_id,)).fetchone()
     if found is None:
         check_index(tx, "run")
@@ -168,10 +170,17 @@ def begun_with(tx: Tx, owner: str, key: RequestKey) -> str | None:
 
 
 def append(
-    tx: Tx, run_id: str, lines: Sequence[Line], row: RunRow | None, use: Use | None, up: Uptime
+    tx: Tx,
+    run_id: str,
+    lines: Sequence[Line],
+    row: RunRow | None,
+    use: Use | None,
+    up: Uptime,
+    lease: Lease | None,
 ) -> None:
     """Add lines to a run, put `row` in place of its row, and note the use of its session."""
-    key = _key(tx, run_id)
+    key = key_of(tx, run_id)
+    lease_rows.check(tx, key, run_id, lease)
     stored = _write(tx, _read_row(tx, key, run_id), lines)
     if row is not None:
         if (row.problem, row.answer) != (stored.row.problem, stored.row.answer):
@@ -192,7 +201,7 @@ def run(tx: Tx, run_id: str) -> RunRow:
     Raises:
         StoreError: `store_corrupt`: it is not as it was written, or the journal has lost its tail.
     """
-    stored = _read_row(tx, _key(tx, run_id), run_id)
+    stored = _read_row(tx, key_of(tx, run_id), run_id)
     _check_tail(tx, stored)
     return stored.row
 
@@ -203,12 +212,12 @@ def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
     Raises:
         StoreError: As `run`; or a line cannot be unpacked.
     """
-    return _lines(tx, _read_row(tx, _key(tx, run_id), run_id), after)
+    return _lines(tx, _read_row(tx, key_of(tx, run_id), run_id), after)
 
 
 def tail(tx: Tx, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
     """Return a run's latest checkpoint and the lines after it; without one, the whole journal; raises as `lines`."""
-    stored = _read_row(tx, _key(tx, run_id), run_id)
+    stored = _read_row(tx, key_of(tx, run_id), run_id)
     checkpoint = checkpoints.read(tx, stored.key)
     if checkpoint is not None:
         lines = _lines_after(tx, stored, checkpoint.seq)
@@ -218,9 +227,11 @@ def tail(tx: Tx, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
     return None, _lines(tx, stored)
 
 
-def keep(tx: Tx, run_id: str, checkpoint: Checkpoint) -> None:
+def keep(tx: Tx, run_id: str, checkpoint: Checkpoint, lease: Lease | None) -> None:
     """Keep a checkpoint of a run in the place of an earlier one."""
-    checkpoints.write(tx, _key(tx, run_id), checkpoint)
+    key = key_of(tx, run_id)
+    lease_rows.check(tx, key, run_id, lease)
+    checkpoints.write(tx, key, checkpoint)
 
 
 def journal_of(tx: Tx, key: int) -> tuple[str, list[Line]]:
@@ -254,7 +265,7 @@ def _unpack_line(run_id: str, at: int, body: bytes) -> bytes:
 def runs(tx: Tx, which: RunFilters, limit: int, before: str | None) -> list[RunRow]:
     """Return a page of the runs that are listed, newest first."""
     check_keys(tx, "run")
-    bound, query = MAX_INT if before is None else _key(tx, before), (which.get("query") or "").casefold()
+    bound, query = MAX_INT if before is None else key_of(tx, before), (which.get("query") or "").casefold()
     if not query:
         return [_list_entry(tx, key) for key in _keys(tx, which, bound, limit)]
     few = _keys(tx, which, bound, FEW_RUNS + 1)
@@ -321,11 +332,12 @@ def _list_entry(tx: Tx, key: int) -> RunRow:
 
 def delete_run(tx: Tx, run_id: str) -> None:
     """Remove a run and its journal, damaged or not."""
-    key = _key(tx, run_id)
+    key = key_of(tx, run_id)
     if sql.name_of(tx, sql.RUN_ID, key) != run_id:
         raise run_damage_error(run_id)
     tx.execute(sql.DROP_LINES, (place(key, 0), place(key, sql.MAX_SEQ)))
     checkpoints.drop(tx, key)
+    lease_rows.drop(tx, key)
     request_keys.drop(tx, key)
     text_index.drop(tx, text_index.RUNS + key, text_index.RUNS + key)
     for session_id, *_ in tx.rows(sql.RUN_TEXTS, (key,)):

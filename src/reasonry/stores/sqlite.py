@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from ..errors import StoreError
 from ..records import Backup, Finding, OnProgress
-from . import backup, sql, text_index
-from .checks import check_texts
+from . import backup, lease_rows, sql, text_index
 from .database import Source
-from .locks import LockFolder, RunLock
+from .leases import Living
+from .locks import LockFolder, name_in_0_1
 from .readers import Readers
 from .row_store import RowStore
 from .verification import verify
@@ -44,6 +44,7 @@ class SqliteStore(RowStore):
         self._writer = Writer(source)
         self._readers = Readers(source)
         self._locks = LockFolder(self.path.with_name(self.path.name + ".locks"), source.give_up_reserve)
+        self._unlock: Callable[[], None] | None = None
 
     async def _read(self, work: Callable[[sql.Tx], T]) -> T:
         return await self._readers.do(work)
@@ -68,10 +69,22 @@ class SqliteStore(RowStore):
         if erase:
             await self._erase()
 
-    def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
-        """See `Store`."""
-        check_texts(run_id)
-        return RunLock(lambda: self._locks.take(run_id))
+    async def _take_lease(self, run_id: str) -> int:
+        # A run can be driven in order to be deleted on a full disk.
+        return await self._writer.do(lambda tx: self._lease_taken(tx, run_id), deletes=True)
+
+    async def _give_back_lease(self, run_id: str) -> None:
+        # Of a store that is closed they are free already.
+        with suppress(StoreError):
+            self._writer.post(lambda tx: lease_rows.give_back(tx, run_id, self._leases.holder))
+
+    def _show_life(self, tx: sql.Tx) -> None:
+        if self._unlock is None:
+            self._unlock = self._locks.take(self._leases.holder)
+
+    def _find_living(self, tx: sql.Tx, run_id: str, holder: str | None) -> Living | None:
+        names = name_in_0_1(run_id), holder
+        return next(filter(None, (self._locks.find_living(name) for name in names if name)), None)
 
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
@@ -91,6 +104,9 @@ class SqliteStore(RowStore):
         """See `Store`."""
         await self._readers.close()
         await self._writer.close()
+        unlock, self._unlock = self._unlock, None
+        if unlock is not None:
+            unlock()
 
     async def _prepare_search(self) -> None:
         """Put into the index what a search would have to read, for a moment at most; much is left of an old store."""

@@ -75,11 +75,15 @@ class Writer:
         """
         return await self._put(work, deletes)
 
+    def post(self, work: Work[None]) -> None:
+        """Run `work` in a write transaction behind all that was put here before; nobody is told what comes of it."""
+        self._put(work, deletes=False).add_done_callback(lambda done: done.cancelled() or done.exception())
+
     async def erase(self) -> None:
         """Erase all bytes of deleted data; `erasure_pending` tells whether some may remain."""
         await self._put(None, deletes=False)
 
-    async def _put(self, work: Work[T] | None, deletes: bool) -> T:
+    def _put(self, work: Work[T] | None, deletes: bool) -> asyncio.Future[T]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         with self._start:
@@ -89,7 +93,7 @@ class Writer:
                 self._thread = threading.Thread(target=self._serve, name="reasonry-store", daemon=True)
                 self._thread.start()
             self._queue.put(_Job(work, deletes, loop, future))
-        return await future
+        return future
 
     async def close(self) -> None:
         """Write what was accepted, then end the thread and close its connection."""

@@ -1,0 +1,146 @@
+"""Leases: which runs one store object may drive, and until when.
+
+A lease has a holder, which is one store object, and a fencing number, which grows with each lease of the run. A holder
+that hangs loses its leases once it has not renewed them for `LEASE_S`, and its number shows that when it goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..errors import ConflictError
+from ..ids import new_id
+
+LEASE_S = 10.0
+"""How long a lease lasts that is not renewed."""
+
+RENEWALS = 4
+"""How often it is renewed within that time."""
+
+
+class Lease(NamedTuple):
+    """What a write is checked against."""
+
+    holder: str
+    number: int
+
+
+class Living(NamedTuple):
+    """A holder that lives."""
+
+    pid: int | None
+    """Its process; None: not known."""
+
+
+def already_driven_error(run_id: str, pid: int | None) -> ConflictError:
+    """Return the error for a run that is already being driven."""
+    mine = pid == os.getpid()
+    holder = "another task of this process" if mine else f"process {pid}" if pid else "another process"
+    return ConflictError(
+        f"run {run_id} is being driven by {holder}; wait until it is done, or end it", run_id=run_id, pid=pid
+    )
+
+
+def lease_lost_error(run_id: str) -> ConflictError:
+    """Return the error for what a former holder of a run would have written."""
+    return ConflictError(
+        f"run {run_id} has been taken over by another process, because this one did not answer for {LEASE_S:g} s; "
+        "it goes on there",
+        code="lease_lost",
+        run_id=run_id,
+    )
+
+
+@dataclass(slots=True)
+class _Pulse:
+    """What renews the leases taken on one event loop."""
+
+    timer: asyncio.TimerHandle
+    runs: set[str] = field(default_factory=set[str])
+    renewal: asyncio.Task[None] | None = None
+
+
+class Leases:
+    """The leases that one store object holds. It holds a run once, however often its lease was lost meanwhile.
+
+    Args:
+        take: Takes the lease of a run, and returns its number.
+        renew: Renews the leases of runs, given with their numbers, as far as they are still its own.
+        give_back: Gives back the lease of a run, if there is one; what is taken later comes after it.
+
+    Attributes:
+        holder: Names the store object.
+    """
+
+    def __init__(
+        self,
+        take: Callable[[str], Coroutine[Any, Any, int]],
+        renew: Callable[[Mapping[str, int]], Coroutine[Any, Any, None]],
+        give_back: Callable[[str], Coroutine[Any, Any, None]],
+    ) -> None:
+        self.holder = new_id()
+        self._take, self._renew, self._give_back = take, renew, give_back
+        self._numbers = dict[str, int | None]()
+        """None: it is being taken."""
+        self._pulses = dict[asyncio.AbstractEventLoop, _Pulse]()
+        self._lock = threading.Lock()
+
+    def lease_of(self, run_id: str) -> Lease | None:
+        """Return the lease that a write to a run has to be checked against; None: the run is not held here."""
+        number = self._numbers.get(run_id)
+        return None if number is None else Lease(self.holder, number)
+
+    @asynccontextmanager
+    async def hold(self, run_id: str) -> AsyncGenerator[None]:
+        """See `RunStore.drive`."""
+        with self._lock:
+            if run_id in self._numbers:
+                raise already_driven_error(run_id, os.getpid())
+            self._numbers[run_id] = None
+        loop = asyncio.get_running_loop()
+        try:
+            self._numbers[run_id] = await self._take(run_id)
+            self._begin(loop, run_id)
+            yield
+        finally:
+            self._end(loop, run_id)
+            try:
+                await self._give_back(run_id)
+            finally:
+                del self._numbers[run_id]
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, run_id: str) -> None:
+        if loop not in self._pulses:
+            self._pulses[loop] = _Pulse(self._next_beat(loop))
+        self._pulses[loop].runs.add(run_id)
+
+    def _next_beat(self, loop: asyncio.AbstractEventLoop) -> asyncio.TimerHandle:
+        return loop.call_later(LEASE_S / RENEWALS, self._beat, loop)
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        pulse = self._pulses[loop]
+        held = {run_id: number for run_id in pulse.runs if (number := self._numbers.get(run_id)) is not None}
+        pulse.renewal = loop.create_task(self._renew(held))
+        pulse.renewal.add_done_callback(_ignore)
+        pulse.timer = self._next_beat(loop)
+
+    def _end(self, loop: asyncio.AbstractEventLoop, run_id: str) -> None:
+        pulse = self._pulses.get(loop)
+        if pulse is None:
+            return
+        pulse.runs.discard(run_id)
+        if not pulse.runs:
+            pulse.timer.cancel()
+            del self._pulses[loop]
+
+
+def _ignore(renewal: asyncio.Task[None]) -> None:
+    # What could not be renewed is tried again at the next beat; if it was lost, the next write says so.
+    if not renewal.cancelled():
+        renewal.exception()

@@ -1,0 +1,197 @@
+"""What every durable store promises of leases: one holder of a run at a time, and nothing written by a former one.
+
+A holder that hangs is an event loop that stands still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from reasonry.errors import ConflictError
+from reasonry.records import Checkpoint, Store
+from reasonry.stores import open_store
+
+from .samples import line, run_row
+
+pytestmark = pytest.mark.anyio
+
+LEASE_S = 0.2
+
+
+@pytest.fixture(autouse=True)
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasonry.stores.leases.LEASE_S", LEASE_S)
+
+
+@pytest.fixture(params=["sqlite"])
+async def another(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Callable[[], Store]]:
+    """Return a function that opens another store object over the same data, in which there is a run."""
+    stores = list[Store]()
+
+    def opened() -> Store:
+        stores.append(open_store(f"sqlite:{tmp_path / 'store.db'}"))
+        return stores[-1]
+
+    await opened().create_run(run_row("r"), [line(1)])
+    yield opened
+    for store in stores:
+        await store.close()
+
+
+class Hanging:
+    """A store object that holds run `r` on an event loop that goes on only while `do` is running."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.loop = asyncio.new_event_loop()
+        self.held: AbstractAsyncContextManager[None] = store.drive("r")
+
+    async def do(self, work: Callable[[], object]) -> None:
+        async def awaited() -> None:
+            await work()  # type: ignore[misc]
+
+        await asyncio.to_thread(self.loop.run_until_complete, awaited())
+
+    async def __aenter__(self) -> Hanging:
+        await self.do(self.held.__aenter__)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.do(lambda: self.held.__aexit__(None, None, None))
+        self.loop.close()
+
+
+async def take_soon(store: Store, run_id: str = "r") -> AbstractAsyncContextManager[None]:
+    """Enter the drive of a run as soon as its holder lets it go."""
+    for _ in range(200):
+        held = store.drive(run_id)
+        try:
+            await held.__aenter__()
+        except ConflictError:
+            await asyncio.sleep(0.02)
+        else:
+            return held
+    raise AssertionError("nobody let go")
+
+
+async def refused(store: Store) -> str:
+    with pytest.raises(ConflictError) as caught:
+        async with store.drive("r"):
+            pytest.fail("driven twice")
+    return caught.value.code
+
+
+async def test_a_lease_that_is_renewed_is_nobody_elses_however_long_it_is_held(
+    another: Callable[[], Store],
+) -> None:
+    store, other = another(), another()
+    async with store.drive("r"):
+        for _ in range(6):
+            await asyncio.sleep(LEASE_S / 2)
+            assert await refused(other) == "conflict"
+        await store.append("r", [line(2)])
+    held = await take_soon(other)
+    assert await refused(store) == "conflict"
+    await held.__aexit__(None, None, None)
+
+
+async def test_one_that_hangs_loses_its_run_and_writes_nothing_more(another: Callable[[], Store]) -> None:
+    store, outsider = another(), another()
+    async with Hanging(another()) as hanging:
+        assert await refused(store) == "conflict"
+        held = await take_soon(store)
+        await store.append("r", [line(2)])
+        for write in (
+            lambda: hanging.store.append("r", [line(3)]),
+            lambda: hanging.store.append("r", [], run_row("r", status="failed")),
+            lambda: hanging.store.keep("r", Checkpoint(1, line(1).digest, b"old")),
+        ):
+            with pytest.raises(ConflictError) as caught:
+                await hanging.do(write)
+            assert caught.value.code == "lease_lost"
+        # It does not get the run back either while the drive that lost it has not ended.
+        await hanging.do(lambda: refused(hanging.store))
+    await store.append("r", [line(3)])
+    await outsider.append("r", [line(4)], run_row("r", status="cancelled"))
+    assert await store.lines("r") == [line(seq) for seq in range(1, 5)]
+    assert (await store.tail("r"))[0] is None
+    assert (await store.run("r")).status == "cancelled"
+    assert await refused(outsider) == "conflict"
+    await held.__aexit__(None, None, None)
+
+
+async def test_a_run_that_was_lost_can_be_driven_again_by_the_one_that_lost_it(
+    another: Callable[[], Store],
+) -> None:
+    store, late = another(), another()
+    async with Hanging(late):
+        held = await take_soon(store)
+    await held.__aexit__(None, None, None)
+    held = await take_soon(late)
+    await late.append("r", [line(2)])
+    await held.__aexit__(None, None, None)
+
+
+async def test_the_lease_of_a_store_that_was_closed_is_free(another: Callable[[], Store]) -> None:
+    closed, store = another(), another()
+    async with closed.drive("r"):
+        await closed.close()
+        async with store.drive("r"):
+            await store.append("r", [line(2)])
+
+
+async def test_a_deleted_run_leaves_no_lease_to_one_of_the_same_name(another: Callable[[], Store]) -> None:
+    store, other = another(), another()
+    async with store.drive("r"):
+        await store.delete_run("r")
+        await other.create_run(run_row("r"), [line(1)])
+        async with other.drive("r"):
+            with pytest.raises(ConflictError) as caught:
+                await store.append("r", [line(2)])
+            assert caught.value.code == "lease_lost"
+    assert await store.lines("r") == [line(1)]
+
+
+async def test_no_timer_is_left_when_nothing_is_held(another: Callable[[], Store]) -> None:
+    store = another()
+    async with store.drive("r"):
+        pass
+    assert not [
+        handle
+        for handle in asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+        if not handle.cancelled() and "Leases" in repr(handle)
+    ]
+
+
+HOLDING = """
+import asyncio, sys
+from reasonry.stores import open_store
+async def main():
+    async with open_store(sys.argv[1]).drive('r'):
+        print('driving', flush=True); await asyncio.sleep(60)
+asyncio.run(main())
+"""
+
+
+async def test_the_run_of_a_killed_process_is_free_at_once(another: Callable[[], Store]) -> None:
+    store = another()
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING, store.name], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "driving\n"
+        with pytest.raises(ConflictError) as caught:
+            async with store.drive("r"):
+                pytest.fail("driven twice")
+        assert caught.value.details["pid"] in (child.pid, None)
+        child.kill()
+        child.wait()
+        async with store.drive("r"):
+            await store.append("r", [line(2)])
