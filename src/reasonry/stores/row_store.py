@@ -143,12 +143,6 @@ class RowStore(ABC):
         lease = self._leases.lease_of(run_id)
         await self._write(lambda tx: runs.append(tx, run_id, lines, row, use, self._uptime(tx), lease))
 
-    async def run_begun_with(self, key: RequestKey, owner: str = "") -> str | None:
-        """See `Store`."""
-        check_key(key)
-        check_texts(owner)
-        return await self._read(lambda tx: runs.begun_with(tx, owner, key))
-
     async def run(self, run_id: str) -> RunRow:
         """See `Store`."""
         check_texts(run_id)
