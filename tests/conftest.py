@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from compileall import compile_dir
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -50,3 +51,29 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         return
     with TemporaryDirectory(dir=memory) as name:
         yield Path(name)
+
+
+@pytest.fixture(scope="session")
+def _postgres(testrun_uid: str, worker_id: str) -> Iterator[tuple[str, Any]]:
+    """A schema of this process in the PostgreSQL server of the whole run, and a connection that sees it."""
+    if os.name == "nt":
+        pytest.skip("there is no PostgreSQL server to install from a package for Windows")
+    import psycopg
+
+    from tests.servers.postgres import postgres_server
+
+    with postgres_server(testrun_uid[:12]) as url:
+        schema = f"tests_{worker_id}"
+        with psycopg.connect(url, autocommit=True, options=f"-csearch_path={schema}") as db:
+            yield f"{url}&reasonry_schema={schema}", db
+
+
+@pytest.fixture
+def postgres_url(_postgres: tuple[str, Any]) -> str:
+    """The URL of an empty store in PostgreSQL."""
+    url, db = _postgres
+    tables = db.execute(
+        "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'migration'"
+    )
+    db.execute(";".join(["SELECT 1", *(f"DELETE FROM {table}" for (table,) in tables.fetchall())]))
+    return url

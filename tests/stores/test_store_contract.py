@@ -47,9 +47,14 @@ STRANGE = [
 ]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    opened = open_store("memory" if request.param == "memory" else f"sqlite:{tmp_path / 'store.db'}")
+    if request.param == "postgres":
+        from reasonry.stores.postgres import PostgresStore
+
+        opened = PostgresStore(request.getfixturevalue("postgres_url"))
+    else:
+        opened = open_store("memory" if request.param == "memory" else f"sqlite:{tmp_path / 'store.db'}")
     yield opened
     await opened.close()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import StoreError
-from . import sql
+from . import sql, text_index
 from .first_checksums import add_checksums
 
 APPLICATION_ID = 0x5265736E
@@ -256,7 +256,7 @@ def migrate(db: sql.Database, path: Path) -> None:
             for statement in step.statements:
                 db.execute(statement)
             if step.then is not None:
-                step.then(sql.Tx(db))
+                step.then(sql.Tx(db, text_index, set()))
             db.execute(sql.APPLIED, (step.name, time.time_ns() // 1_000_000))
         db.execute(sql.SET_MARK)
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from ..errors import StoreError
-from . import sql
+from . import sql, text_index
 from .database import Source, is_fault
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class Readers:
             db, checked = self._take()
             try:
                 db.execute(sql.BEGIN_READ)
-                value = work(sql.Tx(db, checked))
+                value = work(sql.Tx(db, text_index, checked))
             finally:
                 self._give_back(db, checked)
         except Exception as error:

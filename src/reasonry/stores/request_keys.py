@@ -12,10 +12,11 @@ from .sql import Tx
 FORGOTTEN_AT_ONCE = 100
 
 GET = "SELECT owner, key, digest, run, at_ms, checksum FROM request_key WHERE owner = ? AND key = ?"
-PUT = "REPLACE INTO request_key (owner, key, digest, run, at_ms, checksum) VALUES (?, ?, ?, ?, ?, ?)"
+PUT = "INSERT INTO request_key (owner, key, digest, run, at_ms, checksum) VALUES (?, ?, ?, ?, ?, ?)"
 FORGET = """
 DELETE FROM request_key WHERE (owner, key) IN (SELECT owner, key FROM request_key WHERE at_ms < ? LIMIT ?)
 """
+FORGET_ONE = "DELETE FROM request_key WHERE owner = ? AND key = ? AND at_ms < ?"
 DROP = "DELETE FROM request_key WHERE run = ?"
 ALL = "SELECT owner, key, digest, run, at_ms, checksum FROM request_key"
 
@@ -54,6 +55,7 @@ def find(tx: Tx, owner: str, key: RequestKey) -> tuple[int, bool] | None:
 def put(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
     """Keep the key of the request that began a run; forget some of those that are over."""
     tx.execute(FORGET, (key.at_ms - KEY_LIFE_MS, FORGOTTEN_AT_ONCE))
+    tx.execute(FORGET_ONE, (owner, key.key, key.at_ms - KEY_LIFE_MS))
     values = (owner, key.key, key.digest, run, key.at_ms)
     tx.execute(PUT, (*values, row_checksum("request_key", values)))
 

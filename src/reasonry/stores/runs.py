@@ -151,7 +151,7 @@ def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | Non
         raise run_exists_error(row.run_id)
     (place,) = tx.rows(sql.NEXT_RUN_KEY)[0]
     tx.execute(sql.ADD_RUN, _values(_write(tx, _Stored(place, row, 0, b""), lines)))
-    text_index.queue(tx, text_index.RUNS + place, text_index.RUNS + place)
+    tx.texts.queue(tx, text_index.RUNS + place, text_index.RUNS + place)
     if key is not None:
         request_keys.put(tx, row.owner, key, place)
     return row.run_id
@@ -184,7 +184,7 @@ def append(
     stored = _write(tx, _read_row(tx, key, run_id), lines)
     if row is not None:
         if (row.problem, row.answer) != (stored.row.problem, stored.row.answer):
-            text_index.queue(tx, text_index.RUNS + key, text_index.RUNS + key)
+            tx.texts.queue(tx, text_index.RUNS + key, text_index.RUNS + key)
         stored = stored._replace(row=replace(row, run_id=run_id, owner=stored.row.owner))
     values = _values(stored)
     if row is None:
@@ -299,7 +299,7 @@ def _contains(tx: Tx, key: int, needle: str) -> bool:
 def _containing(tx: Tx, needle: str, before: int) -> Iterator[int]:
     """Yield the keys of the runs that contain a text whose case is folded, newest first."""
     first = text_index.RUNS
-    found = text_index.candidates(tx, needle, first, first + min(before, first) - 1, backwards=True)
+    found = tx.texts.candidates(tx, needle, first, first + min(before, first) - 1, backwards=True)
     by_themselves = (at - first for at in found if _contains(tx, at - first, needle))
     # A run and its session are written at once, so that both have keys in the same order.
     by_thoughts = (
@@ -339,7 +339,7 @@ def delete_run(tx: Tx, run_id: str) -> None:
     checkpoints.drop(tx, key)
     lease_rows.drop(tx, key)
     request_keys.drop(tx, key)
-    text_index.drop(tx, text_index.RUNS + key, text_index.RUNS + key)
+    tx.texts.drop(tx, text_index.RUNS + key, text_index.RUNS + key)
     for session_id, *_ in tx.rows(sql.RUN_TEXTS, (key,)):
         session_rows.forget_thoughts(tx, str(session_id), run_id)
     tx.execute(sql.DROP_RUN, (key,))

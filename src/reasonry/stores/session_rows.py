@@ -143,7 +143,7 @@ def _add(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow], used: int | No
     stored = _add_thoughts(tx, stored, thoughts)
     tx.execute(sql.ADD_SESSION, _values(stored))
     if row.run_id is not None:
-        text_index.queue(tx, place(key, 0), place(key, 0))
+        tx.texts.queue(tx, place(key, 0), place(key, 0))
         _note_rest(tx, stored)
 
 
@@ -167,7 +167,7 @@ def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow])
         last = thought.seq
     for first in range(0, len(thoughts), QUEUED_TOGETHER):
         some = thoughts[first : first + QUEUED_TOGETHER]
-        text_index.queue(tx, place(key, some[0].seq), place(key, some[-1].seq))
+        tx.texts.queue(tx, place(key, some[0].seq), place(key, some[-1].seq))
     return stored._replace(last=last, digest=digest)
 
 
@@ -276,14 +276,14 @@ def forget_thoughts(tx: Tx, session_id: str, run_id: str) -> None:
     with contextlib.suppress(StoreError):
         stored = _find(tx, session_id)
         if stored is not None and stored.row.run_id == run_id:
-            text_index.drop(tx, place(stored.key, 0), place(stored.key, MAX_SEQ))
+            tx.texts.drop(tx, place(stored.key, 0), place(stored.key, MAX_SEQ))
             tx.execute(sql.DROP_THOUGHTS, (place(stored.key, 0), place(stored.key, MAX_SEQ)))
             tx.execute(sql.DROP_IN_JOURNAL, (stored.key,))
             _set(tx, stored._replace(last=0, digest=first_digest(session_id)))
 
 
 def _drop(tx: Tx, key: int) -> None:
-    text_index.drop(tx, place(key, 0), place(key, MAX_SEQ))
+    tx.texts.drop(tx, place(key, 0), place(key, MAX_SEQ))
     tx.execute(sql.DROP_IN_JOURNAL, (key,))
     tx.execute(sql.DROP_THOUGHTS, (place(key, 0), place(key, MAX_SEQ)))
     tx.execute(sql.DROP_SESSION, (key,))
@@ -345,7 +345,7 @@ def _few(tx: Tx, query: str, wanted: str, bounds: Mapping[str, Any]) -> list[int
         None: too many may contain it.
     """
     few = set[int]()
-    for at in text_index.candidates(tx, query, 0, text_index.RUNS - 1):
+    for at in tx.texts.candidates(tx, query, 0, text_index.RUNS - 1):
         few.add(at >> sql.PLACE_BITS)
         if len(few) > FEW_SESSIONS:
             return None
@@ -357,7 +357,7 @@ def _few(tx: Tx, query: str, wanted: str, bounds: Mapping[str, Any]) -> list[int
 def containing(tx: Tx, needle: str, *, backwards: bool = False) -> Iterator[int]:
     """Yield the keys of the sessions that contain a text whose case is folded, in their order."""
     last = -1
-    for at in text_index.candidates(tx, needle, 0, text_index.RUNS - 1, backwards=backwards):
+    for at in tx.texts.candidates(tx, needle, 0, text_index.RUNS - 1, backwards=backwards):
         if at >> sql.PLACE_BITS != last and _has_at(tx, at, needle):
             last = at >> sql.PLACE_BITS
             yield last
@@ -376,7 +376,7 @@ def contains(tx: Tx, which: int, needle: str) -> bool:
             break
     if count != read_first:
         return False
-    found = text_index.candidates(tx, needle, first, last)
+    found = tx.texts.candidates(tx, needle, first, last)
     return any(_has_at(tx, at, needle) for at in found)
 
 
@@ -445,7 +445,7 @@ def _matches(tx: Tx, needle: str, owner: str | None, low: int) -> Iterator[Found
     """Read what the index names, and what it does not have yet."""
     in_journal = {key for (key,) in tx.execute(sql.IN_JOURNAL, (low >> sql.PLACE_BITS,))}
     to_read = dict.fromkeys(in_journal, -1)
-    for first, _ in text_index.queued_ranges(tx, low + 1, text_index.RUNS - 1):
+    for first, _ in tx.texts.queued_ranges(tx, low + 1, text_index.RUNS - 1):
         key = first >> sql.PLACE_BITS
         to_read[key] = min(to_read.get(key, first), first - 1)
     read = (
@@ -461,7 +461,7 @@ def _indexed_matches(
 ) -> Iterator[Found]:
     """Read the thoughts that the index names, but for those behind a place from which their session is read anyway."""
     stored, done = None, -1
-    for at in text_index.indexed_places(tx, needle, low + 1, text_index.RUNS - 1):
+    for at in tx.texts.indexed_places(tx, needle, low + 1, text_index.RUNS - 1):
         key, seq = at >> sql.PLACE_BITS, sql.seq_of(at)
         if key == done or seq == 0 or at > read.get(key, at):
             continue

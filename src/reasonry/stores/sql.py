@@ -6,33 +6,100 @@ bytes besides its body, those of one run lie side by side, and appending touches
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from apsw import Connection as Database
+    from apsw import Connection as Database  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 PLACE_BITS = 24
 MAX_SEQ = (1 << PLACE_BITS) - 1
 """Most lines of a run, and thoughts of a session."""
 
 
+class Cursor(Protocol):
+    """What a statement finds."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def fetchone(self) -> Any:
+        """Return the next row; None if there is none."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        ...
+
+
+class Executes(Protocol):
+    """A connection to a database, as far as a transaction needs it."""
+
+    def execute(self, statements: str, bindings: Any = ..., /) -> Cursor:
+        """Run a statement."""
+        ...
+
+    def executemany(self, statements: str, sequenceofbindings: Any, /) -> Any:
+        """Run a statement once for each of the bindings."""
+        ...
+
+    def changes(self) -> int:
+        """Return how many rows the last statement added, changed or removed."""
+        ...
+
+
+class TextIndex(Protocol):
+    """Which texts may contain what is searched for; see `text_index`."""
+
+    def queue(self, tx: Tx, first: int, last: int) -> None:
+        """Note that texts were written which have to be put into the index."""
+        ...
+
+    def drop(self, tx: Tx, first: int, last: int) -> None:
+        """Remove what was written between two positions."""
+        ...
+
+    def candidates(
+        self, tx: Tx, needle: str, low: int, high: int, *, backwards: bool = False
+    ) -> Iterator[int]:
+        """Yield the positions of texts that may contain a text whose case is folded."""
+        ...
+
+    def indexed_places(
+        self, tx: Tx, needle: str, low: int, high: int, backwards: bool = False
+    ) -> Iterator[int]:
+        """Yield the positions that the index names; see `candidates`."""
+        ...
+
+    def queued_ranges(self, tx: Tx, low: int, high: int) -> list[tuple[int, int]]:
+        """Return the first and last positions of what is not in the index yet, between two positions."""
+        ...
+
+    def describe_damage(self, tx: Tx) -> list[str]:
+        """Return what is to be said where the index lacks thoughts."""
+        ...
+
+
 class Tx:
     """A transaction as one job sees it.
+
+    Args:
+        texts: The index of the texts of its database.
 
     Attributes:
         has_deleted: Set by a job that deleted something whose bytes must be erased as well.
         has_unindexed: Set by a job that removed something from the index of texts.
-        checked: The tables whose index was compared with them since the connection was opened.
+        checked: The tables whose index was compared with them since the connection was opened; None: the database
+            itself sees to its indexes.
     """
 
-    __slots__ = ("_changes", "checked", "execute", "executemany", "has_deleted", "has_unindexed")
+    __slots__ = ("_changes", "checked", "execute", "executemany", "has_deleted", "has_unindexed", "texts")
 
-    def __init__(self, db: Database, checked: set[str] | None = None) -> None:
+    def __init__(self, db: Executes, texts: TextIndex, checked: set[str] | None = None) -> None:
         self.execute = db.execute
         self.executemany = db.executemany
         self.has_deleted = self.has_unindexed = False
-        self.checked = set[str]() if checked is None else checked
+        self.texts = texts
+        self.checked = checked
         self._changes = db.changes
 
     def rows(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
@@ -64,7 +131,8 @@ def ids_from(tx: Tx, statement: str, prefix: str, limit: int, owner: str | None)
 def name_of(tx: Tx, statement: str, key: int) -> str:
     """Return a run's or session's id as far as it can be read, for what may be damaged."""
     found = tx.execute(statement, (key,)).fetchone()
-    return found[0].decode(errors="replace") if found and isinstance(found[0], bytes) else ""
+    name = found[0] if found else ""
+    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
 
 
 BEGIN_WRITE = "BEGIN IMMEDIATE"

@@ -35,11 +35,11 @@ SHORT_CHUNK = 64
 MAX_SEQUENCES = 12
 """How many sequences of a query are looked up; the text itself decides about the rest."""
 
-_END = "\x02\x02"
+END = "\x02\x02"
 """Stands behind each text, so that its last characters begin a sequence too."""
 
 QUEUE = "INSERT INTO unindexed (first, last) VALUES (?, ?)"
-QUEUE_ENDS = "SELECT min(n), max(n) FROM unindexed"
+QUEUEENDS = "SELECT min(n), max(n) FROM unindexed"
 QUEUE_SIZE = "SELECT total(last - first + 1) FROM unindexed"
 QUEUED = "SELECT n, first, last FROM unindexed ORDER BY n LIMIT ?"
 QUEUED_WITHIN = "SELECT first, last FROM unindexed WHERE last >= ? AND first <= ?"
@@ -72,7 +72,7 @@ def queue(tx: Tx, first: int, last: int) -> None:
 
 def catch_up(tx: Tx) -> None:
     """Put a piece of the queue into the index, if the queue is long."""
-    lowest, highest = tx.rows(QUEUE_ENDS)[0]
+    lowest, highest = tx.rows(QUEUEENDS)[0]
     if lowest is not None and highest - lowest >= PIECE:
         put_piece(tx)
 
@@ -87,7 +87,7 @@ def put_piece(tx: Tx) -> None:
     texts, chars = dict[int, str](), 0
     for entry, first, last in tx.rows(QUEUED, (PIECE,)):
         room = PIECE - len(texts)
-        found = _texts(tx, first, last, room)
+        found = texts_between(tx, first, last, room)
         texts.update(found)
         chars += sum(len(text) for _, text in found)
         if len(found) >= room and found[-1][0] < last:
@@ -96,10 +96,10 @@ def put_piece(tx: Tx) -> None:
             tx.execute(DROP_QUEUED, (entry,))
         if len(texts) >= PIECE or chars >= PIECE_CHARS:
             break
-    tx.executemany(ADD, [(at, fold(text) + _END) for at, text in sorted(texts.items())])
+    tx.executemany(ADD, [(at, fold(text) + END) for at, text in sorted(texts.items())])
 
 
-def _texts(tx: Tx, first: int, last: int, limit: int) -> list[tuple[int, str]]:
+def texts_between(tx: Tx, first: int, last: int, limit: int) -> list[tuple[int, str]]:
     """Return the first few of the texts between two positions, with their positions."""
     if first >= RUNS:
         runs = tx.rows(RUN_TEXTS, (first - RUNS, last - RUNS, limit))
@@ -137,7 +137,7 @@ def candidates(tx: Tx, needle: str, low: int, high: int, *, backwards: bool = Fa
         {
             at
             for first, last in queued_ranges(tx, low, high)
-            for at, text in _texts(tx, first, last, MAX_SEQ)
+            for at, text in texts_between(tx, first, last, MAX_SEQ)
             if low <= at <= high and wanted in fold(text)
         },
         reverse=backwards,
@@ -177,12 +177,18 @@ def _matches(tx: Tx, wanted: str) -> list[str]:
     """Return expressions of which one matches each text that contains another one."""
     last = len(wanted) - SEQUENCE_CHARS
     if last >= 0:
-        count = min(last + 1, MAX_SEQUENCES)
-        starts = {round(number * last / max(count - 1, 1)) for number in range(count)}
-        return [" AND ".join(_quote(wanted[start : start + SEQUENCE_CHARS]) for start in sorted(starts))]
+        found = (wanted[start : start + SEQUENCE_CHARS] for start in starts(len(wanted)))
+        return [" AND ".join(_quote(sequence) for sequence in found)]
     return [
         _quote(term) for (term,) in tx.execute(SEQUENCES, (wanted, wanted + SEQUENCE_CHARS * "\U0010ffff"))
     ]
+
+
+def starts(chars: int) -> list[int]:
+    """Return where the sequences begin that are looked up for a text of so many characters."""
+    last = chars - SEQUENCE_CHARS
+    count = min(last + 1, MAX_SEQUENCES)
+    return sorted({round(number * last / max(count - 1, 1)) for number in range(count)})
 
 
 def _quote(sequence: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from ..engine import journal
 from ..errors import StoreError
 from ..records import Finding
-from . import request_keys, runs, session_rows, sql, text_index
+from . import request_keys, runs, session_rows, sql
 from .checks import MAX_INT
 from .damage import is_damage
 from .sql import MAX_SEQ, Tx, place
@@ -53,7 +53,7 @@ def _check_file(tx: Tx, name: str) -> Finding:
         faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
         faults = [fault for fault in faults if fault != "ok"]
         faults += islice(request_keys.describe_damage(tx), SHOWN_FAULTS - len(faults))
-        faults += text_index.describe_damage(tx)
+        faults += tx.texts.describe_damage(tx)
         entries = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
     except Exception as error:
         if is_damage(error):

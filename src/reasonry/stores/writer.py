@@ -164,7 +164,7 @@ class Writer:
 
     def _commit(self, batch: list[_Job]) -> list[_Outcome]:
         db = self._connection()
-        tx, changes = sql.Tx(db), db.total_changes()
+        tx, changes = sql.Tx(db, text_index, set()), db.total_changes()
         try:
             db.execute(sql.BEGIN_WRITE)
             outcomes = [_run(db, tx, job, alone=len(batch) == 1) for job in batch]
@@ -217,7 +217,7 @@ class Writer:
             whole = self._source.can_be_rewritten()
             if whole:
                 if self._index_has_rest:
-                    text_index.erase(sql.Tx(db))
+                    text_index.erase(sql.Tx(db, text_index, set()))
                     self._index_has_rest = False
                 db.execute("VACUUM")
             emptied = self._source.has_room_for_log(db) and self._source.empty_log(db, wait_s)

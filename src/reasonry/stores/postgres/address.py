@@ -1,0 +1,82 @@
+"""Where a PostgreSQL store is: what its URL says, and what of that may be shown."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from ...errors import UsageError
+
+SCHEMA = "reasonry"
+"""Where a store's tables stand, unless its URL names another schema."""
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+class Address(NamedTuple):
+    """Where a store is.
+
+    Attributes:
+        url: As the client library takes it; it may have a password.
+        name: What is shown of it.
+        schema: Where its tables stand.
+        allows_unsafe: Whether its server may acknowledge what a crash can undo.
+    """
+
+    url: str
+    name: str
+    schema: str
+    allows_unsafe: bool
+
+    def __repr__(self) -> str:
+        """Return what may be shown."""
+        return f"Address({self.name!r})"
+
+
+def read_address(url: str) -> Address:
+    """Return what a URL says.
+
+    Raises:
+        UsageError: It is not the URL of a PostgreSQL database.
+    """
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        parts = urlsplit(url)
+        query = parse_qsl(parts.query, keep_blank_values=True)
+        own = {name: value for name, value in query if name.startswith("reasonry_")}
+        rest = urlencode([(name, value) for name, value in query if name not in own])
+        bare = urlunsplit(parts._replace(scheme="postgresql", query=rest))
+        parameters: dict[str, Any] = conninfo_to_dict(bare)
+    except (ValueError, psycopg.Error):
+        raise _address_error("it cannot be read") from None
+    schema = own.pop("reasonry_schema", SCHEMA)
+    unsafe = own.pop("reasonry_unsafe_commit", "0")
+    if own:
+        raise _address_error(f"{sorted(own)[0][:60]!r} is not a parameter of a store")
+    if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
+        raise _address_error("reasonry_schema is a name of lower-case letters, digits and _")
+    if unsafe not in ("0", "1"):
+        raise _address_error("reasonry_unsafe_commit is 0 or 1")
+    return Address(bare, _name_of(parameters, schema), schema, unsafe == "1")
+
+
+def _name_of(parameters: dict[str, Any], schema: str) -> str:
+    host, port = str(parameters.get("host", "")), parameters.get("port", "")
+    where = f"{host}:{port}" if host and port else host
+    rest = "" if schema == SCHEMA else f"?reasonry_schema={schema}"
+    if where.startswith("/"):
+        rest = f"?host={where}" + rest.replace("?", "&")
+        where = ""
+    return f"postgresql://{where}/{parameters.get('dbname', '')}{rest}"
+
+
+def _address_error(why: str) -> UsageError:
+    # Nothing of the URL itself is said: it may hold a password.
+    return UsageError(
+        f"the URL of the PostgreSQL store is not valid: {why}",
+        choices=["postgresql://USER:PASSWORD@HOST:PORT/DATABASE"],
+        option="store",
+    )
