@@ -1,4 +1,4 @@
-"""A process to be killed: accepts runs, says so, and brings them to their end."""
+"""A process to be killed or stopped: accepts runs, says so, brings them to their end, and says what that was."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 
 from reasonry.app import App
 from reasonry.core.budget import Budget
+from reasonry.errors import ReasonryError
 from reasonry.participants import Participants
 from reasonry.supervisor import Supervisor
 
@@ -17,11 +18,18 @@ OPTIONS = {"expand_width": 2, "max_depth": 3}
 async def accept(path: str, model: str, runs: int) -> None:
     async with App(path, environ={}) as app:
         supervisor = Supervisor(app)
+        accepted = list[str]()
         for _ in range(runs):
             order, performers = app.order(
                 PROBLEM, "tree_of_thoughts", OPTIONS, Budget(calls=200), Participants(model=model)
             )
-            print((await supervisor.start(app, order, performers))[0], flush=True)
+            accepted.append((await supervisor.start(app, order, performers))[0])
+            print(accepted[-1], flush=True)
+        for run_id in accepted:
+            try:
+                print((await supervisor.wait(app, run_id)).status, flush=True)
+            except ReasonryError as error:
+                print(error.code, flush=True)
         await asyncio.sleep(60)
 
 

@@ -555,7 +555,13 @@ class Supervisor:
         while (row := await app.store.run(run_id)).status == "active":
             drive = self._drives.get(run_id)
             if drive is not None:
-                return await asyncio.shield(drive.ended)
+                try:
+                    return await asyncio.shield(drive.ended)
+                except ConflictError as error:
+                    if error.code != "lease_lost":
+                        raise
+                # It goes on in another process.
+                continue
             if row.paused or row.model == CALLER or self._draining:
                 break
             if waiting_calls((await app.engine.read_on(run_id)).run):

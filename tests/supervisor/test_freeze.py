@@ -1,0 +1,110 @@
+"""A process that is stopped in the middle of a run, and goes on when another has taken the run over."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from reasonry.app import App
+from reasonry.errors import ConflictError
+from reasonry.records import Line
+from tests.servers import ServerProcess
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here"),
+]
+
+LEASE_S = 0.5
+
+DRIVING = f"""
+import asyncio, sys
+from reasonry.stores import leases
+leases.LEASE_S = {LEASE_S}
+from tests.supervisor.accepting import accept
+asyncio.run(accept(sys.argv[1], sys.argv[2], 1))
+"""
+
+
+@contextmanager
+def stopped(path: str, server: ServerProcess) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Begin a run in a process and stop that in the middle of it; yield the process and the run."""
+    command = [sys.executable, "-c", DRIVING, path, server.model]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    ) as driver:
+        assert driver.stdout is not None
+        run_id = driver.stdout.readline().strip()
+        while server.stats()["requests"] < 4:
+            time.sleep(0.01)
+        os.kill(driver.pid, signal.SIGSTOP)
+        yield driver, run_id
+        driver.kill()
+
+
+async def take_over(app: App, run_id: str) -> float:
+    """Drive a run to its end once its lease has expired; return how long that took."""
+    began = time.monotonic()
+    while True:
+        try:
+            async with app.engine.open(run_id) as opened:
+                waited = time.monotonic() - began
+                result = await app.go_on(opened)
+        except ConflictError as error:
+            assert error.code == "conflict"
+            assert time.monotonic() - began < 10 * LEASE_S
+            await asyncio.sleep(0.02)
+        else:
+            assert result.status == "done"
+            return waited
+
+
+async def until_written(app: App, run_id: str, more: int) -> None:
+    before = len(await app.store.lines(run_id))
+    while len(await app.store.lines(run_id)) < before + more:
+        await asyncio.sleep(0.01)
+
+
+def thaw(driver: subprocess.Popen[str]) -> str:
+    """Let a process go on; return what became of its drive."""
+    os.kill(driver.pid, signal.SIGCONT)
+    assert driver.stdout is not None
+    return driver.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("goes_on", ["during the other's drive", "after it"])
+def test_a_process_that_was_stopped_writes_nothing_to_a_run_that_another_has_taken_over(
+    folder: Path, goes_on: str
+) -> None:
+    path = str(folder / "runs.db")
+
+    async def work(driver: subprocess.Popen[str], run_id: str) -> tuple[str, list[Line], list[Line], bool]:
+        async with App(path, environ={}) as app:
+            driving = asyncio.create_task(take_over(app, run_id))
+            if goes_on == "after it":
+                assert await driving > LEASE_S / 4
+                before = await app.store.lines(run_id)
+                outcome = await asyncio.to_thread(thaw, driver)
+            else:
+                await until_written(app, run_id, 1)
+                outcome = await asyncio.to_thread(thaw, driver)
+                await driving
+                before = await app.store.lines(run_id)
+            after = await app.store.lines(run_id)
+            return outcome, before, after, (await app.engine.replay(run_id))["replay"]["identical"]
+
+    with ServerProcess(brain="game24", latency_ms=40) as server, stopped(path, server) as (driver, run_id):
+        outcome, before, after, replayed = asyncio.run(work(driver, run_id))
+    # Whoever waits for the run there is told how it ended.
+    assert outcome == "done"
+    assert after == before
+    assert replayed
