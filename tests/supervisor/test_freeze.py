@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +36,7 @@ asyncio.run(accept(sys.argv[1], sys.argv[2], 1))
 
 
 @contextmanager
-def stopped(path: str, server: ServerProcess) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def stopped(path: str, server: ServerProcess) -> Generator[tuple[subprocess.Popen[str], str]]:
     """Begin a run in a process and stop that in the middle of it; yield the process and the run."""
     command = [sys.executable, "-c", DRIVING, path, server.model]
     with subprocess.Popen(
