@@ -62,6 +62,8 @@ Arguments = Mapping[str, Any]
 T = TypeVar("T")
 
 SWEEP_EVERY_MS = 60_000
+MOST_LOOKED_AT = 500
+"""So many sessions are looked at for a page."""
 _MAIN_LINE = ("branchId",)
 """What `get` takes the empty text for."""
 _IN_ACTIVE_LIST = ("active", "damaged")
@@ -306,21 +308,28 @@ class Sessions:
         """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
         One that a run wrote has the status of the run once that has ended; it is not active then. Unfinished are those
-        of agents, active or archived, that have not ended.
+        of agents, active or archived, that have not ended. A page for which many were looked at has fewer of them, and
+        a cursor.
         """
         call = read.read_arguments(ListSessions, arguments)
         limit = call.limit
         which["status"] = call.status if call.status in ("active", "archived") else None
+        if call.status == "unfinished":
+            if which.get("guided") is False:
+                return {"sessions": [], "nextCursor": None}
+            which["guided"] = True
         await self.sweep(now=True)
-        shown, before, is_more = builtins.list[Document](), call.cursor, True
+        shown, before, is_more, looked_at = builtins.list[Document](), call.cursor, True, 0
         while is_more and len(shown) <= limit:
+            if looked_at >= MOST_LOOKED_AT:
+                return {"sessions": shown, "nextCursor": before}
             try:
                 rows = await self.store.sessions(limit=limit + 1, before=before, **which)
             except NotFoundError:
                 raise read.bad_cursor(call.cursor or "") from None
             listed = [await self._list_entry(row) for row in rows]
             shown += [entry for entry in listed if _is_listed(entry, call.status)]
-            is_more = len(rows) > limit
+            is_more, looked_at = len(rows) > limit, looked_at + len(rows)
             before = rows[-1].session_id if rows else before
         more = shown[limit - 1]["sessionId"] if len(shown) > limit else None
         return {"sessions": shown[:limit], "nextCursor": more}

@@ -87,8 +87,16 @@ def check_index(tx: Tx, table: str) -> None:
         raise list_damage_error(table)
 
 
+_INDEXES = {
+    "run": ("run_key", "run_owner", "sqlite_autoindex_run_1"),
+    "session": ("session_owner", "sqlite_autoindex_session_1"),
+}
+
+
 def check_keys(tx: Tx, table: str) -> None:
-    """Compare the keys in a table with those in its index, before the first list of a connection.
+    """Compare the keys in the indexes that lists go by with those in another, before the first list of a connection.
+
+    What the table itself lacks shows as damaged where it is listed.
 
     Raises:
         StoreError: `store_corrupt`: they are not the same.
@@ -96,8 +104,8 @@ def check_keys(tx: Tx, table: str) -> None:
     if tx.checked is None or table in tx.checked:
         return
     keys = {
-        tx.rows(f"SELECT count(*), total(key) FROM {table} {how}")[0]
-        for how in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1")
+        tx.rows(f"SELECT count(*), total(key) FROM {table} INDEXED BY {index}")[0]
+        for index in _INDEXES[table]
     }
     if len(keys) != 1:
         raise list_damage_error(table)

@@ -208,6 +208,23 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
+    Migration(
+        "0009_owners_of_lists",
+        (
+            "CREATE INDEX run_key ON run (key)",
+            "CREATE INDEX run_owner ON run (owner)",
+            "CREATE INDEX session_owner ON session (owner)",
+            # What a look for sessions that were not used for long goes by.
+            """
+            CREATE INDEX session_in_use ON session (used_at_ms, used_steady_ms)
+            WHERE pinned = 0 AND status = 'active'
+            """,
+            """
+            CREATE INDEX session_kept ON session (used_at_ms, used_steady_ms, due_steady_ms, due_after_ms)
+            WHERE pinned = 0 AND status = 'archived'
+            """,
+        ),
+    ),
 )
 
 

@@ -6,7 +6,7 @@ A run's row has the position and the digest of the last line of its journal, and
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -27,12 +27,11 @@ from .checksums import (
 from .damage import is_damage
 from .leases import Lease
 from .packing import UnpackError, pack, unpack
-from .selection import lists_run
 from .sql import Tx, place, seq_of
 from .steady import Uptime
 
-FEW_RUNS = 500
-"""So many runs are looked into one by one rather than through the index of all texts."""
+FEW_RUNS = 300
+"""So many of the newest runs are looked into one by one before the index of all texts is asked."""
 
 _OWNER = len(RunRow.__struct_fields__) - len(ADDED_RUN_COLUMNS)
 """Where the columns of a row begin that stand behind those of its journal's end."""
@@ -268,18 +267,21 @@ def runs(tx: Tx, which: RunFilters, limit: int, before: str | None) -> list[RunR
     bound, query = MAX_INT if before is None else key_of(tx, before), (which.get("query") or "").casefold()
     if not query:
         return [_list_entry(tx, key) for key in _keys(tx, which, bound, limit)]
-    few = _keys(tx, which, bound, FEW_RUNS + 1)
-    if len(few) <= FEW_RUNS:
-        found = (key for key in few if _contains(tx, key, query))
-        return [_list_entry(tx, key) for key in islice(found, limit)]
-    listed = (_list_entry(tx, key) for key in _containing(tx, query, bound))
-    return list(islice((row for row in listed if row.status != "damaged" and lists_run(row, **which)), limit))
+    newest = _keys(tx, which, bound, FEW_RUNS)
+    found = list(islice((key for key in newest if _contains(tx, key, query)), limit))
+    if len(found) < limit and len(newest) == FEW_RUNS:
+        is_filtered = any(which.get(name) is not None for name in sql.RUN_FILTERS)
+        older = {*_keys(tx, which, newest[-1], MAX_INT)} if is_filtered else None
+        sessions = session_rows.keys_of(tx, which.get("owner"))
+        found += islice(_containing(tx, query, newest[-1], older, sessions), limit - len(found))
+    return [_list_entry(tx, key) for key in found]
 
 
 def _keys(tx: Tx, which: RunFilters, before: int, limit: int) -> list[int]:
     """Return the keys of the next runs that are listed, whatever the query, newest first."""
-    wanted = [test for name, test in sql.RUN_FILTERS.items() if which.get(name) is not None]
-    statement = sql.SOME_RUN_KEYS.format(" AND ".join(wanted)) if wanted else sql.RUN_KEYS
+    wanted = {name: f"AND {test}" for name, test in sql.RUN_FILTERS.items() if which.get(name) is not None}
+    index = "run_list" if wanted.keys() - {"owner"} else "run_owner" if wanted else "run_key"
+    statement = sql.RUN_KEYS.format(index, " ".join(wanted.values()))
     keys = [key for (key,) in tx.execute(statement, {**which, "before": before, "limit": limit})]
     if any(not 0 < key < before for key in keys):
         raise list_damage_error("run")
@@ -296,17 +298,25 @@ def _contains(tx: Tx, key: int, needle: str) -> bool:
     )
 
 
-def _containing(tx: Tx, needle: str, before: int) -> Iterator[int]:
-    """Yield the keys of the runs that contain a text whose case is folded, newest first."""
+def _containing(
+    tx: Tx, needle: str, before: int, among: Container[int] | None, sessions: Container[int] | None
+) -> Iterator[int]:
+    """Yield the keys of the runs that contain a text whose case is folded, newest first.
+
+    Args:
+        among: Keys of the runs that are asked for; None: all.
+        sessions: Keys of sessions, those of these runs among them; None: all.
+    """
     first = text_index.RUNS
     found = tx.texts.candidates(tx, needle, first, first + min(before, first) - 1, backwards=True)
-    by_themselves = (at - first for at in found if _contains(tx, at - first, needle))
+    keys = (at - first for at in found if among is None or at - first in among)
+    by_themselves = (key for key in keys if _contains(tx, key, needle))
     # A run and its session are written at once, so that both have keys in the same order.
     by_thoughts = (
         key
-        for session in session_rows.containing(tx, needle, backwards=True)
+        for session in session_rows.containing(tx, needle, sessions, backwards=True)
         for (key,) in tx.rows(sql.RUN_OF_SESSION, (session,))
-        if key < before
+        if key < before and (among is None or key in among)
     )
     last = 0
     for key in heapq.merge(by_themselves, by_thoughts, reverse=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -53,8 +53,11 @@ QUEUED_TOGETHER = 64
 FEW_SESSIONS = 5_000
 """So many sessions that may contain a text are put in order by themselves, not found in the order of all."""
 
-LATEST_SESSIONS = 2_000
-"""So many sessions are read for a short text before the index is asked."""
+LATEST_SESSIONS = 300
+"""So many of the sessions used last are read before the index of texts is asked."""
+
+FIRST_TEXTS = 2_000
+"""So many thoughts are read for a short text, which most have, before the index names those that have it."""
 
 READ_FIRST = 200
 """So many texts of a session are read before the index is asked, which takes as long as reading some hundred."""
@@ -313,40 +316,42 @@ def sessions(tx: Tx, which: SessionFilters, limit: int, before: str | None) -> l
     wanted = " ".join(tests)
     bounds = {**which, "before": bound, "used": used}
     query = (which.get("query") or "").casefold()
-    found = list[int]()
-    if 0 < len(query) < text_index.SEQUENCE_CHARS:
-        # Most of these are in many sessions, and the index names them slowly.
-        found = _keys(tx, wanted, {**bounds, "limit": LATEST_SESSIONS}, query, limit)
-    if len(found) < limit:
-        few = _few(tx, query, wanted, bounds) if query else None
-        bounds = {**bounds, "limit": MAX_INT if query else limit}
-        found = _keys(tx, wanted, bounds, query, limit, few)
+    if not query:
+        return [_list_entry(tx, key) for key, _ in _keys(tx, wanted, bounds, limit)]
+    latest = _keys(tx, wanted, bounds, LATEST_SESSIONS)
+    found = list(islice((key for key, _ in latest if contains(tx, key, query)), limit))
+    if len(found) < limit and len(latest) == LATEST_SESSIONS:
+        bounds["before"], bounds["used"] = latest[-1]
+        few = _few(tx, query, which.get("owner"), wanted, bounds)
+        rest = (key for key, _ in _keys(tx, wanted, bounds, MAX_INT)) if few is None else few
+        found += islice((key for key in rest if contains(tx, key, query)), limit - len(found))
     return [_list_entry(tx, key) for key in found]
 
 
-def _keys(
-    tx: Tx,
-    wanted: str,
-    bounds: Mapping[str, Any],
-    query: str,
-    limit: int,
-    keys: Iterable[int] | None = None,
-) -> list[int]:
-    """Return the keys of the first sessions that contain a text, of those named or of all."""
-    if keys is None:
-        keys = (key for (key,) in tx.execute(sql.SESSION_KEYS.format(wanted), bounds))
-    return list(islice((key for key in keys if not query or contains(tx, key, query)), limit))
+def _keys(tx: Tx, wanted: str, bounds: Mapping[str, Any], limit: int) -> list[tuple[int, int]]:
+    """Return the keys of the first sessions that are listed, whatever the query, and when each was last used."""
+    return tx.rows(sql.SESSION_KEYS.format(wanted), {**bounds, "limit": limit})
 
 
-def _few(tx: Tx, query: str, wanted: str, bounds: Mapping[str, Any]) -> list[int] | None:
+def keys_of(tx: Tx, owner: str | None, first: int = 0) -> dict[int, None] | None:
+    """Return the keys of the sessions of an owner, from one on, in their order; None: all are asked for."""
+    return (
+        None
+        if owner is None
+        else dict.fromkeys(key for (key,) in tx.execute(sql.SESSIONS_OF, (owner, first)))
+    )
+
+
+def _few(tx: Tx, query: str, owner: str | None, wanted: str, bounds: Mapping[str, Any]) -> list[int] | None:
     """Return the keys of the sessions that are listed and may contain a text, in the order of the list.
 
     Returns:
         None: too many may contain it.
     """
-    few = set[int]()
+    few, of_owner = set[int](), keys_of(tx, owner)
     for at in tx.texts.candidates(tx, query, 0, text_index.RUNS - 1):
-        few.add(at >> sql.PLACE_BITS)
+        if of_owner is None or at >> sql.PLACE_BITS in of_owner:
+            few.add(at >> sql.PLACE_BITS)
         if len(few) > FEW_SESSIONS:
             return None
     statement = sql.SESSION_IF.format(wanted)
@@ -354,12 +359,15 @@ def _few(tx: Tx, query: str, wanted: str, bounds: Mapping[str, Any]) -> list[int
     return [key for _, key in sorted(uses, reverse=True)]
 
 
-def containing(tx: Tx, needle: str, *, backwards: bool = False) -> Iterator[int]:
-    """Yield the keys of the sessions that contain a text whose case is folded, in their order."""
+def containing(
+    tx: Tx, needle: str, among: Container[int] | None, *, backwards: bool = False
+) -> Iterator[int]:
+    """Yield the keys of sessions, of all or among some, that contain a text whose case is folded, in their order."""
     last = -1
     for at in tx.texts.candidates(tx, needle, 0, text_index.RUNS - 1, backwards=backwards):
-        if at >> sql.PLACE_BITS != last and _has_at(tx, at, needle):
-            last = at >> sql.PLACE_BITS
+        key = at >> sql.PLACE_BITS
+        if key != last and (among is None or key in among) and _has_at(tx, at, needle):
+            last = key
             yield last
 
 
@@ -431,18 +439,22 @@ def search(
     needle = query.casefold()
     if session_id is not None:
         matches = _matches_in(tx, _find_known(tx, session_id).key, needle, owner, low)
-    elif needle and low < text_index.RUNS:
-        check_keys(tx, "session")
-        matches = _matches(tx, needle, owner, low)
     else:
         check_keys(tx, "session")
-        keys = [key for (key,) in tx.execute(sql.SESSION_KEYS_FROM, (low >> sql.PLACE_BITS,))]
-        matches = (match for key in keys for match in _matches_in(tx, key, needle, owner, low))
+        keys = keys_of(tx, owner, low >> sql.PLACE_BITS)
+        if needle and low < text_index.RUNS:
+            matches = _matches(tx, needle, keys, owner, low)
+        else:
+            if keys is None:
+                keys = [key for (key,) in tx.execute(sql.SESSION_KEYS_FROM, (low >> sql.PLACE_BITS,))]
+            matches = (match for key in keys for match in _matches_in(tx, key, needle, owner, low))
     return list(islice((match for match in matches if match[0] > low), limit))
 
 
-def _matches(tx: Tx, needle: str, owner: str | None, low: int) -> Iterator[Found]:
-    """Read what the index names, and what it does not have yet."""
+def _matches(
+    tx: Tx, needle: str, among: Collection[int] | None, owner: str | None, low: int
+) -> Iterator[Found]:
+    """Read what the index names, and what it does not have yet, in all sessions or among some."""
     in_journal = {key for (key,) in tx.execute(sql.IN_JOURNAL, (low >> sql.PLACE_BITS,))}
     to_read = dict.fromkeys(in_journal, -1)
     for first, _ in tx.texts.queued_ranges(tx, low + 1, text_index.RUNS - 1):
@@ -451,17 +463,49 @@ def _matches(tx: Tx, needle: str, owner: str | None, low: int) -> Iterator[Found
     read = (
         match
         for key in sorted(to_read)
+        if among is None or key in among
         for match in _matches_in(tx, key, needle, owner, max(low, to_read[key]))
     )
-    return heapq.merge(_indexed_matches(tx, needle, owner, low, to_read), read, key=itemgetter(0))
+    places = _places(tx, needle, among, low)
+    return heapq.merge(_matches_at(tx, places, needle, owner, to_read), read, key=itemgetter(0))
 
 
-def _indexed_matches(
-    tx: Tx, needle: str, owner: str | None, low: int, read: Mapping[int, int]
-) -> Iterator[Found]:
-    """Read the thoughts that the index names, but for those behind a place from which their session is read anyway."""
-    stored, done = None, -1
+def _places(tx: Tx, needle: str, among: Collection[int] | None, low: int) -> Iterator[int]:
+    """Yield the places of thoughts that may contain a text and are in the index, in all sessions or among some."""
+    if len(needle) < text_index.SEQUENCE_CHARS:
+        bounds = (
+            [(low, MAX_INT)]
+            if among is None
+            else [(max(low, place(key, 0)), place(key, MAX_SEQ)) for key in among]
+        )
+        room = FIRST_TEXTS
+        for first, last in bounds:
+            try:
+                texts = tx.rows(sql.TEXTS_FROM, (first, last, room))
+            except Exception as error:
+                if not is_damage(error):
+                    raise
+                # Where the index names them, each shows its damage by itself.
+                low = first
+                break
+            yield from (at for at, text in texts if needle in str(text).casefold())
+            room -= len(texts)
+            if room == 0:
+                low = texts[-1][0]
+                break
+        else:
+            return
     for at in tx.texts.indexed_places(tx, needle, low + 1, text_index.RUNS - 1):
+        if among is None or at >> sql.PLACE_BITS in among:
+            yield at
+
+
+def _matches_at(
+    tx: Tx, places: Iterable[int], needle: str, owner: str | None, read: Mapping[int, int]
+) -> Iterator[Found]:
+    """Read thoughts, but for those behind a place from which their session is read anyway."""
+    stored, done = None, -1
+    for at in places:
         key, seq = at >> sql.PLACE_BITS, sql.seq_of(at)
         if key == done or seq == 0 or at > read.get(key, at):
             continue

@@ -157,11 +157,11 @@ RUN_COLUMNS = """key, run_id, session_id, strategy, model, problem, status, crea
   answer, last_line, last_digest, owner, unattended, paused, calls, tokens, usd, checksum"""
 RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE key = ?"
 OF_OWNER = "AND owner = :owner"
-RUN_IDS = "SELECT run_id FROM run WHERE run_id >= :from AND run_id < :to {} ORDER BY run_id LIMIT :limit"
-RUN_KEYS = "SELECT key FROM run WHERE key < :before ORDER BY key DESC LIMIT :limit"
-SOME_RUN_KEYS = """
-SELECT key FROM run INDEXED BY run_list WHERE key < :before AND {} ORDER BY key DESC LIMIT :limit
+RUN_IDS = """
+SELECT run_id FROM run INDEXED BY sqlite_autoindex_run_1 WHERE run_id >= :from AND run_id < :to {}
+ORDER BY run_id LIMIT :limit
 """
+RUN_KEYS = "SELECT key FROM run INDEXED BY {} WHERE key < :before {} ORDER BY key DESC LIMIT :limit"
 RUN_OF_SESSION = """
 SELECT run.key FROM session JOIN run ON run.run_id = session.run_id WHERE session.key = ?
 """
@@ -190,8 +190,8 @@ WHERE key = ?
 SET_TAIL = "UPDATE run SET last_line = ?, last_digest = ?, checksum = ? WHERE key = ?"
 DROP_RUN = "DELETE FROM run WHERE key = ?"
 USAGE = """
-SELECT {}, count(*), sum(calls), sum(tokens), total(usd) FROM run WHERE updated_at_ms >= :since {}
-GROUP BY 1 ORDER BY 1
+SELECT {}, count(*), sum(calls), sum(tokens), total(usd) FROM run INDEXED BY run_usage
+WHERE updated_at_ms >= :since {} GROUP BY 1 ORDER BY 1
 """
 USAGE_GROUPS = {
     None: "''",
@@ -209,7 +209,8 @@ DROP_LINES = "DELETE FROM line WHERE place BETWEEN ? AND ?"
 SESSION_KEY = "SELECT key FROM session WHERE session_id = ?"
 SESSION_ID = "SELECT CAST(session_id AS BLOB) FROM session WHERE key = ?"
 SESSION_IDS = """
-SELECT session_id FROM session WHERE session_id >= :from AND session_id < :to {} ORDER BY session_id LIMIT :limit
+SELECT session_id FROM session INDEXED BY sqlite_autoindex_session_1 WHERE session_id >= :from AND session_id < :to {}
+ORDER BY session_id LIMIT :limit
 """
 NEXT_SESSION_KEY = "SELECT ifnull(max(key), 0) + 1 FROM session"
 SESSION_COLUMNS = """key, session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id,
@@ -218,7 +219,7 @@ SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = ?"
 SESSION_AT = f"SELECT {SESSION_COLUMNS} FROM session WHERE key = ?"
 SESSION_USE = "SELECT key, used_at_ms FROM session WHERE session_id = ?"
 SESSION_KEYS = """
-SELECT key FROM session INDEXED BY session_list WHERE (used_at_ms, key) < (:used, :before) {}
+SELECT key, used_at_ms FROM session INDEXED BY session_list WHERE (used_at_ms, key) < (:used, :before) {}
 ORDER BY used_at_ms DESC, key DESC LIMIT :limit
 """
 SESSION_IF = """
@@ -238,6 +239,7 @@ SET_IN_JOURNAL = "INSERT OR IGNORE INTO in_journal VALUES (?)"
 DROP_IN_JOURNAL = "DELETE FROM in_journal WHERE session = ?"
 NEXT_SESSION = "SELECT min(key) FROM session WHERE key > ?"
 SESSION_KEYS_FROM = "SELECT key FROM session WHERE key >= ? ORDER BY key"
+SESSIONS_OF = "SELECT key FROM session INDEXED BY session_owner WHERE owner = ? AND key >= ? ORDER BY key"
 COUNT_SESSIONS = "SELECT count(*) FROM session"
 ADD_SESSION = f"""
 INSERT INTO session ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -250,13 +252,14 @@ WHERE key = ?
 """
 DROP_SESSION = "DELETE FROM session WHERE key = ?"
 SESSIONS_TO_LOOK_AT = """
-SELECT key FROM session
-WHERE pinned = 0 AND (
-  (status = 'active' AND (used_at_ms < :now - :ttl OR used_steady_ms < :steady - :ttl))
-  OR (status = 'archived' AND (
-    (due_steady_ms IS NULL AND used_at_ms < :now - :retention) OR used_steady_ms < :steady - :retention
-    OR used_steady_ms < :steady - due_after_ms OR due_steady_ms <= :steady - :second_look
-    OR used_at_ms >= :now - due_after_ms)))
+SELECT key FROM session INDEXED BY session_in_use
+WHERE pinned = 0 AND status = 'active' AND (used_at_ms < :now - :ttl OR used_steady_ms < :steady - :ttl)
+UNION ALL
+SELECT key FROM session INDEXED BY session_kept
+WHERE pinned = 0 AND status = 'archived' AND (
+  (due_steady_ms IS NULL AND used_at_ms < :now - :retention) OR used_steady_ms < :steady - :retention
+  OR used_steady_ms < :steady - due_after_ms OR due_steady_ms <= :steady - :second_look
+  OR used_at_ms >= :now - due_after_ms)
 """
 """Parameters: `now`, the clock's time; `steady`, the store's monotonic time; and the limits for both."""
 STEADY = "SELECT boot, uptime_ms, steady_ms, checksum FROM steady"
@@ -266,6 +269,7 @@ TEXTS_OF = """
 SELECT purpose FROM session WHERE key = ? AND run_id IS NOT NULL
 UNION ALL SELECT text FROM thought WHERE place BETWEEN ? AND ?
 """
+TEXTS_FROM = "SELECT place, text FROM thought WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
 TEXT_AT = "SELECT text FROM thought WHERE place = ?"
 PURPOSE_OF = "SELECT purpose FROM session WHERE key = ?"
 THOUGHT_COLUMNS = "place, number, text, branch, body, digest"

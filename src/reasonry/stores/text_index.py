@@ -29,9 +29,6 @@ PIECE_CHARS = 1 << 18
 CHUNK = 500
 """Candidates looked up at once."""
 
-SHORT_CHUNK = 64
-"""The same where the query is shorter than a sequence, and so is the beginning of many."""
-
 MAX_SEQUENCES = 12
 """How many sequences of a query are looked up; the text itself decides about the rest."""
 
@@ -156,16 +153,11 @@ def queued_ranges(tx: Tx, low: int, high: int) -> list[tuple[int, int]]:
 
 def indexed_places(tx: Tx, needle: str, low: int, high: int, backwards: bool = False) -> Iterator[int]:
     """Yield the positions that the index names; see `candidates`."""
-    matches = _matches(tx, fold(needle))
-    statement, count = (
-        FIND.format("DESC" if backwards else "ASC"),
-        CHUNK if len(matches) == 1 else SHORT_CHUNK,
-    )
-    while matches and low <= high:
-        found = {at for match in matches for (at,) in tx.execute(statement, (match, low, high, count))}
-        chunk = sorted(found, reverse=backwards)[:count]
+    match, statement = _match(tx, fold(needle)), FIND.format("DESC" if backwards else "ASC")
+    while match and low <= high:
+        chunk = [at for (at,) in tx.execute(statement, (match, low, high, CHUNK))]
         yield from chunk
-        if len(chunk) < count:
+        if len(chunk) < CHUNK:
             return
         if backwards:
             high = chunk[-1] - 1
@@ -173,15 +165,13 @@ def indexed_places(tx: Tx, needle: str, low: int, high: int, backwards: bool = F
             low = chunk[-1] + 1
 
 
-def _matches(tx: Tx, wanted: str) -> list[str]:
-    """Return expressions of which one matches each text that contains another one."""
+def _match(tx: Tx, wanted: str) -> str:
+    """Return an expression that matches each text that contains another one; empty: there is none."""
     last = len(wanted) - SEQUENCE_CHARS
     if last >= 0:
-        found = (wanted[start : start + SEQUENCE_CHARS] for start in starts(len(wanted)))
-        return [" AND ".join(_quote(sequence) for sequence in found)]
-    return [
-        _quote(term) for (term,) in tx.execute(SEQUENCES, (wanted, wanted + SEQUENCE_CHARS * "\U0010ffff"))
-    ]
+        return " AND ".join(_quote(wanted[start : start + SEQUENCE_CHARS]) for start in starts(len(wanted)))
+    sequences = tx.execute(SEQUENCES, (wanted, wanted + SEQUENCE_CHARS * "\U0010ffff"))
+    return " OR ".join(_quote(sequence) for (sequence,) in sequences)
 
 
 def starts(chars: int) -> list[int]:

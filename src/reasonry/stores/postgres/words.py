@@ -30,8 +30,6 @@ SET boot = excluded.boot, uptime_ms = excluded.uptime_ms, steady_ms = excluded.s
 """Statements that are written otherwise."""
 
 _PHRASES: tuple[tuple[str, str], ...] = (
-    (" INDEXED BY run_list", ""),
-    (" INDEXED BY session_list", ""),
     ("= :unattended", "= (:unattended)::int"),
     ("= :paused", "= (:paused)::int"),
     ("sum(calls), sum(tokens), total(usd)", "sum(calls)::bigint, sum(tokens)::bigint, coalesce(sum(usd), 0)"),
@@ -47,6 +45,7 @@ _LOCKING = frozenset({sql.RUN_KEY, sql.RUN, sql.SESSION, sql.SESSION_AT})
 LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 """Keeps a name to one transaction until it is over."""
 
+_INDEX = re.compile(r" INDEXED BY \w+")
 _PARAMETER = re.compile(r"\?|(?<![:\w]):([a-z_]+)")
 
 
@@ -55,7 +54,7 @@ def in_its_words(statement: str, writes: bool) -> str:
     """Return a statement as PostgreSQL takes it."""
     if statement.startswith("PRAGMA integrity_check"):
         return "SELECT 'ok'"
-    words = _OTHER.get(statement, statement)
+    words = _INDEX.sub("", _OTHER.get(statement, statement))
     for ours, its in _PHRASES:
         words = words.replace(ours, its)
     if writes and statement in _LOCKING:
