@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says more of the machine than of the code; pytest's timeout ends what hangs.
@@ -22,9 +23,24 @@ ROOT = Path(__file__).parents[1]
 
 def pytest_configure(config: pytest.Config) -> None:
     """Compile what tests start as processes, once: else each of them does, where PYTHONDONTWRITEBYTECODE is set."""
+    if hasattr(config, "workerinput") and config.getoption("assertmode") == "rewrite":
+        rewrite_share(config, config.workerinput)
     if not hasattr(config, "workerinput"):
         for folder in ("src", "tests"):
             compile_dir(ROOT / folder, quiet=2, rx=re.compile(r"[/\\]test_\w+\.py$"))
+
+
+def rewrite_share(config: pytest.Config, worker: dict[str, Any]) -> None:
+    """Rewrite a worker's share of the assertions and keep that, for all: else each worker rewrites all of them."""
+    named = [Path(argument.partition("::")[0]) for argument in config.args]
+    modules = {found for path in named for found in (path.rglob("test_*.py") if path.is_dir() else [path])}
+    largest_first = sorted(modules, key=lambda path: (-path.stat().st_size, path))
+    for path in largest_first[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        folder = rewrite.get_cache_dir(path)
+        kept = folder / f"{path.stem}{rewrite.PYC_TAIL}"
+        if rewrite.try_makedirs(folder) and rewrite._read_pyc(path, kept) is None:
+            digest, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, digest, kept)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -6,23 +6,26 @@ import re
 from typing import Any
 
 import httpx2
-import schemathesis
 from hypothesis import Phase, given, settings
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from .serving import TOKENS, Serving
 
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 2
 """Of each operation; `schemathesis run --max-examples 1000 URL/api/openapi.json` takes longer and finds more."""
 
 
 def test_every_operation_answers_as_the_schema_says(serving: Serving) -> None:
+    # Here, so that one process of the tests loads them, and not each that collects.
+    import schemathesis
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi import checks
+
+    conformance = [
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+        checks.status_code_conformance,
+        not_a_server_error,
+    ]
     schema = schemathesis.openapi.from_url(f"{serving.url}/api/openapi.json")
     # Streams that last are tried by the tests of runs.
     for found in schema.exclude(path_regex=r"/events$").get_all_operations():
@@ -31,7 +34,7 @@ def test_every_operation_answers_as_the_schema_says(serving: Serving) -> None:
         @settings(max_examples=EXAMPLES, phases=[Phase.generate], derandomize=True)
         @given(case=operation.as_strategy())
         def ask(case: Any) -> None:
-            case.call_and_validate(checks=CHECKS)
+            case.call_and_validate(checks=conformance)
 
         ask()
 
