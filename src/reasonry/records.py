@@ -211,8 +211,9 @@ class RunStore(Protocol):
 
         Whoever takes the lease gets the run's next fencing number, which never goes back. What this store object writes
         to the run while it holds it is checked against that number in the same transaction; what others write, such as
-        a cancellation, is not. The lease is renewed while the event loop it was taken on is running. That of a holder
-        that has died is free at once, that of one that hangs some seconds after it was last renewed.
+        a cancellation, is not. The lease is renewed while the event loop it was taken on is running, and given back by
+        the write that ends the run, or soon after leaving. That of a holder that has died is free at once, that of one
+        that hangs some seconds after it was last renewed.
 
         Raises:
             ConflictError: On entering: another process, or another task of this one, drives it (`pid` in details).

@@ -139,6 +139,21 @@ async def test_a_run_that_was_lost_can_be_driven_again_by_the_one_that_lost_it(
     await held.__aexit__(None, None, None)
 
 
+async def test_the_write_that_ends_a_run_gives_its_lease_back_and_more_is_written_until_another_has_it(
+    another: Callable[[], Store],
+) -> None:
+    store, other = another(), another()
+    async with store.drive("r"):
+        await store.append("r", [line(2)], run_row("r", status="done"))
+        await store.append("r", [line(3)])
+        async with other.drive("r"):
+            await other.append("r", [line(4)], run_row("r"))
+        with pytest.raises(ConflictError) as caught:
+            await store.append("r", [line(5)])
+        assert caught.value.code == "lease_lost"
+    assert await store.lines("r") == [line(seq) for seq in range(1, 5)]
+
+
 async def test_the_lease_of_a_store_that_was_closed_is_free(another: Callable[[], Store]) -> None:
     closed, store = another(), another()
     async with closed.drive("r"):

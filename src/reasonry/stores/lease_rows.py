@@ -12,7 +12,8 @@ TAKE = """
 INSERT INTO lease (key, holder, number, until_ms) VALUES (?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, number = excluded.number, until_ms = excluded.until_ms
 """
-IS_OWN = "SELECT 1 FROM lease WHERE key = ? AND holder = ? AND number = ?"
+IS_OWN = "SELECT 1 FROM lease WHERE key = ? AND (holder = ? OR holder IS NULL) AND number = ?"
+"""Or it was, and nobody has taken it since."""
 RENEW = """
 UPDATE lease SET until_ms = ? WHERE key = (SELECT key FROM run WHERE run_id = ?) AND holder = ? AND number = ?
 """

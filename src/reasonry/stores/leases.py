@@ -88,6 +88,7 @@ class Leases:
         self._take, self._renew, self._give_back = take, renew, give_back
         self._numbers = dict[str, int | None]()
         """None: it is being taken."""
+        self._ended = set[str]()
         self._pulses = dict[asyncio.AbstractEventLoop, _Pulse]()
         self._lock = threading.Lock()
 
@@ -95,6 +96,11 @@ class Leases:
         """Return the lease that a write to a run has to be checked against; None: the run is not held here."""
         number = self._numbers.get(run_id)
         return None if number is None else Lease(self.holder, number)
+
+    def note_end(self, run_id: str) -> None:
+        """Note that a run was ended here; if it is held here, the write that ended it has given its lease back."""
+        if run_id in self._numbers:
+            self._ended.add(run_id)
 
     @asynccontextmanager
     async def hold(self, run_id: str) -> AsyncGenerator[None]:
@@ -111,8 +117,10 @@ class Leases:
         finally:
             self._end(loop, run_id)
             try:
-                await self._give_back(run_id)
+                if run_id not in self._ended:
+                    await self._give_back(run_id)
             finally:
+                self._ended.discard(run_id)
                 del self._numbers[run_id]
 
     def _begin(self, loop: asyncio.AbstractEventLoop, run_id: str) -> None:

@@ -192,6 +192,8 @@ def append(
         tx.execute(sql.SET_RUN, (*values[2:], key))
     if use is not None:
         session_rows.use(tx, stored.row.session_id, run_id, use, up)
+    if lease is not None and row is not None and row.status != "active":
+        lease_rows.give_back(tx, run_id, lease.holder)
 
 
 def run(tx: Tx, run_id: str) -> RunRow:
