@@ -452,6 +452,55 @@ class SessionStore(Protocol):
         ...
 
 
+class WholeRun(Struct, frozen=True):
+    """All that is kept of a run, as one store hands it to another."""
+
+    row: RunRow
+    lines: tuple[Line, ...]
+    checkpoint: Checkpoint | None = None
+    keys: tuple[RequestKey, ...] = ()
+    """Of the requests that began it."""
+
+
+class WholeSession(Struct, frozen=True):
+    """All that is kept of a session, as one store hands it to another."""
+
+    row: SessionRow
+    thoughts: tuple[ThoughtRow, ...]
+
+
+Whole = WholeRun | WholeSession
+
+WholeKind = Literal["run", "session"]
+
+Written = Literal["new", "continued", "same", "differs"]
+"""What became of a run or session that a store was handed: it was new to it; the store had an earlier state of it,
+which was continued; the store has just this; the store has something else under its id, and kept that."""
+
+
+class Tally(Struct, frozen=True):
+    """How many runs or sessions of an owner have a status."""
+
+    kind: WholeKind
+    owner: str
+    status: str
+    count: int
+
+
+class StoreStats(Struct, frozen=True):
+    """How much is kept."""
+
+    tallies: tuple[Tally, ...]
+    """By kind, owner and status, in that order."""
+    lines: int
+    thoughts: int
+    """Those that are kept for sessions; the thoughts of runs are in their journals as well."""
+    bytes: int
+    """What it takes on the disk."""
+    free_bytes: int | None
+    """How much of that is empty, and given back by `vacuum`; None: not known."""
+
+
 class Finding(Struct, frozen=True, omit_defaults=True):
     """The result of verifying a store's file as a whole, or one run or session."""
 
@@ -493,6 +542,41 @@ class Store(RunStore, SessionStore, Protocol):
         """Verify everything that is kept, changing nothing; first the file, then each run and session.
 
         Each is checked in a transaction of its own, so that others can go on writing.
+        """
+        ...
+
+    async def read_whole(
+        self, kind: WholeKind, after: int = 0, limit: int = 20
+    ) -> list[tuple[int, Whole | Damaged]]:
+        """Return the next runs or sessions in the order they were created, each with its position.
+
+        Each is read in one transaction. There may be fewer than `limit` where they are large; none: there are no more.
+
+        Args:
+            after: The position of the last one read before; 0: begin with the first.
+        """
+        ...
+
+    async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:
+        """Write runs and sessions that another store has kept, in one transaction and in their order.
+
+        What is there under the same id stays, but an earlier state of the same run or session is continued.
+        The caller checks the digests of lines.
+
+        Raises:
+            StoreError: `store_corrupt`: what is there under one of the ids is damaged; nothing was written.
+        """
+        ...
+
+    async def stats(self) -> StoreStats:
+        """Return how much is kept."""
+        ...
+
+    async def vacuum(self) -> None:
+        """Give the space of what was deleted back to the disk, and complete the index of texts.
+
+        Raises:
+            StoreError: `store_busy | store_full`: it cannot be done now; nothing is lost.
         """
         ...
 

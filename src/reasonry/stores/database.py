@@ -208,6 +208,11 @@ class Source:
         """Return how large the file is."""
         return self.path.stat().st_size
 
+    def size_with_log(self) -> int:
+        """Return how large the file and its log are together."""
+        log = log_of(self.path)
+        return self.size() + (log.stat().st_size if log.exists() else 0)
+
     def can_be_rewritten(self) -> bool:
         """Whether the disk has room for all that is kept, once in the log and once more in the file."""
         return free_bytes(self.path) > 2 * self.size()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from ..errors import StoreError, UsageError
 from ..records import (
     Backup,
     Checkpoint,
+    Damaged,
     Finding,
     Found,
     InJournal,
@@ -34,11 +36,18 @@ from ..records import (
     SessionFilters,
     SessionRow,
     SessionView,
+    StoreStats,
     Sweep,
+    Tally,
     ThoughtRow,
     UsageGroup,
     UsageTotal,
     Use,
+    Whole,
+    WholeKind,
+    WholeRun,
+    WholeSession,
+    Written,
 )
 from .checks import check_change, check_key, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .expiry import Due, look_at
@@ -49,6 +58,7 @@ from .selection import check_filters, lists_run, lists_session
 from .session_rows import Decide, no_session_error, session_exists_error, thought_exists_error
 from .sql import MAX_SEQ, place
 from .steady import Uptime, uptime
+from .whole import check_whole, compare_runs, compare_sessions
 
 
 @dataclass(slots=True)
@@ -86,6 +96,9 @@ class _Session:
 
     def in_order(self) -> list[ThoughtRow]:
         return [self.thoughts[seq] for seq in sorted(self.thoughts)]
+
+    def whole(self) -> WholeSession:
+        return WholeSession(self.row, tuple(self.in_order()))
 
     def look(self, sweep: Sweep, steady_ms: int) -> bool:
         """Archive it if it was not used for long; return whether it is to be deleted."""
@@ -452,6 +465,75 @@ class MemoryStore:
         with self._open():
             self._session(session_id)
             del self._sessions[session_id]
+
+    async def read_whole(
+        self, kind: WholeKind, after: int = 0, limit: int = 20
+    ) -> list[tuple[int, Whole | Damaged]]:
+        """See `Store`."""
+        size = check_limit(limit)
+        with self._open():
+            if kind == "run":
+                runs = sorted(
+                    (run for run in self._runs.values() if run.key > after), key=lambda run: run.key
+                )
+                return [(run.key, self._whole_run(run)) for run in runs[:size]]
+            found = (session for session in self._sessions.values() if session.key > after)
+            sessions = sorted(found, key=lambda session: session.key)
+            return [(session.key, session.whole()) for session in sessions[:size]]
+
+    def _whole_run(self, run: _StoredRun) -> WholeRun:
+        keys = (key for key, run_id in self._requests.values() if run_id == run.row.run_id)
+        lines = tuple(run.lines[seq] for seq in sorted(run.lines))
+        in_order = sorted(keys, key=lambda key: (key.at_ms, key.key))
+        return WholeRun(run.row, lines, run.checkpoint, tuple(in_order))
+
+    async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:
+        """See `Store`."""
+        for whole in wholes:
+            check_whole(whole)
+        with self._open():
+            return [
+                self._write_run(whole) if isinstance(whole, WholeRun) else self._write_session(whole)
+                for whole in wholes
+            ]
+
+    def _write_run(self, run: WholeRun) -> Written:
+        row, there = run.row, self._runs.get(run.row.run_id)
+        written: Written = "new" if there is None else compare_runs(self._whole_run(there), run)
+        if there is None:
+            there = self._runs[row.run_id] = _StoredRun(self._next_key(), row)
+            for key in run.keys:
+                self._requests.setdefault((row.owner, key.key), (key, row.run_id))
+        if written in ("new", "continued"):
+            there.row, there.checkpoint = row, run.checkpoint or there.checkpoint
+            there.lines = {line.seq: line for line in run.lines}
+        return written
+
+    def _write_session(self, session: WholeSession) -> Written:
+        row, there = session.row, self._sessions.get(session.row.session_id)
+        written: Written = "new" if there is None else compare_sessions(there.whole(), session)
+        if there is None:
+            there = self._sessions[row.session_id] = _Session(self._next_key(), row, self.uptime().ms)
+        if written in ("new", "continued"):
+            there.row, there.used_steady_ms, there.due = row, self.uptime().ms, None
+            for thought in session.thoughts[len(there.thoughts) :]:
+                there.add(thought)
+        return written
+
+    async def stats(self) -> StoreStats:
+        """See `Store`."""
+        with self._open():
+            runs, sessions = self._runs.values(), self._sessions.values()
+            counts = Counter[tuple[WholeKind, str, str]](
+                ("run", run.row.owner, run.row.status) for run in runs
+            )
+            counts.update(("session", session.row.owner, session.row.status) for session in sessions)
+            tallies = tuple(Tally(*which, count) for which, count in sorted(counts.items()))
+            lines = sum(len(run.lines) for run in runs)
+            return StoreStats(tallies, lines, sum(len(session.thoughts) for session in sessions), 0, 0)
+
+    async def vacuum(self) -> None:
+        """See `Store`; memory has nothing to give back."""
 
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None

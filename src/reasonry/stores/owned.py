@@ -13,6 +13,7 @@ from ..errors import UsageError
 from ..records import (
     Backup,
     Checkpoint,
+    Damaged,
     Finding,
     Found,
     Line,
@@ -25,11 +26,15 @@ from ..records import (
     SessionRow,
     SessionView,
     Store,
+    StoreStats,
     Sweep,
     ThoughtRow,
     UsageGroup,
     UsageTotal,
     Use,
+    Whole,
+    WholeKind,
+    Written,
 )
 from .checks import check_change
 from .runs import no_run_error
@@ -236,6 +241,24 @@ class OwnedStore:
         """Raises UsageError: the store as a whole is the operator's."""
         raise _operators_error("verified")
         yield
+
+    async def read_whole(
+        self, kind: WholeKind, after: int = 0, limit: int = 20
+    ) -> list[tuple[int, Whole | Damaged]]:
+        """Raises UsageError: the store as a whole is the operator's."""
+        raise _operators_error("copied")
+
+    async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:
+        """Raises UsageError: the store as a whole is the operator's."""
+        raise _operators_error("copied")
+
+    async def stats(self) -> StoreStats:
+        """Raises UsageError: the store as a whole is the operator's."""
+        raise _operators_error("measured")
+
+    async def vacuum(self) -> None:
+        """Raises UsageError: the store as a whole is the operator's."""
+        raise _operators_error("rewritten")
 
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None

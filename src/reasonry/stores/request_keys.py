@@ -18,6 +18,7 @@ DELETE FROM request_key WHERE (owner, key) IN (SELECT owner, key FROM request_ke
 """
 FORGET_ONE = "DELETE FROM request_key WHERE owner = ? AND key = ? AND at_ms < ?"
 DROP = "DELETE FROM request_key WHERE run = ?"
+OF_RUN = "SELECT owner, key, digest, run, at_ms, checksum FROM request_key WHERE run = ? ORDER BY at_ms, key"
 ALL = "SELECT owner, key, digest, run, at_ms, checksum FROM request_key"
 
 
@@ -58,6 +59,15 @@ def put(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
     tx.execute(FORGET_ONE, (owner, key.key, key.at_ms - KEY_LIFE_MS))
     values = (owner, key.key, key.digest, run, key.at_ms)
     tx.execute(PUT, (*values, row_checksum("request_key", values)))
+
+
+def of_run(tx: Tx, run: int) -> tuple[RequestKey, ...]:
+    """Return the keys of a run that are as they were written."""
+    return tuple(
+        RequestKey(values[1], values[2], values[4])
+        for *values, checksum in tx.execute(OF_RUN, (run,))
+        if row_checksum("request_key", values) == checksum
+    )
 
 
 def drop(tx: Tx, run: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Unpack
 
 from ..records import (
     Checkpoint,
+    Damaged,
     Found,
     Line,
     RequestKey,
@@ -17,18 +18,23 @@ from ..records import (
     RunRow,
     SessionFilters,
     SessionRow,
+    StoreStats,
     Sweep,
     ThoughtRow,
     UsageGroup,
     UsageTotal,
     Use,
+    Whole,
+    WholeKind,
+    Written,
 )
-from . import lease_rows, runs, session_rows, sql
+from . import lease_rows, runs, session_rows, sql, whole_rows
 from .checks import check_key, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .leases import Leases, Living
 from .selection import check_filters
 from .session_rows import Decide
 from .steady import Uptime, uptime
+from .whole import check_whole
 
 T = TypeVar("T")
 
@@ -59,6 +65,10 @@ class RowStore(ABC):
             erase: Whether to erase the bytes of what was deleted before returning.
         """
         await self._write(work)
+
+    @abstractmethod
+    def _space(self, tx: sql.Tx) -> tuple[int, int | None]:
+        """Return how many bytes all takes on the disk, and how many of them are empty, if that is known."""
 
     async def _prepare_search(self) -> None:
         """Do what makes the next search quick."""
@@ -279,3 +289,26 @@ class RowStore(ABC):
         """See `Store`."""
         check_texts(session_id)
         await self._delete(lambda tx: session_rows.delete_session(tx, session_id))
+
+    async def read_whole(
+        self, kind: WholeKind, after: int = 0, limit: int = 20
+    ) -> list[tuple[int, Whole | Damaged]]:
+        """See `Store`."""
+        size = check_limit(limit)
+        return await self._read(lambda tx: whole_rows.read(tx, kind, after, size))
+
+    async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:
+        """See `Store`."""
+        for whole in wholes:
+            check_whole(whole)
+
+        def work(tx: sql.Tx) -> list[Written]:
+            return [whole_rows.write(tx, whole, self._uptime(tx)) for whole in wholes]
+
+        written = await self._write(work)
+        await self._prepare_search()
+        return written
+
+    async def stats(self) -> StoreStats:
+        """See `Store`."""
+        return await self._read(lambda tx: whole_rows.stats(tx, *self._space(tx)))

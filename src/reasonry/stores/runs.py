@@ -13,7 +13,18 @@ from typing import Any, NamedTuple
 from msgspec.structs import astuple, replace
 
 from ..errors import ConflictError, NotFoundError, StoreError
-from ..records import Checkpoint, Line, RequestKey, RunFilters, RunRow, UsageGroup, UsageTotal, Use
+from ..records import (
+    Checkpoint,
+    Line,
+    RequestKey,
+    RunFilters,
+    RunRow,
+    UsageGroup,
+    UsageTotal,
+    Use,
+    WholeRun,
+    Written,
+)
 from . import checkpoints, lease_rows, request_keys, session_rows, sql, text_index
 from .checks import MAX_INT
 from .checksums import (
@@ -29,6 +40,7 @@ from .leases import Lease
 from .packing import UnpackError, pack, unpack
 from .sql import Tx, place, seq_of
 from .steady import Uptime
+from .whole import compare_runs
 
 FEW_RUNS = 300
 """So many of the newest runs are looked into one by one before the index of all texts is asked."""
@@ -233,6 +245,33 @@ def keep(tx: Tx, run_id: str, checkpoint: Checkpoint, lease: Lease | None) -> No
     key = key_of(tx, run_id)
     lease_rows.check(tx, key, run_id, lease)
     checkpoints.write(tx, key, checkpoint)
+
+
+def whole_run(tx: Tx, key: int) -> WholeRun:
+    """Return all that is kept of the run with that key; raises as `lines`."""
+    stored = _read_row(tx, key)
+    lines = tuple(_lines(tx, stored))
+    return WholeRun(stored.row, lines, checkpoints.read(tx, key), request_keys.of_run(tx, key))
+
+
+def write_whole(tx: Tx, run: WholeRun, up: Uptime) -> Written:
+    """Write a run of another store; see `Store`."""
+    run_id, owner = run.row.run_id, run.row.owner
+    found = tx.execute(sql.RUN_KEY, (run_id,)).fetchone()
+    if found is None:
+        create_run(tx, run.row, run.lines, None)
+        written, key = "new", key_of(tx, run_id)
+        for request in run.keys:
+            if request_keys.find(tx, owner, request) is None:
+                request_keys.put(tx, owner, request, key)
+    else:
+        key, there = found[0], whole_run(tx, found[0])
+        written = compare_runs(there, run)
+        if written == "continued":
+            append(tx, run_id, run.lines[len(there.lines) :], run.row, None, up, None)
+    if written in ("new", "continued") and run.checkpoint is not None:
+        checkpoints.write(tx, key, run.checkpoint)
+    return written
 
 
 def journal_of(tx: Tx, key: int) -> tuple[str, list[Line]]:

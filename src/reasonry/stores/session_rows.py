@@ -26,6 +26,8 @@ from ..records import (
     Sweep,
     ThoughtRow,
     Use,
+    WholeSession,
+    Written,
 )
 from . import sql, text_index
 from .checks import MAX_INT, check_change
@@ -44,6 +46,7 @@ from .first_checksums import chain_thoughts
 from .sql import MAX_SEQ, Tx, place
 from .steady import SECOND_LOOK_MS, Uptime, steady_ms
 from .thoughts import StoredSession, Thoughts
+from .whole import compare_sessions
 
 Decide = Callable[[SessionView], SessionChange]
 
@@ -549,12 +552,40 @@ def walk(tx: Tx, key: int) -> tuple[str, int, bool]:
     Raises:
         StoreError: `store_corrupt`: part of it differs from what was written.
     """
+    stored, thoughts = _read_through(tx, key)
+    return stored.row.session_id, sum(1 for _ in thoughts), stored.digest is not None
+
+
+def _read_through(tx: Tx, key: int) -> tuple[StoredSession, Iterator[ThoughtRow]]:
     stored = _find(tx, key)
     if stored is None:
         raise session_damage_error(_name(tx, key))
     stored_thoughts = Thoughts(tx, stored)
     stored_thoughts.check_tail()
-    return stored.row.session_id, sum(1 for _ in stored_thoughts.after(0)), stored.digest is not None
+    return stored, stored_thoughts.after(0)
+
+
+def whole_session(tx: Tx, key: int) -> WholeSession:
+    """Return all that is kept of the session with that key; raises as `walk`."""
+    stored, thoughts = _read_through(tx, key)
+    return WholeSession(stored.row, tuple(thoughts))
+
+
+def write_whole(tx: Tx, session: WholeSession, up: Uptime) -> Written:
+    """Write a session of another store; see `Store`."""
+    stored = _find(tx, session.row.session_id)
+    if stored is None:
+        import_session(tx, session.row, session.thoughts, up)
+        return "new"
+    there = whole_session(tx, stored.key)
+    written = compare_sessions(there, session)
+    if written == "continued":
+        stored = _with_row(stored, session.row, steady_ms(tx, up))
+        stored = _add_thoughts(tx, stored, session.thoughts[len(there.thoughts) :])
+        _set(tx, stored)
+        if stored.row.run_id is not None:
+            _note_rest(tx, stored)
+    return written
 
 
 def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow], up: Uptime) -> None:

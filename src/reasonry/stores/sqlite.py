@@ -86,6 +86,18 @@ class SqliteStore(RowStore):
         names = name_in_0_1(run_id), holder
         return next(filter(None, (self._locks.find_living(name) for name in names if name)), None)
 
+    def _space(self, tx: sql.Tx) -> tuple[int, int | None]:
+        (free,), (page,) = tx.rows("PRAGMA freelist_count")[0], tx.rows("PRAGMA page_size")[0]
+        return self._source.size_with_log(), free * page
+
+    async def vacuum(self) -> None:
+        """See `Store`."""
+        while await self._readers.do(text_index.queue_size):
+            await self._writer.do(text_index.put_piece)
+        await self._writer.erase()
+        if self._writer.erasure_pending:
+            raise self._not_rewritten_error("what was deleted still takes space", "do it again")
+
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
@@ -119,16 +131,14 @@ class SqliteStore(RowStore):
     async def _erase(self) -> None:
         if self._writer.erasure_pending:
             await self._writer.erase()
-        if not self._writer.erasure_pending:
-            return
+        if self._writer.erasure_pending:
+            remains = "it is deleted, but bytes of it may still be"
+            raise self._not_rewritten_error(remains, "the next deletion erases them", deleted=True)
+
+    def _not_rewritten_error(self, remains: str, then: str, **details: bool) -> StoreError:
         if self._source.can_be_rewritten():
             why, code, when = "another process is using it", "store_busy", "that process is done"
         else:
             why, code, when = "the disk has too little room to rewrite it", "store_full", "there is more"
-        raise StoreError(
-            f"it is deleted, but bytes of it may still be in {self.name} because {why}; the next deletion "
-            f"erases them once {when}",
-            code=code,
-            path=self.name,
-            deleted=True,
-        )
+        message = f"{remains} in {self.name} because {why}; {then} once {when}"
+        return StoreError(message, code=code, path=self.name, **details)

@@ -176,7 +176,7 @@ class Writer:
             self._give_up(db, error)
             raise
         asked = any(job.work is None for job in batch)
-        self.erasure_pending |= tx.has_deleted
+        self.erasure_pending |= tx.has_deleted or asked
         self._index_has_rest |= tx.has_unindexed
         if asked or (tx.has_deleted and self._source.size() <= ERASE_BYTES):
             self._erase(db, self._source.busy_timeout_s if asked else ERASE_WAIT_S)

@@ -1,0 +1,266 @@
+"""One store hands whole runs and sessions to another, which keeps what it has."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from reasonry.errors import ConflictError, UsageError
+from reasonry.records import (
+    KEY_LIFE_MS,
+    Checkpoint,
+    Line,
+    RequestKey,
+    RunRow,
+    SessionChange,
+    SessionRow,
+    Store,
+    Sweep,
+    Tally,
+    ThoughtRow,
+    Use,
+    Whole,
+    WholeKind,
+    WholeRun,
+    WholeSession,
+)
+from reasonry.stores import open_store
+from reasonry.stores.memory import MemoryStore
+from reasonry.stores.owned import OwnedStore
+
+from .samples import line, run_row, session_row, texts, thoughts
+
+pytestmark = pytest.mark.anyio
+
+KINDS: tuple[WholeKind, ...] = ("run", "session")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    opened = open_store("memory" if request.param == "memory" else f"sqlite:{tmp_path / 'store.db'}")
+    yield opened
+    await opened.close()
+
+
+async def wholes(store: Store, kind: WholeKind, limit: int = 20) -> list[Any]:
+    found, after = list[Any](), 0
+    while page := await store.read_whole(kind, after, limit):
+        assert len(page) <= limit
+        found += [whole for _, whole in page]
+        after = page[-1][0]
+    return found
+
+
+def a_run(run_id: str = "r", count: int = 2, **fields: Any) -> WholeRun:
+    return WholeRun(run_row(run_id, **fields), tuple(line(seq) for seq in range(1, count + 1)))
+
+
+def a_session(session_id: str = "s", count: int = 2, **fields: Any) -> WholeSession:
+    row = session_row(session_id, thoughts=count, **fields)
+    return WholeSession(row, tuple(thoughts(*(f"thought {number}" for number in range(1, count + 1)))))
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+COUNT = st.integers(0, 2**53)
+ROWS = st.builds(
+    RunRow,
+    run_id=TEXT,
+    session_id=TEXT,
+    strategy=TEXT,
+    model=TEXT,
+    problem=TEXT,
+    status=st.sampled_from(["active", "done", "failed", "cancelled"]),
+    created_at_ms=COUNT,
+    updated_at_ms=COUNT,
+    reason=st.none() | TEXT,
+    answer=st.none() | TEXT,
+    owner=TEXT,
+    unattended=st.booleans(),
+    paused=st.booleans(),
+    calls=COUNT,
+    tokens=COUNT,
+    usd=st.none() | st.floats(0, 1e9),
+)
+LINES = st.lists(st.tuples(st.binary(max_size=40), st.binary(min_size=16, max_size=16)), max_size=4).map(
+    lambda found: tuple(Line(seq, *one) for seq, one in enumerate(found, start=1))
+)
+KEYS = st.none() | st.builds(
+    RequestKey,
+    key=st.text("abc", min_size=1, max_size=9),
+    digest=st.binary(max_size=16),
+    at_ms=st.integers(0, KEY_LIFE_MS),
+)
+RUNS = st.builds(
+    WholeRun,
+    ROWS,
+    LINES,
+    st.none() | st.builds(Checkpoint, COUNT, st.binary(max_size=16), st.binary(max_size=40)),
+    KEYS.map(lambda key: () if key is None else (key,)),
+)
+SESSIONS = st.builds(
+    WholeSession,
+    st.builds(
+        SessionRow,
+        session_id=TEXT,
+        strategy=TEXT,
+        created_at_ms=COUNT,
+        used_at_ms=COUNT,
+        status=st.sampled_from(["active", "archived"]),
+        pinned=st.booleans(),
+        thoughts=COUNT,
+        purpose=TEXT,
+        run_id=st.none() | TEXT,
+        head=st.binary(max_size=20),
+        owner=TEXT,
+    ),
+    st.lists(
+        st.tuples(st.integers(-(2**40), 2**40), TEXT, st.none() | TEXT, st.binary(max_size=20)), max_size=4
+    ).map(lambda found: tuple(ThoughtRow(seq, *one) for seq, one in enumerate(found, start=1))),
+)
+
+
+def unique(found: list[Any]) -> list[Any]:
+    """Leave out what has the id of an earlier one, and keys that an owner has used."""
+    ids, keys, kept = set[str](), set[tuple[str, str]](), list[Any]()
+    for whole in found:
+        name = whole.row.run_id if isinstance(whole, WholeRun) else whole.row.session_id
+        used = {(whole.row.owner, key.key) for key in whole.keys} if isinstance(whole, WholeRun) else set()
+        if name not in ids and not used & keys:
+            kept.append(whole)
+        ids.add(name)
+        keys |= used
+    return kept
+
+
+@settings(
+    max_examples=10,
+    phases=(Phase.generate,),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(runs=st.lists(RUNS, max_size=5).map(unique), sessions=st.lists(SESSIONS, max_size=5).map(unique))
+async def test_whatever_is_handed_on_is_kept_in_every_field_and_in_order(
+    tmp_path_factory: pytest.TempPathFactory, store: Store, runs: list[WholeRun], sessions: list[WholeSession]
+) -> None:
+    folder = tmp_path_factory.mktemp("stores")
+    source = MemoryStore()
+    target = MemoryStore() if isinstance(store, MemoryStore) else open_store(str(folder / "target.db"))
+    assert await source.write_whole([*runs, *sessions]) == ["new"] * (len(runs) + len(sessions))
+    for kind, given_ones in (("run", runs), ("session", sessions)):
+        read = await wholes(source, kind, 2)
+        assert read == given_ones
+        assert await target.write_whole(read) == ["new"] * len(read)
+        assert await wholes(target, kind, 3) == read
+        assert await target.write_whole(read) == ["same"] * len(read)
+    await target.close()
+
+
+OTHERS: list[Whole] = [
+    a_run(count=1),
+    a_run(problem="other"),
+    a_run(count=3, session_id="other"),
+    a_run(count=3, owner="another"),
+    replace(a_run(count=3, updated_at_ms=9_000), lines=(line(1), line(2, b"other"), line(3))),
+    a_session(count=1, used_at_ms=9_000),
+    a_session(purpose="other"),
+    a_session(count=3, run_id="other"),
+    a_session(count=3, owner="another"),
+    WholeSession(session_row("s", thoughts=3, used_at_ms=9_000), tuple(thoughts("x", "y", "z"))),
+]
+"""What differs from `a_run()` and `a_session()` in a way that is not a later state of them."""
+
+
+class TestWhatIsThere:
+    async def test_an_earlier_state_of_a_run_is_continued(self, store: Store) -> None:
+        await store.write_whole([a_run("q"), a_run("r", 2)])
+        later = replace(
+            a_run("r", 4, status="done", answer="24", updated_at_ms=2_000),
+            checkpoint=Checkpoint(3, bytes(16), b"x"),
+        )
+        assert await store.write_whole([later]) == ["continued"]
+        assert await wholes(store, "run") == [a_run("q"), later]
+        assert await store.tail("r") == (later.checkpoint, list(later.lines[3:]))
+        stopped = replace(later, row=replace(later.row, status="cancelled", updated_at_ms=2_001))
+        assert await store.write_whole([stopped]) == ["continued"]
+        assert (await store.run("r")).status == "cancelled"
+
+    async def test_an_earlier_state_of_a_session_is_continued(self, store: Store) -> None:
+        await store.write_whole([a_session("s", 1), a_session("t")])
+        later = a_session("s", 3, used_at_ms=2_000, purpose="why")
+        assert await store.write_whole([later]) == ["continued"]
+        assert await wholes(store, "session") == [later, a_session("t")]
+        assert [row.session_id for row in await store.sessions()] == ["s", "t"]
+        assert [name for _, name, _ in await store.search_thoughts("thought 3")] == ["s"]
+
+    async def test_what_differs_is_kept_and_the_rest_is_written(self, store: Store) -> None:
+        await store.write_whole([a_run(), a_session()])
+        for number, other in enumerate(OTHERS):
+            written = await store.write_whole([a_run(f"a{number}"), other, a_session(f"b{number}")])
+            assert written == ["new", "differs", "new"]
+        assert (await wholes(store, "run"))[:2] == [a_run(), a_run("a0")]
+        assert (await wholes(store, "session"))[:2] == [a_session(), a_session("b0")]
+
+    async def test_archiving_and_pinning_are_each_stores_own(self, store: Store) -> None:
+        await store.write_whole([a_session(pinned=True)])
+        assert await store.write_whole([a_session(status="archived")]) == ["same"]
+        assert (await store.session("s")).pinned
+
+    async def test_what_was_copied_is_used_like_what_was_begun_here(self, store: Store) -> None:
+        key = RequestKey("key", b"digest", 1_000)
+        session = WholeSession(session_row("session-of-r", run_id="r", thoughts=2), tuple(thoughts("one")))
+        await store.write_whole([replace(a_run(), keys=(key,)), session, a_session(used_at_ms=500)])
+        assert await store.create_run(run_row("q"), [line(1)], None, key) == "r"
+        with pytest.raises(ConflictError):
+            await store.create_run(run_row("q"), [line(1)], None, replace(key, digest=b"other"))
+        await store.append("r", [line(3)], None, Use(2, 2_000, tuple(thoughts("one", "two"))))
+        assert await texts(store, "session-of-r") == ["one", "two"]
+        assert [row.run_id for row in await store.runs(query="TWO")] == ["r"]
+        await store.sweep_sessions(Sweep(10_000_000, 1_000, 1_000, delete=False))
+        assert {row.status for row in await store.sessions()} == {"archived"}
+        assert await store.change("s", lambda view: SessionChange(value=view.idle_ms)) < 60_000
+
+    async def test_a_key_that_is_used_already_stays_with_its_run(self, store: Store) -> None:
+        key = RequestKey("key", b"digest", 1_000)
+        await store.create_run(run_row("own"), [line(1)], None, key)
+        await store.write_whole([replace(a_run(), keys=(replace(key, digest=b"other"),))])
+        assert await store.create_run(run_row("again"), [line(1)], None, key) == "own"
+
+
+async def test_what_is_kept_is_counted_and_emptied_space_is_given_back(store: Store) -> None:
+    large = "x" * 100_000
+    await store.write_whole(
+        [a_run("a", 3), a_run("b", owner="we"), a_run("c", status="done"), a_run("d"), a_session("s", 4)]
+    )
+    await store.write_whole(
+        [
+            WholeSession(session_row(f"large {number}", thoughts=1), tuple(thoughts(large)))
+            for number in range(9)
+        ]
+    )
+    stats = await store.stats()
+    assert stats.tallies == (
+        Tally("run", "", "active", 2),
+        Tally("run", "", "done", 1),
+        Tally("run", "we", "active", 1),
+        Tally("session", "", "active", 10),
+    )
+    assert (stats.lines, stats.thoughts) == (9, 13)
+    for number in range(9):
+        await store.delete_session(f"large {number}")
+    await store.vacuum()
+    after = await store.stats()
+    assert after.bytes <= max(0, stats.bytes - 900_000)
+    assert not after.free_bytes
+
+
+async def test_one_owner_neither_copies_nor_measures_the_whole(store: Store) -> None:
+    own = OwnedStore(store, "we")
+    for refused in (own.read_whole("run"), own.write_whole([a_run()]), own.stats(), own.vacuum()):
+        with pytest.raises(UsageError, match="operator"):
+            await refused
