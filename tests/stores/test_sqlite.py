@@ -147,9 +147,12 @@ class TestTheFile:
 
 
 class TestOpening:
-    @pytest.mark.parametrize("spec", ["postgres://u:secret@h/db", "postgresql+psycopg://u:secret@h/db"])
-    async def test_postgresql_is_refused_without_showing_the_password(self, spec: str) -> None:
-        with pytest.raises(UsageError, match="PostgreSQL") as caught:
+    @pytest.mark.parametrize(
+        "spec",
+        ["postgresql+psycopg://u:secret@h/db", "postgres://u:secret@h:port/db", "mysql://u:secret@h/db"],
+    )
+    async def test_what_is_no_store_is_refused_without_showing_the_password(self, spec: str) -> None:
+        with pytest.raises(UsageError) as caught:
             open_store(spec)
         assert "secret" not in str(caught.value.document())
 
@@ -157,7 +160,7 @@ class TestOpening:
     async def test_what_is_no_store_is_refused(self, spec: str) -> None:
         with pytest.raises(UsageError) as caught:
             open_store(spec)
-        assert caught.value.details["choices"] == ["memory", "PATH", "sqlite:PATH"]
+        assert caught.value.details["choices"][:3] == ["memory", "PATH", "sqlite:PATH"]
 
     async def test_memory_a_path_and_nothing_are_understood(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

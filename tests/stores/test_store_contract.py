@@ -49,12 +49,8 @@ STRANGE = [
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    if request.param == "postgres":
-        from reasonry.stores.postgres import PostgresStore
-
-        opened = PostgresStore(request.getfixturevalue("postgres_url"))
-    else:
-        opened = open_store("memory" if request.param == "memory" else f"sqlite:{tmp_path / 'store.db'}")
+    names = {"memory": "memory", "sqlite": f"sqlite:{tmp_path / 'store.db'}"}
+    opened = open_store(names.get(request.param) or request.getfixturevalue("postgres_url"))
     yield opened
     await opened.close()
 

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 from ..errors import UsageError
+from ..extras import check_extra
 from ..records import Store
 
-_CHOICES = ["memory", "PATH", "sqlite:PATH"]
+_CHOICES = ["memory", "PATH", "sqlite:PATH", "postgresql://USER@HOST/DATABASE"]
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -18,10 +19,12 @@ def open_store(spec: str | None = None) -> Store:
     A file is opened and checked when it is first used, not here.
 
     Args:
-        spec: `memory`, a path, or `sqlite:PATH`; None: the file in the user's data folder.
+        spec: `memory`, a path, `sqlite:PATH`, or the URL of a PostgreSQL database; None: the file in the user's data
+            folder.
 
     Raises:
         UsageError: It is none of these.
+        MissingExtraError: Of a URL: the client of PostgreSQL is not installed.
     """
     if spec is None:
         return _sqlite(default_path())
@@ -30,6 +33,8 @@ def open_store(spec: str | None = None) -> Store:
 
         return MemoryStore()
     path = spec.removeprefix("sqlite:")
+    if path.startswith(("postgresql://", "postgres://")):
+        return _postgres(path)
     if scheme := _SCHEME.match(path):
         raise _unknown_scheme_error(scheme[1])
     if not path or "\x00" in path or path.startswith("//"):
@@ -52,6 +57,13 @@ def _sqlite(path: Path) -> Store:
     return SqliteStore(path)
 
 
+def _postgres(url: str) -> Store:
+    check_extra("server", "a store in PostgreSQL")
+    from .postgres import PostgresStore
+
+    return PostgresStore(url)
+
+
 def _expand_home(path: str) -> Path:
     try:
         path.encode("utf-8", "surrogateescape")
@@ -62,8 +74,7 @@ def _expand_home(path: str) -> Path:
 
 def _unknown_scheme_error(scheme: str) -> UsageError:
     # The rest of the address may hold a password.
-    if scheme.startswith("postgres"):
-        message = "PostgreSQL stores are not supported yet; give a path to use a SQLite file"
-    else:
-        message = f"{scheme}:// is not a kind of store; write memory, a path, or sqlite: and a path"
-    return UsageError(message, choices=_CHOICES)
+    return UsageError(
+        f"{scheme}:// is not a kind of store; write memory, a path, sqlite: and a path, or postgresql:// and so on",
+        choices=_CHOICES,
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from ...errors import UsageError
+from ...masking import SECRETS
 
 SCHEMA = "reasonry"
 """Where a store's tables stand, unless its URL names another schema."""
@@ -48,10 +49,13 @@ def read_address(url: str) -> Address:
         query = parse_qsl(parts.query, keep_blank_values=True)
         own = {name: value for name, value in query if name.startswith("reasonry_")}
         rest = urlencode([(name, value) for name, value in query if name not in own])
+        if parts.port == 0:
+            raise ValueError
         bare = urlunsplit(parts._replace(scheme="postgresql", query=rest))
         parameters: dict[str, Any] = conninfo_to_dict(bare)
     except (ValueError, psycopg.Error):
         raise _address_error("it cannot be read") from None
+    SECRETS.keep(parameters.get("password"))
     schema = own.pop("reasonry_schema", SCHEMA)
     unsafe = own.pop("reasonry_unsafe_commit", "0")
     if own:
@@ -64,13 +68,15 @@ def read_address(url: str) -> Address:
 
 
 def _name_of(parameters: dict[str, Any], schema: str) -> str:
-    host, port = str(parameters.get("host", "")), parameters.get("port", "")
-    where = f"{host}:{port}" if host and port else host
-    rest = "" if schema == SCHEMA else f"?reasonry_schema={schema}"
-    if where.startswith("/"):
-        rest = f"?host={where}" + rest.replace("?", "&")
-        where = ""
-    return f"postgresql://{where}/{parameters.get('dbname', '')}{rest}"
+    host, port, user = (str(parameters.get(name) or "") for name in ("host", "port", "user"))
+    query = {} if schema == SCHEMA else {"reasonry_schema": schema}
+    if "/" in host or "," in host:
+        query, host = {"host": host, **query}, ""
+        if port:
+            query, port = {"port": port, **query}, ""
+    where = (f"{quote(user, safe='')}@" if user else "") + (f"{host}:{port}" if port else host)
+    database = quote(str(parameters.get("dbname") or ""), safe="")
+    return f"postgresql://{where}/{database}" + (f"?{urlencode(query, safe='/,')}" if query else "")
 
 
 def _address_error(why: str) -> UsageError:

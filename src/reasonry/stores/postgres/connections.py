@@ -38,6 +38,8 @@ LONG_S = 600.0
 TRIES = 20
 """How often a transaction is tried that others come into."""
 
+HOLD = "SELECT pg_advisory_lock(hashtextextended(%s, 0))"
+
 _WRITE = "BEGIN"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _AGAIN = ("40001", "40P01", "23505")
@@ -122,8 +124,11 @@ class Connections:
         self._idle: list[Any] = []
         self._threads: ThreadPoolExecutor | None = None
         self._start = threading.Lock()
+        self._living = threading.Lock()
         self._closed = False
         self._is_ready = False
+        self._life: Any = None
+        """Holds the lock that shows that this store object lives."""
         self._answered = 0.0
         """When the database last did what it was asked."""
 
@@ -135,6 +140,21 @@ class Connections:
         """Run work in a transaction that writes; it may be run again where another comes into it."""
         return await self._in_thread(lambda asked: self._do(work, _WRITE, asked, limit_s))
 
+    def show_life(self, holder: str) -> None:
+        """Hold the lock of a holder of leases until this is closed, or the process dies."""
+        with self._living:
+            if self._life is not None:
+                try:
+                    self._life.deadline = time.monotonic() + LIMIT_S
+                    self._life.execute("SELECT 1")
+                    return
+                except Exception:
+                    _close(self._life)
+                    self._life = None
+            life = self._connect(time.monotonic() + LIMIT_S)
+            life.execute(HOLD, (holder,))
+            self._life = life
+
     async def close(self) -> None:
         """Finish what was begun, then close the connections."""
         with self._start:
@@ -144,6 +164,8 @@ class Connections:
             await asyncio.to_thread(threads.shutdown)
         while self._idle:
             _close(self._idle.pop())
+        if self._life is not None:
+            _close(self._life)
 
     async def _in_thread(self, work: Callable[[float], T]) -> T:
         with self._start:

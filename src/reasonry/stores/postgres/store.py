@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from ...errors import StoreError, UsageError
 from ...records import Backup, Finding, OnProgress
-from .. import sql
-from ..checks import check_texts
-from ..locks import RunLock, already_driven_error
+from .. import lease_rows, sql
+from ..leases import Living
 from ..row_store import RowStore
 from ..steady import Uptime, uptime
 from ..verification import verify
@@ -24,6 +23,13 @@ UPTIME = """
 SELECT extract(epoch FROM pg_postmaster_start_time())::text,
   (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint
 """
+
+CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+UNCERTAIN = "SET LOCAL synchronous_commit TO off"
+"""Of a transaction that need not outlive a crash of the server."""
+
+IS_DEAD = "SELECT pg_try_advisory_xact_lock(hashtextextended(?, 0))"
+"""Whether nobody has the lock that a holder of leases keeps while it lives."""
 
 
 class PostgresStore(RowStore):
@@ -39,7 +45,6 @@ class PostgresStore(RowStore):
         super().__init__()
         address = read_address(url)
         self.name = address.name
-        self._driven = set[str]()
         self._connections = Connections(address)
 
     async def _read(self, work: Callable[[sql.Tx], T]) -> T:
@@ -52,26 +57,43 @@ class PostgresStore(RowStore):
         # Stores on several computers count alike by the time of the database.
         return Uptime(*tx.rows(UPTIME)[0]) if self.uptime is uptime else self.uptime()
 
-    def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
-        """See `Store`."""
-        check_texts(run_id)
-        return RunLock(lambda: self._take(run_id))
+    def _lease_clock_ms(self, tx: sql.Tx) -> int:
+        return tx.rows(CLOCK)[0][0]
 
-    def _take(self, run_id: str) -> Callable[[], None]:
-        if run_id in self._driven:
-            raise already_driven_error(run_id, os.getpid())
-        self._driven.add(run_id)
-        return lambda: self._driven.discard(run_id)
+    def _show_life(self, tx: sql.Tx) -> None:
+        self._connections.show_life(self._leases.holder)
+
+    def _find_living(self, tx: sql.Tx, run_id: str, holder: str | None) -> Living | None:
+        if holder is None or tx.rows(IS_DEAD, (holder,))[0][0]:
+            return None
+        return Living(None)
+
+    async def _renew_leases(self, numbers: Mapping[str, int]) -> None:
+        def work(tx: sql.Tx) -> None:
+            self._show_life(tx)
+            tx.execute(UNCERTAIN)
+            lease_rows.renew(tx, self._leases.holder, numbers, self._lease_clock_ms(tx))
+
+        await self._write(work)
+
+    async def _give_back_lease(self, run_id: str) -> None:
+        def work(tx: sql.Tx) -> None:
+            tx.execute(UNCERTAIN)
+            lease_rows.give_back(tx, run_id, self._leases.holder)
+
+        # One that is not given back ends by itself.
+        with suppress(StoreError):
+            await self._write(work)
 
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """See `Store`."""
-        raise NotImplementedError
+        """See `Store`. Raises UsageError."""
+        raise _not_copied_here()
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """See `Store`."""
-        raise NotImplementedError
+        """See `Store`. Raises UsageError."""
+        raise _not_copied_here()
 
     def verify(self) -> AsyncGenerator[Finding]:
         """See `Store`."""
@@ -80,3 +102,7 @@ class PostgresStore(RowStore):
     async def close(self) -> None:
         """See `Store`."""
         await self._connections.close()
+
+
+def _not_copied_here() -> UsageError:
+    return UsageError("a store in PostgreSQL is backed up and restored with pg_dump and pg_restore")

@@ -71,6 +71,14 @@ STEPS: tuple[TableStep, ...] = (
             )
             """,
             """
+            CREATE TABLE lease (
+              key BIGINT PRIMARY KEY,
+              holder TEXT,
+              number BIGINT NOT NULL,
+              until_ms BIGINT NOT NULL
+            )
+            """,
+            """
             CREATE TABLE request_key (
               owner TEXT COLLATE "C" NOT NULL,
               key TEXT COLLATE "C" NOT NULL,
@@ -143,7 +151,7 @@ STEPS: tuple[TableStep, ...] = (
 )
 
 TABLES = (
-    "run", "line", "checkpoint", "request_key", "session", "thought", "in_journal", "steady", "word",
+    "run", "line", "checkpoint", "lease", "request_key", "session", "thought", "in_journal", "steady", "word",
 )  # fmt: skip
 
 
