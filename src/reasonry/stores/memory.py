@@ -70,7 +70,7 @@ class _StoredRun:
 
     def has(self, needle: str) -> bool:
         """Whether its problem or its answer contains a text whose case is folded."""
-        return needle in f"{self.row.problem}\n{self.row.answer or ''}".casefold()
+        return needle in self.row.problem.casefold() or needle in (self.row.answer or "").casefold()
 
 
 @dataclass(slots=True)

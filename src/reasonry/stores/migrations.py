@@ -225,6 +225,15 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
+    Migration(
+        "0010_purposes",
+        (
+            """
+            INSERT INTO unindexed (first, last) SELECT key << 24, key << 24 FROM session
+            WHERE run_id IS NULL AND key < (1 << 38)
+            """,
+        ),
+    ),
 )
 
 

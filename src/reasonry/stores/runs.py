@@ -332,11 +332,13 @@ def _keys(tx: Tx, which: RunFilters, before: int, limit: int) -> list[int]:
 def _contains(tx: Tx, key: int, needle: str) -> bool:
     """Whether the problem, the answer or a thought of a run contains a text whose case is folded."""
     found = tx.execute(sql.RUN_TEXTS, (key,)).fetchone()
-    if found is None or needle in f"{found[1]}\n{found[2] or ''}".casefold():
-        return found is not None
-    return any(
-        session_rows.contains(tx, session, needle) for (session,) in tx.rows(sql.SESSION_KEY, found[:1])
-    )
+    if found is None:
+        return False
+    session_id, problem, answer, run_id = found
+    if needle in problem.casefold() or needle in (answer or "").casefold():
+        return True
+    sessions = tx.rows(sql.SESSION_OF_RUN, (session_id, run_id))
+    return any(session_rows.contains(tx, session, needle) for (session,) in sessions)
 
 
 def _containing(

@@ -148,8 +148,8 @@ def _add(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow], used: int | No
     stored = StoredSession(key, row, used, None, None, 0, first_digest(row.session_id))
     stored = _add_thoughts(tx, stored, thoughts)
     tx.execute(sql.ADD_SESSION, _values(stored))
+    tx.texts.queue(tx, place(key, 0), place(key, 0))
     if row.run_id is not None:
-        tx.texts.queue(tx, place(key, 0), place(key, 0))
         _note_rest(tx, stored)
 
 
@@ -220,6 +220,8 @@ def change(tx: Tx, session_id: str, decide: Decide, up: Uptime) -> Any:
         _add(tx, wanted.row, thoughts, steady if wanted.used else None)
     elif stored is not None and (wanted.row is not None or thoughts):
         if wanted.row is not None:
+            if wanted.row.purpose != stored.row.purpose:
+                tx.texts.queue(tx, place(stored.key, 0), place(stored.key, 0))
             stored = _with_row(stored, wanted.row, steady if wanted.used else stored.used_steady_ms)
         _set(tx, _add_thoughts(tx, stored, thoughts))
     return wanted.value
@@ -282,7 +284,7 @@ def forget_thoughts(tx: Tx, session_id: str, run_id: str) -> None:
     with contextlib.suppress(StoreError):
         stored = _find(tx, session_id)
         if stored is not None and stored.row.run_id == run_id:
-            tx.texts.drop(tx, place(stored.key, 0), place(stored.key, MAX_SEQ))
+            tx.texts.drop(tx, place(stored.key, 1), place(stored.key, MAX_SEQ))
             tx.execute(sql.DROP_THOUGHTS, (place(stored.key, 0), place(stored.key, MAX_SEQ)))
             tx.execute(sql.DROP_IN_JOURNAL, (stored.key,))
             _set(tx, stored._replace(last=0, digest=first_digest(session_id)))

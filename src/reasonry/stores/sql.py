@@ -175,7 +175,8 @@ RUN_FILTERS = {
     "since_ms": "created_at_ms >= :since_ms",
     "until_ms": "created_at_ms < :until_ms",
 }
-RUN_TEXTS = "SELECT session_id, problem, answer FROM run WHERE key = ?"
+RUN_TEXTS = "SELECT session_id, problem, answer, run_id FROM run WHERE key = ?"
+SESSION_OF_RUN = "SELECT key FROM session WHERE session_id = ? AND run_id = ?"
 NEXT_RUN = "SELECT min(key) FROM run WHERE key > ?"
 TALLY_RUNS = "SELECT owner, status, count(*), sum(last_line) FROM run GROUP BY 1, 2 ORDER BY 1, 2"
 COUNT_RUNS = "SELECT count(*) FROM run"
@@ -268,7 +269,7 @@ STEADY = "SELECT boot, uptime_ms, steady_ms, checksum FROM steady"
 KEEP_STEADY = "REPLACE INTO steady (key, boot, uptime_ms, steady_ms, checksum) VALUES (1, ?, ?, ?, ?)"
 
 TEXTS_OF = """
-SELECT purpose FROM session WHERE key = ? AND run_id IS NOT NULL
+SELECT purpose FROM session WHERE key = ?
 UNION ALL SELECT text FROM thought WHERE place BETWEEN ? AND ?
 """
 TEXTS_FROM = "SELECT place, text FROM thought WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"

@@ -18,7 +18,7 @@ from typing import Any
 from .sql import MAX_SEQ, Tx, place
 
 RUNS = 1 << 62
-"""In the index a run is this plus its key; a thought is its place, and seq 0 the purpose of the session of a run."""
+"""In the index a run is this plus its key; a thought is its place, and seq 0 the purpose of the session."""
 
 SEQUENCE_CHARS = 3
 
@@ -48,7 +48,7 @@ SELECT count(*) FROM thought WHERE place NOT IN (SELECT id FROM word_docsize)
 AND NOT EXISTS (SELECT 1 FROM unindexed WHERE place BETWEEN first AND last)
 """
 THOUGHTS = "SELECT place, text FROM thought WHERE place BETWEEN ? AND ? ORDER BY place LIMIT ?"
-PURPOSE = "SELECT purpose FROM session WHERE key = ? AND run_id IS NOT NULL"
+PURPOSE = "SELECT purpose FROM session WHERE key = ?"
 RUN_TEXTS = "SELECT key, problem, answer FROM run WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"
 ADD = "INSERT OR REPLACE INTO word (rowid, text) VALUES (?, ?)"
 DROP = "DELETE FROM word WHERE rowid BETWEEN ? AND ?"

@@ -1,0 +1,177 @@
+"""What a list or a search has by its filters is what a plain reading of all rows would find, in each store.
+
+The stores answer in two ways, the first for what is common or new: by reading, and by their index of texts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reasonry.records import RunRow, SessionRow, Store, ThoughtRow
+from reasonry.stores import runs, session_rows, text_index
+
+from .samples import line, run_row, session_row, thoughts
+from .test_store_contract import store
+
+pytestmark = pytest.mark.anyio
+
+__all__ = ["store"]
+
+COUNT = 24
+WORDS = ["", "h", "he", "heron", "HERON", "ß", "cran", "n a", "e\nn", "x", "\x00y", "tern"]
+TEXTS = ["Heron and crane", "a heron", "STRASSE", "he", "", "x\x00y"]
+INSTANTS = st.none() | st.integers(0, 5)
+VALUES: Mapping[str, Sequence[Any]] = {
+    "status": ["active", "done"],
+    "strategy": ["react", "linear"],
+    "model": ["offline", "other"],
+    "owner": ["", "ana", "nobody"],
+    "unattended": [True, False],
+    "paused": [True, False],
+    "guided": [True, False],
+    "query": WORDS,
+}
+QUESTIONS = st.lists(
+    st.fixed_dictionaries(
+        {"since_ms": INSTANTS, "until_ms": INSTANTS},
+        optional={name: st.sampled_from(values) for name, values in VALUES.items()},
+    ),
+    min_size=10,
+    max_size=20,
+)
+OF_RUNS = ("status", "strategy", "model", "owner", "unattended", "paused")
+OF_SESSIONS = ("status", "strategy", "owner")
+
+
+class Kept(NamedTuple):
+    run: RunRow
+    session: SessionRow
+    said: list[ThoughtRow]
+
+
+def kept(number: int) -> Kept:
+    bits = [bool(number >> place & 1) for place in range(5)]
+    names = {name: VALUES[name][bits[place]] for place, name in enumerate(("status", "strategy", "model"))}
+    at, problem, owner = 1 + number % 4, TEXTS[number % 6], ["", "ana"][number % 7 == 0]
+    said = thoughts(*TEXTS[number % 5 : number % 5 + number % 3])
+    run = run_row(
+        f"r{number:02}",
+        session_id=f"s{number:02}",
+        created_at_ms=at,
+        problem=problem,
+        answer="tern" if number % 5 == 3 else None,
+        owner=owner,
+        unattended=bits[3],
+        paused=bits[4],
+        **names,
+    )
+    session = session_row(
+        run.session_id,
+        strategy=run.strategy,
+        owner=owner,
+        used_at_ms=at,
+        status="active" if run.status == "active" else "archived",
+        run_id=run.run_id if number % 3 else None,
+        thoughts=len(said),
+        purpose=problem,
+    )
+    return Kept(run, session, said)
+
+
+KEPT = [kept(number) for number in range(COUNT)]
+
+
+def has(texts: Sequence[str], query: str | None) -> bool:
+    return not query or any(query.casefold() in text.casefold() for text in texts)
+
+
+def is_listed(
+    row: RunRow | SessionRow, names: Sequence[str], at_ms: int, texts: Sequence[str], which: Mapping[str, Any]
+) -> bool:
+    since, until = which["since_ms"], which["until_ms"]
+    return (
+        all(which.get(name) in (None, getattr(row, name)) for name in names)
+        and (since is None or at_ms >= since)
+        and (until is None or at_ms < until)
+        and has(texts, which.get("query"))
+    )
+
+
+def texts_of(session: SessionRow, said: Sequence[ThoughtRow]) -> list[str]:
+    return [session.purpose, *(thought.text for thought in said)]
+
+
+async def check(store: Store, which: dict[str, Any]) -> None:
+    of_runs = {name: value for name, value in which.items() if name != "guided"}
+    expected = [
+        run.run_id
+        for run, session, said in reversed(KEPT)
+        if is_listed(
+            run,
+            OF_RUNS,
+            run.created_at_ms,
+            [run.problem, run.answer or "", *(texts_of(session, said) if session.run_id else [])],
+            of_runs,
+        )
+    ]
+    assert [row.run_id for row in await store.runs(**of_runs)] == expected
+    of_sessions = {
+        name: value for name, value in which.items() if name not in ("model", "unattended", "paused")
+    }
+    if of_sessions.get("status") == "done":
+        of_sessions["status"] = "archived"
+    found = sorted(
+        (session.used_at_ms, session.session_id)
+        for _, session, said in KEPT
+        if which.get("guided") in (None, session.run_id is None)
+        and is_listed(session, OF_SESSIONS, session.used_at_ms, texts_of(session, said), of_sessions)
+    )
+    in_order = [name for _, name in reversed(found)]
+    assert [row.session_id for row in await store.sessions(**of_sessions)] == in_order
+    if expected:
+        rows = await store.runs(limit=1, before=expected[0], **of_runs)
+        assert [row.run_id for row in rows] == expected[1:2]
+    if in_order:
+        page = await store.sessions(limit=1, before=in_order[0], **of_sessions)
+        assert [row.session_id for row in page] == in_order[1:2]
+    query, owner = which.get("query") or "", which.get("owner")
+    matches, after = list[tuple[str, int]](), 0
+    while page := await store.search_thoughts(query, owner=owner, after=after, limit=2):
+        matches += [(name, one.seq) for _, name, one in page if isinstance(one, ThoughtRow)]
+        after = page[-1][0]
+    assert matches == [
+        (session.session_id, thought.seq)
+        for _, session, said in KEPT
+        if owner in (None, session.owner)
+        for thought in said
+        if has([thought.text], query)
+    ]
+
+
+@pytest.mark.parametrize("read_first", [2, 1_000])
+async def test_lists_and_searches_have_what_the_filters_say(
+    store: Store, monkeypatch: pytest.MonkeyPatch, read_first: int
+) -> None:
+    for room, name in ((runs, "FEW_RUNS"), (session_rows, "LATEST_SESSIONS"), (session_rows, "FIRST_TEXTS")):
+        monkeypatch.setattr(room, name, read_first)
+    monkeypatch.setattr(session_rows, "FEW_SESSIONS", 5)
+    monkeypatch.setattr(text_index, "PIECE", 3)
+    monkeypatch.setattr(text_index, "CHUNK", 3)
+    for run, session, said in KEPT:
+        await store.create_run(run, [line(1)])
+        await store.import_session(session, said)
+    loop = asyncio.get_running_loop()
+
+    @settings(max_examples=5, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(QUESTIONS)
+    def ask(questions: list[dict[str, Any]]) -> None:
+        for which in questions:
+            asyncio.run_coroutine_threadsafe(check(store, which), loop).result()
+
+    await asyncio.to_thread(ask)
