@@ -12,11 +12,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import apsw
 import pytest
 
 from reasonry.app import App
 from reasonry.errors import ConflictError
 from reasonry.records import Line
+from reasonry.stores.database import connect
 from tests.servers import ServerProcess
 
 pytestmark = [
@@ -35,6 +37,22 @@ asyncio.run(accept(sys.argv[1], sys.argv[2], 1))
 """
 
 
+def stop(pid: int, path: str) -> None:
+    """Stop a process, but not in the middle of a transaction, in which nobody else could write."""
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        os.waitpid(pid, os.WUNTRACED)
+        db = connect(Path(path), 0)
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            os.kill(pid, signal.SIGCONT)
+        else:
+            return
+        finally:
+            db.close()
+
+
 @contextmanager
 def stopped(path: str, server: ServerProcess) -> Generator[tuple[subprocess.Popen[str], str]]:
     """Begin a run in a process and stop that in the middle of it; yield the process and the run."""
@@ -46,7 +64,7 @@ def stopped(path: str, server: ServerProcess) -> Generator[tuple[subprocess.Pope
         run_id = driver.stdout.readline().strip()
         while server.stats()["requests"] < 4:
             time.sleep(0.01)
-        os.kill(driver.pid, signal.SIGSTOP)
+        stop(driver.pid, path)
         yield driver, run_id
         driver.kill()
 
