@@ -15,7 +15,16 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "mcp": ("mcp",),
     "providers": ("pydantic_ai",),
     "sandbox": ("pydantic_monty",),
-    "server": ("fastapi", "uvicorn", "httptools", "sse_starlette", "prometheus_client", "mcp", "psycopg"),
+    "server": (
+        "fastapi",
+        "uvicorn",
+        "httptools",
+        "sse_starlette",
+        "prometheus_client",
+        "mcp",
+        "dbos",
+        "psycopg",
+    ),
     "telemetry": ("opentelemetry.distro",),
 }
 """Each extra of the package, and the modules that are there where it is installed."""

@@ -33,6 +33,7 @@ ROOMS: tuple[str, ...] = (
     "regular_files.py",
     "stores",
     "strategies",
+    "queues",
     "supervisor",
     "surfaces",
     "tools",

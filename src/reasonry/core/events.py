@@ -74,7 +74,7 @@ class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
 
 
 class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
-    """The run was ended from outside: a limit was reached (`max_calls`, …), or it was `cancelled`."""
+    """The run was ended from outside: a limit was reached (`max_calls`, …), it was `cancelled`, or `set_aside`."""
 
     reason: str
     detail: str = ""

@@ -56,6 +56,12 @@ from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Stra
 
 Status = Literal["active", "done", "failed", "cancelled"]
 
+SET_ASIDE = "set_aside"
+"""Why a run was stopped that whoever drove it did not survive."""
+
+_STOPPED_AS: dict[str, Status] = {"cancelled": "cancelled", SET_ASIDE: "failed"}
+"""The status of a run that was stopped for a reason other than a limit."""
+
 MAX_SILENT_MOVES = 1_000
 """Moves, or yields, in a row without asking anybody; more is a loop."""
 
@@ -540,13 +546,14 @@ class _Execution:
         return self._end(outcome, "failed", code, state=state)
 
     def stop(self, event: Stopped) -> Step:
-        """End the run from outside: at a limit with the best so far as the answer, on cancelling without one."""
-        cancelled = event.reason == "cancelled"
+        """End the run from outside: at a limit with the best so far as the answer, otherwise without one."""
+        status = _STOPPED_AS.get(event.reason)
         rounds = [waiting.last_round for waiting in self.now.pending if waiting.settled or waiting.replies]
         outcome = replace(self._best_so_far(event), reason=event.reason, detail=event.detail)
         return self._end(
-            replace(outcome, answer=None) if cancelled else outcome,
-            "cancelled" if cancelled else None,
+            replace(outcome, answer=None) if status else outcome,
+            status,
+            SET_ASIDE if event.reason == SET_ASIDE else None,
             rounds=max([self.now.rounds, *rounds]),
             at_ms=max(self.now.at_ms, event.at_ms),
         )

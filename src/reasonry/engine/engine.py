@@ -552,6 +552,14 @@ class OpenRun:
             self.row = journal.row_after(self.row, self.run, now)
             await self._write([*taken, *ending(self.row, self.run)], now)
 
+    async def stop(self, reason: str, detail: str) -> Result:
+        """End the run, which nobody drives at present; see `Stopped`."""
+        now = _now_ms()
+        self.run.take(Settled(None, Stopped(reason, detail, at_ms=self.run.snapshot.at_ms)))
+        self.row = journal.row_after(self.row, self.run, now)
+        await self._write([self.run.events[-1], *ending(self.row, self.run)], now)
+        return self.result
+
     async def keep(self) -> None:
         """Keep the folded state once so many lines have come since the last checkpoint."""
         if self.chain.seq - self._kept < KEEP_EVERY:

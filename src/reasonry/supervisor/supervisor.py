@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from typing import Any, Final
 
@@ -72,8 +72,19 @@ class _Drive:
         self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
+Admit = Callable[[OpenRun], Awaitable[None]]
+"""Called with a run that is about to be driven, which this process has the right to; it may end the run."""
+
+HandOver = Callable[[str, str], Awaitable[None]]
+"""Has somebody drive a run, of this or another process: told its id and its owner."""
+
+
 class Supervisor:
     """Brings runs to their end in the background.
+
+    Attributes:
+        hand_over: Set where runs that are begun or gone on with, unless it is said otherwise, wait for whoever has
+            room for them.
 
     Args:
         max_runs: How many it drives at once.
@@ -90,6 +101,7 @@ class Supervisor:
         reopen: Callable[[ParticipantNames], Participants] = lambda recorded: Participants(),
     ) -> None:
         self._app, self._max_runs = app, max_runs
+        self.hand_over: HandOver | None = None
         self._usd_a_day, self._reopen = usd_a_day, reopen
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
@@ -125,10 +137,12 @@ class Supervisor:
         key: str | None = None,
         digest: bytes = b"",
         text: bool = False,
+        here: bool = True,
     ) -> tuple[str, bool]:
         """Accept a run, and drive it in the background, after a restart too.
 
         Args:
+            here: This process drives it, whoever else could.
             key: The same owner's start with the same key and digest begins nothing new, for a day.
             digest: Of all that was asked for.
             text: Whether answers are streamed from the first on, for whoever is about to watch.
@@ -145,10 +159,13 @@ class Supervisor:
         if request is not None and (begun := await app.store.run_begun_with(request)):
             # However full it is here, and whatever has been spent.
             return begun, False
-        with self._room():
+        hand_over = None if here else self.hand_over
+        with self._room(hand_over):
             allowance = await self._check_day(app, performers)
             run_id, written = await app.engine.accept_once(order, unattended=True, key=request)
-            if written is not None:
+            if hand_over is not None:
+                await hand_over(run_id, _owner_of(app))
+            elif written is not None:
                 await self._open(app, written, performers, allowance, text=text)
         return run_id, written is not None
 
@@ -165,6 +182,7 @@ class Supervisor:
         key: str | None = None,
         digest: bytes = b"",
         text: bool = False,
+        here: bool = True,
     ) -> tuple[str, bool]:
         """Accept a run that begins at a point of another, and drive it in the background; otherwise as `start`.
 
@@ -176,14 +194,17 @@ class Supervisor:
         request = request_key(key, digest)
         if request is not None and (begun := await app.store.run_begun_with(request)):
             return begun, False
-        with self._room():
+        hand_over = None if here else self.hand_over
+        with self._room(hand_over):
             named = participants or await self._recorded_participants(app, run_id)
             order, performers, names = await app.order_fork(run_id, named, options or {}, budget)
             allowance = await self._check_day(app, performers)
             forked, written = await app.engine.fork_once(
                 run_id, order, at, reworded, unattended=True, key=request
             )
-            if written is not None:
+            if hand_over is not None:
+                await hand_over(forked, _owner_of(app))
+            elif written is not None:
                 await self._open(app, written, performers, allowance, names, text=text)
         return forked, written is not None
 
@@ -195,6 +216,7 @@ class Supervisor:
         budget: Budget | None = None,
         *,
         text: bool = False,
+        here: bool = True,
     ) -> None:
         """Go on with a run in the background.
 
@@ -202,7 +224,7 @@ class Supervisor:
 
         Args:
             participants: None: those that its record names.
-            text: As in `start`.
+            text: As in `start`; so is `here`.
 
         Raises:
             ConflictError: It is at work, or came to its own end.
@@ -211,7 +233,8 @@ class Supervisor:
         check_budget(budget or Budget())
         if await self._continue(app, run_id, participants, budget):
             return
-        with self._room():
+        hand_over = None if here else self.hand_over
+        with self._room(hand_over):
             async with AsyncExitStack() as held:
                 allowance = await self._allowance(app)
                 opened = await held.enter_async_context(app.engine.open(run_id))
@@ -221,7 +244,37 @@ class Supervisor:
                     raise ConflictError(
                         f"run {run_id} came to its own end; fork it to try another way", run_id=run_id
                     )
-                self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
+                if hand_over is None:
+                    self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
+            if hand_over is not None:
+                await hand_over(run_id, _owner_of(app))
+
+    async def take_up(
+        self, run_id: str, owner: str = "", admit: Admit | None = None
+    ) -> asyncio.Future[Result] | None:
+        """Drive a run in the background that was accepted and has not been brought to its end.
+
+        Returns:
+            Where it stands when the drive has ended; None: it has ended, or is paused.
+
+        Raises:
+            ConflictError: Somebody else drives it.
+            OverloadedError: As in `start`.
+        """
+        app = self._app.for_owner(owner) if owner else self._app
+        with self._room():
+            async with AsyncExitStack() as held:
+                opened = await held.enter_async_context(app.engine.open(run_id))
+                if admit is not None and _is_to_be_driven(opened):
+                    await admit(opened)
+                if not _is_to_be_driven(opened):
+                    return None
+                allowance = await self._allowance(app)
+                named = self._reopen(opened.run.participants)
+                performers = await app.reopen(opened, named, unattended=True)
+                drive = self._drive(app, opened, performers, allowance, held.pop_all())
+                self._ring()
+                return drive.ended
 
     async def _continue(
         self, app: App, run_id: str, participants: Participants | None, budget: Budget | None
@@ -264,8 +317,11 @@ class Supervisor:
             )
 
     @contextmanager
-    def _room(self) -> Generator[None]:
-        """Keep a place for a run that is about to be driven; raises as `check_room`."""
+    def _room(self, hand_over: HandOver | None = None) -> Generator[None]:
+        """Keep a place for a run that is about to be driven here, if it is; raises as `check_room`."""
+        if hand_over is not None:
+            yield
+            return
         self.check_room()
         self._starting += 1
         try:
@@ -306,8 +362,8 @@ class Supervisor:
         allowance: Allowance | None,
         held: AsyncExitStack,
         *,
-        text: bool,
-    ) -> None:
+        text: bool = False,
+    ) -> _Drive:
         """Drive a run in the background; the right to do so is `held`."""
         drive = _Drive(opened, _owner_of(app), performers, allowance, text=text)
         self._drives[opened.row.run_id] = drive
@@ -316,6 +372,7 @@ class Supervisor:
         task = asyncio.create_task(self._complete(opened, drive, held))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return drive
 
     async def _complete(self, opened: OpenRun, drive: _Drive, held: AsyncExitStack) -> None:
         run_id = opened.row.run_id
@@ -451,9 +508,8 @@ class Supervisor:
         for row in rows:
             while not self._has_room:
                 await self._wait_for_news()
-            app = self._app.for_owner(row.owner) if row.owner else self._app
             try:
-                await self.resume(app, row.run_id)
+                await self.take_up(row.run_id, row.owner)
             except ConflictError as error:
                 # Another process has been quicker, or the run has ended meanwhile.
                 _log.info("run %s is not taken up: %s", row.run_id, error)
@@ -574,6 +630,10 @@ def _check_known(run_id: str, known: int, last: int) -> None:
     """Check that a reader cannot know more of a run than there is."""
     if not 0 <= known <= last:
         raise UsageError(f"run {run_id} has no event {known}; its last one is {last}", field="after")
+
+
+def _is_to_be_driven(opened: OpenRun) -> bool:
+    return opened.run.snapshot.status == "active" and not opened.run.paused
 
 
 def _owner_of(app: App) -> str:

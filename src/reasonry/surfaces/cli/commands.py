@@ -32,6 +32,7 @@ app.command(
 app.command(f"{_HERE}.setup:setup", name="setup", help="Put Reasonry into your agents, or take it out.")
 app.command(f"{_HERE}.mcp:mcp", name="mcp", help="Serve MCP over standard input and output.")
 app.command(f"{_HERE}.serve:serve", name="serve", help="Serve the page, the API and MCP over HTTP.")
+app.command(f"{_HERE}.worker:worker", name="worker", help="Drive runs that wait in the queue of a store.")
 
 
 def _group(name: str, module: str, help: str, commands: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from msgspec import structs
 from ...app import App
 from ...errors import UsageError
 from ...extras import check_extra
+from ...queues.worker import CONCURRENCY
 from ..present import masked_output
 from .output import print_document, print_notes
 from .settings import Common, Listed, SessionRules, run_async, with_app
@@ -26,6 +27,7 @@ def serve(
     usd_a_day: str | None = None,
     requests_per_minute: WholeNumber | None = None,
     max_runs: WholeNumber | None = None,
+    no_worker: bool = False,
     open: bool = False,
     listed: Listed = Listed(),
     rules: SessionRules = SessionRules(),
@@ -49,6 +51,8 @@ def serve(
         Of one principal; more are refused.
     max_runs
         Runs that are driven at once; more are refused.
+    no_worker
+        Drive no runs of the queue here: those begun with POST /api/runs wait for a `reasonry worker` on the same store.
     open
         Show the page in the browser.
     """
@@ -77,10 +81,13 @@ def serve(
         usd_a_day=settings_.read_usd_a_day(
             environ.get(settings_.USD_A_DAY, "") if usd_a_day is None else usd_a_day
         ),
+        queued=True,
     )
     settings = structs.replace(
         settings, **{name: value for name, value in limits.items() if value is not None}
     )
+    if not no_worker:
+        settings = structs.replace(settings, worker=min(CONCURRENCY, settings.max_runs))
     settings.check()
 
     def tell(address: str) -> None:

@@ -12,8 +12,9 @@ from typing import Annotated, NamedTuple
 from fastapi import Depends, Request
 
 from ...app import App
-from ...errors import ReasonryError, WorldError
+from ...errors import ReasonryError, StoreError, WorldError
 from ...guided.sessions import Sessions
+from ...queues import Queue, QueueStanding, Waiting, Worker, place_of
 from ...supervisor.supervisor import Supervisor
 from ..agents import AgentAccess
 from .health import Health
@@ -21,6 +22,9 @@ from .metrics import Metrics
 from .settings import ServerSettings
 
 _LOG = logging.getLogger("reasonry.http")
+
+LOOK_EVERY_S = 1.0
+"""How often the server looks at the queue."""
 
 PRINCIPAL = "reasonry.principal"
 REQUEST_ID = "reasonry.request_id"
@@ -52,6 +56,7 @@ class Wiring:
     Attributes:
         in_flight: Requests that are worked on.
         draining: Set when the server is about to end; streams end then.
+        queue: What stands in the queue, as of a moment ago; None: there is none.
     """
 
     def __init__(self, app: App, settings: ServerSettings) -> None:
@@ -73,6 +78,9 @@ class Wiring:
         )
         self.metrics.watch("reasonry_store_up", "1 while the store answers.", lambda: self.health.is_up)
         self.metrics.watch("reasonry_streams_open", "Event streams.", lambda: sum(self._streams.values()))
+        self.queue: QueueStanding | None = None
+        self._queue: Queue | None = None
+        self._worker: Worker | None = None
         self.draining = asyncio.Event()
         self._drain: asyncio.Future[None] | None = None
         self._streams = Counter[str]()
@@ -110,13 +118,59 @@ class Wiring:
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
         """Do what goes on beside the requests, while the server runs."""
-        beside = [asyncio.ensure_future(work) for work in (self.health.watch(), self._take_up())]
+        if self.settings.queued:
+            self._open_queue()
+        go_on = self._work_off() if self._queue else self._take_up()
+        beside = [asyncio.ensure_future(work) for work in (self.health.watch(), go_on)]
         try:
             yield
         finally:
             for task in beside:
                 task.cancel()
             await self.drain()
+            if self._queue is not None:
+                await self._queue.close()
+
+    def _open_queue(self) -> None:
+        """Have runs wait in the queue of the store, if it has one."""
+        place = place_of(self.app.store)
+        if place is None:
+            return
+        self._queue = queue = Queue(place)
+
+        async def hand_over(run_id: str, owner: str) -> None:
+            try:
+                await queue.put([Waiting(run_id, owner)])
+            except StoreError as error:
+                # It is accepted; a worker finds it in the store.
+                _LOG.error("a run is not in the queue yet: %s", error.code)
+
+        self.supervisor.hand_over = hand_over
+        self._watch_queue()
+
+    def _watch_queue(self) -> None:
+        def show(name: str, about: str, field: str) -> None:
+            self.metrics.watch(name, about, lambda: getattr(self.queue, field, 0))
+
+        show("reasonry_queue_depth", "Runs that wait to be driven.", "depth")
+        show("reasonry_queue_oldest_seconds", "How long the first of them has waited.", "oldest_s")
+        show("reasonry_workers", "Workers of this store that are alive.", "workers")
+        show("reasonry_runs_adopted_total", "Runs taken from workers that had died.", "adopted")
+
+    async def _work_off(self) -> None:
+        """Drive runs of the queue, where this server does, and look at it now and then."""
+        queue = self._queue
+        while queue is not None:
+            try:
+                if self.settings.worker and self._worker is None:
+                    worker = Worker(self.app, queue, self.supervisor, concurrency=self.settings.worker)
+                    await worker.start()
+                    self._worker = worker
+                    await worker.take_up_unfinished()
+                self.queue = await queue.standing()
+            except ReasonryError as error:
+                _LOG.error("the queue cannot be used at present: %s", error.code)
+            await asyncio.sleep(LOOK_EVERY_S)
 
     async def _take_up(self) -> None:
         """Go on with the runs that an earlier server accepted."""
@@ -129,8 +183,12 @@ class Wiring:
         """End streams, and let runs go, so that the next server takes them up; in time, and once."""
         self.draining.set()
         if self._drain is None:
-            self._drain = asyncio.ensure_future(self.supervisor.drain(self.settings.drain_s))
+            self._drain = asyncio.ensure_future(self._let_go())
         await self._drain
+
+    async def _let_go(self) -> None:
+        worker = [self._worker.drain()] if self._worker is not None else []
+        await asyncio.gather(self.supervisor.drain(self.settings.drain_s), *worker)
 
 
 async def get_context(request: Request) -> RequestContext:

@@ -65,7 +65,7 @@ async def start_run(context: Context, request: Request, idempotency_key: Key = N
     digest = await _digest(request)
     if not is_coached:
         started = await context.supervisor.start(
-            context.app, order, performers, key=idempotency_key, digest=digest
+            context.app, order, performers, key=idempotency_key, digest=digest, here=False
         )
     else:
         key = request_key(idempotency_key, digest)
@@ -119,6 +119,7 @@ async def fork_run(context: Context, request: Request, run_id: str, idempotency_
         reworded=reworded,
         key=idempotency_key,
         digest=await _digest(request),
+        here=False,
     )
     return await _begun_reply(context, *started)
 
@@ -369,7 +370,8 @@ async def resume_run(context: Context, request: Request, run_id: str) -> Respons
     else:
         vetted = await context.access.participants_again(run_id, body.as_listed_parts(), body.model)
         is_as_it_was = names.model != CALLER and body == ResumeBody(mode=body.mode, budget=body.budget)
-        await context.supervisor.resume(context.app, run_id, None if is_as_it_was else vetted, budget)
+        named = None if is_as_it_was else vetted
+        await context.supervisor.resume(context.app, run_id, named, budget, here=False)
     return reply(await run_document(context.app, run_id))
 
 

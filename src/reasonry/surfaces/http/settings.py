@@ -40,6 +40,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         allowed_hosts: Names by which the server may be called, besides those of this machine.
         usd_a_day: US dollars that runs of a principal may cost in a day, by principal; `EVERYONE`: of each other one.
         requests_per_minute: Of one principal; more are refused.
+        queued: Whether runs of `/api/runs` wait in the store's queue, for any worker.
+        worker: How many runs of the queue the server drives itself at once; 0: none.
         max_in_flight: Requests that are worked on at once; more are refused.
         max_streams: Event streams that one principal may have open.
         request_timeout_s: Until a request has come in whole.
@@ -55,6 +57,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     usd_a_day: Mapping[str, float] = {}
     requests_per_minute: int | None = None
     max_runs: int = 256
+    queued: bool = False
+    worker: int = 0
     max_connections: int = 1_024
     max_in_flight: int = 512
     max_streams: int = 100

@@ -1,0 +1,21 @@
+"""The queue: which runs wait to be driven, and who of several processes drives them; on DBOS.
+
+The journal stays the truth. What the queue loses is found again in the store; what it says twice is kept apart by the
+right to drive a run.
+"""
+
+from .queue import MAX_PRIORITY, PRIORITY, Queue, QueueStanding, Waiting, read_queues
+from .queue_place import QueuePlace, place_of
+from .worker import Worker
+
+__all__ = [
+    "MAX_PRIORITY",
+    "PRIORITY",
+    "Queue",
+    "QueuePlace",
+    "QueueStanding",
+    "Waiting",
+    "Worker",
+    "place_of",
+    "read_queues",
+]

@@ -1,0 +1,249 @@
+"""The queue of a store: takes runs that were accepted, and says what stands in it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+
+from ..errors import StoreError, UsageError
+from . import queue_tables as tables
+from .queue_place import SCHEMA, QueuePlace
+
+if TYPE_CHECKING:
+    import sqlalchemy
+    from dbos import DBOSClient, EnqueueOptions
+    from sqlalchemy import Connection
+
+T = TypeVar("T")
+
+APPLICATION: Final = "reasonry"
+VERSION: Final = "1"
+"""Of what a worker is told. Workers of another version leave it alone, so this changes only when they must."""
+WORK: Final = "drive_run"
+DEFAULT: Final = "default"
+PRIORITY: Final = 5
+MAX_PRIORITY: Final = 9
+"""The last to be begun; 0 is the first."""
+
+_OVER: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+_PAGE: Final = 500
+
+
+class Waiting(Struct, frozen=True):
+    """A run that is to be driven.
+
+    Args:
+        priority: From 0, the first to be begun, to `MAX_PRIORITY`.
+        delay_s: How long it is to wait before it is in the queue.
+    """
+
+    run_id: str
+    owner: str = ""
+    priority: int = PRIORITY
+    delay_s: float = 0.0
+    queue: str = DEFAULT
+
+
+class QueueStanding(Struct, frozen=True):
+    """What stands in a queue.
+
+    Args:
+        adopted: Runs that were taken from workers which had died, ever.
+    """
+
+    depth: int
+    oldest_s: float
+    workers: int
+    adopted: int
+
+
+class Queue:
+    """The queue of a store, which any number of processes share. It is opened when it is first used."""
+
+    def __init__(self, place: QueuePlace) -> None:
+        self.place = place
+        self._opening = threading.Lock()
+        self._engine: sqlalchemy.Engine | None = None
+        self._client: DBOSClient | None = None
+
+    # -- the calling process
+
+    async def put(self, waiting: Sequence[Waiting]) -> None:
+        """Have runs driven by whoever is there; one that waits already, or is at work, stays as it is.
+
+        Raises:
+            StoreError: The queue cannot be written to.
+        """
+        await self.do(lambda: self._put(waiting))
+
+    async def standing(self) -> QueueStanding:
+        """Return what stands in the queue.
+
+        Raises:
+            StoreError: The queue cannot be read.
+        """
+
+        def read(connection: Connection) -> QueueStanding:
+            adopted = tables.value(connection, "adopted")
+            return QueueStanding(*tables.count_waiting(connection), tables.count_workers(connection), adopted)
+
+        return await self.do(lambda: self.transact(read))
+
+    async def find_known(self, run_ids: Sequence[str]) -> set[str]:
+        """Return which of these runs wait, or are at work."""
+
+        def look() -> set[str]:
+            found = self.client.list_workflows(workflow_ids=[*run_ids], load_input=False, load_output=False)
+            return {entry.workflow_id for entry in found if entry.status not in _OVER}
+
+        return await self.do(look)
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """Return what comes of work on the queue, done in a thread.
+
+        Raises:
+            StoreError: The queue cannot be used at present.
+        """
+
+        def try_work() -> T:
+            from sqlalchemy.exc import SQLAlchemyError
+
+            try:
+                return work()
+            except (SQLAlchemyError, OSError) as error:
+                # What the library says of it may hold an address with a password.
+                message = f"the queue of the store cannot be used at present ({type(error).__name__})"
+                raise StoreError(message, code="store_unavailable", retryable=True) from None
+
+        return await asyncio.to_thread(try_work)
+
+    async def close(self) -> None:
+        """Let go of what is open."""
+        if self._engine is not None:
+            await asyncio.to_thread(self._engine.dispose)
+
+    # -- in a thread
+
+    @property
+    def engine(self) -> sqlalchemy.Engine:
+        """The engine over the place, whose tables exist."""
+        return self._open()[0]
+
+    @property
+    def client(self) -> DBOSClient:
+        """The client of the queue."""
+        return self._open()[1]
+
+    def transact(self, work: Callable[[Connection], T]) -> T:
+        """Return what comes of work in a transaction."""
+        with self.engine.begin() as connection:
+            return work(connection)
+
+    def adopt(self, worker: str) -> int:
+        """Put back what a worker had at work, so that another drives it, and take it off the list; return how much."""
+        adopted = 0
+        entries = self.client.list_workflows(
+            executor_id=worker, status="PENDING", load_input=False, load_output=False
+        )
+        for name in {entry.queue_name for entry in entries}:
+            of_queue = [entry.workflow_id for entry in entries if entry.queue_name == name]
+            self.client.resume_workflows(of_queue, queue_name=name)
+            adopted += len(of_queue)
+        self.transact(lambda connection: tables.forget_worker(connection, worker))
+        return adopted
+
+    def clear(self) -> None:
+        """Forget what is over; all that is known of it stands in the journals."""
+        entries = self.client.list_workflows(
+            status=[*_OVER], limit=_PAGE, load_input=False, load_output=False
+        )
+        if entries:
+            self.client.delete_workflows([entry.workflow_id for entry in entries])
+
+    def _put(self, waiting: Sequence[Waiting]) -> None:
+        over = self.client.list_workflows(
+            workflow_ids=[entry.run_id for entry in waiting],
+            status=[*_OVER],
+            load_input=False,
+            load_output=False,
+        )
+        if over:
+            self.client.delete_workflows([entry.workflow_id for entry in over])
+
+        def put(connection: Connection) -> None:
+            for entry in waiting:
+                turn = tables.next_turns(connection, entry.queue, entry.priority, entry.owner, 1)
+                arguments = [entry.run_id, entry.owner, entry.queue, entry.priority, turn]
+                self.client.enqueue_in_transaction(connection, _options(entry, turn), *arguments)
+
+        self.transact(put)
+
+    def _open(self) -> tuple[sqlalchemy.Engine, DBOSClient]:
+        with self._opening:
+            if self._engine is None or self._client is None:
+                from dbos import DBOS, DBOSClient
+
+                keep_quiet()
+                engine = self.place.connect()
+                DBOS.migrate(self.place.url, schema=SCHEMA)
+                with engine.begin() as connection:
+                    tables.create(connection)
+                self._client = DBOSClient(
+                    system_database_engine=engine,
+                    dbos_system_schema=SCHEMA,
+                    serializer=plain_serializer(),
+                    application_name=APPLICATION,
+                    retry_connection_errors=False,
+                )
+                self._engine = engine
+            return self._engine, self._client
+
+
+def read_queues(text: str) -> tuple[str, ...]:
+    """Read names of queues, with commas between.
+
+    Raises:
+        UsageError: There is none, or one is not made of letters, digits, `-` and `_`.
+    """
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
+            message = f"a queue has a name of letters, digits, - and _, at most 64 of them; got {name[:80]!r}"
+            raise UsageError(message, option="queues")
+    return names
+
+
+def queue_name(name: str) -> str:
+    """Return the name by which DBOS knows a queue: at least three characters, and none of its own."""
+    return f"runs.{name}"
+
+
+def keep_quiet() -> None:
+    """Keep DBOS from writing to the terminal; its errors may quote an address with a password."""
+    logging.getLogger("dbos").disabled = True
+
+
+def plain_serializer() -> Any:
+    """Return what writes arguments as JSON, where DBOS would pickle them."""
+    from dbos import DBOSPortableJSONSerializer
+
+    return DBOSPortableJSONSerializer()
+
+
+def _options(entry: Waiting, turn: int) -> EnqueueOptions:
+    options: EnqueueOptions = {
+        "workflow_name": WORK,
+        "queue_name": queue_name(entry.queue),
+        "workflow_id": entry.run_id,
+        "app_version": VERSION,
+        "priority": 1 + entry.priority * tables.TURNS + min(turn, tables.TURNS - 1),
+    }
+    if entry.delay_s > 0:
+        options["delay_seconds"] = entry.delay_s
+    return options

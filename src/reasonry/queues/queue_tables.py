@@ -1,0 +1,221 @@
+"""What the queue keeps beside the tables of DBOS: its workers, whose turn it is, and runs begun and not ended.
+
+Rule 1: a worker that has not been seen for `DEAD_MS`, by the database's clock, counts as dead.
+Rule 2: an owner's next run comes one turn after the owner's last, but not before the turn that is under way. So owners
+        that wait take turns, however many runs each of them has.
+Rule 3: a run that is begun again without having ended has cost its worker its life, most likely. The count starts anew
+        where the run has got further.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+DEAD_MS: Final = 4_000
+TURNS: Final = 2**31 // 10 - 1
+"""Turns of one priority; DBOS orders by one number of 31 bits."""
+
+_TABLES: Final = (
+    """CREATE TABLE IF NOT EXISTS workers (
+        id TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, queues TEXT NOT NULL,
+        concurrency INTEGER NOT NULL, driving INTEGER NOT NULL, seen_ms BIGINT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS turns (
+        queue TEXT NOT NULL, priority INTEGER NOT NULL, owner TEXT NOT NULL, last INTEGER NOT NULL,
+        PRIMARY KEY (queue, priority, owner))""",
+    """CREATE TABLE IF NOT EXISTS turns_begun (
+        queue TEXT NOT NULL, priority INTEGER NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (queue, priority))""",
+    """CREATE TABLE IF NOT EXISTS begun (run_id TEXT PRIMARY KEY, kills INTEGER NOT NULL, events INTEGER NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value BIGINT NOT NULL)""",
+)
+
+_NOW: Final = {
+    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+}
+
+
+def create(connection: Connection) -> None:
+    """Make the tables that do not exist yet."""
+    for statement in _TABLES:
+        _run(connection, statement)
+
+
+# -- workers
+
+
+class Process(NamedTuple):
+    """Which process a worker is, as far as others on its machine can tell."""
+
+    host: str
+    pid: int
+
+
+def beat(
+    connection: Connection, worker: str, process: Process, queues: str, concurrency: int, driving: int
+) -> None:
+    """Say that a worker is alive, and what it does."""
+    _run(
+        connection,
+        f"""INSERT INTO workers VALUES (:id, :host, :pid, :queues, :concurrency, :driving, {_now(connection)})
+        ON CONFLICT (id) DO UPDATE SET driving = :driving, seen_ms = {_now(connection)}""",
+        id=worker,
+        host=process.host,
+        pid=process.pid,
+        queues=queues,
+        concurrency=concurrency,
+        driving=driving,
+    )
+
+
+def silent_workers(connection: Connection) -> list[str]:
+    """Return workers that have not been seen for long, some of them where they are many."""
+    rows = _run(connection, f"SELECT id FROM workers WHERE seen_ms < {_now(connection)} - {DEAD_MS} LIMIT 20")
+    return [row[0] for row in rows]
+
+
+def workers_of(connection: Connection, host: str) -> list[tuple[str, int]]:
+    """Return the workers of a machine, with the ids of their processes."""
+    rows = _run(connection, "SELECT id, pid FROM workers WHERE host = :host LIMIT 1000", host=host)
+    return [(row[0], row[1]) for row in rows]
+
+
+def is_first(connection: Connection, worker: str) -> bool:
+    """Whether no other worker began before."""
+    return _run(connection, "SELECT min(id) FROM workers").scalar() == worker
+
+
+def forget_worker(connection: Connection, worker: str) -> None:
+    """Take a worker off the list."""
+    _run(connection, "DELETE FROM workers WHERE id = :id", id=worker)
+
+
+def count_workers(connection: Connection) -> int:
+    """Return how many workers are alive."""
+    count = _run(
+        connection, f"SELECT count(*) FROM workers WHERE seen_ms >= {_now(connection)} - {DEAD_MS}"
+    ).scalar()
+    return count or 0
+
+
+# -- turns
+
+
+def next_turns(connection: Connection, queue: str, priority: int, owner: str, runs: int) -> int:
+    """Return the first of as many turns as an owner has runs to wait."""
+    about = {"queue": queue, "priority": priority, "owner": owner}
+    begun = _turn_begun(connection, queue, priority)
+    last = _run(
+        connection,
+        """INSERT INTO turns VALUES (:queue, :priority, :owner, :begun + :runs)
+        ON CONFLICT (queue, priority, owner) DO UPDATE
+        SET last = CASE WHEN turns.last < :begun THEN :begun ELSE turns.last END + :runs RETURNING last""",
+        **about,
+        begun=begun,
+        runs=runs,
+    ).scalar()
+    return (last or 0) - runs + 1
+
+
+def begin_turn(connection: Connection, queue: str, priority: int, turn: int) -> None:
+    """Note that a run of this turn is begun."""
+    if turn > _turn_begun(connection, queue, priority):
+        _run(
+            connection,
+            """INSERT INTO turns_begun VALUES (:queue, :priority, :turn)
+            ON CONFLICT (queue, priority) DO UPDATE
+            SET turn = CASE WHEN turns_begun.turn < :turn THEN :turn ELSE turns_begun.turn END""",
+            queue=queue,
+            priority=priority,
+            turn=turn,
+        )
+        # Who has no turn to come needs no row.
+        _run(
+            connection,
+            "DELETE FROM turns WHERE queue = :queue AND priority = :priority AND last <= :turn",
+            queue=queue,
+            priority=priority,
+            turn=turn,
+        )
+
+
+def _turn_begun(connection: Connection, queue: str, priority: int) -> int:
+    turn = _run(
+        connection,
+        "SELECT turn FROM turns_begun WHERE queue = :queue AND priority = :priority",
+        queue=queue,
+        priority=priority,
+    ).scalar()
+    return turn or 0
+
+
+# -- runs begun
+
+
+def kills(connection: Connection, run_id: str, events: int) -> int:
+    """Return how many workers a run has cost since it last got further.
+
+    Args:
+        events: How far it has got.
+    """
+    row = _run(connection, "SELECT kills, events FROM begun WHERE run_id = :id", id=run_id).first()
+    if row is None:
+        return 0
+    return 1 if events > row[1] else row[0] + 1
+
+
+def note_begun(connection: Connection, run_id: str, kills: int, events: int) -> None:
+    """Note that a run is begun."""
+    _run(
+        connection,
+        """INSERT INTO begun VALUES (:id, :kills, :events)
+        ON CONFLICT (run_id) DO UPDATE SET kills = :kills, events = :events""",
+        id=run_id,
+        kills=kills,
+        events=events,
+    )
+
+
+def note_ended(connection: Connection, run_id: str) -> None:
+    """Note that nobody has died of a run."""
+    _run(connection, "DELETE FROM begun WHERE run_id = :id", id=run_id)
+
+
+# -- counts
+
+
+def add(connection: Connection, name: str, amount: int) -> None:
+    """Add to a count."""
+    _run(
+        connection,
+        """INSERT INTO counts VALUES (:name, :amount)
+        ON CONFLICT (name) DO UPDATE SET value = counts.value + :amount""",
+        name=name,
+        amount=amount,
+    )
+
+
+def value(connection: Connection, name: str) -> int:
+    """Return a count."""
+    return _run(connection, "SELECT value FROM counts WHERE name = :name", name=name).scalar() or 0
+
+
+def count_waiting(connection: Connection) -> tuple[int, float]:
+    """Return how many runs wait to be driven, and for how many seconds the first has."""
+    row = _run(
+        connection,
+        f"SELECT count(*), {_now(connection)} - min(created_at) FROM workflow_status WHERE status = 'ENQUEUED'",
+    ).one()
+    return row[0], max(0, row[1] or 0) / 1000
+
+
+def _now(connection: Connection) -> str:
+    return _NOW[connection.dialect.name]
+
+
+def _run(connection: Connection, statement: str, **values: object) -> Any:
+    from sqlalchemy import text
+
+    return connection.execute(text(statement), values)

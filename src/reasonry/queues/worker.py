@@ -1,0 +1,314 @@
+"""A worker: drives runs of the queue by way of a supervisor, as many at once as it may.
+
+Rule 1: what it has at work when it ends, or dies, goes back into the queue. It says that it is alive every `BEAT_S`;
+        any other that finds it silent for long puts its runs back.
+Rule 2: a run whose workers died `MAX_KILLS` times, without it having got any further, is set aside. Before the last
+        time it is driven with no other run that has cost a worker its life, so that each is judged for itself.
+Rule 3: what was accepted and is neither driven nor in the queue is found in the store, bit by bit, and put into it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ..app import App
+from ..core.machine import SET_ASIDE
+from ..engine.engine import OpenRun
+from ..engine.journal import CALLER
+from ..errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, StoreError
+from ..ids import new_id
+from ..records import RunRow
+from ..supervisor import Supervisor
+from . import queue_tables as tables
+from .queue import (
+    APPLICATION,
+    DEFAULT,
+    VERSION,
+    WORK,
+    Queue,
+    Waiting,
+    keep_quiet,
+    plain_serializer,
+    queue_name,
+)
+from .queue_place import SCHEMA
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+T = TypeVar("T")
+
+CONCURRENCY: Final = 32
+MAX_KILLS: Final = 3
+POLL_S: Final = 0.1
+BEAT_S: Final = 1.0
+
+PATIENCE_S: Final = 15.0
+"""How long a run that somebody else drives is waited for: the right to drive it may be that of a worker which died."""
+RETRY_S: Final = 0.5
+SETTLED_MS: Final = 30_000
+"""A run that was written to since then is at work, or about to be."""
+SWEEP_PAGE: Final = 100
+
+_LOG = logging.getLogger("reasonry.worker")
+
+
+class Worker:
+    """Drives runs of a queue in the background; a process has one at most.
+
+    Args:
+        app: Over the store whose queue it is.
+        concurrency: How many it drives at once.
+        queues: The names of those it takes runs from.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        queue: Queue,
+        supervisor: Supervisor,
+        *,
+        concurrency: int = CONCURRENCY,
+        queues: Sequence[str] = (DEFAULT,),
+    ) -> None:
+        self.id = f"{new_id()}.{os.getpid()}"
+        """Never that of another process: DBOS would have both at the same work."""
+        self._process = tables.Process(_host(), os.getpid())
+        self._app, self._queue, self._supervisor = app, queue, supervisor
+        self._concurrency, self._queues = concurrency, tuple(queues)
+        self._draining = asyncio.Event()
+        self._suspect = asyncio.Lock()
+        self._beating: asyncio.Task[None] | None = None
+        self._swept: str | None = None
+        self._working = 0
+
+    async def start(self) -> None:
+        """Begin to take runs.
+
+        Raises:
+            StoreError: The queue cannot be used.
+        """
+        loop = asyncio.get_running_loop()
+
+        async def drive_run(run_id: str, owner: str, queue: str, priority: int, turn: int) -> None:
+            about = queue, priority, turn
+            driving = asyncio.run_coroutine_threadsafe(self._work(run_id, owner, about), loop)
+            await asyncio.wrap_future(driving)
+
+        await self._queue.do(lambda: self._launch(drive_run))
+        await self._beat()
+        self._beating = asyncio.create_task(self._keep_beating())
+
+    async def take_up_unfinished(self) -> None:
+        """Put all into the queue that the store has and nobody seems to have, such as what a server left behind."""
+        while True:
+            await self._sweep(settled_ms=0)
+            if self._swept is None:
+                return
+
+    async def drain(self) -> None:
+        """Take no more runs, and put back those at work; the supervisor is drained first, or at the same time."""
+        self._draining.set()
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+            with contextlib.suppress(StoreError):
+                await self._queue.do(self._end)
+
+    def _launch(self, work: Any) -> None:
+        from dbos import DBOS
+
+        engine = self._queue.engine
+        dbos = DBOS(
+            config={
+                "name": APPLICATION,
+                "system_database_engine": engine,
+                "dbos_system_schema": SCHEMA,
+                "run_migrations": False,
+                "use_listen_notify": False,
+                "executor_id": self.id,
+                "application_version": VERSION,
+                "serializer": plain_serializer(),
+                "enable_otlp": False,
+                # Nothing is listened to; it only says how long the thread takes to end.
+                "notification_listener_polling_interval_sec": 0.25,
+            }
+        )
+        keep_quiet()
+        DBOS.workflow(name=WORK)(work)
+        for name in self._queues:
+            # Queues that are registered in the database have one limit for all workers, whatever their machines.
+            dbos._registry._register_internal_queue(  # pyright: ignore[reportPrivateUsage]
+                queue_name(name), worker_concurrency=self._concurrency, polling_interval_sec=POLL_S
+            )
+        DBOS.launch()
+
+    def _end(self) -> None:
+        from dbos import DBOS
+
+        DBOS.destroy(destroy_registry=True)
+        self._queue.adopt(self.id)
+
+    # -- one run
+
+    async def _work(self, run_id: str, owner: str, about: tuple[str, int, int]) -> None:
+        """Drive a run until it has ended, or stands still, or is somebody else's."""
+        patience_ends = time.monotonic() + PATIENCE_S
+        self._working += 1
+        try:
+            while not self._draining.is_set():
+                try:
+                    if await self._try_work(run_id, owner, about):
+                        return
+                except ConflictError as error:
+                    if time.monotonic() > patience_ends:
+                        _LOG.info("run %s is left to whoever drives it: %s", run_id, error)
+                        return
+                except NotFoundError:
+                    return
+                except (OverloadedError, StoreError):
+                    # Passes, or the process is about to end.
+                    pass
+                except ReasonryError as error:
+                    _LOG.warning("run %s cannot be driven here: %s", run_id, error)
+                    return
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(RETRY_S):
+                        await self._draining.wait()
+        finally:
+            self._working -= 1
+        # What this worker had at work stays so in the queue, until all of it is put back.
+        await asyncio.get_running_loop().create_future()
+
+    async def _try_work(self, run_id: str, owner: str, about: tuple[str, int, int]) -> bool:
+        """Drive a run, if it is to be driven; return whether the queue has nothing more to do for it."""
+        async with contextlib.AsyncExitStack() as held:
+
+            async def admit(opened: OpenRun) -> None:
+                await self._admit(opened, about, held)
+
+            ended = await self._supervisor.take_up(run_id, owner, admit)
+            if ended is not None:
+                await asyncio.wait([ended])
+
+        def note_ended(connection: Connection) -> None:
+            tables.note_ended(connection, run_id)
+
+        await self._transact(note_ended)
+        return not self._draining.is_set() and (ended is None or ended.exception() is None)
+
+    async def _admit(
+        self, opened: OpenRun, about: tuple[str, int, int], held: contextlib.AsyncExitStack
+    ) -> None:
+        """Note that a run is begun, or set it aside."""
+        run_id, events = opened.row.run_id, len(opened.run.events)
+
+        def begin(connection: Connection) -> int:
+            kills = tables.kills(connection, run_id, events)
+            tables.begin_turn(connection, *about)
+            if kills < MAX_KILLS - 1:
+                tables.note_begun(connection, run_id, kills, events)
+            return kills
+
+        kills = await self._transact(begin)
+        if kills >= MAX_KILLS:
+            detail = (
+                f"whoever drove it died {kills} times at the same point, so nobody drives it any more; "
+                "resume it once the reason is found"
+            )
+            await opened.stop(SET_ASIDE, detail)
+            _LOG.error("run %s is set aside: its workers died %d times at the same point", run_id, kills)
+        elif kills == MAX_KILLS - 1:
+            await held.enter_async_context(self._suspect)
+
+            def note_begun(connection: Connection) -> None:
+                tables.note_begun(connection, run_id, kills, events)
+
+            await self._transact(note_begun)
+
+    async def _transact(self, work: Callable[[Connection], T]) -> T:
+        return await self._queue.do(lambda: self._queue.transact(work))
+
+    # -- beside the runs
+
+    async def _keep_beating(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            try:
+                if await self._beat():
+                    await self._sweep()
+            except ReasonryError as error:
+                _LOG.warning("the queue cannot be looked after: %s", error.code)
+
+    async def _beat(self) -> bool:
+        """Say that this worker is alive, and see to those that are not; return whether it is the first of all."""
+
+        def beat(connection: Connection) -> tuple[list[str], bool]:
+            queues = ",".join(self._queues)
+            tables.beat(connection, self.id, self._process, queues, self._concurrency, self._working)
+            gone = [
+                worker for worker, pid in tables.workers_of(connection, self._process.host) if _is_gone(pid)
+            ]
+            return [*{*gone, *tables.silent_workers(connection)}], tables.is_first(connection, self.id)
+
+        def work() -> bool:
+            dead, is_first = self._queue.transact(beat)
+            for worker in dead:
+                self._adopt(worker)
+            if is_first:
+                self._queue.clear()
+            return is_first
+
+        return await self._queue.do(work)
+
+    def _adopt(self, worker: str) -> None:
+        adopted = self._queue.adopt(worker)
+        if adopted:
+            self._queue.transact(lambda connection: tables.add(connection, "adopted", adopted))
+        _LOG.warning("worker %s died; %d runs of it are driven by others", worker, adopted)
+
+    async def _sweep(self, settled_ms: int = SETTLED_MS) -> None:
+        """Put one page of what the store has, and nobody has, into the queue."""
+        rows = await self._app.store.runs(
+            limit=SWEEP_PAGE, before=self._swept, status="active", unattended=True, paused=False
+        )
+        self._swept = rows[-1].run_id if len(rows) == SWEEP_PAGE else None
+        until_ms = time.time_ns() // 1_000_000 - settled_ms
+        left = [row for row in rows if row.model != CALLER and row.updated_at_ms <= until_ms]
+        await self._put_lost(left)
+
+    async def _put_lost(self, rows: Sequence[RunRow]) -> None:
+        known = await self._queue.find_known([row.run_id for row in rows]) if rows else set[str]()
+        lost = [row for row in rows if row.run_id not in known and not self._supervisor.is_driven(row.run_id)]
+        if lost:
+            await self._queue.put([Waiting(row.run_id, row.owner) for row in lost])
+
+
+def _host() -> str:
+    """Return what the processes have in common that can see each other."""
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    return f"{socket.gethostname()} {space}".strip()
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether there is no such process on this machine any more, for sure."""
+    if os.name != "posix":
+        # There, asking whether a process lives may end it.
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False

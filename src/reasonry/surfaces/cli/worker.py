@@ -1,0 +1,74 @@
+"""`reasonry worker`: drives runs that wait in the queue of a store."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ...app import App
+from ...errors import UsageError
+from ...extras import check_extra
+from ...queues import Queue, Worker, place_of, read_queues
+from ...queues.worker import CONCURRENCY
+from ...supervisor import Supervisor
+from ..agents import AgentAccess
+from ..present import masked_output
+from ..signals import on_ending
+from .output import print_document, print_notes
+from .settings import Common, Listed, SessionRules, run_async, with_app
+from .whole_numbers import WholeNumber
+
+DRAIN_S = 3.0
+"""How long what is in flight may take to come in when the worker ends."""
+
+
+def worker(
+    *,
+    concurrency: WholeNumber = CONCURRENCY,
+    queues: str = "default",
+    listed: Listed = Listed(),
+    rules: SessionRules = SessionRules(),
+    common: Common = Common(),
+) -> int:
+    """Drive runs that wait in the queue of the store, until a signal comes.
+
+    Any number of workers, on any number of machines that reach the store, share its queue. Runs of a worker that dies
+    are driven on by others within seconds.
+
+    Parameters
+    ----------
+    concurrency
+        How many runs it drives at once.
+    queues
+        The names of the queues it takes runs from, with commas between.
+    """
+    check_extra("server", "reasonry worker")
+    if concurrency < 1:
+        raise UsageError(f"--concurrency must be at least 1, got {concurrency}", option="concurrency")
+    names = read_queues(queues)
+    environ = listed.overlay(rules.environ())
+
+    async def work(app: App) -> None:
+        place = place_of(app.store)
+        if place is None:
+            raise UsageError(
+                "a store in memory has no queue: --store must name one that others reach", option="store"
+            )
+        ending = asyncio.Event()
+        on_ending(ending.set)
+        queue = Queue(place)
+        supervisor = Supervisor(app, max_runs=concurrency, reopen=AgentAccess(app).recorded_participants)
+        driving = Worker(app, queue, supervisor, concurrency=concurrency, queues=names)
+        try:
+            await driving.start()
+            await driving.take_up_unfinished()
+            if common.json:
+                print_document({"worker": driving.id, "store": app.store.name, "queues": names})
+            print_notes([f"driving up to {concurrency} runs of {app.store.name} at once (Ctrl-C ends it)"])
+            await ending.wait()
+        finally:
+            await asyncio.gather(driving.drain(), supervisor.drain(DRAIN_S))
+            await queue.close()
+
+    with masked_output(environ):
+        run_async(with_app(common.app(environ=environ), work))
+    return 0

@@ -1,0 +1,134 @@
+"""Whatever becomes of workers, each run that was accepted comes to its end, once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from reasonry.app import App
+from reasonry.core.budget import Budget
+from reasonry.core.events import Answered
+from reasonry.core.machine import SET_ASIDE
+from reasonry.participants import Participants
+from reasonry.queues import Queue, Waiting, Worker, place_of
+from reasonry.queues.queue_tables import kills, note_begun, note_ended
+from reasonry.supervisor import Supervisor
+from tests.servers import ServerProcess
+
+from .working import worker_process
+
+PROBLEM = "Use 4, 9, 10 and 13 to make 24"
+OPTIONS = {"expand_width": 2, "max_depth": 3}
+
+
+def queue_of(app: App) -> Queue:
+    place = place_of(app.store)
+    assert place is not None
+    return Queue(place)
+
+
+async def accept(app: App, model: str, runs: int) -> list[str]:
+    order, _ = app.order(PROBLEM, "tree_of_thoughts", OPTIONS, Budget(calls=200), Participants(model=model))
+    return [(await app.engine.accept_once(order, unattended=True))[0] for _ in range(runs)]
+
+
+async def until_done(app: App, runs: list[str]) -> tuple[int, int]:
+    """Return how many answers the runs recorded, and how many calls they count, once all of them are done."""
+    async with asyncio.timeout(60):
+        while {(await app.store.run(run_id)).status for run_id in runs} != {"done"}:
+            await asyncio.sleep(0.1)
+    read = [(await app.engine.read(run_id)).run for run_id in runs]
+    answers = sum(isinstance(event.event, Answered) for run in read for event in run.events)
+    return answers, sum(run.usage.calls for run in read)
+
+
+async def open_questions(app: App, runs: list[str]) -> int:
+    read = [(await app.engine.read(run_id)).run for run_id in runs]
+    return sum(len(run.open_effects) for run in read)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_runs_of_a_worker_that_dies_or_ends_are_driven_on_and_only_calls_in_flight_are_paid_twice(
+    folder: Path,
+) -> None:
+    store = str(folder / "runs.db")
+
+    async def check() -> None:
+        with ServerProcess(brain="game24", latency_ms=40) as server:
+            async with App(store, environ={}) as app:
+                runs, queue = await accept(app, server.model, 6), queue_of(app)
+                # One of them was accepted by a process that died before it could say so.
+                await queue.put([Waiting(run_id) for run_id in runs[1:]])
+                with worker_process(store, server.model, "--concurrency", "4") as first:
+                    while server.stats()["requests"] < 12:
+                        await asyncio.sleep(0.01)
+                    first.kill()
+                    first.wait()
+                    in_flight = await open_questions(app, runs)
+                    assert in_flight
+                    with worker_process(store, server.model) as second:
+                        answers, calls = await until_done(app, runs)
+                        adopted = (await queue.standing()).adopted
+                        begun = time.monotonic()
+                        second.send_signal(signal.SIGTERM)
+                        assert second.wait(10) == 0
+                        assert time.monotonic() - begun < 5
+                requests = server.stats()["requests"]
+                assert 0 <= requests - answers <= in_flight
+                assert requests <= calls <= requests + in_flight
+                assert 1 <= adopted <= 4
+                standing = await queue.standing()
+                assert (standing.depth, standing.workers) == (0, 0)
+                await queue.close()
+
+    asyncio.run(check())
+
+
+def test_a_run_that_has_cost_three_workers_their_lives_is_set_aside_and_can_be_resumed(folder: Path) -> None:
+    async def check() -> None:
+        async with App(str(folder / "runs.db"), environ={}) as app:
+            queue = queue_of(app)
+            poison, innocent = await accept(app, "offline", 2)
+            for count in range(3):
+                # So it stands where a worker has begun it and died.
+                await queue.do(
+                    lambda: queue.transact(
+                        lambda connection: [
+                            note_begun(connection, poison, kills(connection, poison, 0), 0),
+                            note_begun(connection, innocent, min(kills(connection, innocent, 0), 1), 0),
+                        ]
+                    )
+                )
+                assert await queue.do(lambda: queue.transact(lambda c: kills(c, poison, 0))) == count + 1
+            supervisor = Supervisor(app, reopen=lambda recorded: Participants(model=recorded.model))
+            worker = Worker(app, queue, supervisor)
+            await worker.start()
+            try:
+                await worker.take_up_unfinished()
+                result = await asyncio.wait_for(until_ended(app, poison), 20)
+                assert (result.status, result.reason) == ("failed", SET_ASIDE)
+                assert (await asyncio.wait_for(until_ended(app, innocent), 20)).status == "done"
+                assert (await app.engine.result(poison)).termination.code == SET_ASIDE
+                # Who has found the reason resumes it: it waits, and is driven, like any other.
+                async with app.engine.open(poison) as opened:
+                    await opened.reopen(unattended=True)
+                await queue.do(lambda: queue.transact(lambda c: note_ended(c, poison)))
+                await queue.put([Waiting(poison)])
+                assert (await asyncio.wait_for(until_ended(app, poison), 20)).status == "done"
+            finally:
+                await asyncio.gather(worker.drain(), supervisor.drain())
+                await queue.close()
+
+    asyncio.run(check())
+
+
+async def until_ended(app: App, run_id: str):
+    while (row := await app.store.run(run_id)).status == "active":
+        await asyncio.sleep(0.05)
+    return row
