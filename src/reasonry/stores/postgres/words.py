@@ -32,7 +32,6 @@ SET boot = excluded.boot, uptime_ms = excluded.uptime_ms, steady_ms = excluded.s
 _PHRASES: tuple[tuple[str, str], ...] = (
     ("= :unattended", "= (:unattended)::int"),
     ("= :paused", "= (:paused)::int"),
-    ("sum(calls), sum(tokens), total(usd)", "sum(calls)::bigint, sum(tokens)::bigint, coalesce(sum(usd), 0)"),
     (
         "date(updated_at_ms / 1000, 'unixepoch')",
         "to_char(to_timestamp(updated_at_ms / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
@@ -46,6 +45,8 @@ LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 """Keeps a name to one transaction until it is over."""
 
 _INDEX = re.compile(r" INDEXED BY \w+")
+_SUM = re.compile(r"\bsum\((\w+)\)")
+"""Of integers it would be a decimal number."""
 _PARAMETER = re.compile(r"\?|(?<![:\w]):([a-z_]+)")
 
 
@@ -55,6 +56,7 @@ def in_its_words(statement: str, writes: bool) -> str:
     if statement.startswith("PRAGMA integrity_check"):
         return "SELECT 'ok'"
     words = _INDEX.sub("", _OTHER.get(statement, statement))
+    words = _SUM.sub(r"sum(\1)::bigint", words).replace("total(usd)", "coalesce(sum(usd), 0)")
     for ours, its in _PHRASES:
         words = words.replace(ours, its)
     if writes and statement in _LOCKING:

@@ -1,0 +1,168 @@
+"""What a store in PostgreSQL does when its server does not: it says so soon, and goes on when the server does."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from reasonry.errors import ConflictError, StoreError, UsageError
+from reasonry.records import RequestKey
+from reasonry.stores import open_store
+from reasonry.stores.postgres.address import read_address
+from reasonry.stores.postgres.words import read, spell
+from tests.servers.postgres import PostgresServer, postgres_server
+
+from .samples import line, run_row, session_row, think
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform == "win32", reason="there is no server to install from a package"),
+]
+
+LIMIT_S = 2.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as started:
+        yield started
+
+
+async def test_a_server_that_stands_still_is_given_up_in_time_and_used_again_when_it_goes_on(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasonry.stores.postgres.connections.LIMIT_S", LIMIT_S)
+    store = open_store(f"{server.url}&reasonry_schema=still")
+    await store.create_run(run_row("r"), [line(1)])
+    server.signal(signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        # More than there are connections: those that wait for one give up in time too.
+        calls = [store.run("r"), store.append("r", [line(2)]), *(store.lines("r") for _ in range(20))]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        assert time.monotonic() - began < LIMIT_S + 1.5
+        assert {getattr(error, "code", error) for error in found} == {"store_unavailable"}
+    finally:
+        server.signal(signal.SIGCONT)
+    row = await store.run("r")
+    assert row.run_id == "r"
+    await store.append("r", [line(len(await store.lines("r")) + 1)])
+    await store.close()
+
+
+async def test_what_was_acknowledged_is_there_after_the_server_was_killed(server: PostgresServer) -> None:
+    store = open_store(f"{server.url}&reasonry_schema=killed")
+    await store.create_run(run_row("r"), [line(1)], session_row("s", run_id="r"))
+    acknowledged = [1]
+
+    async def write() -> None:
+        for seq in range(2, 10_000):
+            await store.append("r", [line(seq)])
+            acknowledged.append(seq)
+
+    writing = asyncio.create_task(write())
+    while len(acknowledged) < 20:
+        await asyncio.sleep(0.01)
+    await asyncio.to_thread(server.kill)
+    with pytest.raises(StoreError) as caught:
+        await writing
+    assert caught.value.code == "store_unavailable"
+    began = time.monotonic()
+    with pytest.raises(StoreError):
+        await store.run("r")
+    assert time.monotonic() - began < 5
+    await asyncio.to_thread(server.start)
+    kept = [one.seq for one in await store.lines("r")]
+    assert kept[: len(acknowledged)] == acknowledged
+    # The last write may have been done without having been acknowledged.
+    assert len(kept) - len(acknowledged) in (0, 1)
+    await store.append("r", [line(len(kept) + 1)])
+    await store.close()
+
+
+async def test_a_server_that_may_forget_is_refused_unless_that_is_allowed(server: PostgresServer) -> None:
+    url = f"{server.url}&options=-csynchronous_commit%3Doff&reasonry_schema=unsafe"
+    store = open_store(url)
+    with pytest.raises(StoreError, match="synchronous_commit = off"):
+        await store.runs()
+    await store.close()
+    store = open_store(f"{url}&reasonry_unsafe_commit=1")
+    assert await store.runs() == []
+    await store.close()
+
+
+async def test_the_same_request_sent_many_times_at_once_begins_one_run(postgres_url: str) -> None:
+    stores = [open_store(postgres_url) for _ in range(2)]
+    key = RequestKey("k", b"d" * 16, 1_000)
+    begun = await asyncio.gather(
+        *(
+            store.create_run(run_row(f"r{number}{store_number}"), [line(1)], None, key)
+            for number in range(5)
+            for store_number, store in enumerate(stores)
+        )
+    )
+    assert len(set(begun)) == 1
+    assert [row.run_id for row in await stores[0].runs()] == begun[:1]
+    for store in stores:
+        await store.close()
+
+
+async def test_writers_of_several_processes_on_one_session_are_serialised(postgres_url: str) -> None:
+    stores = [open_store(postgres_url) for _ in range(3)]
+    seqs = await asyncio.gather(*(think(store, "s", "x") for _ in range(8) for store in stores))
+    assert sorted(seqs) == list(range(1, 25))
+    for store in stores:
+        await store.close()
+
+
+async def test_two_that_drive_one_run_meet_at_its_lines(postgres_url: str) -> None:
+    stores = [open_store(postgres_url) for _ in range(2)]
+    await stores[0].create_run(run_row("r"), [line(1)])
+    for seq in range(2, 12):
+        done = await asyncio.gather(
+            *(store.append("r", [line(seq)]) for store in stores), return_exceptions=True
+        )
+        assert sorted(type(one) for one in done if one) == [ConflictError]
+    assert len(await stores[0].lines("r")) == 11
+    for store in stores:
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:hush-hush-1@h/db?nonsense=1",
+        "postgresql://u:hush-hush-1@h/db?reasonry_schema=a;b",
+        "postgresql://u:hush-hush-1@h/db?reasonry_unsafe_commit=yes",
+        "postgresql://u:hush-hush-1@h/db?reasonry_other=1",
+        "postgresql://u:hush-hush-1@h:port/db",
+        "postgresql://u:hush-hush-1@[h/db",
+    ],
+)
+async def test_a_url_that_cannot_be_used_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_store(url)
+    assert "hush" not in str(caught.value.document())
+
+
+async def test_a_password_is_not_shown(server: PostgresServer) -> None:
+    store = open_store("postgresql://someone:hush-hush-1@127.0.0.1:1/db?reasonry_schema=x")
+    assert store.name == "postgresql://someone@127.0.0.1:1/db?reasonry_schema=x"
+    with pytest.raises(StoreError) as caught:
+        await store.runs()
+    assert "hush" not in f"{caught.value.document()} {read_address('postgresql://a:hush-hush-1@h/d')!r}"
+    await store.close()
+
+
+def test_every_text_is_spelled_and_read_back_in_the_order_of_its_characters() -> None:
+    texts = sorted(
+        a + b + c for a in "\x00\x01\x02\x03a" for b in ("", *"\x00\x01\x02z") for c in ("", *"\x00\x01\x02")
+    )
+    assert [read(spell(text)) for text in texts] == texts
+    assert sorted(spell(text) for text in texts) == [spell(text) for text in texts]
+    assert not any("\x00" in spell(text) for text in texts)
