@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ settings.register_profile("suite", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("suite")
 
 ROOT = Path(__file__).parents[1]
+
+# Until the tests are collected there is none, and looking for it takes a third of that time.
+gc.disable()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +50,13 @@ def rewrite_share(config: pytest.Config, worker: dict[str, Any]) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Return one worker more than there are processors: a third of the time tests wait for processes and disks."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from here on; what was imported and collected is old from the start."""
+    gc.freeze()
+    gc.unfreeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

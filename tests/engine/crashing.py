@@ -7,6 +7,7 @@ died of (0: none) and what it told before.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -183,6 +184,8 @@ def load() -> None:
 
 if __name__ == "__main__":
     load()
+    # What a child need not look through for garbage, it need not copy.
+    gc.freeze()
     for line in sys.stdin.buffer:
         sys.stdout.write(json.dumps(perform(msgspec.json.decode(line, type=Job))) + "\n")
         sys.stdout.flush()

@@ -146,17 +146,17 @@ async def test_where_a_call_fails_the_store_says_so_and_keeps_what_it_acknowledg
 async def test_eight_processes_share_a_store_and_no_thought_is_lost_or_mixed(tmp_path: Path) -> None:
     path, names = tmp_path / "store.db", [f"p{number}" for number in range(8)]
     with ExitStack() as stack:
-        children = [stack.enter_context(child("share", str(path), name, "1250")) for name in names]
+        children = [stack.enter_context(child("share", str(path), name, "500")) for name in names]
         errors = [one.communicate(timeout=100)[1] for one in children]
     assert errors == [""] * 8
     store = SqliteStore(path)
     for name in names:
-        assert await texts(store, name) == [f"{name} {number}" for number in range(1250) if number % 5]
+        assert await texts(store, name) == [f"{name} {number}" for number in range(500) if number % 5]
     shared = await store.thoughts("shared", limit=10_000)
-    assert [one.seq for one in shared] == list(range(1, 2001))
+    assert [one.seq for one in shared] == list(range(1, 801))
     for name in names:
         mine = [one.text for one in shared if one.text.startswith(f"{name} ")]
-        assert mine == [f"{name} {number}" for number in range(0, 1250, 5)]
+        assert mine == [f"{name} {number}" for number in range(0, 500, 5)]
     await store.close()
 
 
