@@ -115,7 +115,7 @@ class UseCases:
         performers, names = self.pool.open(replace(participants, record=None), asked)
         checked = read_options(chosen, self._with_defaults(options, chosen, performers))
         if performers.verifier is None and getattr(checked, "verify", False):
-            raise UsageError("verify needs a verifier: name one (verifier=, --verifier)", option="verify")
+            raise UsageError("verify needs a verifier: name one", option="verify")
         nested = self._nested_options(chosen, checked)
         participants.check_tools(
             [card.name for each in nested for card in getattr(each, "tools", None) or ()]

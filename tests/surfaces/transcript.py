@@ -90,6 +90,14 @@ def perform(line: str) -> str:
             [sys.executable, "-m", *words], input=text, capture_output=True, text=True, check=True
         )
         return done.stdout
+    if words[1] == "serve":
+        # It says where it is, and goes on until it is ended.
+        both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        with subprocess.Popen([sys.executable, "-m", *words], text=True, **both) as server:  # type: ignore[call-overload]
+            try:
+                return str(server.stdout.readline())
+            finally:
+                server.terminate()
     screen, keyboard = Screen(), sys.stdin
     sys.stdin = Keyboard(text)
     try:

@@ -53,6 +53,9 @@ DIRECT_LINES: Final = 200
 QUEUE_S: Final = 10
 """How long answers to a coached run wait for others that are being taken."""
 
+BY_USER: Final = "cancelled by its user"
+"""Why a run was cancelled, unless something else is said."""
+
 
 class Order(Struct, frozen=True, kw_only=True):
     """What is asked of the engine.
@@ -219,6 +222,13 @@ class Engine:
         """
         return (await self.standing(run_id)).record
 
+    async def last_line(self, run_id: str) -> tuple[int, bytes]:
+        """Return the number and the digest of the last line of a run's journal; nothing is folded."""
+        kept, lines = await self.store.tail(run_id)
+        last = lines[-1] if lines else kept
+        assert last is not None, "a journal begins with a line"
+        return last.seq, last.digest
+
     async def standing(self, run_id: str) -> RunStanding:
         """Return the record of a run, with the line of its journal that it goes up to."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
@@ -303,8 +313,11 @@ class Engine:
             await opened.reopen(budget, participants)
             return await opened.drive(performers, observer)
 
-    async def cancel(self, run_id: str) -> Result:
+    async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
         """Record a run as cancelled, and wait a moment until whoever drives it has noticed and stopped.
+
+        Args:
+            detail: Why, as its record is to say it.
 
         Raises:
             ConflictError: It has ended already.
@@ -313,7 +326,7 @@ class Engine:
             row, run, chain, _ = await self.read(run_id)
             if run.snapshot.status != "active":
                 raise ConflictError(f"run {run_id} has ended already ({run.snapshot.status})", run_id=run_id)
-            run.take(Settled(None, Stopped("cancelled", "cancelled by its user", at_ms=run.snapshot.at_ms)))
+            run.take(Settled(None, Stopped("cancelled", detail, at_ms=run.snapshot.at_ms)))
             row = journal.row_after(row, run, _now_ms())
             lines = chain.lines([run.events[-1], *ending(row, run)])
             try:

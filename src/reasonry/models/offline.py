@@ -75,7 +75,7 @@ def _refusal(why: str = "") -> ModelError:
     return ModelError(
         why
         or "the offline model only solves number puzzles, such as “Use 4, 9, 10 and 13 to make 24”, with 2 to 6 "
-        "numbers, by a strategy that searches (--strategy auto takes it); for anything else name a model with --model",
+        "numbers, by a strategy that searches (`auto` takes it); for anything else name another model",
         code="model_refused",
     )
 

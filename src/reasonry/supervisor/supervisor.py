@@ -19,7 +19,7 @@ from ..core.events import Stopped
 from ..engine.allowance import Allowance
 from ..engine.callers_calls import waiting_calls
 from ..engine.control import Control
-from ..engine.engine import OpenRun, Order, ReadRun
+from ..engine.engine import BY_USER, OpenRun, Order, ReadRun
 from ..engine.follow import Follower, note_begun
 from ..engine.journal import CALLER, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
@@ -423,17 +423,20 @@ class Supervisor:
 
     # -- steering
 
-    async def cancel(self, app: App, run_id: str) -> Result:
+    async def cancel(self, app: App, run_id: str, detail: str = BY_USER) -> Result:
         """End a run as cancelled; the answers that have come in are kept.
+
+        Args:
+            detail: Why, as the run's record is to say it.
 
         Raises:
             ConflictError: It has ended already.
         """
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
-        if drive is not None and await drive.control.want(Stopped("cancelled", "cancelled by its user")):
+        if drive is not None and await drive.control.want(Stopped("cancelled", detail)):
             return await asyncio.shield(drive.ended)
-        result = await app.engine.cancel(run_id)
+        result = await app.engine.cancel(run_id, detail)
         self._ring()
         return result
 

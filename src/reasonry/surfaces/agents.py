@@ -137,8 +137,8 @@ class AgentAccess:
         try:
             return await self.app.problem_after(call.problem, call.session_id)
         except NotFoundError as error:
-            way = "the tool `sessions` with the action `list` shows which there are"
-            message = f"there is no session {(call.session_id or '')[:100]!r}; {way}"
+            named = (call.session_id or "")[:100]
+            message = f"there is no session {named!r}; list the sessions to see which there are"
             raise NotFoundError(message, **error.details) from None
 
     async def coach_answer(
@@ -176,7 +176,7 @@ class AgentAccess:
         _, recorded, _ = await self.app.engine.terms(run_id)
         if call.has_limits:
             budget = call.budget_after(recorded)
-        vet = self._vet(run_id, call, f"reasonry runs resume {run_id} --coach")
+        vet = self._vet(run_id, call, f"reasonry coach resume {run_id}")
         document = await self._censor_errors(
             self.app.coach_take_over(run_id, vet=vet, budget=budget, brief=True)
         )

@@ -7,7 +7,7 @@ import hashlib
 import json
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,8 @@ class Serving:
 
     url: str
     app: App
+    stop: Callable[[], None]
+    """Does what a signal does."""
     clients: list[httpx2.Client] = field(default_factory=list)
 
     def client(self, token: str | None = None, **options: Any) -> httpx2.Client:
@@ -72,7 +74,7 @@ def serve_in_thread(
     thread.start()
     while not ready.wait(0.05):
         assert thread.is_alive(), "the server did not start"
-    serving = Serving(f"http://127.0.0.1:{port}", app)
+    serving = Serving(f"http://127.0.0.1:{port}", app, lambda: setattr(server, "should_exit", True))
     try:
         yield serving
     finally:

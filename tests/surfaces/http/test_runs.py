@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Any
 
 import httpx2
 import pytest
+
+from reasonry.engine.engine import Engine
+from reasonry.surfaces.http.spelling import spell_message
 
 from ...engine.playing import LOOP
 from ...servers.model_server import ModelServer
@@ -115,6 +119,51 @@ def test_the_same_request_with_the_same_key_begins_one_run(serving: Serving) -> 
             assert once.json()["run_id"] == twice.json()["run_id"] != first.json()["run_id"]
 
 
+def test_an_error_names_things_as_requests_do(serving: Serving) -> None:
+    client = serving.client()
+    coached = client.post("/api/runs", json=SUM).json()["run_id"]
+    refused = [
+        client.post("/api/runs", json={**GAME, "problem": "Why?", "options": {"verify": True}}),
+        client.post("/api/runs", json={**GAME, "session_id": UNKNOWN}),
+        client.post(f"/api/runs/{coached}/answers", json={"answers": {}}),
+        client.post(f"/api/runs/{coached}/resume", json={"mode": "driven"}),
+        client.get("/api/runs", params={"cursor": "x"}),
+        client.get("/api/sessions", params={"cursor": "x"}),
+        client.post(
+            "/v1/chat/completions",
+            json={"model": "auto@offline", "messages": [{"role": "user", "content": "Why is the sky blue?"}]},
+        ),
+    ]
+    for answer in refused:
+        assert answer.status_code >= 400
+        message = answer.json()["error"]["message"]
+        assert not re.search(r"--[a-z]|\b[a-z]+[A-Z]|the tool `", message), message
+    assert spell_message("pass (--price) or --max-usd 1 to '--x'; see `nextCursor`") == (
+        "pass (price) or budget.usd 1 to '--x'; see `next_cursor`"
+    )
+
+
+def test_a_stream_that_the_end_of_the_server_closes_says_so() -> None:
+    with (
+        ModelServer(latency_ms=3_000) as model,
+        serve_in_thread(environ={"REASONRY_MODEL": model.model}) as server,
+    ):
+        client = server.client()
+        run_ids = [started(client, **more)["run_id"] for more in (SUM, {"problem": "Why?"})]
+        told: dict[str, list[Any]] = {}
+        following = [
+            threading.Thread(target=lambda run_id=run_id: told.update({run_id: [*events(client, run_id)]}))
+            for run_id in run_ids
+        ]
+        for each in following:
+            each.start()
+        wait_until(lambda: "reasonry_streams_open 2.0" in client.get("/metrics").text)
+        server.stop()
+        for each in following:
+            each.join(5)
+    assert [told[run_id][-1] for run_id in run_ids] == [(None, "draining", {})] * 2
+
+
 # -- looked at
 
 
@@ -167,8 +216,12 @@ def test_a_page_document_is_sent_once_and_says_where_its_events_go_on(serving: S
     whole = client.get(address)
     assert whole.json()["answer"] == run["answer"]
     assert whole.json()["position"] == run["position"] > 0
-    unchanged = client.get(address, headers={"If-None-Match": whole.headers["etag"]})
+    with pytest.MonkeyPatch.context() as patched:
+        # Nothing is read but the end of the journal.
+        patched.delattr(Engine, "standing")
+        unchanged = client.get(address, headers={"If-None-Match": whole.headers["etag"]})
     assert (unchanged.status_code, unchanged.content) == (304, b"")
+    assert unchanged.headers["etag"] == whole.headers["etag"]
     assert client.get(address, headers={"If-None-Match": '"1-ab"'}).status_code == 200
     coached = client.post("/api/runs", json=SUM).json()
     address = f"/api/runs/{coached['run_id']}/page"

@@ -14,6 +14,7 @@ from ...core.strategy import inlined_schema
 from ...errors import ReasonryError, StoreError, UsageError
 from ...masking import SECRETS
 from ..present import error_document
+from .spelling import spell_message
 
 T = TypeVar("T", bound=Struct)
 
@@ -33,15 +34,13 @@ def reply(document: Any, status: int = 200, headers: Mapping[str, str] | None = 
 
 
 def document_of_error(error: ReasonryError) -> dict[str, Any]:
-    """Return an error as a document; the path of the store's file is nobody's business here."""
-    if not isinstance(error, StoreError) or "path" not in error.details:
-        return error_document(error)
-    details = dict(error.details)
-    message = error.message.replace(str(details.pop("path")), "of this server")
-    code, after = error.code, error.retry_after_s
-    return error_document(
-        StoreError(message, code=code, retryable=error.retryable, retry_after_s=after, **details)
-    )
+    """Return an error as a document, in words of requests; where the store's file is is nobody's business here."""
+    document = error_document(error)
+    shown = document["error"]
+    if isinstance(error, StoreError) and (path := shown.pop("path", None)):
+        shown["message"] = shown["message"].replace(str(path), "of this server")
+    shown["message"] = spell_message(shown["message"])
+    return document
 
 
 async def read_json(request: Request) -> Any:

@@ -15,7 +15,9 @@ from .settings import ServerSettings, is_loopback
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}[a-z0-9_])?\.?)(?::[0-9]{1,5})?")
 _OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_SITES = frozenset({"same-origin", "none"})
-_CROSSED = "requests of pages of other sites are not answered"
+_CROSSED = (
+    "requests of pages of other sites are not answered; have that site's own server send them, with a token"
+)
 
 
 def check_host(host: str | None, settings: ServerSettings) -> None:
@@ -34,7 +36,7 @@ def check_host(host: str | None, settings: ServerSettings) -> None:
         # Every request needs a token, which pages of others do not have; which names the machine has is not known.
         return
     raise UsageError(
-        "this server is not called so; its operator can allow a name with --allowed-hosts",
+        "this server is not called so; its operator can allow the name (REASONRY_ALLOWED_HOSTS)",
         code="misdirected_host",
     )
 

@@ -10,7 +10,7 @@ import anyio
 import msgspec
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ...errors import UsageError
 from ...supervisor.run_events import RunEvent
@@ -21,6 +21,9 @@ HEARTBEAT_S: Final = 15
 
 SEND_TIMEOUT_S: Final = 30
 """A client that takes nothing for so long is hung up on; it can come back where it was."""
+
+DRAINING: Final = b"event: draining\ndata: {}\n\n"
+"""The server is about to end; whoever comes back goes on after the last event with an id."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -40,11 +43,20 @@ class RunStream(EventSourceResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+        is_open = False
+
+        async def pass_on(message: Message) -> None:
+            nonlocal is_open
+            is_open = message["type"] == "http.response.start" or message.get("more_body", False)
+            await send(message)
+
         with self._context.wiring.stream(self._context.principal):
             async with anyio.create_task_group() as group:
                 group.start_soon(self._end_at_drain, group.cancel_scope)
-                await super().__call__(scope, receive, send)
+                await super().__call__(scope, receive, pass_on)
                 group.cancel_scope.cancel()
+            if is_open and self._context.wiring.draining.is_set():
+                await send({"type": "http.response.body", "body": DRAINING, "more_body": False})
 
     async def _end_at_drain(self, stream: anyio.CancelScope) -> None:
         await self._context.wiring.draining.wait()

@@ -239,12 +239,18 @@ async def read_page(
     context: Context, run_id: str, if_none_match: Annotated[str | None, Header()] = None
 ) -> Response:
     """Return the page document of a run, as it stands."""
-    standing = await context.app.engine.standing(run_id)
-    tag = f'"{standing.last.seq}-{standing.last.digest.hex()}"'
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    if if_none_match is not None and tag in if_none_match:
-        return Response(status_code=304, headers=headers)
+    engine = context.app.engine
+    if if_none_match is not None:
+        headers = _page_headers(*await engine.last_line(run_id))
+        if headers["ETag"] in if_none_match:
+            return Response(status_code=304, headers=headers)
+    standing = await engine.standing(run_id)
+    headers = _page_headers(standing.last.seq, standing.last.digest)
     return reply(await page_of_standing(context.app, standing), headers=headers)
+
+
+def _page_headers(seq: int, digest: bytes) -> dict[str, str]:
+    return {"ETag": f'"{seq}-{digest.hex()}"', "Cache-Control": "private, no-cache"}
 
 
 @router.get(

@@ -27,6 +27,19 @@ _RESPELLED = (UsageError, NotFoundError, ConflictError, IllegalTransitionError, 
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
+_FLAG = re.compile(r"(?<![^\s(])--(max-)?([a-z]+(?:-[a-z]+)*)")
+_WIRE_NAME = re.compile(r"`([a-z]+(?:[A-Z][a-z]+)+)`")
+
+
+def spell_message(message: str) -> str:
+    """Return the message of an error with what commands and tools name as requests name it.
+
+    `--verifier` is `verifier`, `--max-calls` `budget.calls`, `nextCursor` `next_cursor`.
+    """
+    message = _FLAG.sub(lambda flag: ("budget." if flag[1] else "") + flag[2].replace("-", "_"), message)
+    return _WIRE_NAME.sub(lambda name: f"`{snake_name(name[1])}`", message)
+
+
 @cache
 def snake_name(name: str) -> str:
     """Return a name of a member: `session_id` for `sessionId`."""

@@ -7,6 +7,7 @@ import json
 import time
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import openai
 import pytest
@@ -58,7 +59,7 @@ def test_a_completion_is_a_run_that_is_kept_whether_it_is_streamed_or_not(talk: 
     assert deltas[0].role == "assistant"
     assert "".join(delta.content or "" for delta in deltas) == "Oslo"
     thoughts = [getattr(delta, "reasoning_content", None) or "" for delta in deltas]
-    assert "".join(thoughts).startswith("The north has a capital.\nIt is by a fjord.")
+    assert "".join(thoughts) == choice.message.reasoning_content
     assert [delta.content for delta in deltas].index("Oslo") > max(
         at for at, text in enumerate(thoughts) if text
     )
@@ -238,6 +239,24 @@ def test_the_same_request_with_the_same_key_is_paid_once_even_if_its_client_hung
         )
         assert other.id != replies[0].id
         assert len(asyncio.run(talk.serving.app.store.runs())) == 2
+
+
+def test_a_run_that_its_user_has_cancelled_is_not_taken_up_by_the_same_request() -> None:
+    with ModelServer(reply=reply, latency_ms=2_000) as model, talking(model) as talk:
+        sent: Any = {
+            "model": "chain_of_thought@small",
+            "messages": ASK,
+            "extra_headers": {"Idempotency-Key": "7"},
+        }
+        stream = talk.client().chat.completions.create(**sent, stream=True)
+        run_id = str(UUID(next(iter(stream)).id.removeprefix("chatcmpl-")))
+        cancelled = talk.serving.client().post(f"/api/runs/{run_id}/cancel")
+        assert cancelled.json()["status"] == "cancelled"
+        stream.close()
+        with pytest.raises(openai.APIStatusError, match="cancelled by its user") as caught:
+            talk.client().chat.completions.create(**sent)
+        assert (caught.value.status_code, caught.value.code) == (499, "cancelled")
+        assert talk.calls <= 1
 
 
 def test_a_server_that_is_its_own_model_does_not_ask_itself_for_ever() -> None:

@@ -6,9 +6,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from ....errors import ReasonryError
 from ..context import RequestContext
+
+HUNG_UP: Final = "its client hung up"
+"""Why a run was cancelled that goes on when its client comes again; one that its user has cancelled does not."""
 
 
 class Attendance:
@@ -53,4 +57,4 @@ class Attendance:
 async def cancel_run(context: RequestContext, run_id: str) -> None:
     """End a run as cancelled, unless it has ended."""
     with suppress(ReasonryError):
-        await context.supervisor.cancel(context.app, run_id)
+        await context.supervisor.cancel(context.app, run_id, HUNG_UP)

@@ -23,7 +23,7 @@ from ....supervisor import RunEvent
 from ...agent_calls import SolveCall
 from ...present import LIMIT_REASONS
 from ..context import RequestContext
-from .attendance import Attendance, cancel_run
+from .attendance import HUNG_UP, Attendance, cancel_run
 from .call_ids import CallId, unknown_call
 from .names import read_name
 from .request import CompletionRequest
@@ -157,7 +157,9 @@ def _names_in(value: Any) -> set[str]:
 
 async def _take_up_cancelled(context: RequestContext, run_id: str) -> None:
     """Go on with a run that ended because its client hung up, now that it has come again."""
-    if (await context.app.store.run(run_id)).status == "cancelled":
+    if (await context.app.store.run(run_id)).status != "cancelled":
+        return
+    if (await context.app.engine.result(run_id)).termination.detail == HUNG_UP:
         with suppress(ConflictError):
             await context.supervisor.resume(context.app, run_id)
 
