@@ -99,7 +99,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
     outcome = snapshot.outcome or run.strategy.outcome(snapshot.state)
     if snapshot.status == "active":
         reason = "paused" if run.paused else "active"
-        outcome = Outcome(None, reason, f"the run stands in {snapshot.stage}", outcome.document)
+        outcome = Outcome(None, reason, f"at the stage {snapshot.stage}", outcome.document)
     return Result(
         answer=outcome.answer,
         status=snapshot.status,

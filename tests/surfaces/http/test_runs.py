@@ -125,7 +125,7 @@ def test_an_error_names_things_as_requests_do(serving: Serving) -> None:
     refused = [
         client.post("/api/runs", json={**GAME, "problem": "Why?", "options": {"verify": True}}),
         client.post("/api/runs", json={**GAME, "session_id": UNKNOWN}),
-        client.post(f"/api/runs/{coached}/answers", json={"answers": {}}),
+        client.post(f"/api/runs/{coached}/answers", json={"answers": {"e1": {"x": 1}}}),
         client.post(f"/api/runs/{coached}/resume", json={"mode": "driven"}),
         client.get("/api/runs", params={"cursor": "x"}),
         client.get("/api/sessions", params={"cursor": "x"}),

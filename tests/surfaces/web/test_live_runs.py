@@ -72,6 +72,45 @@ def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
     assert made["answer"] in page.inner_text("#outcome")
 
 
+def test_a_coached_run_is_begun_limited_and_answered_without_a_pointer(live: Live, server: Serving) -> None:
+    page = live.open("#/new")
+    page.locator("#model option", has_text="I answer").wait_for(state="attached")
+    for name in page.locator("#model option").all_inner_texts():
+        assert "//" not in name
+    page.select_option("#model", "coached")
+    page.select_option("#strategy", "chain_of_thought")
+    page.fill("#problem", PROBLEM)
+    page.keyboard.press("Control+Enter")
+    page.locator("textarea:focus[id^=answer-]").wait_for()
+    assert "at the stage sequential reasoning" in page.inner_text("#outcome")
+    delete = page.locator("button", has_text="Delete")
+    assert delete.is_hidden(), "it has not ended"
+    page.locator("#page-tools button", has_text="Limits").click()
+    page.fill("#limit-calls", "7")
+    page.keyboard.press("Control+Enter")
+    page.locator("dialog[open]").wait_for(state="detached")
+    run_id = page.url.rpartition("/")[2]
+    assert server.client().get(f"/api/runs/{run_id}").json()["budget"]["calls"] == 7
+    page.locator("#page-tools button", has_text="Cancel").click()
+    delete.wait_for()
+
+
+def test_a_wide_tree_begins_where_its_root_is(live: Live, server: Serving) -> None:
+    run_id = begin(server, options={"max_depth": 6, "branching_factor": 3})
+    live.page.set_viewport_size({"width": 1600, "height": 900})
+    page = live.open(f"#/runs/{run_id}")
+    page.locator(".status[data-status='done']").wait_for()
+    page.reload()
+    page.locator("#tree[data-form=cards] [role=treeitem]").first.wait_for()
+    at, ground = page.evaluate(
+        """() => [document.querySelector("[role=treeitem]"), document.getElementById("tree")]
+            .map((one) => one.getBoundingClientRect()).map(({ left, right, top, bottom }) => [left, right, top, bottom])"""
+    )
+    assert page.evaluate("document.getElementById('tree').scrollWidth") > ground[1] - ground[0]
+    assert ground[0] <= at[0] < at[1] <= ground[1]
+    assert ground[2] <= at[2] < at[3] <= ground[3]
+
+
 def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(live: Live, server: Serving) -> None:
     first = begin(server)
     page = live.open(f"#/runs/{first}")
@@ -82,6 +121,8 @@ def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(live: Live, ser
     page = live.open(f"#/runs/{first}/{chosen['id']}")
     page.locator(f"#detail details[data-id='{chosen['id']}'] button", has_text="Fork").click()
     before = page.input_value("#fork-prompt")
+    page.click("dialog summary:has-text('Limits')")
+    assert "seconds, thoughts and nodes count what is taken over" in page.inner_text("dialog details[open]")
     assert "taken over and cost $0" in page.inner_text("dialog .kept")
     page.fill("#fork-prompt", f"{before}\nThink of the moon.")
     page.click("dialog button[type=submit]")

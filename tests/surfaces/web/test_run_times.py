@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import heapq
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from reasonry.app import App
+from reasonry.engine.policy import Performers, Policy
+from reasonry.surfaces.web.find_page import page_of_run
 from reasonry.surfaces.web.run_times import Timed, critical_path
+
+from ...engine.playing import STRATEGIES, CountingModel
+from ...supervisor.test_watching import order
 
 ROUNDS = some.lists(some.lists(some.integers(1, 500), min_size=1, max_size=12), min_size=1, max_size=8)
 
@@ -54,3 +61,14 @@ def test_chains_beside_one_another_wait_for_their_own_questions_alone() -> None:
     path = critical_path([*slow, *fast])
     assert path is not None
     assert (path.ms, path.effects) == (200, ["a1", "a2"])
+
+
+@pytest.mark.anyio
+async def test_a_page_knows_how_many_questions_the_engine_asks_at_once() -> None:
+    async with App("memory", Policy(max_concurrency=1), environ={}, strategies=STRATEGIES) as app:
+        model = CountingModel(latency_s=0.05)
+        run_id = await app.engine.accept(order(steps=1, width=4))
+        await app.engine.drive(run_id, Performers(model))
+        page = await page_of_run(app, await app.store.run(run_id))
+    assert page.critical_path is not None
+    assert page.critical_path.ms < 0.75 * (page.duration_ms or 0)

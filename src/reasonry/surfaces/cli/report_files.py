@@ -13,15 +13,17 @@ from ..run_report import run_report
 from ..web.html_page import html_page
 from ..web.page_bounds import bound_page
 from ..web.run_page import run_page
+from ..web.run_times import PLACES
 from .output import check_writable, write_text
 
 
-def _markdown(record: Record) -> str:
+def _markdown(record: Record, places: int) -> str:
     return SECRETS.mask(markdown_page(run_report(record)))
 
 
-def _html(record: Record) -> str:
-    return html_page(bound_page(run_page(record, STRATEGIES.get(record.result.strategy))))
+def _html(record: Record, places: int) -> str:
+    strategy = STRATEGIES.get(record.result.strategy)
+    return html_page(bound_page(run_page(record, strategy, places=places)))
 
 
 REPORTS = {".md": _markdown, ".markdown": _markdown, ".html": _html, ".htm": _html}
@@ -45,11 +47,14 @@ def check_report(path: Path | None) -> None:
     check_writable(path)
 
 
-def write_report(path: Path | None, record: Record) -> None:
+def write_report(path: Path | None, record: Record, places: int = PLACES) -> None:
     """Write the report of a run, if one is wanted.
+
+    Args:
+        places: How many of its calls were performed at once.
 
     Raises:
         UsageError: The file cannot be written.
     """
     if path is not None:
-        write_text(path, REPORTS[path.suffix.lower()](record))
+        write_text(path, REPORTS[path.suffix.lower()](record, places))

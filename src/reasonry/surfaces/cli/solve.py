@@ -79,7 +79,7 @@ def solve(
             run_id = await app.engine.accept(order)
             result = await driven(app, run_id, app.engine.drive(run_id, performers, watch))
         if report is not None:
-            write_report(report, await app.engine.record(run_id))
+            write_report(report, await app.engine.record(run_id), app.engine.policy.max_concurrency)
         return result
 
     return show_result(run_async(with_app(app, work)), common)

@@ -50,7 +50,8 @@ async def page_of_standing(
     row, record = standing.row, standing.record
     ended = None if record.result.status == "active" else row.updated_at_ms
     strategy = _table(app, row.strategy)
-    page = await asyncio.to_thread(lambda: bound_page(run_page(record, strategy, ended), bounds))
+    places = app.engine.policy.max_concurrency
+    page = await asyncio.to_thread(lambda: bound_page(run_page(record, strategy, ended, places), bounds))
     page.position, page.paused = standing.last.seq, row.paused
     return page
 

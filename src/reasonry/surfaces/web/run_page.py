@@ -49,7 +49,7 @@ from .run_nodes import (
     read_shape,
     votes_in,
 )
-from .run_times import Timed, critical_path
+from .run_times import PLACES, Timed, critical_path
 
 Entry = Mapping[str, Any]
 
@@ -60,13 +60,17 @@ _NOISE_USD = 1e-12
 
 
 def run_page(
-    record: Record, strategy: Strategy[Any, Any] | None, ended_at_ms: int | None = None
+    record: Record,
+    strategy: Strategy[Any, Any] | None,
+    ended_at_ms: int | None = None,
+    places: int = PLACES,
 ) -> PageDocument:
     """Return the page of a run, whole.
 
     Args:
         strategy: Its table, where it is still known.
         ended_at_ms: When it ended, if it did; UTC, milliseconds since 1970.
+        places: How many effects of it are performed at once.
     """
     result, head = record.result, record.head
     document = result.document()
@@ -102,7 +106,7 @@ def run_page(
         votes=_votes(document),
         early_stop=_early_stop(document, maker.nodes.values()),
         rounds=_rounds(maker.questions),
-        critical_path=critical_path(_timed_effects(maker)),
+        critical_path=critical_path(_timed_effects(maker), places),
         nodes=[*maker.nodes.values()],
         questions=maker.questions,
         calls=maker.calls,

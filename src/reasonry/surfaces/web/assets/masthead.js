@@ -1,7 +1,7 @@
 // What was asked, what came of it, who thought, and what to beware of.
 
 import { byId, copyButton, element, show } from "./dom.js";
-import { duration, plainName } from "./wording.js";
+import { duration, modelName, plainName } from "./wording.js";
 
 /** @param {import("./record.js").Recorded} record */
 export function drawMasthead({ page }) {
@@ -23,7 +23,7 @@ function facts(page) {
   const said = [
     element("strong", {}, page.strategy_title || plainName(page.strategy || page.kind)),
     page.mode,
-    page.model,
+    modelName(page.model),
     Number.isFinite(page.duration_ms) && duration(page.duration_ms),
     begun && element("time", { datetime: begun.toISOString() }, begun.toLocaleString()),
   ];
@@ -43,7 +43,7 @@ function outcome(page) {
   } else if (page.kind === "run") {
     made.push(element("p", { class: "answer none" }, "No answer"));
   }
-  const said = page.detail || plainName(page.reason ?? "");
+  const said = page.status === "active" ? plainName(page.detail ?? "") : page.detail || plainName(page.reason ?? "");
   const why = said === "success" ? "" : said;
   const code = page.code && !why.includes(page.code) ? ` (${page.code})` : "";
   if (why || code) made.push(element("p", { class: "reason" }, `${why}${code}`));

@@ -76,6 +76,7 @@ export function makePage(host, around) {
     isChosen = linked !== null;
     if (id !== undefined) select(id, { open: isChosen, quiet: true });
     if (isChosen) tree.reveal(id);
+    else tree.centre(record.roots[0]);
   }
 
   /** The node of an id of a node or a question; notes the question. */

@@ -2,7 +2,7 @@
 
 import { copyButton, element } from "./dom.js";
 import { promptOf } from "./record.js";
-import { costLine, duration, plainName } from "./wording.js";
+import { costLine, duration, modelName, plainName } from "./wording.js";
 
 /** Its texts are put in when it is opened: a thought may have hundreds of questions. */
 export function questionItem(record, question, open, page) {
@@ -30,7 +30,7 @@ function summary(question) {
 
 function texts(record, question) {
   const prompt = promptOf(record, question);
-  const told = [question.model, costLine(question.cost), question.read && `read as ${question.read}`].filter(Boolean);
+  const told = [modelName(question.model), costLine(question.cost), question.read && `read as ${question.read}`].filter(Boolean);
   const part = (title, text) => [
     element("h4", {}, title, " ", copyButton(text, title.toLowerCase())),
     element("pre", {}, text),

@@ -20,6 +20,12 @@ export function plainName(name) {
   return String(name).replaceAll("_", " ");
 }
 
+/** A model by its name, without the address at which it is where it has no name of its own. */
+export function modelName(model) {
+  const [, host, name] = /^[^/]*:\/\/([^/#]*)[^#]*#(.+)$/.exec(model ?? "") ?? [];
+  return name ? `${name} at ${host}` : model;
+}
+
 /** @param {number} ms */
 export function duration(ms) {
   if (!Number.isFinite(ms)) return "";

@@ -1,6 +1,7 @@
 // Which run to compare with: the one it was forked from, or one of the latest.
 
 import { element } from "../dom.js";
+import { modelName } from "../wording.js";
 import { makeDialog, row } from "./dialog_parts.js";
 
 /**
@@ -34,5 +35,5 @@ export function compareDialog(page, api, onNavigate) {
 function words(run, page) {
   const when = run.created_at_ms ? new Date(run.created_at_ms).toLocaleString() : "";
   const origin = run.run_id === page.forked_from ? "forked from: " : "";
-  return [origin + (run.problem ?? run.run_id).slice(0, 60), run.strategy, run.model, when].filter(Boolean).join(" · ");
+  return [origin + (run.problem ?? run.run_id).slice(0, 60), run.strategy, modelName(run.model), when].filter(Boolean).join(" · ");
 }

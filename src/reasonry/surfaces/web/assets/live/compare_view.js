@@ -3,7 +3,7 @@
 import { element, heading, table } from "../dom.js";
 import { mark } from "../marks.js";
 import { nodeLabel, readRecord } from "../record.js";
-import { amount, firstLine, plainName, scoreOf, stateWord } from "../wording.js";
+import { amount, firstLine, modelName, plainName, scoreOf, stateWord } from "../wording.js";
 import { alignTrees } from "./aligned.js";
 
 const SIDES = ["a", "b"];
@@ -56,7 +56,7 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
 
   function head(side, page) {
     const open = element("button", { type: "button", class: "link", on: { click: () => go(page.id) } }, `Run ${side.toUpperCase()}`);
-    const facts = [page.strategy_title, page.model, page.forked_from && "a fork"].filter(Boolean).join(" · ");
+    const facts = [page.strategy_title, modelName(page.model), page.forked_from && "a fork"].filter(Boolean).join(" · ");
     return element(
       "section",
       { class: "side" },

@@ -16,6 +16,9 @@ export function makeDialog(title, parts, words, submit, say = String) {
   const leave = element("button", { type: "button", on: { click: () => dialog.close() } }, "Close");
   const form = element("form", { method: "dialog" }, element("h2", {}, title), ...parts, said, element("div", { class: "tools" }, send, leave));
   const dialog = /** @type {HTMLDialogElement} */ (element("dialog", { class: "help form", "aria-label": title }, form));
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !send.disabled) form.requestSubmit();
+  });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     send.disabled = true;

@@ -2,7 +2,7 @@
 
 import { element } from "../dom.js";
 import { nodeLabel, promptOf } from "../record.js";
-import { count, costLine, firstLine, plainName } from "../wording.js";
+import { count, costLine, firstLine, modelName, plainName } from "../wording.js";
 import { makeDialog, row } from "./dialog_parts.js";
 import { changedLimits, limitFields } from "./limits_dialog.js";
 
@@ -28,7 +28,7 @@ export function makeForkDialog({ api, path, onNavigate }) {
     );
     const prompt = element("textarea", { id: "fork-prompt", rows: "9", spellcheck: "false" });
     const kept = element("p", { class: "kept" });
-    const model = select("fork-model", [["", `as it was: ${page.model}`], ...models.map(({ name }) => [name, name])], "");
+    const model = select("fork-model", [["", `as it was: ${modelName(page.model)}`], ...models.map(({ name }) => [name, modelName(name)])], "");
     const strategy = strategies.find(({ name }) => name === page.strategy);
     const options = optionFields(strategy?.options ?? {}, run.options ?? {});
     const limits = limitFields(page);
@@ -49,7 +49,10 @@ export function makeForkDialog({ api, path, onNavigate }) {
       row(label(prompt, "The question"), prompt, "Changed, the fork asks this instead."),
       row(label(model, "Model"), model),
       fold("Options", options.map(({ input, name, about }) => row(label(input, plainName(name)), input, about))),
-      fold("Limits", [...limits.values()].map((one) => row(one.label, one.input))),
+      fold("Limits", [
+        element("p", { class: "quiet" }, "Calls, tokens and dollars count from nothing; seconds, thoughts and nodes count what is taken over."),
+        ...[...limits.values()].map((one) => row(one.label, one.input)),
+      ]),
     ];
     dialog?.remove();
     dialog = makeDialog(

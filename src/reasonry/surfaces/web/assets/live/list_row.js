@@ -1,7 +1,7 @@
 // One row of the list: what was asked, what came of it, who thought, what it cost, when.
 
 import { element } from "../dom.js";
-import { count, dollars, firstLine, plainName } from "../wording.js";
+import { count, dollars, firstLine, modelName, plainName } from "../wording.js";
 
 const SHOWN_CHARACTERS = 300;
 
@@ -22,7 +22,7 @@ export function entryOf(of, found) {
     title: found.problem,
     status: found.paused && found.status === "active" ? "paused" : found.status,
     strategy: found.strategy,
-    mode: found.mode === "coached" ? "coached" : (found.model ?? ""),
+    mode: found.mode === "coached" ? "coached" : (modelName(found.model) ?? ""),
     answer: found.answer,
     reason: found.status === "failed" ? found.reason : "",
     said: spent.filter(Boolean).join(" · "),

@@ -44,7 +44,8 @@ function mount() {
   byId("live").textContent = "";
   main.replaceChildren();
   scrollTo(0, 0);
-  mounted = { name, ...mountView(view, ids, at, query) };
+  const isNew = mounted?.name === "new";
+  mounted = { name, ...mountView(view, ids, { api, at, onNavigate, isNew }, query) };
   const here = { "": "#/", new: "#/new" }[view];
   for (const link of document.querySelectorAll(".app a")) {
     if (link.hash === here) link.setAttribute("aria-current", "page");
@@ -52,8 +53,7 @@ function mount() {
   }
 }
 
-function mountView(view, ids, at, query) {
-  const surroundings = { api, at, onNavigate };
+function mountView(view, ids, surroundings, query) {
   if (view === "" && !ids.length) return mountList(main, { ...surroundings, query });
   if (view === "new") return mountNewRun(main, { ...surroundings, query });
   if (view === "runs" && ids[0] === "demo") return mountDemo(main, surroundings);

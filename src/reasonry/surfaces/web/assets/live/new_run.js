@@ -1,7 +1,7 @@
 // The form that begins a run: a problem, a strategy with its options, who thinks, what it may spend.
 
 import { element } from "../dom.js";
-import { plainName } from "../wording.js";
+import { modelName, plainName } from "../wording.js";
 import { api } from "./api.js";
 
 const COACHED = "coached"; // no model has a name without a colon but `offline`
@@ -113,7 +113,7 @@ export function mountNewRun(main, { query, onNavigate }) {
     strategy.append(...strategies.map(({ name, title }) => element("option", { value: name }, title || plainName(name))));
     const names = models.map((one) => one.name ?? one);
     model.append(
-      ...names.map((name) => element("option", { value: name }, name)),
+      ...names.map((name) => element("option", { value: name }, modelName(name))),
       element("option", { value: COACHED }, "I do: I answer each question"),
     );
     if (names.includes(wish.model ?? usual)) model.value = wish.model ?? usual;

@@ -4,8 +4,11 @@ import { element } from "../dom.js";
 import { plainName } from "../wording.js";
 import { api } from "./api.js";
 
-/** @param {string} runId */
-export function makeQuestions(runId) {
+/**
+ * @param {string} runId
+ * @param {boolean} isNew whether the reader has just begun it, and goes on at its first question
+ */
+export function makeQuestions(runId, isNew) {
   const path = `/runs/${encodeURIComponent(runId)}`;
   const panel = element("section", { class: "asked", "aria-label": "Questions to you", hidden: true });
   const items = new Map(); // by question: what was typed stays
@@ -38,7 +41,7 @@ export function makeQuestions(runId) {
   function draw(questions) {
     const wanted = new Set(questions.map(({ id }) => id));
     for (const id of items.keys()) if (!wanted.has(id)) items.delete(id);
-    const isNew = questions.some(({ id }) => !items.has(id));
+    const isAsked = questions.some(({ id }) => !items.has(id));
     for (const question of questions) if (!items.has(question.id)) items.set(question.id, item(question));
     const focused = panel.contains(document.activeElement);
     panel.hidden = !questions.length;
@@ -47,8 +50,9 @@ export function makeQuestions(runId) {
     const typed = panel.contains(document.activeElement) ? document.activeElement : null;
     panel.replaceChildren(element("h2", {}, number), ...questions.map(({ id }) => items.get(id)));
     if (typed?.isConnected) typed.focus();
-    else if (focused) panel.querySelector("textarea").focus();
-    if (isNew) document.getElementById("live").textContent = number;
+    else if (focused || isNew) panel.querySelector("textarea").focus();
+    isNew = false;
+    if (isAsked) document.getElementById("live").textContent = number;
   }
 
   function item({ id, stage, prompt, answer_schema: schema }) {

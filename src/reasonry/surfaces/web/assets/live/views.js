@@ -10,13 +10,14 @@ import { makeQuestions } from "./questions.js";
 import { mountDocument, mountRun } from "./run_view.js";
 
 /** A run; where it is coached, with what it asks of the reader. */
-export function mountRunView(main, { runId, at, onNavigate }) {
+export function mountRunView(main, { runId, at, onNavigate, isNew }) {
   const remove = removal("run", `/runs/${encodeURIComponent(runId)}`, onNavigate);
-  const questions = makeQuestions(runId);
+  const questions = makeQuestions(runId, isNew);
   const host = element("div", {});
   main.append(toolbar(remove), questions.panel, host);
   const onDocument = (page) => {
     setTitle(page);
+    remove.hidden = page.status === "active"; // it is cancelled first
     questions.update(page);
   };
   const view = mountRun(host, { api, runId, at, onNavigate, onDocument });
