@@ -125,8 +125,7 @@ def test_an_error_names_things_as_requests_do(serving: Serving) -> None:
     refused = [
         client.post("/api/runs", json={**GAME, "problem": "Why?", "options": {"verify": True}}),
         client.post("/api/runs", json={**GAME, "session_id": UNKNOWN}),
-        client.post(f"/api/runs/{coached}/answers", json={"answers": {"e1": {"x": 1}}}),
-        client.post(f"/api/runs/{coached}/resume", json={"mode": "driven"}),
+        client.post(f"/api/runs/{coached}/answers", json={"answers": "x"}),
         client.get("/api/runs", params={"cursor": "x"}),
         client.get("/api/sessions", params={"cursor": "x"}),
         client.post(
@@ -134,8 +133,8 @@ def test_an_error_names_things_as_requests_do(serving: Serving) -> None:
             json={"model": "auto@offline", "messages": [{"role": "user", "content": "Why is the sky blue?"}]},
         ),
     ]
+    assert [answer.status_code for answer in refused if answer.status_code < 400] == []
     for answer in refused:
-        assert answer.status_code >= 400
         message = answer.json()["error"]["message"]
         assert not re.search(r"--[a-z]|\b[a-z]+[A-Z]|the tool `", message), message
     assert spell_message("pass (--price) or --max-usd 1 to '--x'; see `nextCursor`") == (

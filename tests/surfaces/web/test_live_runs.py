@@ -104,7 +104,8 @@ def test_a_wide_tree_begins_where_its_root_is(live: Live, server: Serving) -> No
     page.locator("#tree[data-form=cards] [role=treeitem]").first.wait_for()
     at, ground = page.evaluate(
         """() => [document.querySelector("[role=treeitem]"), document.getElementById("tree")]
-            .map((one) => one.getBoundingClientRect()).map(({ left, right, top, bottom }) => [left, right, top, bottom])"""
+            .map((one) => one.getBoundingClientRect())
+            .map(({ left, right, top, bottom }) => [left, right, top, bottom])"""
     )
     assert page.evaluate("document.getElementById('tree').scrollWidth") > ground[1] - ground[0]
     assert ground[0] <= at[0] < at[1] <= ground[1]
