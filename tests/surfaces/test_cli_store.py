@@ -87,6 +87,41 @@ class TestBackup:
         assert shell.json("store", "verify")["whole"] is True
 
 
+class TestCopy:
+    def test_a_store_is_copied_measured_and_vacuumed(self, shell: Shell) -> None:
+        done = shell.run("store", "copy", shell.environ["REASONRY_STORE"], "other.db")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines()[:2] == ["runs: 1 copied", "sessions: 2 copied"]
+        report = shell.json("store", "copy", shell.environ["REASONRY_STORE"], "other.db")
+        assert (report["runs"]["same"], report["sessions"]["same"]) == (1, 2)
+        stats = shell.json("store", "stats", "--store", "other.db")
+        assert {(one["kind"], one["status"], one["count"]) for one in stats["tallies"]} == {
+            ("run", "done", 1),
+            ("session", "active", 2),
+        }
+        assert "1" in shell.run("store", "stats").stdout
+        assert shell.run("sessions", "delete", "last", "--store", "other.db").returncode == 0
+        freed = shell.json("store", "vacuum", "--store", "other.db")
+        assert freed["bytes"] <= freed["bytes_before"]
+        assert shell.json("store", "verify", "--store", "other.db")["whole"] is True
+
+    def test_what_differs_or_is_damaged_or_cannot_be_copied_exits_so(self, shell: Shell) -> None:
+        store = shell.environ["REASONRY_STORE"]
+        for words in ((store, store), ("nowhere.db", "other.db"), (store, "memory"), ("memory", "other.db")):
+            done = shell.run("store", "copy", *words, "--json")
+            assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "invalid_request")
+        assert not (shell.folder / "nowhere.db").exists()
+        assert not (shell.folder / "other.db").exists()
+        assert shell.run("store", "copy", store, "other.db", "--store", store).returncode == 2
+        assert shell.run("store", "copy", store, "other.db").returncode == 0
+        shell.run("think", "two", "--number", "2", "--total", "2", "--done", "--session", "last")
+        done = shell.run("store", "copy", "other.db", store)
+        assert (done.returncode, "differs" in done.stdout) == (5, True)
+        spoil(shell, "UPDATE line SET body = x'00' WHERE place & 16777215 = 3")
+        done = shell.run("store", "copy", store, "third.db")
+        assert (done.returncode, "line 3" in done.stdout) == (6, True)
+
+
 class TestDamage:
     def test_a_forged_answer_is_shown_by_no_command(self, shell: Shell) -> None:
         run_id = shell.json("runs", "list")["runs"][0]["run_id"]

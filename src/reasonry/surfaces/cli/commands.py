@@ -92,6 +92,9 @@ _group(
         "verify": "Check everything that is stored, and say what is whole.",
         "backup": "Copy the store to a file, also while it is in use.",
         "restore": "Put a backup in the place of the store.",
+        "copy": "Copy all of a store into another one, again if interrupted.",
+        "stats": "Count what is kept and say what space it takes.",
+        "vacuum": "Give the space of what was deleted back to the disk.",
     },
 )
 _group(

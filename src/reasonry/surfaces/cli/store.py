@@ -11,7 +11,9 @@ import msgspec
 from cyclopts import Parameter
 
 from ...app import App
+from ...errors import UsageError
 from ...records import Backup, Finding, OnProgress
+from ...stores.copy import CopyReport, copy_store, open_pair
 from .. import present
 from .output import print_document, print_line, print_note
 from .settings import Common, run_async, with_app
@@ -76,6 +78,100 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
     app = common.app()
     work = with_app(app, lambda app: app.store.restore(file, on_progress=_say_progress()))
     return _tell(app, run_async(work), "restored from", common)
+
+
+def copy_(source: str, target: str, /, *, common: Common = Common()) -> int:
+    """Copy all runs and sessions of a store into another one, then verify that.
+
+    What the other store has is kept: an earlier state of the same run or session is continued, and what differs is
+    named; then the exit code is 5. Where something is damaged it is 6. Doing it again after an interruption goes on
+    where it was. What is written to the first store meanwhile is copied the next time.
+
+    Parameters
+    ----------
+    source
+        The store to copy, as after --store.
+    target
+        The store to copy into; a file is created if there is none.
+    """
+    if common.store is not None:
+        raise UsageError("store copy takes the two stores by themselves, not --store", option="store")
+    report = run_async(_copy(source, target))
+    if common.json:
+        print_document(msgspec.to_builtins(report))
+    else:
+        _show_copy(report)
+    if report.damage:
+        return present.EXIT_CODES["store_corrupt"]
+    return present.EXIT_CODES["conflict"] if report.conflicts else 0
+
+
+async def _copy(source: str, target: str) -> CopyReport:
+    stores = open_pair(source, target)
+    try:
+        return await copy_store(*stores, on_progress=_say_progress())
+    finally:
+        for store in stores:
+            await store.close()
+
+
+def _show_copy(report: CopyReport) -> None:
+    for name, counts in (("runs", report.runs), ("sessions", report.sessions)):
+        parts = [
+            f"{number:,} {_BECAME[key]}" for key, number in msgspec.structs.asdict(counts).items() if number
+        ]
+        print_line(f"{name}: {', '.join(parts) or 'none'}")
+    for name in report.conflicts:
+        print_line(f"differs and was not copied: {name}")
+    for message in report.damage:
+        print_line(f"damaged: {message}")
+    if not report.conflicts and not report.damage:
+        print_line(f"{report.target} has all of {report.source} and is whole")
+
+
+_BECAME = {
+    "new": "copied",
+    "continued": "brought up to date",
+    "same": "there already",
+    "differs": "not copied: other ones there have their ids",
+    "damaged": "not copied: damaged",
+}
+
+
+def stats_(*, common: Common = Common()) -> int:
+    """Count what is kept, by status and owner, and say how much space it takes."""
+    app = common.app()
+    stats = run_async(with_app(app, lambda app: app.store.stats()))
+    if common.json:
+        document = msgspec.to_builtins(stats)
+        print_document({"store": app.store.name, **document})
+        return 0
+    columns = (Column("WHAT"), Column("OWNER", narrowest=8), Column("STATUS"), Column("COUNT"))
+    print_table(
+        columns,
+        [(f"{tally.kind}s", tally.owner, tally.status, f"{tally.count:,}") for tally in stats.tallies],
+    )
+    print_line(f"{stats.lines:,} lines of journals and {stats.thoughts:,} thoughts")
+    free = "" if stats.free_bytes is None else f", of which {stats.free_bytes:,} bytes are empty"
+    print_line(f"{app.store.name} takes {stats.bytes:,} bytes{free}")
+    return 0
+
+
+def vacuum_(*, common: Common = Common()) -> int:
+    """Give the space of what was deleted back to the disk. Others may go on, but wait while the store is rewritten."""
+    app = common.app()
+    before, after = run_async(with_app(app, _vacuum))
+    if common.json:
+        print_document({"store": app.store.name, "bytes_before": before, "bytes": after})
+    else:
+        print_line(f"{app.store.name} takes {after:,} bytes; before it took {before:,} bytes")
+    return 0
+
+
+async def _vacuum(app: App) -> tuple[int, int]:
+    before = await app.store.stats()
+    await app.store.vacuum()
+    return before.bytes, (await app.store.stats()).bytes
 
 
 def _tell(app: App, backup: Backup, action: str, common: Common) -> int:

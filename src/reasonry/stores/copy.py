@@ -1,0 +1,123 @@
+"""Copying all of one store into another, whatever they are made of.
+
+A few runs or sessions are written in each transaction. So a copy that is interrupted is a part of the whole, and doing
+it again goes on: what is there is compared and left as it is. At the end everything in the target is verified.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct, field
+
+from ..engine import journal
+from ..errors import StoreError, UsageError
+from ..records import Damaged, OnProgress, Store, Whole, WholeKind, WholeRun
+from .open import open_store
+
+BATCH = 20
+"""Most runs or sessions written in one transaction."""
+
+
+class CopyCount(Struct):
+    """What became of the runs, or the sessions, of a store that was copied."""
+
+    new: int = 0
+    continued: int = 0
+    """The target had an earlier state of so many."""
+    same: int = 0
+    differs: int = 0
+    """The target has something else under the ids of so many, and kept that."""
+    damaged: int = 0
+    """So many were not copied because they are damaged."""
+
+
+class CopyReport(Struct):
+    """The result of copying a store."""
+
+    source: str
+    target: str
+    runs: CopyCount = field(default_factory=CopyCount)
+    sessions: CopyCount = field(default_factory=CopyCount)
+    conflicts: list[str] = field(default_factory=list[str])
+    """The ids of what differs."""
+    damage: list[str] = field(default_factory=list[str])
+    """What is damaged, in either store."""
+
+
+def open_pair(source: str, target: str) -> tuple[Store, Store]:
+    """Return the stores of a copy, by their names.
+
+    Raises:
+        UsageError: One is no store that is kept, they are the same, or there is nothing to copy.
+    """
+    stores = open_store(source), open_store(target)
+    for store in stores:
+        if not store.durable:
+            raise UsageError("the store in memory is empty, and lost with this process; give a path")
+    from_path, to_path = (getattr(store, "path", None) for store in stores)
+    if from_path is not None and not from_path.exists():
+        raise UsageError(f"there is no store {from_path}", path=str(from_path))
+    is_same = (
+        from_path is not None and to_path is not None and to_path.exists() and to_path.samefile(from_path)
+    )
+    if is_same or stores[0].name == stores[1].name:
+        raise UsageError(f"{stores[1].name} is the store that is to be copied; give another one")
+    return stores
+
+
+async def copy_store(
+    source: Store, target: Store, *, batch: int = BATCH, on_progress: OnProgress | None = None
+) -> CopyReport:
+    """Copy all runs and sessions that are whole, then verify the target.
+
+    Runs are copied before sessions, so that no session of a run is copied without its run.
+    """
+    report, done = CopyReport(source.name, target.name), 0
+    total = sum(tally.count for tally in (await source.stats()).tallies)
+    kinds: tuple[WholeKind, ...] = ("run", "session")
+    for kind in kinds:
+        after = 0
+        while page := await source.read_whole(kind, after, batch):
+            after = page[-1][0]
+            await _copy_page(target, kind, [whole for _, whole in page], report)
+            done += len(page)
+            if on_progress is not None:
+                on_progress(min(done, total), total)
+    async for finding in target.verify():
+        if finding.state == "damaged":
+            report.damage.append(f"{target.name}: {finding.message}")
+    return report
+
+
+async def _copy_page(target: Store, kind: WholeKind, page: list[Whole | Damaged], report: CopyReport) -> None:
+    wholes, counts = list[Whole](), Counter[str]()
+    for found in page:
+        try:
+            wholes.append(_check(found))
+        except StoreError as error:
+            if error.code != "store_corrupt":
+                raise
+            counts["damaged"] += 1
+            report.damage.append(error.message)
+    for whole, written in zip(wholes, await target.write_whole(wholes), strict=True):
+        counts[written] += 1
+        if written == "differs":
+            name = whole.row.run_id if isinstance(whole, WholeRun) else whole.row.session_id
+            report.conflicts.append(name)
+    count = report.runs if kind == "run" else report.sessions
+    for name, number in counts.items():
+        setattr(count, name, getattr(count, name) + number)
+
+
+def _check(found: Whole | Damaged) -> Whole:
+    """Return what is not damaged; the lines of a run are chained by digests, which the stores themselves do not read.
+
+    Raises:
+        StoreError: `store_corrupt`: it is damaged.
+    """
+    if isinstance(found, Damaged):
+        raise StoreError(found.message, code="store_corrupt")
+    if isinstance(found, WholeRun):
+        journal.read_last(found.row.run_id, found.lines)
+    return found

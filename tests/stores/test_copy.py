@@ -1,0 +1,175 @@
+"""Copying a store: all of it, in pieces that may be interrupted anywhere, and nothing over what is there."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import apsw
+import pytest
+from msgspec.structs import replace
+
+from reasonry.engine.journal import Begun, Chain, Steered
+from reasonry.errors import StoreError
+from reasonry.records import Store, WholeRun, WholeSession
+from reasonry.stores import open_store
+from reasonry.stores.copy import CopyCount, copy_store
+from reasonry.stores.memory import MemoryStore
+
+from .samples import run_row, session_row, thoughts
+from .test_whole import wholes
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[2]
+
+
+def a_run(run_id: str, length: int = 5, **fields: object) -> WholeRun:
+    entries = [
+        Begun("linear", run_id, {}),
+        *(Steered(paused=bool(number % 2)) for number in range(1, length)),
+    ]
+    return WholeRun(run_row(run_id, **fields), tuple(Chain(run_id).lines(entries)))
+
+
+async def fill(store: Store, runs: int = 7, sessions: int = 4) -> None:
+    some = [
+        WholeSession(session_row(f"s{n}", thoughts=n), tuple(thoughts(*"abcdef"[:n])))
+        for n in range(sessions)
+    ]
+    await store.write_whole([*(a_run(f"r{n}", 1 + 3 * n) for n in range(runs)), *some])
+
+
+async def contents(store: Store) -> list[WholeRun | WholeSession]:
+    return [*await wholes(store, "run"), *await wholes(store, "session")]
+
+
+async def check_part(source: Path, target: Path) -> int:
+    """Each store opened anew, the target is whole and a part of the source; return how much of it there is."""
+    stores = open_store(str(source)), open_store(str(target))
+    every, some = [await contents(store) for store in stores]
+    assert all(whole in every for whole in some)
+    assert [finding async for finding in stores[1].verify() if finding.state != "whole"] == []
+    for store in stores:
+        await store.close()
+    return len(some)
+
+
+def child(source: Path, target: Path, pages: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.stores.copying", str(source), str(target), str(pages)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+async def test_killed_after_each_commit_a_copy_goes_on_where_it_was(tmp_path: Path) -> None:
+    source, target = tmp_path / "source.db", tmp_path / "target.db"
+    store = open_store(str(source))
+    await fill(store)
+    counts = list[int]()
+    for pages in (1, 2, 3, 5, 6):
+        with child(source, target, pages) as copying:
+            _, err = copying.communicate(timeout=60)
+        assert (copying.returncode != 0, err) == (True, b"")
+        counts.append(await check_part(source, target))
+    assert counts == [2, 4, 6, 9, 11]
+    copied = open_store(str(target))
+    report = await copy_store(store, copied)
+    assert (report.runs, report.sessions) == (CopyCount(same=7), CopyCount(same=4))
+    assert await contents(copied) == await contents(store)
+    await copied.close()
+    await store.close()
+
+
+async def test_killed_at_any_instant_a_copy_goes_on_where_it_was(tmp_path: Path) -> None:
+    source, target = tmp_path / "source.db", tmp_path / "target.db"
+    store = open_store(str(source))
+    await fill(store, 60, 6)
+    rng, killed = random.Random(5), 0
+    for _ in range(4):
+        with child(source, target, 0) as copying:
+            assert copying.stdout is not None
+            copying.stdout.readline()
+            time.sleep(rng.uniform(0, 0.03))
+            copying.kill()
+        killed += copying.returncode != 0
+        before = await check_part(source, target)
+    copied = open_store(str(target))
+    report = await copy_store(store, copied, batch=7)
+    assert killed
+    assert report.runs.same + report.sessions.same == before
+    assert report.runs.new + report.sessions.new == 66 - before
+    assert await contents(copied) == await contents(store)
+    assert [row.run_id for row in await copied.runs()] == [row.run_id for row in await store.runs()]
+    await copied.close()
+    await store.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_stores_of_all_kinds_are_copied_into_each_other_and_brought_up_to_date(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    name = request.getfixturevalue("postgres_url") if kind == "postgres" else str(tmp_path / "1.db")
+    stores: list[Store] = [MemoryStore(), open_store(name), open_store(str(tmp_path / "2.db")), MemoryStore()]
+    await fill(stores[0])
+    for source, target in pairwise(stores):
+        report = await copy_store(source, target)
+        assert (report.runs, report.sessions) == (CopyCount(new=7), CopyCount(new=4))
+        assert await contents(target) == await contents(stores[0])
+    await stores[0].write_whole([a_run("r1", 9, updated_at_ms=2_000), a_run("later")])
+    done: list[tuple[int, int]] = []
+    report = await copy_store(
+        stores[0], stores[1], batch=3, on_progress=lambda *progress: done.append(progress)
+    )
+    assert report.runs == CopyCount(new=1, continued=1, same=6)
+    assert done == [(3, 12), (6, 12), (8, 12), (11, 12), (12, 12)]
+    assert await contents(stores[1]) == await contents(stores[0])
+    for store in stores:
+        await store.close()
+
+
+async def test_what_differs_is_named_and_kept_and_the_rest_is_copied(tmp_path: Path) -> None:
+    source, target = MemoryStore(), open_store(str(tmp_path / "target.db"))
+    await fill(source)
+    others = [a_run("r3", 2), WholeSession(session_row("s2", thoughts=1), tuple(thoughts("other")))]
+    own = replace(others[0], row=replace(others[0].row, session_id="own"))
+    await target.write_whole([own, others[1]])
+    report = await copy_store(source, target)
+    assert report.conflicts == ["r3", "s2"]
+    assert (report.runs, report.sessions) == (CopyCount(new=6, differs=1), CopyCount(new=3, differs=1))
+    assert {own.row.run_id, "r6"} <= {whole.row.run_id for whole in await wholes(target, "run")}
+    assert (await wholes(target, "run"))[0] == own
+    assert (await wholes(target, "session"))[0] == others[1]
+    await target.close()
+
+
+async def test_what_is_damaged_is_named_and_not_copied(tmp_path: Path) -> None:
+    source, target = open_store(str(tmp_path / "source.db")), open_store(str(tmp_path / "target.db"))
+    await fill(source)
+    await source.close()
+    with apsw.Connection(str(tmp_path / "source.db")) as db:
+        # A line that still unpacks and ends the chain of no one: only the digests show it.
+        body = b'\x00["begun","linear","forged",{}]'
+        db.execute("UPDATE line SET body = ? WHERE place = (3 << 24) + 1", (body,))
+        db.execute("UPDATE run SET answer = 'forged' WHERE run_id = 'r4'")
+        db.execute("UPDATE thought SET text = 'forged' WHERE place = (3 << 24) + 1")
+    source = open_store(str(tmp_path / "source.db"))
+    report = await copy_store(source, target)
+    assert (report.runs.damaged, report.sessions.damaged) == (2, 1)
+    assert [name for name in ("r2", "r4", "s2") if any(name in message for message in report.damage)] == [
+        "r2",
+        "r4",
+        "s2",
+    ]
+    assert {whole.row.run_id for whole in await wholes(target, "run")} == {"r0", "r1", "r3", "r5", "r6"}
+    await source.close()
+    await target.close()
+    with apsw.Connection(str(tmp_path / "target.db")) as db:
+        db.execute("UPDATE run SET answer = 'forged' WHERE run_id = 'r3'")
+    source, target = MemoryStore(), open_store(str(tmp_path / "target.db"))
+    await fill(source)
+    with pytest.raises(StoreError, match="r3"):
+        await copy_store(source, target)
+    await target.close()
