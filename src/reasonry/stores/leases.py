@@ -97,9 +97,9 @@ class Leases:
         number = self._numbers.get(run_id)
         return None if number is None else Lease(self.holder, number)
 
-    def note_end(self, run_id: str) -> None:
-        """Note that a run was ended here; if it is held here, the write that ended it has given its lease back."""
-        if run_id in self._numbers:
+    def note_end(self, run_id: str, lease: Lease) -> None:
+        """Note that a write checked against a lease has ended the run, and given the lease back."""
+        if self.lease_of(run_id) == lease:
             self._ended.add(run_id)
 
     @asynccontextmanager

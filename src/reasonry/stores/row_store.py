@@ -152,8 +152,8 @@ class RowStore(ABC):
                 check_row(record)
         lease = self._leases.lease_of(run_id)
         await self._write(lambda tx: runs.append(tx, run_id, lines, row, use, self._uptime(tx), lease))
-        if row is not None and row.status != "active":
-            self._leases.note_end(run_id)
+        if lease is not None and row is not None and row.status != "active":
+            self._leases.note_end(run_id, lease)
 
     async def run(self, run_id: str) -> RunRow:
         """See `Store`."""
