@@ -6,8 +6,9 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,8 +28,8 @@ STRACE = shutil.which("strace")
 Acknowledged = dict[str, set[int]]
 
 
-def child(*words: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
-    command = [*before, sys.executable, "-m", "tests.stores.crashing", *words]
+def child(*words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.stores.crashing", *words]
     return subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
     )
@@ -89,27 +90,53 @@ def points() -> list[tuple[str, int]]:
     ]
 
 
-def disturbed(path: Path, calls: str, number: int, fault: str) -> Acknowledged:
-    told = Acknowledged()
-    inject = f"inject={calls}:{fault}:when={number}"
-    with child(
-        "write", str(path), "a", "5", before=[str(STRACE), "-f", "-qq", "-o", "/dev/null", "-e", inject]
-    ) as run:
-        out, err = run.communicate(timeout=60)
-    assert "Traceback" not in err
-    read(out, told)
-    return told
+class Writers:
+    """Writers of five lines and thoughts each, forked from one process and disturbed by strace."""
+
+    def __init__(self, parent: subprocess.Popen[str]) -> None:
+        self._parent, self._lock = parent, threading.Lock()
+
+    def _fork(self, path: Path) -> int:
+        assert self._parent.stdin is not None
+        assert self._parent.stdout is not None
+        with self._lock:
+            self._parent.stdin.write(f"{path}\n")
+            self._parent.stdin.flush()
+            return int(self._parent.stdout.readline())
+
+    def disturbed(self, path: Path, calls: str, number: int, fault: str) -> Acknowledged:
+        inject = f"inject={calls}:{fault}:when={number}"
+        command = [str(STRACE), "-f", "-qq", "-o", "/dev/null", "-e", inject, "-p", str(self._fork(path))]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.stderr == ""
+        assert Path(f"{path}.errors").read_text("utf-8") == ""
+        told = Acknowledged()
+        read(Path(f"{path}.told").read_text("utf-8"), told)
+        return told
+
+
+@pytest.fixture(scope="module")
+def writers() -> Iterator[Writers]:
+    command = [sys.executable, "-m", "tests.stores.crashing", "fork"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        yield Writers(parent)
+        assert parent.stdin is not None
+        parent.stdin.close()
 
 
 @pytest.mark.skipif(STRACE is None, reason="needs strace")
 async def test_killed_at_any_call_that_changes_files_a_process_loses_nothing_acknowledged(
-    tmp_path: Path,
+    tmp_path: Path, writers: Writers
 ) -> None:
     with ThreadPoolExecutor(3) as pool:
         jobs = [
             (
                 tmp_path / f"{calls}{number}.db",
-                pool.submit(disturbed, tmp_path / f"{calls}{number}.db", calls, number, "signal=SIGKILL"),
+                pool.submit(
+                    writers.disturbed, tmp_path / f"{calls}{number}.db", calls, number, "signal=SIGKILL"
+                ),
             )
             for calls, number in points()
         ]
@@ -124,13 +151,13 @@ async def test_killed_at_any_call_that_changes_files_a_process_loses_nothing_ack
 @pytest.mark.skipif(STRACE is None, reason="needs strace")
 @pytest.mark.parametrize(("calls", "error"), [("fsync,fdatasync", "EIO"), ("pwrite64", "ENOSPC")])
 async def test_where_a_call_fails_the_store_says_so_and_keeps_what_it_acknowledged(
-    tmp_path: Path, calls: str, error: str
+    tmp_path: Path, writers: Writers, calls: str, error: str
 ) -> None:
     with ThreadPoolExecutor(3) as pool:
         jobs = [
             (
                 tmp_path / f"{number}.db",
-                pool.submit(disturbed, tmp_path / f"{number}.db", calls, number, f"error={error}"),
+                pool.submit(writers.disturbed, tmp_path / f"{number}.db", calls, number, f"error={error}"),
             )
             for number in range(1, 40, 2)
         ]
