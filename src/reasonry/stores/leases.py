@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..errors import ConflictError
-from ..ids import new_id
 
 LEASE_S = 10.0
 """How long a lease lasts that is not renewed."""
@@ -84,7 +84,7 @@ class Leases:
         renew: Callable[[Mapping[str, int]], Coroutine[Any, Any, None]],
         give_back: Callable[[str], Coroutine[Any, Any, None]],
     ) -> None:
-        self.holder = new_id()
+        self.holder = secrets.token_hex(16)
         self._take, self._renew, self._give_back = take, renew, give_back
         self._numbers = dict[str, int | None]()
         """None: it is being taken."""

@@ -178,7 +178,9 @@ RUN_FILTERS = {
 RUN_TEXTS = "SELECT session_id, problem, answer, run_id FROM run WHERE key = ?"
 SESSION_OF_RUN = "SELECT key FROM session WHERE session_id = ? AND run_id = ?"
 NEXT_RUN = "SELECT min(key) FROM run WHERE key > ?"
-TALLY_RUNS = "SELECT owner, status, count(*), sum(last_line) FROM run GROUP BY 1, 2 ORDER BY 1, 2"
+TALLY_RUNS = """
+SELECT owner, status, count(*), CAST(sum(last_line) AS BIGINT) FROM run GROUP BY 1, 2 ORDER BY 1, 2
+"""
 COUNT_RUNS = "SELECT count(*) FROM run"
 ADD_RUN = (
     f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -242,7 +244,9 @@ DROP_IN_JOURNAL = "DELETE FROM in_journal WHERE session = ?"
 NEXT_SESSION = "SELECT min(key) FROM session WHERE key > ?"
 SESSION_KEYS_FROM = "SELECT key FROM session WHERE key >= ? ORDER BY key"
 SESSIONS_OF = "SELECT key FROM session INDEXED BY session_owner WHERE owner = ? AND key >= ? ORDER BY key"
-TALLY_SESSIONS = "SELECT owner, status, count(*), sum(last_thought) FROM session GROUP BY 1, 2 ORDER BY 1, 2"
+TALLY_SESSIONS = """
+SELECT owner, status, count(*), CAST(sum(last_thought) AS BIGINT) FROM session GROUP BY 1, 2 ORDER BY 1, 2
+"""
 COUNT_SESSIONS = "SELECT count(*) FROM session"
 ADD_SESSION = f"""
 INSERT INTO session ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
