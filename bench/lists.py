@@ -2,7 +2,8 @@
 
     uv run python bench/lists.py [RUNS]
 
-Target: each list, filter and search within 100 ms, the first one of a connection too. Exit code 1 if one is missed.
+Target: each list, filter and search within 100 ms, the first one of a connection too: each has a store opened anew.
+What it takes of the processor, at best, says more on a machine that is busy. Exit code 1 if one is missed.
 The store has RUNS runs of one day each in turn of ten owners, with three thoughts each, and as many sessions.
 """
 
@@ -99,31 +100,43 @@ async def measure(path: Path, count: int) -> bool:
         "runs, two letters": lambda store: store.runs(query="et"),
         "runs, a word and status failed": lambda store: store.runs(query=common, status="failed"),
         "runs, a word and an owner": lambda store: store.runs(query=common, owner="owner3"),
+        "runs, a letter and an owner": lambda store: store.runs(query="e", owner="owner3"),
+        "runs, a word and one who has none": lambda store: store.runs(query=common, owner="nobody"),
         "sessions, the first page": lambda store: store.sessions(),
         "sessions, a strategy of an owner": lambda store: store.sessions(strategy="react", owner="owner2"),
         "sessions, a word of many": lambda store: store.sessions(query=common),
         "sessions, two letters": lambda store: store.sessions(query="et"),
+        "sessions, a letter, one who has none": lambda store: store.sessions(query="e", owner="nobody"),
+        "sessions, two letters, of agents (none)": lambda store: store.sessions(query="et", guided=True),
+        "session ids of an owner": lambda store: store.session_ids(f"s{count // 2:08}", 1, "owner3"),
+        "run ids of an owner": lambda store: store.run_ids(last, 1, "owner3"),
         "thoughts, a word of many": lambda store: store.search_thoughts(common),
         "thoughts, a word that is nowhere": lambda store: store.search_thoughts("qqqqzzzz"),
         "thoughts, two letters": lambda store: store.search_thoughts("et"),
         "thoughts, one letter": lambda store: store.search_thoughts("e"),
         "thoughts of an owner": lambda store: store.search_thoughts(common, owner="owner3"),
+        "thoughts, a letter and an owner": lambda store: store.search_thoughts("e", owner="owner3"),
+        "thoughts, two letters, of one who has none": lambda store: store.search_thoughts(
+            "et", owner="nobody"
+        ),
         "usage of an owner, of the last day": lambda store: store.usage_since(middle, "owner3"),
         "usage by day, of all time": lambda store: store.usage_by("day", 0),
     }
-    store, missed = SqliteStore(path), False
-    print(f"{'':40}{'first':>9}{'median':>9}   found")
+    missed = False
+    print(f"{'':44}{'first':>9}{'median':>9}{'processor':>11}   found")
     for name, ask in asked.items():
-        took = list[float]()
+        store, took, worked = SqliteStore(path), list[float](), list[float]()
         for _ in range(5):
-            began = time.perf_counter()
+            began, work = time.perf_counter(), time.process_time()
             found = await ask(store)
             took.append((time.perf_counter() - began) * 1_000)
-        median = sorted(took)[2]
-        missed |= median > TARGET_MS
+            worked.append((time.process_time() - work) * 1_000)
+        await store.close()
+        median, is_missed = sorted(took)[2], max(took[0], sorted(took)[2]) > TARGET_MS
+        missed |= is_missed
         size = len(found) if isinstance(found, list) else found.runs
-        print(f"{name:40}{took[0]:7.1f}ms{median:7.1f}ms   {size}{'   MISSED' if median > TARGET_MS else ''}")
-    await store.close()
+        mark = "   MISSED" if is_missed else ""
+        print(f"{name:44}{took[0]:7.1f}ms{median:7.1f}ms{min(worked):9.1f}ms   {size}{mark}")
     return missed
 
 

@@ -1,4 +1,7 @@
-"""Modules as one script: a page fetches one file, and a file holds one."""
+"""Modules as one script: a page fetches one file, and a file holds one.
+
+What modules declare has a name of its own in the whole script, so that they can stand one behind the other.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 
-_IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.[^"]+)";$', re.MULTILINE)
-_EXPORTED = re.compile(r"^export (?:const|(?:async )?function\*?|class) (\w+)", re.MULTILINE)
+_IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 
@@ -22,21 +24,9 @@ def join_modules(first: str, files: Mapping[str, str]) -> str:
     def add(path: str) -> None:
         if path in joined:
             return
-        folder = posixpath.dirname(path)
-
-        def declare(imported: re.Match[str]) -> str:
-            source = posixpath.normpath(posixpath.join(folder, imported[2]))
-            add(source)
-            return f"const {imported[1]} = {_name(source)};"
-
-        text = _IMPORT.sub(declare, files[path])
-        names = ", ".join(_EXPORTED.findall(text))
-        text = _EXPORT.sub("", text)
-        joined[path] = f"const {_name(path)} = (() => {{\n{text}return {{ {names} }};\n}})();"
+        for imported in _IMPORT.findall(files[path]):
+            add(posixpath.normpath(posixpath.join(posixpath.dirname(path), imported)))
+        joined[path] = _EXPORT.sub("", _IMPORT.sub("", files[path]))
 
     add(first)
     return "\n".join(joined.values())
-
-
-def _name(path: str) -> str:
-    return "$" + path.removesuffix(".js").replace("/", "_")

@@ -17,10 +17,17 @@ _PART = re.compile(
 _NAME = re.compile(r"[\w$]")
 _DIVIDED = re.compile(r"(?<!\breturn)(?<=[\w$)\]])\s*\Z")
 """What stands before the sign of a division."""
-_GOES_ON_AFTER = "{([,;=>:?&|<*"
+_AT_AN_END = {
+    sign: re.compile(r"(?>\s|//[^\n]*|/\*.*?\*/)*" + end, re.DOTALL)
+    for sign, end in ((";", "}"), (",", r"[)\]}]"))
+}
+"""What these say nothing before, as no statement is empty, and no list has a gap."""
+_GOES_ON_AFTER = "{}([,;=>:?&|<*"
 """After these, and before the following, the end of a line ends no statement."""
 _GOES_ON_BEFORE = ")]},;.:?=&|<>*"
-_CSS_PART = re.compile(r'(?P<text>"[^"\n]*")|/\*.*?\*/|\s*([{};,>])\s*|(:)\s+|(\s)\s*', re.DOTALL)
+_CSS_PART = re.compile(
+    r'(?P<text>"[^"\n]*")|/\*.*?\*/|;?\s*(})\s*|\s*([{;,>])\s*|(?<![\w.])0(\.)|(:)\s+|(\s)\s*', re.DOTALL
+)
 
 
 def lean_script(text: str) -> str:
@@ -44,6 +51,8 @@ def _parts(text: str, at: int, end: int) -> Iterator[str]:
                 at, part = found.start() + 1, "/"
             if found["space"]:
                 gap = "\n" if "\n" in part else " "
+                continue
+            if part in _AT_AN_END and _AT_AN_END[part].match(text, at, end):
                 continue
         yield _space_between(last, gap, part[0]) + part
         last, gap = part[-1], ""
@@ -93,5 +102,5 @@ def _closing(text: str, at: int) -> int:
 def lean_style(text: str) -> str:
     """Return a style that says the same in fewer characters."""
     return _CSS_PART.sub(
-        lambda part: part["text"] or part[2] or part[3] or (part[4] and " ") or "", text
+        lambda part: part["text"] or part[2] or part[3] or part[4] or part[5] or (part[6] and " ") or "", text
     ).strip()

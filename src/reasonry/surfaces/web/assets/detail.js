@@ -6,7 +6,7 @@ import { questionItem } from "./question.js";
 import { nodeLabel, pathTo } from "./record.js";
 import { callName, costLine, count, duration, plainName, scoreName, scoreOf, stateWord } from "./wording.js";
 
-const drawn = new WeakMap(); // what is drawn in a host, as data: the same is not drawn again
+const written = new WeakMap(); // what is drawn in a host, as data: the same is not drawn again
 
 /**
  * @param {HTMLElement} host
@@ -21,13 +21,13 @@ export function drawDetail(host, record, id, opened, page) {
   const [asked, called, noted] = [record.asked.get(id), record.called.get(id), record.noted.get(id)];
   const again = host.dataset.node === id;
   const said = JSON.stringify([node, asked, called, noted, pathTo(record, id)]);
-  if (!again || drawn.get(host) !== said) {
+  if (!again || written.get(host) !== said) {
     const open = new Set(again ? [...host.querySelectorAll("details[open]")].map((item) => item.dataset.id) : []);
     const [top, focused] = [host.scrollTop, host.contains(document.activeElement) ? document.activeElement : null];
     host.dataset.node = id;
-    drawn.set(host, said);
+    written.set(host, said);
     host.replaceChildren(
-      element("button", { type: "button", class: "close", on: { click: page.close } }, "Close"),
+      element("button", { class: "close", on: { click: page.close } }, "Close"),
       breadcrumbs(record, id, page),
       title(node),
       ...dropped(node),

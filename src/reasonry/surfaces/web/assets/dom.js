@@ -11,7 +11,7 @@ function fill(made, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (name === "on") {
-      for (const [type, listener] of Object.entries(value)) made.addEventListener(type, listener);
+      for (const [type, listener] of Object.entries(value)) listen(made, type, listener);
     } else if (name === "size") {
       for (const [side, length] of Object.entries(value)) made.style[side] = length;
     } else {
@@ -24,7 +24,9 @@ function fill(made, properties, children) {
 
 /** An HTML element: attributes by name, listeners under `on`, computed CSS lengths under `size`. */
 export function element(tag, properties = {}, ...children) {
-  return /** @type {HTMLElement} */ (fill(document.createElement(tag), properties, children));
+  const made = document.createElement(tag);
+  if (tag === "button") made.type = "button"; // one that sends its form says so
+  return fill(made, properties, children);
 }
 
 /** The same for SVG. */
@@ -35,6 +37,11 @@ export function drawn(tag, properties = {}, ...children) {
 /** @param {string} id */
 export function byId(id) {
   return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+
+/** Has something done whenever an event of that type reaches a target. */
+export function listen(target, type, act, options) {
+  target.addEventListener(type, act, options);
 }
 
 /** Shows a section with these children, or hides it where there are none; what the reader unfolded stays unfolded. */
@@ -89,13 +96,13 @@ let copies = 0;
 
 /** A button that copies a text; without a clipboard (an old browser, a frame) it selects a field with it. */
 export function copyButton(text, what) {
-  const button = element("button", { type: "button", class: "copy", "aria-label": `Copy ${what}` }, "Copy");
+  const button = element("button", { class: "copy", "aria-label": `Copy ${what}` }, "Copy");
   const say = (word) => {
     const mine = ++copies;
     button.textContent = word;
     setTimeout(() => mine === copies && (button.textContent = "Copy"), 1500);
   };
-  button.addEventListener("click", async () => {
+  listen(button, "click", async () => {
     try {
       await navigator.clipboard.writeText(text);
       say("Copied");

@@ -1,6 +1,6 @@
 // The keys, on one sheet.
 
-import { byId, element, isTyping } from "./dom.js";
+import { byId, element, isTyping, listen } from "./dom.js";
 
 const KEYS = [
   ["/", "search"],
@@ -23,10 +23,10 @@ export function makeHelp(button, more = []) {
   dialog.replaceChildren(
     element("h2", { id: "help-title" }, "Keys"),
     element("dl", { class: "facts" }, ...[...KEYS, ...more].flatMap(pair)),
-    element("button", { type: "button", on: { click: () => dialog.close() } }, "Close"),
+    element("button", { on: { click: () => dialog.close() } }, "Close"),
   );
-  button.addEventListener("click", () => dialog.showModal());
-  document.addEventListener("keydown", (event) => {
+  listen(button, "click", () => dialog.showModal());
+  listen(document, "keydown", (event) => {
     if (event.key !== "?" || isTyping(event) || document.querySelector("dialog[open]")) return;
     event.preventDefault();
     dialog.showModal();

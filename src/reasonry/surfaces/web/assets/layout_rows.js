@@ -2,8 +2,8 @@
 
 import { parentEdges } from "./layout_tree.js";
 
-const LANE = 1.15;
-const ROW = 3.1;
+const INDENT = 1.15;
+const LINE_ROW = 3.1;
 
 /** An outline. Only a fork indents: a chain stays in its lane, however long it is. */
 export function layOutline(shown, parents, children) {
@@ -59,7 +59,7 @@ function* revisions(shown, record) {
 
 function inRows(shown, lanes, edges) {
   const deepest = Math.max(0, ...lanes.values());
-  const lane = Math.min(LANE, 9 / Math.max(1, deepest)); // a deep tree is indented less
-  const places = new Map(shown.map((id, row) => [id, { x: lanes.get(id) * lane, y: row * ROW }]));
-  return { places, box: { width: 0, height: ROW }, width: 0, height: shown.length * ROW, form: "rows", edges };
+  const lane = Math.min(INDENT, 9 / Math.max(1, deepest)); // a deep tree is indented less
+  const places = new Map(shown.map((id, row) => [id, { x: lanes.get(id) * lane, y: row * LINE_ROW }]));
+  return { places, box: { width: 0, height: LINE_ROW }, width: 0, height: shown.length * LINE_ROW, form: "rows", edges };
 }

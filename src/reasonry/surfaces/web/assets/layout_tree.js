@@ -10,7 +10,7 @@
 
 export const CARD = { width: 15.5, height: 4.1 };
 const COLUMN = CARD.width + 3.2;
-const ROW = CARD.height + 0.55;
+const TREE_ROW = CARD.height + 0.55;
 
 /**
  * @param {string[]} shown ids in preorder
@@ -76,8 +76,8 @@ export function* parentEdges(shown, parents) {
 
 /** Columns and rows as places of cards. */
 export function inCards(shown, columns, rows, edges) {
-  const places = new Map(shown.map((id) => [id, { x: columns.get(id) * COLUMN, y: rows.get(id) * ROW }]));
+  const places = new Map(shown.map((id) => [id, { x: columns.get(id) * COLUMN, y: rows.get(id) * TREE_ROW }]));
   const width = Math.max(0, ...columns.values()) * COLUMN + CARD.width;
-  const height = Math.max(0, ...rows.values()) * ROW + CARD.height;
+  const height = Math.max(0, ...rows.values()) * TREE_ROW + CARD.height;
   return { places, box: CARD, width, height, form: "cards", edges };
 }

@@ -7,8 +7,8 @@ import { listenToHost } from "./host.js";
 import { makePage } from "./page.js";
 import { makeThemeSwitch } from "./theme.js";
 
-const theme = element("button", { type: "button", id: "theme" });
-const help = element("button", { type: "button", id: "ask-help" }, "Help ", element("kbd", {}, "?"));
+const theme = element("button", { id: "theme" });
+const help = element("button", { id: "ask-help" }, "Help ", element("kbd", {}, "?"));
 const page = makePage(byId("page"), { tools: [theme, help], at: addressedId, move: setAddress });
 makeThemeSwitch(theme);
 makeHelp(help);

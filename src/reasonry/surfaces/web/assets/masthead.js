@@ -5,7 +5,7 @@ import { duration, modelName, plainName } from "./wording.js";
 
 /** @param {import("./record.js").Recorded} record */
 export function drawMasthead({ page }) {
-  byId("facts").replaceChildren(...facts(page));
+  byId("facts").replaceChildren(...runFacts(page));
   byId("problem").replaceChildren(page.problem || page.title || plainName(page.kind));
   byId("problem").classList.toggle("long", (page.problem ?? "").length > 160);
   show(byId("outcome"), outcome(page));
@@ -18,7 +18,7 @@ function leftOut(cuts) {
   return said.length ? [`To keep the page small: ${said.join(", ")}.`] : [];
 }
 
-function facts(page) {
+function runFacts(page) {
   const begun = page.begun_at_ms ? new Date(page.begun_at_ms) : null;
   const said = [
     element("strong", {}, page.strategy_title || plainName(page.strategy || page.kind)),

@@ -2,7 +2,7 @@
 
 import { drawAccount } from "./account.js";
 import { drawDetail } from "./detail.js";
-import { byId, isTyping } from "./dom.js";
+import { byId, isTyping, listen } from "./dom.js";
 import { drawMasthead } from "./masthead.js";
 import { drawPlans } from "./plans.js";
 import { countThoughts, foldFar, nodeLabel, pathTo, readRecord } from "./record.js";
@@ -184,7 +184,8 @@ export function makePage(host, around) {
 
   const ended = new AbortController();
   const { signal } = ended;
-  document.addEventListener(
+  listen(
+    document,
     "keydown",
     (event) => {
       if (isTyping(event) || document.querySelector("dialog[open]")) return;

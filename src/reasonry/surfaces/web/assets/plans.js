@@ -24,7 +24,7 @@ export function drawPlans(record, page) {
 function kindTable(record, above, kind, found, page) {
   const isPlan = kind === "plan";
   const rows = found.map((node) => [
-    element("button", { type: "button", class: "link", on: { click: () => page.select(node.id) } }, nodeLabel(node)),
+    element("button", { class: "link", on: { click: () => page.select(node.id) } }, nodeLabel(node)),
     firstLine(node.text),
     scoreOf(node) || "—",
     element("span", { class: "verdict", "data-state": node.state }, mark(node.state), verdict(node, isPlan)),

@@ -1,6 +1,6 @@
 // One question: what was sent, what came back, at what cost.
 
-import { copyButton, element } from "./dom.js";
+import { copyButton, element, listen } from "./dom.js";
 import { promptOf } from "./record.js";
 import { costLine, duration, modelName, plainName } from "./wording.js";
 
@@ -9,7 +9,7 @@ export function questionItem(record, question, open, page) {
   const body = element("div", {});
   const item = element("details", { class: "question", "data-id": question.id, open }, summary(question), body);
   const write = () => item.open && !body.firstChild && body.append(...texts(record, question), ...(page.questionTools?.(question) ?? []));
-  item.addEventListener("toggle", write);
+  listen(item, "toggle", write);
   write();
   return item;
 }

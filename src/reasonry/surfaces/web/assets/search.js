@@ -2,7 +2,7 @@
 
 import { pathTo } from "./record.js";
 
-const texts = new WeakMap(); // a record's texts, lower case, made at the first search
+const lowered = new WeakMap(); // a record's texts, lower case, made at the first search
 
 /**
  * @param {import("./record.js").Recorded} record
@@ -31,8 +31,8 @@ function isOfStage(record, id, stage) {
 }
 
 function textOf(record, id) {
-  if (!texts.has(record)) texts.set(record, new Map());
-  const known = texts.get(record);
+  if (!lowered.has(record)) lowered.set(record, new Map());
+  const known = lowered.get(record);
   if (!known.has(id)) {
     const node = record.nodes.get(id);
     const fields = (node.fields ?? []).map(({ value }) => value);

@@ -20,7 +20,7 @@ export function drawStages({ page }) {
     times: walked.get(`${from}\n${to}`) ?? 0,
   }));
   const drawing = drawArcs(stages.length, arcs, (index) => visits.has(stages[index].name));
-  const rows = stages.map((stage) => row(stage, visits.get(stage.name) ?? 0, page));
+  const rows = stages.map((stage) => stageRow(stage, visits.get(stage.name) ?? 0, page));
   const seen = stages.filter((stage) => visits.has(stage.name)).length;
   show(byId("stages"), [
     heading("Stages", `${seen} of ${stages.length} visited; solid lines were walked`),
@@ -48,7 +48,7 @@ export function drawArcs(count, arcs, isWalked) {
   return drawn("svg", { class: "arcs", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", size }, ...lines, ...dots);
 }
 
-function row(stage, times, page) {
+function stageRow(stage, times, page) {
   return element(
     "li",
     {

@@ -18,7 +18,7 @@ export function drawSteps(host, record, page) {
     return { from: rank.get(from), to: rank.get(to), times };
   });
   const drawing = drawArcs(names.length, arcs, () => true);
-  const rows = names.map((name) => row(name, steps.get(name), record, page));
+  const rows = names.map((name) => stepRow(name, steps.get(name), record, page));
   host.replaceChildren(element("div", { class: "stages" }, drawing, element("ol", {}, ...rows)));
 }
 
@@ -64,13 +64,13 @@ function walked(path, rank) {
   return found;
 }
 
-function row(name, step, { page }, { search }) {
+function stepRow(name, step, { page }, { search }) {
   const isHere = page.status === "active" && page.stage === name;
   const counter = step.asked > 0 && `${step.settled}/${step.asked}`;
   const said = [step.nodes.length > 0 && count(step.nodes.length, "thought"), costLine(step.cost), step.ms > 0 && duration(step.ms)];
   const label = element(
     "button",
-    { type: "button", class: "link text", title: "Show what came of it", on: { click: () => search(`stage:${name}`) } },
+    { class: "link text", title: "Show what came of it", on: { click: () => search(`stage:${name}`) } },
     plainName(name),
     step.visits > 1 && often(step.visits),
   );

@@ -1,5 +1,7 @@
 // Light or dark: as the system says, until the reader says otherwise. The choice is kept where the browser lets us.
 
+import { listen } from "./dom.js";
+
 const CHOICES = ["system", "light", "dark"];
 const KEY = "reasonry.theme";
 
@@ -10,7 +12,7 @@ export function makeThemeSwitch(button) {
     button.textContent = `Theme: ${choice}`;
   };
   choose(kept());
-  button.addEventListener("click", () => {
+  listen(button, "click", () => {
     const next = CHOICES[(CHOICES.indexOf(document.documentElement.dataset.theme ?? "system") + 1) % CHOICES.length];
     choose(next);
     try {

@@ -10,7 +10,7 @@ const CUT_SHARE = 0.05; // and drawn this long
  * @typedef {{ share: number, ms: number }} Instant
  */
 export function makeAxis(spans) {
-  const busy = joined(spans);
+  const busy = united(spans);
   const total = Math.max(1, busy.reduce((sum, { from, to }) => sum + to - from, 0));
   const pieces = []; // { from, to, at, scale }
   const cuts = [];
@@ -41,7 +41,7 @@ export function makeAxis(spans) {
   };
 }
 
-function joined(spans) {
+function united(spans) {
   const busy = [];
   for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {
     const last = busy[busy.length - 1];

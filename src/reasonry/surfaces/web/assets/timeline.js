@@ -1,6 +1,6 @@
 // Every question and call as a bar from asked to answered: what ran side by side, what waited for what.
 
-import { byId, element, heading, putInOrder, show } from "./dom.js";
+import { byId, element, heading, listen, putInOrder, show } from "./dom.js";
 import { nodeLabel } from "./record.js";
 import { spendLine } from "./spend_line.js";
 import { makeAxis, packLanes } from "./time_axis.js";
@@ -23,7 +23,7 @@ export function drawTimeline(record, page) {
   const width = Math.min(WIDEST, (axis.busy / middle(spans)) * LEAST_BAR);
   const lanes = packLanes(spans, (axis.busy * 0.2) / Math.max(40, width));
   const path = new Set(record.page.critical_path?.effects ?? []);
-  const { room, field, bars } = kept(page);
+  const { room, field, bars } = keptParts(page);
   const before = new Map(bars);
   bars.clear();
   for (const [index, span] of spans.entries()) {
@@ -48,13 +48,13 @@ export function drawTimeline(record, page) {
 }
 
 /** What stays when the timeline is drawn anew: its field, and the bars that are as they were. */
-function kept(page) {
+function keptParts(page) {
   const section = byId("timeline");
   if (!drawings.has(section)) {
     const field = element("div", { class: "bars", role: "group", "aria-label": "Questions by time" });
     const room = element("div", { class: "stretch" });
     element("div", { class: "scroll" }, room);
-    listen(field, page);
+    listenToBars(field, page);
     drawings.set(section, { room, field, bars: new Map() });
   }
   return drawings.get(section);
@@ -136,7 +136,7 @@ function barText(record, { one, from, to, status }, path) {
 function bar(text) {
   const { "data-status": status, "data-tries": tries } = text;
   const sign = ["failed", "unusable"].includes(status) ? "!" : tries ? `↻${tries}` : null;
-  return element("button", { type: "button", tabindex: "-1", ...text }, sign);
+  return element("button", { tabindex: "-1", ...text }, sign);
 }
 
 function bands(record, axis) {
@@ -157,12 +157,12 @@ function cutMarks(axis) {
   return axis.cuts.map(({ share, ms }) => element("div", { class: "cut", size: { left: percent(share) } }, about(ms)));
 }
 
-function listen(field, page) {
-  field.addEventListener("click", (event) => {
+function listenToBars(field, page) {
+  listen(field, "click", (event) => {
     const { node, question } = event.target.closest("button")?.dataset ?? {};
     if (node) page.select(node, { question: question ?? null, open: true });
   });
-  field.addEventListener("keydown", (event) => {
+  listen(field, "keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     const at = event.target.closest("button");
     if (!step || !at) return;

@@ -1,7 +1,7 @@
 // The tree of thoughts: laid out, drawn, walked with the keyboard.
 
 import { card, cardText } from "./card.js";
-import { element, putInOrder } from "./dom.js";
+import { element, listen, putInOrder } from "./dom.js";
 import { makeEdges } from "./edges.js";
 import { layLayers } from "./layout_layers.js";
 import { layLanes, layOutline, mergeEdges } from "./layout_rows.js";
@@ -80,7 +80,7 @@ export function makeTree(host, page, prefix = "node-") {
     host.scrollTo(left, item.offsetTop + (item.offsetHeight - host.clientHeight) / 2);
   }
 
-  host.addEventListener("click", (event) => {
+  listen(host, "click", (event) => {
     const item = event.target.closest("[role=treeitem]");
     if (!item) return;
     const id = item.dataset.id;
@@ -89,7 +89,7 @@ export function makeTree(host, page, prefix = "node-") {
     drawing.items.get(id)?.focus({ preventScroll: true });
   });
 
-  host.addEventListener("keydown", (event) => {
+  listen(host, "keydown", (event) => {
     const item = event.target.closest("[role=treeitem]");
     if (!item || event.ctrlKey || event.metaKey || event.altKey) return;
     const move = walkKey(event.key, item.dataset.id, drawing, item.getAttribute("aria-expanded"));

@@ -35,7 +35,7 @@ export function makeTreeTools(view, page) {
     ...Object.entries(layouts).map(([value, name]) => element("option", { value }, name)),
   );
   const folding = (name, folded) =>
-    element("button", { type: "button", on: { click: () => page.foldAll(folded) } }, name);
+    element("button", { on: { click: () => page.foldAll(folded) } }, name);
   byId("tree-tools").replaceChildren(
     search,
     found,
@@ -48,7 +48,7 @@ export function makeTreeTools(view, page) {
     ["As it ran", false],
     ["Collapsed", true],
   ].map(([name, value]) =>
-    element("button", { type: "button", "aria-pressed": String(value === view.isCollapsed), on: { click: () => turn(value) } }, name),
+    element("button", { "aria-pressed": String(value === view.isCollapsed), on: { click: () => turn(value) } }, name),
   );
   const turn = (value) => {
     views.forEach((button, index) => button.setAttribute("aria-pressed", String(value === (index === 1))));

@@ -8,18 +8,18 @@
  */
 export function alignTrees(a, b) {
   const rows = [];
-  const waiting = pairs(a.roots, b.roots, 0);
+  const waiting = matched(a.roots, b.roots, 0);
   while (waiting.length) {
     const { left, right, depth } = waiting.pop();
     const [one, other] = [a.nodes.get(left) ?? null, b.nodes.get(right) ?? null];
     rows.push({ depth, a: one, b: other, isSame: one !== null && other !== null && saying(one) === saying(other) });
-    waiting.push(...pairs(a.children.get(left) ?? [], b.children.get(right) ?? [], depth + 1));
+    waiting.push(...matched(a.children.get(left) ?? [], b.children.get(right) ?? [], depth + 1));
   }
   return rows;
 }
 
 /** Those of both sides, the last first, as a stack wants them. */
-function pairs(left, right, depth) {
+function matched(left, right, depth) {
   const rights = new Set(right);
   const lefts = new Set(left);
   const both = left.map((id) => ({ left: id, right: rights.has(id) ? id : null, depth }));

@@ -15,7 +15,7 @@ export class ApiError extends Error {
 
 let token = "";
 let asking = null; // one dialog, however many wait for it
-let askToken = async () => "";
+let askFrame = async () => "";
 let tellConnection = () => {};
 
 /**
@@ -23,7 +23,7 @@ let tellConnection = () => {};
  * @param {{ token(refused: boolean): Promise<string>, connection(is_there: boolean): void }} frame
  */
 export function connectFrame(frame) {
-  askToken = frame.token;
+  askFrame = frame.token;
   tellConnection = frame.connection;
 }
 
@@ -43,7 +43,7 @@ async function send(path, { method = "GET", body, headers = {}, signal } = {}) {
     });
     if (response.status !== 401) return response;
     if (token === used) {
-      asking ??= askToken(used !== "").finally(() => (asking = null));
+      asking ??= askFrame(used !== "").finally(() => (asking = null));
       const given = await asking;
       if (!given) throw await refusal(response);
       token = given;

@@ -37,7 +37,7 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
       if (!isClosed) draw(...found);
     } catch (error) {
       if (isClosed) return;
-      const again = element("button", { type: "button", on: { click: load } }, "Try again");
+      const again = element("button", { on: { click: load } }, "Try again");
       host.replaceChildren(element("h1", {}, "These runs cannot be compared"), element("p", {}, api.say(error)), again);
     }
   }
@@ -55,7 +55,7 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
   }
 
   function head(side, page) {
-    const open = element("button", { type: "button", class: "link", on: { click: () => go(page.id) } }, `Run ${side.toUpperCase()}`);
+    const open = element("button", { class: "link", on: { click: () => go(page.id) } }, `Run ${side.toUpperCase()}`);
     const facts = [page.strategy_title, modelName(page.model), page.forked_from && "a fork"].filter(Boolean).join(" · ");
     return element(
       "section",
@@ -128,7 +128,6 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     return element(
       "button",
       {
-        type: "button",
         class: "cell",
         "data-state": node.state,
         "aria-label": spoken.filter(Boolean).join(", "),

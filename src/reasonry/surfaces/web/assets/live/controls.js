@@ -1,6 +1,6 @@
 // What can be done with a run as a whole: pause, go on, cancel, take up again, other limits, compare.
 
-import { element } from "../dom.js";
+import { element, listen } from "../dom.js";
 import { compareDialog } from "./compare_dialog.js";
 import { limitsDialog } from "./limits_dialog.js";
 
@@ -25,14 +25,14 @@ export function makeControls({ api, path, onNavigate, changed }) {
   let dialog = null;
 
   function button(name, click) {
-    return element("button", { type: "button", hidden: true, on: { click } }, name);
+    return element("button", { hidden: true, on: { click } }, name);
   }
 
   function openDialog(made) {
     dialog?.remove();
     dialog = made;
     document.body.append(dialog);
-    dialog.addEventListener("close", () => dialog?.remove());
+    listen(dialog, "close", () => dialog?.remove());
     dialog.showModal();
   }
 

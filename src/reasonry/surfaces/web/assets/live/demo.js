@@ -1,11 +1,11 @@
 // The example for a store that is still empty: the page's own file, not a run of the store.
 
-const KEY = "reasonry.demo";
+const DEMO_KEY = "reasonry.demo";
 
 /** Whether the reader still wants it. */
 export function wantsDemo() {
   try {
-    return localStorage.getItem(KEY) === null;
+    return localStorage.getItem(DEMO_KEY) === null;
   } catch {
     return true;
   }
@@ -14,7 +14,7 @@ export function wantsDemo() {
 /** Hides it for good. */
 export function forgetDemo() {
   try {
-    localStorage.setItem(KEY, "removed");
+    localStorage.setItem(DEMO_KEY, "removed");
   } catch {
     // a private window: until it is closed
   }

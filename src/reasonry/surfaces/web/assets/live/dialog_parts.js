@@ -1,6 +1,6 @@
 // Parts of dialogs: the frame with its buttons and what went wrong, and fields with their labels.
 
-import { element } from "../dom.js";
+import { element, listen } from "../dom.js";
 
 /**
  * A dialog with a form. What `submit` throws is said in it, and it stays open.
@@ -13,13 +13,13 @@ import { element } from "../dom.js";
 export function makeDialog(title, parts, words, submit, say = String) {
   const said = element("p", { class: "said", role: "alert" });
   const send = element("button", { type: "submit", class: "main" }, words);
-  const leave = element("button", { type: "button", on: { click: () => dialog.close() } }, "Close");
+  const leave = element("button", { on: { click: () => dialog.close() } }, "Close");
   const form = element("form", { method: "dialog" }, element("h2", {}, title), ...parts, said, element("div", { class: "tools" }, send, leave));
   const dialog = /** @type {HTMLDialogElement} */ (element("dialog", { class: "help form", "aria-label": title }, form));
-  form.addEventListener("keydown", (event) => {
+  listen(form, "keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !send.disabled) form.requestSubmit();
   });
-  form.addEventListener("submit", async (event) => {
+  listen(form, "submit", async (event) => {
     event.preventDefault();
     send.disabled = true;
     said.textContent = "";

@@ -1,6 +1,6 @@
 // What is asked in a box: the token of the server, and whether something is to go for good.
 
-import { element } from "../dom.js";
+import { element, listen } from "../dom.js";
 
 /**
  * A token, or nothing where the reader would rather not; it is kept nowhere but in the memory of the page.
@@ -28,7 +28,7 @@ export function confirmRemoval(what) {
 function ask(title, yes, content) {
   return new Promise((settle) => {
     let answer = false;
-    const cancel = element("button", { type: "button", on: { click: () => dialog.close() } }, "Cancel");
+    const cancel = element("button", { on: { click: () => dialog.close() } }, "Cancel");
     const form = element(
       "form",
       { class: "box" },
@@ -36,13 +36,13 @@ function ask(title, yes, content) {
       ...content,
       element("div", { class: "tools" }, element("button", { type: "submit", class: "main" }, yes), cancel),
     );
-    form.addEventListener("submit", (event) => {
+    listen(form, "submit", (event) => {
       event.preventDefault();
       answer = true;
       dialog.close();
     });
     const dialog = element("dialog", { class: "help", "aria-labelledby": "asked" }, form);
-    dialog.addEventListener("close", () => {
+    listen(dialog, "close", () => {
       dialog.remove();
       settle(answer);
     });

@@ -1,6 +1,6 @@
 // A fork: a run begun anew from a question of another, with what is to be different.
 
-import { element } from "../dom.js";
+import { element, listen } from "../dom.js";
 import { nodeLabel, promptOf } from "../record.js";
 import { count, costLine, firstLine, modelName, plainName } from "../wording.js";
 import { makeDialog, row } from "./dialog_parts.js";
@@ -38,7 +38,7 @@ export function makeForkDialog({ api, path, onNavigate }) {
       prompt.defaultValue = prompt.value;
       kept.textContent = keptWords(page, question);
     };
-    choice.addEventListener("change", show);
+    listen(choice, "change", show);
     show();
     const fold = (title, rows) =>
       rows.length ? element("details", {}, element("summary", {}, title), ...rows) : null;
@@ -73,7 +73,7 @@ export function makeForkDialog({ api, path, onNavigate }) {
       api.say,
     );
     document.body.append(dialog);
-    dialog.addEventListener("close", () => dialog.remove());
+    listen(dialog, "close", () => dialog.remove());
     dialog.showModal();
   }
 

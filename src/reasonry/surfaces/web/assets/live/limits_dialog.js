@@ -4,7 +4,7 @@ import { element } from "../dom.js";
 import { amount } from "../wording.js";
 import { makeDialog, numberField, row } from "./dialog_parts.js";
 
-const NAMES = { calls: "Calls", tokens: "Tokens", usd: "Dollars", seconds: "Seconds", thoughts: "Thoughts", nodes: "Nodes" };
+const LIMIT_NAMES = { calls: "Calls", tokens: "Tokens", usd: "Dollars", seconds: "Seconds", thoughts: "Thoughts", nodes: "Nodes" };
 
 /**
  * @param {object} page
@@ -31,7 +31,7 @@ export function limitsDialog(page, set, say) {
 export function limitFields(page) {
   const spend = new Map((page.spend ?? []).map((one) => [one.name, one.limit]));
   return new Map(
-    Object.entries(NAMES).map(([name, words]) => {
+    Object.entries(LIMIT_NAMES).map(([name, words]) => {
       const step = name === "usd" || name === "seconds" ? "any" : "1";
       return [name, numberField(`limit-${name}`, words, spend.get(name) ?? null, step)];
     }),

@@ -1,10 +1,10 @@
 // Runs and sessions, newest first: searched, filtered, and kept up to date while one looks.
 
-import { element, isTyping } from "../dom.js";
+import { element, isTyping, listen } from "../dom.js";
 import { plainName } from "../wording.js";
 import { api } from "./api.js";
 import { loadDemo, wantsDemo } from "./demo.js";
-import { entryOf, row } from "./list_row.js";
+import { entryOf, listRow } from "./list_row.js";
 import { repeat } from "./polling.js";
 
 const PAGE = 50;
@@ -30,7 +30,7 @@ export function mountList(main, { query, onNavigate }) {
   const found = element("p", { class: "quiet" });
   const trouble = element("p", { class: "wrong", role: "alert", hidden: true });
   const rows = element("ul", { class: "rows", role: "list" });
-  const more = element("button", { type: "button", hidden: true, on: { click: loadMore } }, "Show more");
+  const more = element("button", { hidden: true, on: { click: loadMore } }, "Show more");
   const compare = element("a", { class: "button main", hidden: true }, "Compare the two");
   main.append(
     element("div", { class: "head" }, element("h1", { class: "unseen" }, "Runs and sessions"),
@@ -99,7 +99,7 @@ export function mountList(main, { query, onNavigate }) {
       const before = old.get(entry.address);
       const said = JSON.stringify(entry);
       if (before?.said === said) return before;
-      const item = row(entry, chosen.has(entry.id), choose);
+      const item = listRow(entry, chosen.has(entry.id), choose);
       item.said = said;
       if (before?.contains(document.activeElement)) queueMicrotask(() => item.querySelector("a").focus());
       return item;
@@ -158,11 +158,11 @@ export function mountList(main, { query, onNavigate }) {
     startOver();
   }
 
-  find.addEventListener("input", () => {
+  listen(find, "input", () => {
     clearTimeout(filtering);
     filtering = setTimeout(filter, TYPING_MS);
   });
-  for (const field of [kind, status, strategy]) field.addEventListener("change", filter);
+  for (const field of [kind, status, strategy]) listen(field, "change", filter);
   api.get("/strategies").then(({ strategies }) => {
     for (const { name, title } of strategies) {
       if (name !== wish.strategy) strategy.append(element("option", { value: name }, title));
@@ -187,7 +187,7 @@ export function mountList(main, { query, onNavigate }) {
     event.preventDefault();
     next.focus();
   }
-  document.addEventListener("keydown", onKey);
+  listen(document, "keydown", onKey);
 
   return {
     show,

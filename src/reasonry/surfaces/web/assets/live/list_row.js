@@ -3,7 +3,7 @@
 import { element } from "../dom.js";
 import { count, dollars, firstLine, modelName, plainName } from "../wording.js";
 
-const SHOWN_CHARACTERS = 300;
+const ROW_CHARACTERS = 300;
 
 /** A run or session as a row shows it. */
 export function entryOf(of, found) {
@@ -30,10 +30,10 @@ export function entryOf(of, found) {
 }
 
 /** @param {(id: string, isChosen: boolean) => void} choose called where a run is taken to be compared */
-export function row(entry, isChosen, choose) {
+export function listRow(entry, isChosen, choose) {
   const { of, id, address, status } = entry;
-  const title = firstLine(entry.title).slice(0, SHOWN_CHARACTERS) || id;
-  const answer = firstLine(entry.answer).slice(0, SHOWN_CHARACTERS);
+  const title = firstLine(entry.title).slice(0, ROW_CHARACTERS) || id;
+  const answer = firstLine(entry.answer).slice(0, ROW_CHARACTERS);
   const box = of === "runs" && !entry.isDemo && status !== "damaged" && element("input", {
     type: "checkbox", "aria-label": `Compare ${title}`, title: "Compare", checked: isChosen,
     on: { change: (event) => choose(id, event.target.checked) },

@@ -4,7 +4,7 @@ import { element, show } from "../dom.js";
 import { nodeLabel } from "../record.js";
 import { count, duration, plainName } from "../wording.js";
 
-const SHOWN = 6; // questions at once; of the others it is said how many there are
+const MOST_CARDS = 6; // questions at once; of the others it is said how many there are
 const KEPT_CHARACTERS = 20_000; // of an answer while it comes; whole it is in the record
 const TAIL_CHARACTERS = 400;
 
@@ -24,7 +24,7 @@ export function makeLiveText(page) {
   function add(id, piece) {
     texts.set(id, ((texts.get(id) ?? "") + piece).slice(-KEPT_CHARACTERS));
     said.delete(id);
-    if (last && !last.questions.has(id) && waiting.length < SHOWN && !waiting.some(({ question }) => question.id === id)) {
+    if (last && !last.questions.has(id) && waiting.length < MOST_CARDS && !waiting.some(({ question }) => question.id === id)) {
       waiting.push(card({ id }, last)); // until the document has it
       list.append(waiting.at(-1).item);
     }
@@ -69,7 +69,7 @@ export function makeLiveText(page) {
     const isOver = (id) => record.questions.has(id) && record.questions.get(id).status !== "open";
     for (const kept of [texts, written, said]) for (const id of kept.keys()) if (isOver(id)) kept.delete(id);
     const before = new Map(waiting.filter(({ question }) => question.node).map((one) => [one.question.id, one]));
-    waiting = open.slice(0, SHOWN).map((question) => before.get(question.id) ?? card(question, record));
+    waiting = open.slice(0, MOST_CARDS).map((question) => before.get(question.id) ?? card(question, record));
     const more = open.length - waiting.length;
     isPaused = record.page.paused === true;
     const head = element("p", { class: "quiet" }, words(open.length, more));
@@ -92,7 +92,7 @@ export function makeLiveText(page) {
     const name = [plainName(question.stage ?? ""), node && nodeLabel(node), question.sample > 0 && `sample ${question.sample + 1}`];
     const select = () => page.select(question.node, { question: question.id, open: true });
     const label = element("span", { class: "label" }, name.filter(Boolean).join(" · "), time);
-    const item = element("button", { type: "button", on: { click: select } }, label, text);
+    const item = element("button", { on: { click: select } }, label, text);
     const asked = record.page.duration_ms - (question.asked_at_ms ?? record.page.duration_ms);
     return { question, text, time, item, since: performance.now() - Math.max(0, asked) };
   }

@@ -1,6 +1,6 @@
 // The frame: which view an address means, the token, the connection, the keys.
 
-import { byId, element, isTyping } from "../dom.js";
+import { byId, element, isTyping, listen } from "../dom.js";
 import { makeHelp } from "../help.js";
 import { makeThemeSwitch } from "../theme.js";
 import { api, connectFrame } from "./api.js";
@@ -9,7 +9,7 @@ import { mountList } from "./list.js";
 import { mountNewRun } from "./new_run.js";
 import { mountComparison, mountDemo, mountRunView, mountSession } from "./views.js";
 
-const KEYS = [
+const PAGE_KEYS = [
   ["j k", "in the list: the next, the one before"],
   ["n", "a new run"],
   ["g", "back to the list"],
@@ -20,7 +20,7 @@ let mounted = null; // { name, close(), show?(at, query), refresh?() }
 let back = 0; // the timer that asks whether the server is there again
 
 /** What an address names: the view, what it is of, and the part of that which is pointed at. */
-function place() {
+function readPlace() {
   const [path, query = ""] = location.hash.slice(1).split("?");
   const [view = "", ...ids] = path.split("/").slice(1).map(decoded);
   return { view, ids, query };
@@ -35,7 +35,7 @@ function decoded(part) {
 }
 
 function mount() {
-  const { view, ids, query } = place();
+  const { view, ids, query } = readPlace();
   const fixed = view === "compare" ? 2 : view === "runs" || view === "sessions" ? 1 : 0;
   const name = [view, ...ids.slice(0, fixed)].join("/");
   const at = ids[fixed] || null;
@@ -89,7 +89,7 @@ connectFrame({
     return token;
   },
 });
-byId("forget").addEventListener("click", () => {
+listen(byId("forget"), "click", () => {
   api.forget();
   byId("forget").hidden = true;
   mounted?.close();
@@ -97,8 +97,8 @@ byId("forget").addEventListener("click", () => {
   mount();
 });
 makeThemeSwitch(byId("theme"));
-makeHelp(byId("ask-help"), KEYS);
-document.addEventListener("keydown", (event) => {
+makeHelp(byId("ask-help"), PAGE_KEYS);
+listen(document, "keydown", (event) => {
   if (isTyping(event) || document.querySelector("dialog[open]")) return;
   if (event.key === "n") location.hash = "/new";
   else if (event.key === "g") location.hash = "/";
@@ -106,7 +106,7 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
-document.querySelector(".skip").addEventListener("click", (event) => {
+listen(document.querySelector(".skip"), "click", (event) => {
   event.preventDefault();
   main.focus();
 });

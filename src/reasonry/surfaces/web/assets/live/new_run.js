@@ -1,6 +1,6 @@
 // The form that begins a run: a problem, a strategy with its options, who thinks, what it may spend.
 
-import { element } from "../dom.js";
+import { element, listen } from "../dom.js";
 import { modelName, plainName } from "../wording.js";
 import { api } from "./api.js";
 
@@ -98,15 +98,15 @@ export function mountNewRun(main, { query, onNavigate }) {
     at.focus();
   }
 
-  form.addEventListener("input", () => (key = api.newKey()));
-  form.addEventListener("submit", (event) => {
+  listen(form, "input", () => (key = api.newKey()));
+  listen(form, "submit", (event) => {
     event.preventDefault();
     void send();
   });
-  form.addEventListener("keydown", (event) => {
+  listen(form, "keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !start.disabled) void send();
   });
-  strategy.addEventListener("change", () => describe().catch((error) => tell(api.say(error))));
+  listen(strategy, "change", () => describe().catch((error) => tell(api.say(error))));
 
   Promise.all([api.get("/strategies"), api.get("/models")]).then(([known, { models, default: usual }]) => {
     strategies = known.strategies.filter((one) => one.driven !== false);

@@ -1,5 +1,7 @@
 // Looking again and again: soon enough to see what other processes write, and not at all in a window nobody sees.
 
+import { listen } from "../dom.js";
+
 const EVERY_MS = 1500;
 
 /**
@@ -26,7 +28,7 @@ export function repeat(look, tell) {
   }
 
   const seen = () => document.visibilityState === "visible" && void once();
-  document.addEventListener("visibilitychange", seen);
+  listen(document, "visibilitychange", seen);
   void once();
   return {
     now: () => void once(),

@@ -1,6 +1,6 @@
 // What a coached run asks of the reader: each question with a field for its answer, refused answers with the reason.
 
-import { element } from "../dom.js";
+import { element, listen } from "../dom.js";
 import { plainName } from "../wording.js";
 import { api } from "./api.js";
 
@@ -76,7 +76,7 @@ export function makeQuestions(runId, isNew) {
       trouble.hidden = !text;
       trouble.textContent = text;
     };
-    form.addEventListener("submit", async (event) => {
+    listen(form, "submit", async (event) => {
       event.preventDefault();
       if (!field.value.trim()) return tell("Say something first.");
       tell("");
@@ -93,7 +93,7 @@ export function makeQuestions(runId, isNew) {
         send.disabled = false;
       }
     });
-    form.addEventListener("keydown", (event) => {
+    listen(form, "keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
     });
     return form;

@@ -70,7 +70,7 @@ export function mountRun(host, { api, runId, at, onNavigate, onDocument = () => 
   const texts = makeLiveText({ select: view.select });
 
   function forkButton(click) {
-    return element("button", { type: "button", on: { click } }, "Fork from here …");
+    return element("button", { on: { click } }, "Fork from here …");
   }
 
   function questionTools(question) {
@@ -139,7 +139,7 @@ export function mountRun(host, { api, runId, at, onNavigate, onDocument = () => 
 
   function fail(error) {
     if (page) return controls.say(api.say(error));
-    const again = element("button", { type: "button", on: { click: refresh } }, "Try again");
+    const again = element("button", { on: { click: refresh } }, "Try again");
     byId("problem").textContent = "This run cannot be shown";
     byId("outcome").hidden = false;
     byId("outcome").replaceChildren(element("p", { class: "reason" }, api.say(error)), again);

@@ -1,6 +1,6 @@
 // What is shown of one thing: a run with its questions, a session as it grows, the demo, two runs side by side.
 
-import { byId, element } from "../dom.js";
+import { byId, element, listen } from "../dom.js";
 import { api } from "./api.js";
 import { mountCompare } from "./compare_view.js";
 import { confirmRemoval } from "./dialogs.js";
@@ -66,7 +66,7 @@ export function mountSession(main, { sessionId, at, onNavigate }) {
 /** The example that is shown where there is nothing else. */
 export function mountDemo(main, { at, onNavigate }) {
   const host = element("div", {});
-  const remove = element("button", { type: "button", on: { click: () => {
+  const remove = element("button", { on: { click: () => {
     forgetDemo();
     onNavigate("/");
   } } }, "Remove the example");
@@ -110,8 +110,8 @@ function toolbar(...tools) {
 
 function removal(what, path, onNavigate) {
   const trouble = element("span", { class: "wrong", role: "alert" });
-  const button = element("button", { type: "button" }, "Delete");
-  button.addEventListener("click", async () => {
+  const button = element("button", {}, "Delete");
+  listen(button, "click", async () => {
     if (!(await confirmRemoval(`this ${what}`))) return;
     try {
       await api.remove(path);
