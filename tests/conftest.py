@@ -30,6 +30,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") and config.getoption("assertmode") == "rewrite":
         rewrite_share(config, config.workerinput)
     if not hasattr(config, "workerinput"):
+        if config.getoption("numprocesses", None):
+            gc.enable()  # Its workers collect the tests.
         for folder in ("src", "tests"):
             compile_dir(ROOT / folder, quiet=2, rx=re.compile(r"[/\\]test_\w+\.py$"))
 
@@ -37,7 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def rewrite_share(config: pytest.Config, worker: dict[str, Any]) -> None:
     """Rewrite a worker's share of the assertions and keep that, for all: else each worker rewrites all of them."""
     named = [Path(argument.partition("::")[0]) for argument in config.args]
-    modules = {found for path in named for found in (path.rglob("test_*.py") if path.is_dir() else [path])}
+    found = {one for path in named for one in (path.rglob("test_*.py") if path.is_dir() else [path])}
+    modules = [path for path in found if path.suffix == ".py" and path.is_file()]
     largest_first = sorted(modules, key=lambda path: (-path.stat().st_size, path))
     for path in largest_first[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
         folder = rewrite.get_cache_dir(path)
