@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..errors import StoreError, UsageError
 from . import queue_tables as tables
-from .queue_place import SCHEMA, QueuePlace
+from .queue_place import QueuePlace
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -191,12 +191,12 @@ class Queue:
 
                 keep_quiet()
                 engine = self.place.connect()
-                DBOS.migrate(self.place.url, schema=SCHEMA)
+                DBOS.migrate(self.place.url, **_in_schema(self.place.schema))
                 with engine.begin() as connection:
                     tables.create(connection)
                 self._client = DBOSClient(
                     system_database_engine=engine,
-                    dbos_system_schema=SCHEMA,
+                    dbos_system_schema=self.place.schema or None,
                     serializer=plain_serializer(),
                     application_name=APPLICATION,
                     retry_connection_errors=False,
@@ -234,6 +234,10 @@ def plain_serializer() -> Any:
     from dbos import DBOSPortableJSONSerializer
 
     return DBOSPortableJSONSerializer()
+
+
+def _in_schema(schema: str) -> dict[str, Any]:
+    return {"schema": schema} if schema else {}
 
 
 def _options(entry: Waiting, turn: int) -> EnqueueOptions:

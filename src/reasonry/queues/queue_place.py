@@ -1,42 +1,43 @@
-"""Where the queue of a store is kept: a file of its own beside a SQLite store."""
+"""Where the queue of a store is kept: a file of its own beside a SQLite store, a schema of its own in PostgreSQL."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from ..records import Store
 
 if TYPE_CHECKING:
     import sqlalchemy
 
-SCHEMA = "reasonry_queue"
-"""Of the tables, where the database is shared with other things."""
-
 _BUSY_MS = 10_000
 _CONNECTIONS = 8
+_CONNECT_S = 3
+_STATEMENT_MS = 5_000
 
 
-class QueuePlace(Struct, frozen=True):
-    """Where a queue is kept."""
+class QueuePlace:
+    """Where a queue is kept.
 
-    file: Path
+    Args:
+        url: As the library under the queue takes it; it may have a password.
+        schema: Of the tables, where they share the database with others.
+        file: None: it is a schema of a PostgreSQL database.
+    """
 
-    @property
-    def url(self) -> str:
-        """The address, as DBOS takes it."""
-        return f"sqlite:///{self.file}"
+    def __init__(self, url: str, schema: str, file: Path | None = None) -> None:
+        self.url, self.schema, self._file = url, schema, file
 
     def connect(self) -> sqlalchemy.Engine:
-        """Return an engine over the place, which is made where it does not exist."""
+        """Return an engine over the place; a file is made where it does not exist."""
+        if self._file is None:
+            return _connect_postgres(self.url, self.schema)
         from ..stores.files import make_folder, touch
 
-        make_folder(self.file.parent)
-        if not self.file.exists():
-            touch(self.file)
-        return _connect_sqlite(self.file)
+        make_folder(self._file.parent)
+        if not self._file.exists():
+            touch(self._file)
+        return _connect_sqlite(self._file)
 
 
 def place_of(store: Store) -> QueuePlace | None:
@@ -44,8 +45,10 @@ def place_of(store: Store) -> QueuePlace | None:
     from ..stores.sqlite import SqliteStore
 
     if isinstance(store, SqliteStore) and str(store.path) != ":memory:":
-        return QueuePlace(store.path.with_name(store.path.name + ".queue"))
-    return None
+        file = store.path.with_name(store.path.name + ".queue")
+        return QueuePlace(f"sqlite:///{file}", "", file)
+    address = getattr(store, "address", None)
+    return None if address is None else QueuePlace(address.url, f"{address.schema}_queue")
 
 
 def _connect_sqlite(file: Path) -> sqlalchemy.Engine:
@@ -70,3 +73,23 @@ def _connect_sqlite(file: Path) -> sqlalchemy.Engine:
         connection.execute("PRAGMA synchronous = NORMAL")
 
     return engine
+
+
+def _connect_postgres(url: str, schema: str) -> sqlalchemy.Engine:
+    import psycopg
+    import sqlalchemy
+
+    def connect() -> psycopg.Connection[Any]:
+        options = f"-c search_path={schema} -c statement_timeout={_STATEMENT_MS}"
+        return psycopg.connect(
+            url, options=options, connect_timeout=_CONNECT_S, application_name="reasonry-queue"
+        )
+
+    return sqlalchemy.create_engine(
+        "postgresql+psycopg://",
+        creator=connect,
+        pool_size=_CONNECTIONS,
+        max_overflow=0,
+        pool_timeout=_BUSY_MS / 1000,
+        pool_pre_ping=True,
+    )

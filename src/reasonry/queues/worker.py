@@ -38,7 +38,6 @@ from .queue import (
     plain_serializer,
     queue_name,
 )
-from .queue_place import SCHEMA
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -130,7 +129,7 @@ class Worker:
             config={
                 "name": APPLICATION,
                 "system_database_engine": engine,
-                "dbos_system_schema": SCHEMA,
+                "dbos_system_schema": self._queue.place.schema,
                 "run_migrations": False,
                 "use_listen_notify": False,
                 "executor_id": self.id,

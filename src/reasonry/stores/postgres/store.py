@@ -50,6 +50,7 @@ class PostgresStore(RowStore):
         super().__init__()
         address = read_address(url)
         self.name = address.name
+        self.address = address
         self._connections = Connections(address)
 
     async def _read(self, work: Callable[[sql.Tx], T]) -> T:

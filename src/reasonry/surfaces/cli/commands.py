@@ -32,6 +32,11 @@ app.command(
 app.command(f"{_HERE}.setup:setup", name="setup", help="Put Reasonry into your agents, or take it out.")
 app.command(f"{_HERE}.mcp:mcp", name="mcp", help="Serve MCP over standard input and output.")
 app.command(f"{_HERE}.serve:serve", name="serve", help="Serve the page, the API and MCP over HTTP.")
+app.command(
+    f"{_HERE}.submit:submit",
+    name="submit",
+    help="Have the problems of a file solved by the workers of a store.",
+)
 app.command(f"{_HERE}.worker:worker", name="worker", help="Drive runs that wait in the queue of a store.")
 
 
@@ -56,6 +61,9 @@ _group(
         "delete": "Forget a run that has ended, and its session, for good.",
         "stats": "Show how the replies of the latest runs were read, by model and strategy.",
     },
+)
+app["runs"].command(
+    f"{_HERE}.run_start:start_", name="start", help="Begin a run that the workers of the store drive."
 )
 app["runs"].command(
     f"{_HERE}.run_steering:pause_",

@@ -1,0 +1,244 @@
+"""`reasonry submit`: a file of problems into the queue of a store, and what came of each."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+from cyclopts import Parameter
+from msgspec import Struct
+
+from ...app import App
+from ...core.budget import Budget
+from ...core.text import escaped_json
+from ...errors import ConflictError, UsageError
+from ...extras import check_extra
+from ...queues import MAX_PRIORITY, PRIORITY, Queue, Waiting, place_of, read_queues
+from ...records import RequestKey, RunRow
+from ...regular_files import read_regular_file
+from ...strategies import DEFAULT_STRATEGY
+from .candidates import StrategyName
+from .output import print_document, print_note, print_notes
+from .settings import Common, Limits, Workers, pairs, run_async, with_app
+from .whole_numbers import WholeNumber
+
+MAX_FILE_BYTES: Final = 1 << 28
+TOGETHER: Final = 100
+"""Runs that are put into the queue, or looked at, at a time."""
+LOOK_EVERY_S: Final = 0.5
+
+
+class ProblemLine(Struct, frozen=True, forbid_unknown_fields=True):
+    """One problem of a file; what it does not name is as the command says."""
+
+    problem: str
+    id: str | int | None = None
+    strategy: str | None = None
+    options: dict[str, Any] = {}
+
+
+def submit(
+    file: Path,
+    /,
+    *,
+    strategy: StrategyName = DEFAULT_STRATEGY,
+    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    priority: WholeNumber = PRIORITY,
+    at: str | None = None,
+    queue: str = "default",
+    results: Path | None = None,
+    workers: Workers = Workers(),
+    limits: Limits = Limits(),
+    common: Common = Common(),
+) -> int:
+    """Have the problems of a file solved by the workers of the store, and wait for the answers.
+
+    The same file again, within a day, begins nothing anew: it waits for what is not done, and shows what came of it.
+
+    Parameters
+    ----------
+    file
+        JSON Lines: each {"problem": …}, and if you like "id", "strategy", "options".
+    strategy
+        The way of thinking, where a line names none.
+    option
+        An option of the strategy, as NAME=VALUE; may be repeated.
+    priority
+        From 0, the first to be begun, to 9.
+    at
+        Not before this time, as 2026-12-24T18:00 (of your clock) or with an offset.
+    queue
+        The queue they wait in.
+    results
+        Write each result as a JSON line to this file.
+    """
+    check_extra("server", "reasonry submit")
+    wait = read_wait(priority, at, queue)
+    lines = _read_lines(file)
+
+    async def work(app: App) -> dict[str, Any]:
+        submission = Submission(app, strategy, pairs(option), workers, limits.budget() or Budget())
+        run_ids = await submission.accept(lines)
+        rows = [await app.store.run(run_id) for run_id in run_ids]
+        todo = [row for row in rows if row.status == "active" and not row.paused]
+        await put(app, [row.run_id for row in todo], wait)
+        over = len(rows) - len(todo)
+        print_notes(
+            [f"{len(lines)} runs, {over} of them over before; Ctrl-C leaves the others to the workers"]
+        )
+        return await _wait(app, dict(zip(run_ids, lines, strict=True)), results)
+
+    counts = run_async(with_app(common.app(workers.policy()), work))
+    if common.json:
+        print_document({"runs": len(lines), **counts, "results": str(results) if results else None})
+    else:
+        print_note(", ".join(f"{count} {status}" for status, count in counts.items()))
+    return 0 if set(counts) <= {"done"} else 1
+
+
+class Wait(NamedTuple):
+    """How runs wait."""
+
+    priority: int
+    delay_s: float
+    queue: str
+
+
+def read_wait(priority: int, at: str | None, queue: str) -> Wait:
+    """Return what the options of a command say of how runs wait.
+
+    Raises:
+        UsageError: One of them is not valid.
+    """
+    if not 0 <= priority <= MAX_PRIORITY:
+        raise UsageError(f"--priority goes from 0 to {MAX_PRIORITY}, got {priority}", option="priority")
+    name, *others = read_queues(queue)
+    if others:
+        raise UsageError("--queue takes one name", option="queue")
+    return Wait(priority, _seconds_until(at), name)
+
+
+async def put(app: App, run_ids: Sequence[str], wait: Wait) -> None:
+    """Put runs into the queue of the store.
+
+    Raises:
+        UsageError: It has none.
+    """
+    place = place_of(app.store)
+    if place is None:
+        raise UsageError(
+            "a store in memory has no queue: --store must name one that workers reach", option="store"
+        )
+    queue = Queue(place)
+    try:
+        for start in range(0, len(run_ids), TOGETHER):
+            await queue.put(
+                [
+                    Waiting(run_id, "", wait.priority, wait.delay_s, wait.queue)
+                    for run_id in run_ids[start : start + TOGETHER]
+                ]
+            )
+    finally:
+        await queue.close()
+
+
+class Submission:
+    """Accepts lines of a file as runs, each once."""
+
+    def __init__(
+        self, app: App, strategy: str, options: dict[str, str], workers: Workers, budget: Budget
+    ) -> None:
+        self._app, self._strategy, self._options = app, strategy, options
+        self._workers, self._budget = workers, budget
+
+    async def accept(self, lines: Sequence[ProblemLine]) -> list[str]:
+        """Return the ids of the runs of lines, in their order.
+
+        Raises:
+            UsageError: A line cannot be run; it is named, and so far nothing of it is accepted.
+        """
+        participants = await self._app.equip(self._workers.participants(), self._budget)
+        return [await self._accept(number, line, participants) for number, line in enumerate(lines, 1)]
+
+    async def _accept(self, number: int, line: ProblemLine, participants: Any) -> str:
+        options = {**self._options, **line.options}
+        try:
+            order, _ = self._app.order(
+                line.problem, line.strategy or self._strategy, options, self._budget, participants
+            )
+            asked = [line, order.strategy.name, options, self._budget, order.participants.model]
+            digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
+            name = digest.hex() if line.id is None else f"{line.id}"
+            key = RequestKey(f"submit:{name}"[:200], digest, time.time_ns() // 1_000_000)
+            return (await self._app.engine.accept_once(order, unattended=True, key=key)).run_id
+        except (UsageError, ConflictError) as error:
+            raise UsageError(f"line {number}: {error}", line=number) from None
+
+
+def _read_lines(file: Path) -> list[ProblemLine]:
+    data = read_regular_file(file, MAX_FILE_BYTES, label="file of problems", option="file")
+    lines = list[ProblemLine]()
+    for number, text in enumerate(data.splitlines(), 1):
+        if text.strip():
+            try:
+                lines.append(msgspec.json.decode(text, type=ProblemLine))
+            except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+                raise UsageError(f"line {number} of {file} is broken: {error}", line=number) from None
+    if not lines:
+        raise UsageError(f'{file} holds no problem; a line is {{"problem": …}}', option="file")
+    return lines
+
+
+def _seconds_until(at: str | None) -> float:
+    if at is None:
+        return 0.0
+    try:
+        instant = datetime.fromisoformat(at).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(
+            f"--at takes a time such as 2026-12-24T18:00, got {at[:60]!r}", option="at"
+        ) from None
+    return max(0.0, instant.timestamp() - time.time())
+
+
+async def _wait(app: App, lines: dict[str, ProblemLine], results: Path | None) -> dict[str, int]:
+    """Wait until all have ended; say how many have, and write down each as it does."""
+    waiting, counts, shown = dict(lines), dict[str, int](), time.monotonic()
+    with results.open("w", encoding="utf-8") if results else nullcontext() as out:
+        while waiting:
+            for run_id in [*waiting][:TOGETHER]:
+                row = await app.store.run(run_id)
+                line = waiting.pop(run_id)
+                if row.status == "active":
+                    waiting[run_id] = line
+                    continue
+                counts[row.status] = counts.get(row.status, 0) + 1
+                if out is not None:
+                    out.write(escaped_json(_result_line(row, line)) + "\n")
+            if out is not None:
+                out.flush()
+            if waiting:
+                if time.monotonic() - shown > 5:
+                    shown = time.monotonic()
+                    print_note(f"{len(lines) - len(waiting)} of {len(lines)} runs are over")
+                await asyncio.sleep(LOOK_EVERY_S)
+    return counts
+
+
+def _result_line(row: RunRow, line: ProblemLine) -> str:
+    document = {
+        "id": line.id,
+        "run_id": row.run_id,
+        "status": row.status,
+        "answer": row.answer,
+        "reason": row.reason,
+        "usage": {"calls": row.calls, "tokens": row.tokens, "usd": row.usd},
+    }
+    return msgspec.json.encode(document).decode()

@@ -1,0 +1,64 @@
+"""A file of problems that is submitted again begins nothing anew, and gives the same results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reasonry.surfaces.cli import run
+
+from .working import worker_process
+
+LINES = [
+    {"id": "a", "problem": "Use 4, 9, 10 and 13 to make 24"},
+    {"problem": "Use 3, 3, 8 and 8 to make 24", "strategy": "tree_of_thoughts"},
+]
+
+
+def test_a_file_is_solved_once_however_often_it_is_submitted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, store = folder / "problems.jsonl", str(folder / "runs.db")
+    file.write_text("\n".join(json.dumps(line) for line in LINES), encoding="utf-8")
+    found = list[list[str]]()
+    command = [
+        "submit",
+        str(file),
+        "--store",
+        store,
+        "--model",
+        "offline",
+        "--strategy",
+        "tree_of_thoughts",
+        "--json",
+    ]
+    with worker_process(store, "offline"):
+        for name in ("first.jsonl", "second.jsonl"):
+            results = folder / name
+            assert run([*command, "--results", str(results)]) == 0
+            said = json.loads(capsys.readouterr().out)
+            assert (said["runs"], said["done"]) == (2, 2)
+            found.append(sorted(results.read_text(encoding="utf-8").splitlines()))
+    assert found[0] == found[1]
+    answers = {line["id"]: line["answer"] for line in map(json.loads, found[0])}
+    assert answers == {"a": "(9 - (13 - 10)) * 4 = 24", None: "8 / (3 - 8 / 3) = 24"}
+    # Another problem under the same id is no repetition.
+    file.write_text(json.dumps({**LINES[1], "id": "a"}), encoding="utf-8")
+    assert run(command) != 0
+    assert "line 1" in capsys.readouterr().out + capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"problem": 1}', '{"problem": "x", "model": "y"}', "[" * 100_000, '{"id": 1}', "\x00"]
+)
+def test_a_file_that_cannot_be_read_begins_nothing(
+    folder: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = folder / "problems.jsonl"
+    file.write_text(text, encoding="utf-8")
+    store = folder / "runs.db"
+    assert run(["submit", str(file), "--store", str(store), "--json"]) != 0
+    assert json.loads(capsys.readouterr().out)["error"]["code"]
+    assert not store.exists()
