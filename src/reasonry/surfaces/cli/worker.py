@@ -46,6 +46,10 @@ def worker(
         raise UsageError(f"--concurrency must be at least 1, got {concurrency}", option="concurrency")
     names = read_queues(queues)
     environ = listed.overlay(rules.environ())
+    from ..http.settings import USD_A_DAY, ServerSettings, read_usd_a_day
+
+    # What an owner may spend in a day holds whoever drives the owner's runs.
+    spending = ServerSettings(usd_a_day=read_usd_a_day(environ.get(USD_A_DAY, "")))
 
     async def work(app: App) -> None:
         place = place_of(app.store)
@@ -56,7 +60,12 @@ def worker(
         ending = asyncio.Event()
         on_ending(ending.set)
         queue = Queue(place)
-        supervisor = Supervisor(app, max_runs=concurrency, reopen=AgentAccess(app).recorded_participants)
+        supervisor = Supervisor(
+            app,
+            max_runs=concurrency,
+            usd_a_day=spending.usd_a_day_of,
+            reopen=AgentAccess(app).recorded_participants,
+        )
         driving = Worker(app, queue, supervisor, concurrency=concurrency, queues=names)
         try:
             await driving.start()
