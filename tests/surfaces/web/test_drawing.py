@@ -425,7 +425,7 @@ def test_a_phone_shows_an_outline_and_the_detail_as_a_sheet(show: Shown) -> None
     page.click("#node-node_3")
     assert page.is_visible("#detail")
     page.click("#detail .close")
-    page.wait_for_function("!document.getElementById('detail').checkVisibility({ visibilityProperty: true })")
+    page.locator("#detail").wait_for(state="hidden")
 
 
 def test_votes_are_counted_and_the_early_stop_is_said(show: Shown) -> None:
@@ -443,7 +443,7 @@ def test_text_twice_as_large_still_fits(show: Shown) -> None:
     page.evaluate(
         "document.documentElement.style.fontSize = '200%'; window.dispatchEvent(new Event('resize'))"
     )
-    page.wait_for_function("document.getElementById('tree').dataset.form === 'rows'")
+    page.locator("#tree[data-form=rows]").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.evaluate(OVERLAPS) == []
 
