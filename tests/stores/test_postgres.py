@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import reasonry
 from reasonry.errors import ConflictError, StoreError, UsageError
-from reasonry.records import RequestKey
+from reasonry.records import RequestKey, RunRow, Store
 from reasonry.stores import open_store
 from reasonry.stores.postgres.address import read_address
 from reasonry.stores.postgres.words import read, spell
@@ -157,6 +161,47 @@ async def test_a_password_is_not_shown(server: PostgresServer) -> None:
         await store.runs()
     assert "hush" not in f"{caught.value.document()} {read_address('postgresql://a:hush-hush-1@h/d')!r}"
     await store.close()
+
+
+async def test_a_backup_is_restored_into_either_kind_of_store(postgres_url: str, tmp_path: Path) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        store = open_store(postgres_url)
+        stack.push_async_callback(store.close)
+        solved = await reasonry.solve("4 9 10 13", strategy="linear", model="offline", store=store)
+        await think(store, "s", "a thought\x00\x01")
+        kept = [await whole_content(store), await store.search_thoughts("thought")]
+        file = tmp_path / "backup.db"
+        backup = await store.back_up(file)
+        assert (backup.runs, backup.sessions) == (1, 2)
+        with pytest.raises(ConflictError):
+            await store.back_up(file)
+        other = open_store(f"sqlite:{tmp_path / 'other.db'}")
+        stack.push_async_callback(other.close)
+        await other.restore(file)
+        assert await whole_content(other) == kept[0]
+        await store.delete_run(solved.run_id)
+        await think(store, "s", "another")
+        async with store.drive((await a_run(store)).run_id):
+            with pytest.raises(StoreError) as caught:
+                await store.restore(file)
+            assert caught.value.code == "store_busy"
+        await store.restore(file)
+        assert await whole_content(store) == kept[0]
+        assert [one[1:] for one in await store.search_thoughts("thought")] == [one[1:] for one in kept[1]]
+        assert {finding.state async for finding in store.verify()} == {"whole"}
+        file.write_bytes(file.read_bytes()[:5000])
+        with pytest.raises(StoreError):
+            await store.restore(file)
+        assert await whole_content(store) == kept[0]
+
+
+async def a_run(store: Store) -> RunRow:
+    await store.create_run(run_row("driven"), [line(1)])
+    return await store.run("driven")
+
+
+async def whole_content(store: Store) -> list[Any]:
+    return [[one for _, one in await store.read_whole(kind)] for kind in ("run", "session")]
 
 
 def test_every_text_is_spelled_and_read_back_in_the_order_of_its_characters() -> None:

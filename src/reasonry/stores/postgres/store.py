@@ -7,13 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from ...errors import StoreError, UsageError
+from ...errors import StoreError
 from ...records import Backup, Finding, OnProgress
 from .. import lease_rows, sql
 from ..leases import Living
 from ..row_store import RowStore
 from ..steady import Uptime, uptime
 from ..verification import verify
+from . import copying
 from .address import read_address
 from .connections import LONG_S, Connections
 from .table_steps import TABLES
@@ -101,12 +102,13 @@ class PostgresStore(RowStore):
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """See `Store`. Raises UsageError."""
-        raise _not_copied_here()
+        """See `Store`."""
+        return await copying.back_up(self._connections, file, force, on_progress)
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """See `Store`. Raises UsageError."""
-        raise _not_copied_here()
+        """See `Store`."""
+        up, now_ms = await self._read(lambda tx: (self._uptime(tx), self._lease_clock_ms(tx)))
+        return await copying.restore(self.name, self._connections, file, up, now_ms, on_progress)
 
     def verify(self) -> AsyncGenerator[Finding]:
         """See `Store`."""
@@ -115,7 +117,3 @@ class PostgresStore(RowStore):
     async def close(self) -> None:
         """See `Store`."""
         await self._connections.close()
-
-
-def _not_copied_here() -> UsageError:
-    return UsageError("a store in PostgreSQL is backed up and restored with pg_dump and pg_restore")

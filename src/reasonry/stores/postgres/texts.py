@@ -6,7 +6,7 @@ query is the beginning of such words. They are written in the transaction that w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from .. import text_index
@@ -15,6 +15,9 @@ from ..text_index import CHUNK, SEQUENCE_CHARS
 
 MAX_SEQUENCES = 20_000
 """A text of more sequences is not indexed: each search reads it."""
+
+AT_ONCE = 500
+"""How many texts are held in memory to be put into the index."""
 
 PUT = """
 INSERT INTO word (place, sequences) VALUES (?, array_to_tsvector(?)) ON CONFLICT (place) DO UPDATE
@@ -42,13 +45,14 @@ class Texts:
 
     def put(self, tx: Tx) -> None:
         """Put what was noted into the index."""
-        texts = {
-            at: text
-            for first, last in self._queued
-            for at, text in text_index.texts_between(tx, first, last, MAX_SEQ)
-        }
-        if texts:
-            tx.executemany(PUT, [(at, sequences(text)) for at, text in texts.items()])
+        texts = dict[int, str]()
+        for first, last in self._queued:
+            texts.update(text_index.texts_between(tx, first, last, MAX_SEQ))
+            if len(texts) >= AT_ONCE:
+                _write(tx, texts)
+                texts.clear()
+        _write(tx, texts)
+        self._queued.clear()
 
     def drop(self, tx: Tx, first: int, last: int) -> None:
         """See `TextIndex`."""
@@ -88,6 +92,11 @@ class Texts:
             if count
             else []
         )
+
+
+def _write(tx: Tx, texts: Mapping[int, str]) -> None:
+    if texts:
+        tx.executemany(PUT, [(at, sequences(text)) for at, text in texts.items()])
 
 
 def sequences(text: str) -> list[str] | None:
