@@ -159,9 +159,13 @@ async def _take_up_cancelled(context: RequestContext, run_id: str) -> None:
     """Go on with a run that ended because its client hung up, now that it has come again."""
     if (await context.app.store.run(run_id)).status != "cancelled":
         return
-    if (await context.app.engine.result(run_id)).termination.detail == HUNG_UP:
+    if _was_left(await context.app.engine.result(run_id)):
         with suppress(ConflictError):
             await context.supervisor.resume(context.app, run_id)
+
+
+def _was_left(result: Result) -> bool:
+    return result.status == "cancelled" and result.termination.detail == HUNG_UP
 
 
 async def go_on(context: RequestContext, wanted: CompletionRequest) -> CompletionChoice:
@@ -218,28 +222,35 @@ async def follow(
     Raises:
         ReasonryError: Nothing came of it.
     """
-    thinking, awaited, result = Thinking(), set(choice.results), None
+    thinking, awaited, after = Thinking(), set(choice.results), 0
     with attendance.attend(context, choice.run_id, leaves=wanted.own.on_disconnect == "leave"):
-        watched = context.supervisor.watch(
-            context.app, choice.run_id, text=wanted.stream and wanted.own.reasoning
-        )
-        async with aclosing(watched) as events:
-            async for event in events:
-                if event.kind == "idle":
-                    _check_not_draining(context, choice)
-                    finish = await _calls_of(context, wanted, choice)
-                    if finish is not None:
-                        attendance.let_go(choice.run_id)
-                        yield finish
-                        return
-                if awaited:
-                    awaited.discard(_result_in(event))
-                elif wanted.own.reasoning:
-                    for piece in thinking.take(event):
-                        yield piece
-                result = event.result
-        attendance.let_go(choice.run_id)
-        yield _end_of(result or await context.app.engine.result(choice.run_id), wanted, choice)
+        for is_again in (False, True):
+            result = None
+            watched = context.supervisor.watch(
+                context.app, choice.run_id, after, text=wanted.stream and wanted.own.reasoning
+            )
+            async with aclosing(watched) as events:
+                async for event in events:
+                    if event.kind == "idle":
+                        _check_not_draining(context, choice)
+                        finish = await _calls_of(context, wanted, choice)
+                        if finish is not None:
+                            attendance.let_go(choice.run_id)
+                            yield finish
+                            return
+                    if awaited:
+                        awaited.discard(_result_in(event))
+                    elif wanted.own.reasoning:
+                        for piece in thinking.take(event):
+                            yield piece
+                    after, result = event.id or after, event.result
+            result = result or await context.app.engine.result(choice.run_id)
+            if is_again or not _was_left(result):
+                attendance.let_go(choice.run_id)
+                yield _end_of(result, wanted, choice)
+                return
+            # The client before this one hung up a moment ago.
+            await _take_up_cancelled(context, choice.run_id)
 
 
 def _check_not_draining(context: RequestContext, choice: CompletionChoice) -> None:

@@ -7,17 +7,14 @@ answer is data, the texts in it are passed on and its punctuation is not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
-
-import msgspec
 
 from ....supervisor import RunEvent
 
 MAX_WAITING_CHARS: Final = 20_000
 _REMEMBERED: Final = 20_000
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
-_UNSAID: Final = {ord(char): None for char in "\r\b\f"}
 _SPACE: Final = re.compile(r"\s+")
 
 
@@ -105,30 +102,6 @@ class Readable:
         return chr(code)
 
 
-def read_whole(reply: str) -> str:
-    """Return what `Readable` does of a reply that is there as a whole, in less time."""
-    try:
-        value = msgspec.json.decode(reply)
-    except (msgspec.DecodeError, RecursionError):
-        return Readable().feed(reply)
-    if not isinstance(value, dict | list):
-        return reply
-    members: Iterable[Any] = value.values() if isinstance(value, dict) else [value]
-    return "\n\n".join(filter(None, ("\n".join(_texts_in(member)) for member in members)))
-
-
-def _texts_in(value: Any) -> list[str]:
-    match value:
-        case str():
-            text = value.translate(_UNSAID)
-            return [text] if text else []
-        case dict() | list():
-            inner: Iterable[Any] = value.values() if isinstance(value, dict) else value
-            return [text for part in inner for text in _texts_in(part)]
-        case _:
-            return []
-
-
 class Thinking:
     """What a run thinks, event by event."""
 
@@ -147,11 +120,7 @@ class Thinking:
             yield from self._hear(data["effect"], data["text"])
             return
         if event.kind in ("answered", "failed"):
-            effect = data.get("effect") or ""
-            if event.kind == "answered" and effect not in self._replies:
-                # It did not stream in; what is said of it is the same.
-                yield from self._think({"text": read_whole(data.get("text", ""))})
-            yield from self._settle(effect)
+            yield from self._settle(data.get("effect") or "")
         if event.kind == "retrying":
             self._replies.pop(data["effect"], None)
         for thought in data.get("thoughts", ()):
