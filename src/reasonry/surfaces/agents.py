@@ -201,7 +201,7 @@ class AgentAccess:
             With where it stands, whether it is new.
         """
         _, recorded, _ = await self.app.engine.terms(run_id)
-        vet = self._vet(run_id, call, f"reasonry runs fork {run_id}")
+        vet = self._vet(run_id, call, f"reasonry coach fork {run_id}")
         limits = call.budget_after(recorded) if budget is None else budget
         fork = self.app.coach_fork(
             run_id, call.at, call.options, limits, vet, brief=True, reworded=reworded, key=key

@@ -108,7 +108,7 @@ def test_errors_say_where_to_look_in_the_tools_of_an_agent(raw: Raw) -> None:
     assert "choices" not in beyond
     unknown = error(raw, action="start", problem=SUM, sessionId="no-such-session")
     assert unknown["code"] == "not_found"
-    assert "tool `sessions` with the action `list`" in unknown["message"]
+    assert "list the sessions" in unknown["message"]
     refused = raw.call("sequentialthinking", **{**thought(1), "sessionId": shown["sessionId"]})["error"]
     assert "`coach` with `cancel`" in refused["message"]
     assert "reasonry" not in refused["message"]
@@ -379,7 +379,7 @@ def test_resume_and_fork_bring_in_no_verifier_and_no_tool_that_is_not_listed_now
         for action in ({"action": "resume"}, {"action": "fork", "at": 0}):
             refused = error(raw, runId=checked, **action)
             assert "REASONRY_VERIFIERS" in refused["message"]
-            assert "reasonry runs" in refused["message"]
+            assert f"reasonry coach {action['action']} {checked}" in refused["message"]
             assert "add" in json.dumps(error(raw, runId=armed, **action))
             assert "tools" in json.dumps(error(raw, runId=armed, tools=["sum"], **action))
         assert len(raw.call("coach", action="list")["runs"]) == 2

@@ -14,7 +14,7 @@ from ..leases import Living
 from ..row_store import RowStore
 from ..steady import Uptime, uptime
 from ..verification import verify
-from . import copying
+from . import backup_files
 from .address import read_address
 from .connections import LONG_S, Connections
 from .table_steps import TABLES
@@ -103,12 +103,12 @@ class PostgresStore(RowStore):
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
         """See `Store`."""
-        return await copying.back_up(self._connections, file, force, on_progress)
+        return await backup_files.back_up(self._connections, file, force, on_progress)
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
         """See `Store`."""
         up, now_ms = await self._read(lambda tx: (self._uptime(tx), self._lease_clock_ms(tx)))
-        return await copying.restore(self.name, self._connections, file, up, now_ms, on_progress)
+        return await backup_files.restore(self.name, self._connections, file, up, now_ms, on_progress)
 
     def verify(self) -> AsyncGenerator[Finding]:
         """See `Store`."""
