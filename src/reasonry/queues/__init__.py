@@ -4,11 +4,12 @@ The journal stays the truth. What the queue loses is found again in the store; w
 right to drive a run.
 """
 
-from .queue import MAX_PRIORITY, PRIORITY, Queue, QueueStanding, Waiting, read_queues
+from .queue import DEFAULT_QUEUE, MAX_PRIORITY, PRIORITY, Queue, QueueStanding, Waiting, read_queues
 from .queue_place import QueuePlace, place_of
 from .worker import Worker
 
 __all__ = [
+    "DEFAULT_QUEUE",
     "MAX_PRIORITY",
     "PRIORITY",
     "Queue",

@@ -26,7 +26,7 @@ APPLICATION: Final = "reasonry"
 VERSION: Final = "1"
 """Of what a worker is told. Workers of another version leave it alone, so this changes only when they must."""
 WORK: Final = "drive_run"
-DEFAULT: Final = "default"
+DEFAULT_QUEUE: Final = "default"
 PRIORITY: Final = 5
 MAX_PRIORITY: Final = 9
 """The last to be begun; 0 is the first."""
@@ -47,7 +47,7 @@ class Waiting(Struct, frozen=True):
     owner: str = ""
     priority: int = PRIORITY
     delay_s: float = 0.0
-    queue: str = DEFAULT
+    queue: str = DEFAULT_QUEUE
 
 
 class QueueStanding(Struct, frozen=True):

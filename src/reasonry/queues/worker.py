@@ -29,7 +29,7 @@ from ..supervisor import Supervisor
 from . import queue_tables as tables
 from .queue import (
     APPLICATION,
-    DEFAULT,
+    DEFAULT_QUEUE,
     VERSION,
     WORK,
     Queue,
@@ -75,7 +75,7 @@ class Worker:
         supervisor: Supervisor,
         *,
         concurrency: int = CONCURRENCY,
-        queues: Sequence[str] = (DEFAULT,),
+        queues: Sequence[str] = (DEFAULT_QUEUE,),
     ) -> None:
         self.id = f"{new_id()}.{os.getpid()}"
         """Never that of another process: DBOS would have both at the same work."""

@@ -11,7 +11,7 @@ from ...app import App
 from ...core.budget import Budget
 from ...engine.result import Result
 from ...extras import check_extra
-from ...queues import PRIORITY
+from ...queues import DEFAULT_QUEUE, PRIORITY
 from ...strategies import DEFAULT_STRATEGY
 from .candidates import StrategyName
 from .output import print_document, print_line
@@ -30,7 +30,7 @@ def start_(
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     priority: WholeNumber = PRIORITY,
     at: str | None = None,
-    queue: str = "default",
+    queue: str = DEFAULT_QUEUE,
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),

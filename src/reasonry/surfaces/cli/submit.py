@@ -20,7 +20,7 @@ from ...core.budget import Budget
 from ...core.text import escaped_json
 from ...errors import ConflictError, UsageError
 from ...extras import check_extra
-from ...queues import MAX_PRIORITY, PRIORITY, Queue, Waiting, place_of, read_queues
+from ...queues import DEFAULT_QUEUE, MAX_PRIORITY, PRIORITY, Queue, Waiting, place_of, read_queues
 from ...records import RequestKey, RunRow
 from ...regular_files import read_regular_file
 from ...strategies import DEFAULT_STRATEGY
@@ -52,7 +52,7 @@ def submit(
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     priority: WholeNumber = PRIORITY,
     at: str | None = None,
-    queue: str = "default",
+    queue: str = DEFAULT_QUEUE,
     results: Path | None = None,
     workers: Workers = Workers(),
     limits: Limits = Limits(),

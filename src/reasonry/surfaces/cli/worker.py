@@ -7,7 +7,7 @@ import asyncio
 from ...app import App
 from ...errors import UsageError
 from ...extras import check_extra
-from ...queues import Queue, Worker, place_of, read_queues
+from ...queues import DEFAULT_QUEUE, Queue, Worker, place_of, read_queues
 from ...queues.worker import CONCURRENCY
 from ...supervisor import Supervisor
 from ..agents import AgentAccess
@@ -24,7 +24,7 @@ DRAIN_S = 3.0
 def worker(
     *,
     concurrency: WholeNumber = CONCURRENCY,
-    queues: str = "default",
+    queues: str = DEFAULT_QUEUE,
     listed: Listed = Listed(),
     rules: SessionRules = SessionRules(),
     common: Common = Common(),

@@ -315,11 +315,11 @@ async def follow_run(
 ) -> Response:
     """Stream what has happened in a run and what happens, each event once; with `text` answers as they come in."""
     after = position_after(last_event_id, after)
-    row, lines = await context.app.store.run(run_id), await context.app.store.lines(run_id)
-    if after > len(lines):
-        message = f"run {run_id} has no event {after}; its last one is {len(lines)}"
+    row, (last, _) = await context.app.store.run(run_id), await context.app.engine.last_line(run_id)
+    if after > last:
+        message = f"run {run_id} has no event {after}; its last one is {last}"
         raise UsageError(message, field="after")
-    if after == len(lines) and row.status != "active":
+    if after == last and row.status != "active":
         return Response(status_code=204)
     return RunStream(context, run_id, after, text=text)
 
