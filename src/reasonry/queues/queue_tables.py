@@ -211,6 +211,12 @@ def count_waiting(connection: Connection) -> tuple[int, float]:
     return row[0], max(0, row[1] or 0) / 1000
 
 
+def is_any_to_come(connection: Connection) -> bool:
+    """Whether a run waits to be driven, or will."""
+    statement = "SELECT 1 FROM workflow_status WHERE status IN ('ENQUEUED', 'DELAYED') LIMIT 1"
+    return _run(connection, statement).first() is not None
+
+
 def _now(connection: Connection) -> str:
     return _NOW[connection.dialect.name]
 
