@@ -69,9 +69,14 @@ def add_error_handlers(server: FastAPI) -> None:
         response.headers["Allow"] = methods
         return response
 
+    async def raise_again(_: Request, error: Exception) -> Response:
+        # The gate logs it and answers; Starlette would answer by itself.
+        raise error
+
     server.add_exception_handler(ReasonryError, answer_own)
     server.add_exception_handler(RequestValidationError, answer_invalid)
     server.add_exception_handler(HTTPException, answer_http)
+    server.add_exception_handler(Exception, raise_again)
 
 
 def _methods_of(server: FastAPI, path: str) -> list[str]:

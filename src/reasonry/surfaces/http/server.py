@@ -14,6 +14,7 @@ from .context import Wiring
 from .error_replies import add_error_handlers
 from .gate import RequestGate
 from .openai import routes as openai
+from .plain_route import PlainRoutes
 from .schema import add_schema, check_query
 from .settings import ServerSettings
 
@@ -54,13 +55,14 @@ def create_server(app: App, settings: ServerSettings | None = None) -> FastAPI:
     )
     server.state.wiring = wiring
     add_error_handlers(server)
-    # Routes are tried in this order: first those that are called most.
-    server.include_router(sessions.thinking)
-    server.include_router(openai.router)
+    plain = sessions.thinking, openai.completing
+    for router in (*plain, openai.router):
+        server.include_router(router)
     for part in (sessions, runs, catalog, operation):
         server.include_router(part.router, dependencies=[Depends(check_query)])
     for part in (mcp, page):
         server.include_router(part.router)
     add_schema(server)
-    server.add_middleware(RequestGate, wiring=wiring)
+    # The gate answers whatever fails, so it stands before all that Starlette and FastAPI put around the routes.
+    server.middleware_stack = RequestGate(PlainRoutes(server.build_middleware_stack(), plain), wiring)
     return server

@@ -26,7 +26,7 @@ from .request import CompletionRequest
 from .responses import ResponseEvents, ResponseFields, ResponseRequest, read_response
 
 router = APIRouter(prefix="/v1", tags=["openai"])
-fast = APIRouter(route_class=PlainRoute)
+completing = APIRouter(prefix="/v1", tags=["openai"], route_class=PlainRoute)
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ async def read_model(context: Context, name: str) -> Response:
     return reply(_model_document(name))
 
 
-@fast.post(
+@completing.post(
     "/chat/completions",
     openapi_extra=describe_body(ChatFields),
     responses={200: describe_reply(_COMPLETION, "The answer, or the calls to make."), **_FAILURES},
@@ -76,7 +76,7 @@ async def create_chat_completion(context: Context, request: Request) -> Response
     return await _chat(context, request)
 
 
-@fast.post(
+@completing.post(
     "/responses",
     openapi_extra=describe_body(ResponseFields),
     responses={200: describe_reply(_RESPONSE, "The answer, or the calls to make."), **_FAILURES},
@@ -84,9 +84,6 @@ async def create_chat_completion(context: Context, request: Request) -> Response
 async def create_response(context: Context, request: Request) -> Response:
     """Solve what is put in, and reply with the answer as a response."""
     return await _respond(context, request)
-
-
-router.include_router(fast)
 
 
 async def _chat(context: RequestContext, request: Request) -> Response:
