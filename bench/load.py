@@ -20,6 +20,9 @@ from typing import Any, ParamSpec, TypeVar
 _TEXT = re.compile(rb'content": ?"[^"]')
 """A piece of an answer or of reasoning, in an event of a stream."""
 
+THOUGHTS = 500
+"""So many go into one session; a session has a limit."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -115,7 +118,7 @@ class Wire:
 
 
 async def think_in_turn(port: int, clients: int, seconds: float, path: str = "") -> Measured:
-    """Have each client add thoughts to a session of its own, one after the other.
+    """Have each client add thoughts to a session of its own, one after the other, and begin another when it is full.
 
     Args:
         path: Instead of the thoughts' address, for a floor that keeps nothing.
@@ -132,6 +135,8 @@ async def think_in_turn(port: int, clients: int, seconds: float, path: str = "")
             if number == 1 and not path and status < 400:
                 address = f"/api/sessions/{json.loads(body)['session_id']}/thoughts"
             number += 1
+            if number > THOUGHTS and not path:
+                address, number = "/api/sessions", 1
         wire.close()
 
     began = time.perf_counter()

@@ -53,7 +53,7 @@ PATIENCE_S: Final = 15.0
 """How long a run that somebody else drives is waited for: the right to drive it may be that of a worker which died."""
 RETRY_S: Final = 0.5
 SETTLED_MS: Final = 30_000
-"""A run that was written to since then is at work, or about to be."""
+"""A run that was written to in this time is at work, or about to be."""
 SWEEP_PAGE: Final = 100
 
 _LOG = logging.getLogger("reasonry.worker")
@@ -108,9 +108,10 @@ class Worker:
         self._beginning = asyncio.create_task(self._begin(drive_run))
 
     async def take_up_unfinished(self) -> None:
-        """Put all into the queue that the store has and nobody seems to have, such as what a server left behind."""
+        """Put all into the queue that stands in the store since before, and that nobody seems to have."""
+        begun_ms = time.time_ns() // 1_000_000
         while True:
-            await self._sweep(settled_ms=0)
+            await self._sweep(begun_ms)
             if self._swept is None:
                 return
 
@@ -255,7 +256,7 @@ class Worker:
             await asyncio.sleep(BEAT_S)
             try:
                 if await self._beat():
-                    await self._sweep()
+                    await self._sweep(time.time_ns() // 1_000_000 - SETTLED_MS)
             except ReasonryError as error:
                 _LOG.warning("the queue cannot be looked after: %s", error.code)
 
@@ -286,13 +287,12 @@ class Worker:
             self._queue.transact(lambda connection: tables.add(connection, "adopted", adopted))
         _LOG.warning("worker %s died; %d runs of it are driven by others", worker, adopted)
 
-    async def _sweep(self, settled_ms: int = SETTLED_MS) -> None:
-        """Put one page of what the store has, and nobody has, into the queue."""
+    async def _sweep(self, until_ms: int) -> None:
+        """Put one page of what the store has, and nobody has, into the queue, if it was not written to since then."""
         rows = await self._app.store.runs(
             limit=SWEEP_PAGE, before=self._swept, status="active", unattended=True, paused=False
         )
         self._swept = rows[-1].run_id if len(rows) == SWEEP_PAGE else None
-        until_ms = time.time_ns() // 1_000_000 - settled_ms
         left = [row for row in rows if row.model != CALLER and row.updated_at_ms <= until_ms]
         await self._put_lost(left)
 
