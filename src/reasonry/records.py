@@ -123,8 +123,13 @@ class RunStore(Protocol):
         lines: Sequence[Line],
         session: SessionRow | None = None,
         key: RequestKey | None = None,
+        *,
+        drive: bool = False,
     ) -> str:
         """Write a new run, its first lines and, if there are any, its session and its key, in one transaction.
+
+        Args:
+            drive: The right to drive it is taken in the same transaction; the next `drive` of it here has it.
 
         Returns:
             Its id; or that of the run which the same request has begun before: then nothing is written.

@@ -73,9 +73,11 @@ class MortalStore(SqliteStore):
         lines: Sequence[Line],
         session: SessionRow | None = None,
         key: RequestKey | None = None,
+        *,
+        drive: bool = False,
     ) -> str:
         self._perhaps_die("before")
-        run_id = await super().create_run(row, lines, session, key)
+        run_id = await super().create_run(row, lines, session, key, drive=drive)
         self._acknowledged(lines)
         return run_id
 

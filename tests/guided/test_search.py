@@ -400,8 +400,12 @@ class Earlier(SqliteStore):
         lines: Sequence[Line],
         session: SessionRow | None = None,
         key: RequestKey | None = None,
+        *,
+        drive: bool = False,
     ) -> str:
-        return await super().create_run(row, lines, session and replace(session, thoughts=0), key)
+        return await super().create_run(
+            row, lines, session and replace(session, thoughts=0), key, drive=drive
+        )
 
     async def append(
         self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None

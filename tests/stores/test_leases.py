@@ -105,6 +105,40 @@ async def test_a_lease_that_is_renewed_is_nobody_elses_however_long_it_is_held(
     await held.__aexit__(None, None, None)
 
 
+async def test_a_run_written_by_who_drives_it_is_nobody_elses_from_its_first_line_on(
+    another: Callable[[], Store],
+) -> None:
+    store, other = another(), another()
+    await store.create_run(run_row("new"), [line(1)], drive=True)
+    with pytest.raises(ConflictError):
+        await other.drive("new").__aenter__()
+    async with store.drive("new"):
+        await store.append("new", [line(2)])
+        with pytest.raises(ConflictError):
+            await other.drive("new").__aenter__()
+    held = await take_soon(other, "new")
+    with pytest.raises(ConflictError):
+        await store.drive("new").__aenter__()
+    await held.__aexit__(None, None, None)
+
+
+async def test_who_drives_a_run_it_has_written_only_when_another_has_taken_it_writes_nothing(
+    another: Callable[[], Store],
+) -> None:
+    store, other = another(), another()
+    await store.create_run(run_row("new"), [line(1)], drive=True)
+    held = await take_soon(other, "new")
+    async with store.drive("new"):
+        with pytest.raises(ConflictError) as caught:
+            await store.append("new", [line(2)])
+    assert caught.value.code == "lease_lost"
+    await other.append("new", [line(2)])
+    await held.__aexit__(None, None, None)
+    async with store.drive("new"):
+        await store.append("new", [line(3)])
+    assert await store.lines("new") == [line(1), line(2), line(3)]
+
+
 async def test_one_that_hangs_loses_its_run_and_writes_nothing_more(another: Callable[[], Store]) -> None:
     store, outsider = another(), another()
     async with Hanging(another()) as hanging:

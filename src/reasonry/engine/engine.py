@@ -112,12 +112,14 @@ class Engine:
         *,
         unattended: bool = False,
         key: RequestKey | None = None,
+        drive: bool = False,
     ) -> Accepted:
         """Write a run down, unless the same request has begun one before; nothing is asked yet.
 
         Args:
             fork: What it takes over of another run.
             unattended: A server brings it to its end.
+            drive: It is opened here next, so the right to drive it is taken at once.
 
         Raises:
             UsageError: The budget is not valid.
@@ -165,7 +167,7 @@ class Engine:
         row = replace(journal.row_after(row, run, _now_ms()), unattended=unattended)
         chain = journal.Chain(run_id)
         lines = chain.lines([begun, *entries, *ending(row, run)])
-        accepted = await self.store.create_run(row, lines, session, key)
+        accepted = await self.store.create_run(row, lines, session, key, drive=drive)
         if accepted != run_id:
             return Accepted(accepted)
         chain.extend(lines)
@@ -383,6 +385,7 @@ class Engine:
         *,
         unattended: bool = False,
         key: RequestKey | None = None,
+        drive: bool = False,
     ) -> Accepted:
         """Write a run down that begins at a point of another; what it returns, and the rest, is as in `accept_once`.
 
@@ -408,7 +411,7 @@ class Engine:
         texts = {**journal.terms(entries)[0].reworded, **(reworded or {})}
         fork = Fork(run_id, copied, texts, [*(reworded or {})])
         wanted = order or self._same_order(entries)
-        return await self.accept_once(wanted, fork, unattended=unattended, key=key)
+        return await self.accept_once(wanted, fork, unattended=unattended, key=key, drive=drive)
 
     def _same_order(self, entries: Sequence[Entry]) -> Order:
         begun, budget, participants = journal.terms(entries)

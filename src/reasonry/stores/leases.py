@@ -88,6 +88,8 @@ class Leases:
         self._take, self._renew, self._give_back = take, renew, give_back
         self._numbers = dict[str, int | None]()
         """None: it is being taken."""
+        self._taken = dict[str, int]()
+        """With the run's first write, and not held yet."""
         self._ended = set[str]()
         self._pulses = dict[asyncio.AbstractEventLoop, _Pulse]()
         self._lock = threading.Lock()
@@ -96,6 +98,10 @@ class Leases:
         """Return the lease that a write to a run has to be checked against; None: the run is not held here."""
         number = self._numbers.get(run_id)
         return None if number is None else Lease(self.holder, number)
+
+    def note_taken(self, run_id: str, number: int) -> None:
+        """Note the lease that was taken when a run was first written; the next `hold` has it."""
+        self._taken[run_id] = number
 
     def note_end(self, run_id: str, lease: Lease) -> None:
         """Note that a write checked against a lease has ended the run, and given the lease back."""
@@ -111,7 +117,8 @@ class Leases:
             self._numbers[run_id] = None
         loop = asyncio.get_running_loop()
         try:
-            self._numbers[run_id] = await self._take(run_id)
+            taken = self._taken.pop(run_id, None)
+            self._numbers[run_id] = await self._take(run_id) if taken is None else taken
             self._begin(loop, run_id)
             yield
         finally:

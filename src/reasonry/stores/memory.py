@@ -171,6 +171,8 @@ class MemoryStore:
         lines: Sequence[Line],
         session: SessionRow | None = None,
         key: RequestKey | None = None,
+        *,
+        drive: bool = False,
     ) -> str:
         """See `Store`."""
         check_row(row)

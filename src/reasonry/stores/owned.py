@@ -67,10 +67,12 @@ class OwnedStore:
         lines: Sequence[Line],
         session: SessionRow | None = None,
         key: RequestKey | None = None,
+        *,
+        drive: bool = False,
     ) -> str:
         """See `Store`."""
         own = session and replace(session, owner=self.owner)
-        run_id = await self.inner.create_run(replace(row, owner=self.owner), lines, own, key)
+        run_id = await self.inner.create_run(replace(row, owner=self.owner), lines, own, key, drive=drive)
         self._note_own(run_id)
         return run_id
 

@@ -119,6 +119,8 @@ class RowStore(ABC):
         lines: Sequence[Line],
         session: SessionRow | None = None,
         key: RequestKey | None = None,
+        *,
+        drive: bool = False,
     ) -> str:
         """See `Store`."""
         check_row(row)
@@ -127,13 +129,18 @@ class RowStore(ABC):
         if session is not None:
             check_row(session)
 
-        def work(tx: sql.Tx) -> str:
+        def work(tx: sql.Tx) -> tuple[str, int | None]:
             run_id = runs.create_run(tx, row, lines, key)
-            if session is not None and run_id == row.run_id:
+            if run_id != row.run_id:
+                return run_id, None
+            if session is not None:
                 session_rows.import_session(tx, session, (), self._uptime(tx))
-            return run_id
+            return run_id, self._lease_taken(tx, run_id) if drive else None
 
-        return await self._write(work)
+        run_id, number = await self._write(work)
+        if number is not None:
+            self._leases.note_taken(run_id, number)
+        return run_id
 
     async def run_begun_with(self, key: RequestKey, owner: str = "") -> str | None:
         """See `Store`."""

@@ -162,7 +162,9 @@ class Supervisor:
         hand_over = None if here else self.hand_over
         with self._room(hand_over):
             allowance = await self._check_day(app, performers)
-            run_id, written = await app.engine.accept_once(order, unattended=True, key=request)
+            run_id, written = await app.engine.accept_once(
+                order, unattended=True, key=request, drive=hand_over is None
+            )
             if hand_over is not None:
                 await hand_over(run_id, _owner_of(app))
             elif written is not None:
@@ -200,7 +202,7 @@ class Supervisor:
             order, performers, names = await app.order_fork(run_id, named, options or {}, budget)
             allowance = await self._check_day(app, performers)
             forked, written = await app.engine.fork_once(
-                run_id, order, at, reworded, unattended=True, key=request
+                run_id, order, at, reworded, unattended=True, key=request, drive=hand_over is None
             )
             if hand_over is not None:
                 await hand_over(forked, _owner_of(app))

@@ -669,10 +669,10 @@ def test_health_turns_red_while_the_store_hangs_and_green_when_it_answers_again(
         answering_again, store = threading.Event(), server.app.store
 
         def hang(work: Any) -> Any:
-            async def hanging(*arguments: Any) -> Any:
+            async def hanging(*arguments: Any, **named: Any) -> Any:
                 while not answering_again.is_set():
                     await asyncio.sleep(0.02)
-                return await work(*arguments)
+                return await work(*arguments, **named)
 
             return hanging
 
