@@ -134,8 +134,9 @@ async def test_who_drives_a_run_it_has_written_only_when_another_has_taken_it_wr
     assert caught.value.code == "lease_lost"
     await other.append("new", [line(2)])
     await held.__aexit__(None, None, None)
-    async with store.drive("new"):
-        await store.append("new", [line(3)])
+    held = await take_soon(store, "new")
+    await store.append("new", [line(3)])
+    await held.__aexit__(None, None, None)
     assert await store.lines("new") == [line(1), line(2), line(3)]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 
 from reasonry.app import App
-from reasonry.surfaces.http.serve import DrainingServer
+from reasonry.surfaces.http.serve import DrainingServer, make_loop
 from reasonry.surfaces.http.server import create_server
 from reasonry.surfaces.http.settings import ServerSettings
 
@@ -70,7 +70,11 @@ def serve_in_thread(
         async with app:
             await server.serve(sockets=[listener])
 
-    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+    def work() -> None:
+        with asyncio.Runner(loop_factory=make_loop) as runner:
+            runner.run(run())
+
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     while not ready.wait(0.05):
         assert thread.is_alive(), "the server did not start"

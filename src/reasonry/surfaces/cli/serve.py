@@ -58,6 +58,7 @@ def serve(
     """
     check_extra("server", "reasonry serve")
     from ..http import settings as settings_
+    from ..http.serve import make_loop
     from ..http.serve import serve as serve_http
 
     environ = listed.overlay(rules.environ())
@@ -101,5 +102,5 @@ def serve(
         await serve_http(app, settings, tell)
 
     with masked_output(environ):
-        run_async(with_app(common.app(environ=environ), work))
+        run_async(with_app(common.app(environ=environ), work), make_loop)
     return 0

@@ -295,8 +295,13 @@ def pairs(options: tuple[str, ...]) -> dict[str, str]:
     return values
 
 
-def run_async(work: Coroutine[Any, Any, T]) -> T:
+def run_async(
+    work: Coroutine[Any, Any, T], make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+) -> T:
     """Run a command's work; Ctrl-C and SIGTERM cancel it once, so that it can clean up.
+
+    Args:
+        make_loop: Returns the event loop to run it on; None: Python's own.
 
     Raises:
         KeyboardInterrupt: It was cancelled and returned nothing.
@@ -308,7 +313,8 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
         return await task
 
     try:
-        return asyncio.run(main())
+        with asyncio.Runner(loop_factory=make_loop) as runner:
+            return runner.run(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 

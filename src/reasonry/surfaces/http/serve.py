@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.loops.auto import auto_loop_factory
 
 from ...app import App
 from ...errors import UsageError
@@ -25,6 +26,11 @@ _BACKLOG = 2_048
 
 _COLLECT_AFTER = 5_000
 """New objects before garbage is looked for among them. A run leaves none behind that only the collector would find."""
+
+
+def make_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop that a server runs on: uvloop's, which this platform may not have, or Python's own."""
+    return auto_loop_factory()()
 
 
 async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], object]) -> None:
