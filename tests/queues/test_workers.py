@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from reasonry.core.machine import SET_ASIDE
 from reasonry.participants import Participants
 from reasonry.queues import Queue, Waiting, Worker, place_of
 from reasonry.queues.queue_tables import kills, note_begun, note_ended
+from reasonry.queues.worker import POLL_S
 from reasonry.supervisor import Supervisor
 from tests.servers import ServerProcess
 
@@ -121,6 +123,30 @@ def test_a_run_that_has_cost_three_workers_their_lives_is_set_aside_and_can_be_r
                 await queue.do(lambda: queue.transact(lambda c: note_ended(c, poison)))
                 await queue.put([Waiting(poison)])
                 assert (await asyncio.wait_for(until_ended(app, poison), 20)).status == "done"
+            finally:
+                await asyncio.gather(worker.drain(), supervisor.drain())
+                await queue.close()
+
+    asyncio.run(check())
+
+
+def test_nothing_looks_for_work_in_threads_of_its_own_before_there_is_any(folder: Path) -> None:
+    def looking() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith("queue-worker")]
+
+    async def check() -> None:
+        async with App(str(folder / "runs.db"), environ={}) as app:
+            queue = queue_of(app)
+            supervisor = Supervisor(app, reopen=lambda recorded: Participants(model=recorded.model))
+            worker = Worker(app, queue, supervisor)
+            await worker.start()
+            try:
+                await asyncio.sleep(3 * POLL_S)
+                assert not looking()
+                (run_id,) = await accept(app, "offline", 1)
+                await queue.put([Waiting(run_id)])
+                assert (await asyncio.wait_for(until_ended(app, run_id), 20)).status == "done"
+                assert looking()
             finally:
                 await asyncio.gather(worker.drain(), supervisor.drain())
                 await queue.close()
