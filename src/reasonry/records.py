@@ -226,6 +226,10 @@ class RunStore(Protocol):
         """
         ...
 
+    async def find_driven(self, run_ids: Sequence[str]) -> set[str]:
+        """Return which of these runs have somebody who lives and holds their lease, this store object included."""
+        ...
+
     async def close(self) -> None:
         """Finish accepted writes, then release all resources."""
         ...

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from reasonry.core.events import Answered
 from reasonry.core.machine import SET_ASIDE
 from reasonry.participants import Participants
 from reasonry.queues import Queue, Waiting, Worker, place_of
+from reasonry.queues import queue_tables as tables
 from reasonry.queues.queue_tables import kills, note_begun, note_ended
 from reasonry.queues.worker import POLL_S
 from reasonry.supervisor import Supervisor
@@ -158,3 +160,53 @@ async def until_ended(app: App, run_id: str):
     while (row := await app.store.run(run_id)).status == "active":
         await asyncio.sleep(0.05)
     return row
+
+
+@pytest.mark.anyio
+async def test_a_worker_that_was_silent_itself_gives_the_others_time_to_be_heard(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasonry.queues.queue_tables.DEAD_MS", 600)
+    monkeypatch.setattr("reasonry.queues.worker.BEAT_S", 0.05)
+    async with App(str(folder / "runs.db"), environ={}) as app:
+        queue = queue_of(app)
+        supervisor = Supervisor(app, reopen=lambda recorded: Participants(model=recorded.model))
+        worker = Worker(app, queue, supervisor)
+
+        def beat_long_ago(connection: Any) -> None:
+            tables.beat(connection, "elsewhere", tables.Process("another machine", 1), "default", 1, 0)
+            connection.exec_driver_sql("UPDATE workers SET seen_ms = 0")
+
+        def listed(connection: Any) -> bool:
+            return (
+                connection.exec_driver_sql("SELECT 1 FROM workers WHERE id = 'elsewhere'").first() is not None
+            )
+
+        await queue.do(lambda: queue.transact(beat_long_ago))
+        await worker.start()
+        try:
+            begun = time.monotonic()
+            while await queue.do(lambda: queue.transact(listed)):
+                await asyncio.sleep(0.02)
+            assert 0.5 <= time.monotonic() - begun < 10
+        finally:
+            await asyncio.gather(worker.drain(), supervisor.drain())
+            await queue.close()
+
+
+@pytest.mark.anyio
+async def test_a_run_that_somebody_holds_is_not_put_into_the_queue(folder: Path) -> None:
+    store = str(folder / "runs.db")
+    async with App(store, environ={}) as app, App(store, environ={}) as server:
+        queue = queue_of(app)
+        held, lost = await accept(app, "offline", 2)
+        supervisor = Supervisor(app, reopen=lambda recorded: Participants(model=recorded.model))
+        worker = Worker(app, queue, supervisor, queues=["elsewhere"])
+        async with server.engine.open(held):
+            await worker.take_up_unfinished()
+        assert await queue.find_known([held, lost]) == {lost}
+        while await app.store.find_driven([held]):
+            await asyncio.sleep(0.01)
+        await worker.take_up_unfinished()
+        assert await queue.find_known([held, lost]) == {held, lost}
+        await queue.close()

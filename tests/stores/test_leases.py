@@ -99,6 +99,8 @@ async def test_a_lease_that_is_renewed_is_nobody_elses_however_long_it_is_held(
         for _ in range(6):
             await asyncio.sleep(LEASE_S / 2)
             assert await refused(other) == "conflict"
+            for one in (store, other):
+                assert await one.find_driven(["r", "unknown"]) == {"r"}
         await store.append("r", [line(2)])
     held = await take_soon(other)
     assert await refused(store) == "conflict"
@@ -196,6 +198,7 @@ async def test_the_lease_of_a_store_that_was_closed_is_free(another: Callable[[]
     closed, store = another(), another()
     async with closed.drive("r"):
         await closed.close()
+        assert not await store.find_driven(["r"])
         async with store.drive("r"):
             await store.append("r", [line(2)])
 

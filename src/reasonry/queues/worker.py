@@ -1,7 +1,8 @@
 """A worker: drives runs of the queue by way of a supervisor, as many at once as it may.
 
 Rule 1: what it has at work when it ends, or dies, goes back into the queue. It says that it is alive every `BEAT_S`;
-        any other that finds it silent for long puts its runs back.
+        any other that finds it silent for long puts its runs back. Who was silent as well, as all are while the
+        database is away, first gives it the time to be heard again.
 Rule 2: a run whose workers died `MAX_KILLS` times, without it having got any further, is set aside. Before the last
         time it is driven with no other run that has cost a worker its life, so that each is judged for itself.
 Rule 3: what was accepted and is neither driven nor in the queue is found in the store, bit by bit, and put into it.
@@ -89,6 +90,8 @@ class Worker:
         self._has_begun = False
         self._swept: str | None = None
         self._working = 0
+        self._heard_s = self._steady_since_s = 0.0
+        """By the monotonic clock: the last time this worker said that it is alive, and the end of its last silence."""
 
     async def start(self) -> None:
         """Begin to take runs.
@@ -269,7 +272,8 @@ class Worker:
             gone = [
                 worker for worker, pid in tables.workers_of(connection, self._process.host) if _is_gone(pid)
             ]
-            return [*{*gone, *tables.silent_workers(connection)}], tables.is_first(connection, self.id)
+            silent = tables.silent_workers(connection) if self._is_steady() else ()
+            return [*{*gone, *silent}], tables.is_first(connection, self.id)
 
         def work() -> bool:
             dead, is_first = self._queue.transact(beat)
@@ -280,6 +284,14 @@ class Worker:
             return is_first
 
         return await self._queue.do(work)
+
+    def _is_steady(self) -> bool:
+        """Note that this worker is heard; return whether it was all the time in which a silent one counts as dead."""
+        now_s, dead_s = time.monotonic(), tables.DEAD_MS / 1000
+        if now_s - self._heard_s > dead_s / 2:
+            self._steady_since_s = now_s
+        self._heard_s = now_s
+        return now_s - self._steady_since_s >= dead_s
 
     def _adopt(self, worker: str) -> None:
         adopted = self._queue.adopt(worker)
@@ -298,9 +310,10 @@ class Worker:
 
     async def _put_lost(self, rows: Sequence[RunRow]) -> None:
         known = await self._queue.find_known([row.run_id for row in rows]) if rows else set[str]()
-        lost = [row for row in rows if row.run_id not in known and not self._supervisor.is_driven(row.run_id)]
-        if lost:
-            await self._queue.put([Waiting(row.run_id, row.owner) for row in lost])
+        unknown = {row.run_id: row for row in rows if row.run_id not in known}
+        driven = await self._app.store.find_driven([*unknown]) if unknown else set[str]()
+        if lost := unknown.keys() - driven:
+            await self._queue.put([Waiting(run_id, unknown[run_id].owner) for run_id in sorted(lost)])
 
 
 def _host() -> str:

@@ -8,6 +8,7 @@ from . import leases, sql
 from .leases import Lease, Living, already_driven_error, lease_lost_error
 
 TAKEN = "SELECT holder, number, until_ms FROM lease WHERE key = ?"
+HELD = "SELECT holder, until_ms FROM lease WHERE key = (SELECT key FROM run WHERE run_id = ?)"
 TAKE = """
 INSERT INTO lease (key, holder, number, until_ms) VALUES (?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, number = excluded.number, until_ms = excluded.until_ms
@@ -36,6 +37,14 @@ def take(tx: sql.Tx, key: int, run_id: str, holder: str, now_ms: int, find_livin
         raise already_driven_error(run_id, living.pid)
     tx.execute(TAKE, (key, holder, number + 1, _end_ms(now_ms)))
     return number + 1
+
+
+def is_held(tx: sql.Tx, run_id: str, holder: str, now_ms: int, find_living: FindLiving) -> bool:
+    """Whether a holder who lives has the lease of a run."""
+    other, until_ms = tx.execute(HELD, (run_id,)).fetchone() or (None, 0)
+    if other is None or until_ms <= now_ms:
+        return False
+    return other == holder or find_living(other) is not None
 
 
 def check(tx: sql.Tx, key: int, run_id: str, lease: Lease | None) -> None:

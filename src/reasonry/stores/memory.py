@@ -326,6 +326,12 @@ class MemoryStore:
         check_texts(run_id)
         return self._hold(run_id)
 
+    async def find_driven(self, run_ids: Sequence[str]) -> set[str]:
+        """See `Store`."""
+        check_texts(*run_ids)
+        with self._open():
+            return self._driven.intersection(run_ids)
+
     @asynccontextmanager
     async def _hold(self, run_id: str) -> AsyncGenerator[None]:
         with self._open():

@@ -149,6 +149,12 @@ class OwnedStore:
         async with self.inner.drive(run_id):
             yield
 
+    async def find_driven(self, run_ids: Sequence[str]) -> set[str]:
+        """See `Store`. Raises NotFoundError if there is no such run."""
+        for run_id in run_ids:
+            await self._check_run(run_id)
+        return await self.inner.find_driven(run_ids)
+
     async def change(self, session_id: str, decide: Decide) -> Any:
         """See `Store`. Raises ConflictError if a new session or thought is there already."""
         return await self.inner.change(session_id, lambda view: self._decide(view, session_id, decide))

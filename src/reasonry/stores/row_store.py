@@ -287,6 +287,26 @@ class RowStore(ABC):
         check_texts(run_id)
         return self._leases.hold(run_id)
 
+    async def find_driven(self, run_ids: Sequence[str]) -> set[str]:
+        """See `Store`."""
+        check_texts(*run_ids)
+
+        def look(tx: sql.Tx) -> set[str]:
+            holder, now_ms = self._leases.holder, self._lease_clock_ms(tx)
+            return {
+                run_id
+                for run_id in run_ids
+                if lease_rows.is_held(
+                    tx,
+                    run_id,
+                    holder,
+                    now_ms,
+                    lambda other, run_id=run_id: self._find_living(tx, run_id, other),
+                )
+            }
+
+        return await self._read(look)
+
     async def delete_run(self, run_id: str) -> None:
         """See `Store`. Raises NotFoundError if there is no such run."""
         check_texts(run_id)
