@@ -19,3 +19,7 @@ def test_where_tokens_are_set_the_api_asks_for_one(guarded: Serving) -> None:
     wrong = guarded.client("wrong").get("/api/openapi.json")
     assert (wrong.status_code, "does not know the token" in wrong.text) == (401, True)
     assert guarded.client(TOKENS["ana"]).get("/api/openapi.json").status_code == 200
+
+
+def test_a_server_whose_runs_do_not_wait_has_no_queue(serving: Serving) -> None:
+    assert serving.client().get("/api/queue").json() == {"queue": None}

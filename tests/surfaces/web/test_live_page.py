@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reasonry.app import App
+from reasonry.queues import Queue, Waiting, place_of
+from reasonry.queues.queue_tables import add
 from tests.servers import ChatRequest
 from tests.surfaces.http.serving import TOKENS, Serving, serve_in_thread
 
@@ -194,6 +197,33 @@ def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Se
     page.click("dialog .main")
     page.wait_for_selector(".rows", state="attached")
     page.wait_for_selector(f"a[href='#/sessions/{session}']", state="detached")
+
+
+def test_the_list_says_what_waits_and_who_works(browser: Browser, folder: Path) -> None:
+    store = str(folder / "runs.db")
+
+    async def wait_here() -> None:
+        async with App(store) as app:
+            place = place_of(app.store)
+            assert place is not None
+            queue = Queue(place)
+            await queue.do(lambda: queue.transact(lambda connection: add(connection, "adopted", 3)))
+            await queue.put([Waiting(f"run-{number}", "ben") for number in range(2)])
+            await queue.close()
+
+    elsewhere(wait_here())
+    with serve_in_thread(store, tokens=TOKENS, queued=True, worker=0) as server:
+        context = browser.new_context()
+        live = Live(context.new_page(), server.url)
+        page = live.open()
+        page.fill("#token", TOKENS["ana"])
+        page.keyboard.press("Enter")
+        line = page.inner_text("p:has-text('waiting')")
+        assert re.fullmatch(r"0 workers · 2 waiting, [\d.]+ m?s · 3 adopted", line)
+        told = server.client(TOKENS["ana"]).get("/api/queue").json()["queue"]
+        assert {**told, "oldest_s": 0} == {"depth": 2, "oldest_s": 0, "workers": 0, "adopted": 3}
+        context.close()
+        assert live.troubles == []
 
 
 def test_a_lost_server_is_said_and_found_again(live: Live) -> None:

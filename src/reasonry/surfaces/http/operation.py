@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from fastapi import APIRouter, Request, Response
 
 from .context import Context
@@ -10,6 +11,10 @@ from .documents import describe_reply, object_schema, reply
 router = APIRouter(tags=["operation"])
 
 _HEALTHY = describe_reply(object_schema({"status": {"const": "ok"}}), "The server and its store answer.")
+_COUNT = {"type": "integer", "minimum": 0}
+_QUEUE = object_schema(
+    {"depth": _COUNT, "oldest_s": {"type": "number", "minimum": 0}, "workers": _COUNT, "adopted": _COUNT}
+)
 
 
 @router.get("/healthz", responses={200: _HEALTHY})
@@ -17,6 +22,21 @@ async def check_health(request: Request) -> Response:
     """Say whether the server and its store answer."""
     request.app.state.wiring.health.check()
     return reply({"status": "ok"})
+
+
+@router.get(
+    "/api/queue",
+    responses={
+        200: describe_reply(
+            object_schema({"queue": {"anyOf": [_QUEUE, {"type": "null"}]}}),
+            "Runs that wait, how many seconds the first of them has, workers that are alive, and runs that were taken "
+            "from dead ones, of all owners together; null: runs do not wait here, this server drives them.",
+        )
+    },
+)
+async def read_queue(context: Context) -> Response:
+    """Say what stands in the queue of the store, as of a moment ago."""
+    return reply({"queue": msgspec.to_builtins(context.wiring.queue)})
 
 
 @router.get(

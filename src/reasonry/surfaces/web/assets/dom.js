@@ -29,6 +29,11 @@ export function element(tag, properties = {}, ...children) {
   return fill(made, properties, children);
 }
 
+/** A line that says something beside what is shown. */
+export function quietLine(...children) {
+  return element("p", { class: "quiet" }, ...children);
+}
+
 /** The same for SVG. */
 export function drawn(tag, properties = {}, ...children) {
   return /** @type {SVGElement} */ (fill(document.createElementNS(SVG, tag), properties, children));
@@ -72,7 +77,7 @@ export function putInOrder(parent, wanted) {
 /** The head of a section: its title, and what there is to say of it in a line. */
 export function heading(title, ...said) {
   const line = said.filter(Boolean).join(" · ");
-  return element("div", { class: "head" }, element("h2", {}, title), line && element("p", { class: "quiet" }, line));
+  return element("div", { class: "head" }, element("h2", {}, title), line && quietLine(line));
 }
 
 /** A table with its caption; a cell is text or an element. */

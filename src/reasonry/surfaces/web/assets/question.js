@@ -1,8 +1,8 @@
 // One question: what was sent, what came back, at what cost.
 
-import { copyButton, element, listen } from "./dom.js";
+import { copyButton, element, listen, quietLine } from "./dom.js";
 import { promptOf } from "./record.js";
-import { costLine, duration, modelName, plainName } from "./wording.js";
+import { costLine, dotted, duration, modelName, plainName } from "./wording.js";
 
 /** Its texts are put in when it is opened: a thought may have hundreds of questions. */
 export function questionItem(record, question, open, page) {
@@ -25,7 +25,7 @@ function summary(question) {
     question.tries?.length > 0 && `asked ${question.tries.length + 1} times`,
   ];
   const status = question.status === "answered" ? null : element("strong", {}, plainName(question.status));
-  return element("summary", {}, said.filter(Boolean).join(" · "), status && " ", status);
+  return element("summary", {}, dotted(said), status && " ", status);
 }
 
 function texts(record, question) {
@@ -36,7 +36,7 @@ function texts(record, question) {
     element("pre", {}, text),
   ];
   return [
-    element("p", { class: "quiet" }, told.join(" · ")),
+    quietLine(told.join(" · ")),
     ...(prompt ? part("Prompt", prompt) : []),
     ...(question.tries ?? []).flatMap((text, index) => part(`Try ${index + 1}, not usable`, text)),
     ...(question.error ? part(`Error ${question.error.code ?? ""}`, question.error.text ?? "") : []),

@@ -1,6 +1,6 @@
 // What was spent, beside what might be, and how much of it went to what was dropped.
 
-import { byId, element, show } from "./dom.js";
+import { byId, element, quietLine, show } from "./dom.js";
 import { amount, costLine } from "./wording.js";
 
 const NAMES = { usd: "dollars", seconds: "time" };
@@ -41,6 +41,6 @@ function meter({ name, used, limit, on_dropped: wasted }) {
       dropped > 0 && element("span", { class: "wasted", size: { width: share(dropped) } }),
     ),
     dropped > 0 &&
-      element("p", { class: "quiet" }, `${amount(name, dropped)} on dropped (${Math.round((100 * dropped) / used)} %)`),
+      quietLine(`${amount(name, dropped)} on dropped (${Math.round((100 * dropped) / used)} %)`),
   );
 }

@@ -1,6 +1,6 @@
 // How the spending grew, under the time it grew in, with its limit where there is one.
 
-import { drawn, element } from "./dom.js";
+import { drawn, quietLine } from "./dom.js";
 import { amount } from "./wording.js";
 
 /** @returns {HTMLElement[]} nothing where nothing was counted */
@@ -29,7 +29,7 @@ export function spendLine(record, axis) {
     near && drawn("path", { d: limitPath(record.page, name, limit, axis, (value) => 100 - (100 * Math.min(value, top)) / top), class: "limit" }),
   );
   const said = near ? `; the dashed line is the limit of ${amount(name, limit)}` : "";
-  return [drawing, element("p", { class: "quiet" }, `${amount(name, total)} ${name === "usd" ? "" : `${name} `}in all${said}`)];
+  return [drawing, quietLine(`${amount(name, total)} ${name === "usd" ? "" : `${name} `}in all${said}`)];
 }
 
 /** The limit as it was at each time. */

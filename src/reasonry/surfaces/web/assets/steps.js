@@ -2,7 +2,7 @@
 
 import { element } from "./dom.js";
 import { drawArcs, often } from "./stages.js";
-import { STATE_ORDER, costLine, count, duration, plainName, stateWord } from "./wording.js";
+import { costLine, count, dotted, duration, plainName, STATE_ORDER, stateWord } from "./wording.js";
 
 /**
  * @param {HTMLElement} host
@@ -78,7 +78,7 @@ function stepRow(name, step, { page }, { search }) {
     "li",
     { class: "walked step", "aria-current": isHere && "step" },
     element("span", {}, label, counter && element("span", { class: step.settled < step.asked ? "counter partly" : "counter" }, counter)),
-    element("span", { class: "quiet" }, said.filter(Boolean).join(" · ") || "—"),
+    element("span", { class: "quiet" }, dotted(said) || "—"),
     step.nodes.length > 0 && shares(step.nodes),
   );
 }

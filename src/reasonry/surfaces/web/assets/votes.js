@@ -1,6 +1,6 @@
 // The vote: samples that agree stand together, the answer with the most first.
 
-import { byId, element, heading, show } from "./dom.js";
+import { byId, element, heading, quietLine, show } from "./dom.js";
 import { mark } from "./marks.js";
 import { nodeLabel } from "./record.js";
 import { count, duration } from "./wording.js";
@@ -52,7 +52,7 @@ function arrivals(record, votes, page) {
   });
   const stop = record.page.early_stop;
   if (stop) items.push(element("li", { class: "stop" }, stopWords(stop)));
-  return [element("p", { class: "quiet" }, "As they came in"), element("ol", { class: "arrivals" }, ...items)];
+  return [quietLine("As they came in"), element("ol", { class: "arrivals" }, ...items)];
 }
 
 function stopWords({ at_ms: at, counted, spared, confidence }) {

@@ -41,6 +41,11 @@ function joined(...parts) {
   return parts.filter(([number]) => number).map(([number, unit]) => `${number} ${unit}`).join(" ");
 }
 
+/** What there is to say, in one line. */
+export function dotted(parts) {
+  return parts.filter(Boolean).join(" · ");
+}
+
 export function dollars(usd) {
   return `$${usd < 0.01 && usd > 0 ? Math.max(usd, 1e-6).toPrecision(2) : usd.toFixed(2)}`;
 }

@@ -1,7 +1,7 @@
 // Which run to compare with: the one it was forked from, or one of the latest.
 
-import { element } from "../dom.js";
-import { modelName } from "../wording.js";
+import { element, quietLine } from "../dom.js";
+import { dotted, modelName } from "../wording.js";
 import { makeDialog, row } from "./dialog_parts.js";
 
 /**
@@ -19,7 +19,7 @@ export function compareDialog(page, api, onNavigate) {
     others.sort((a, b) => rank(a) - rank(b));
     choice.replaceChildren(...others.map((run) => element("option", { value: run.run_id }, words(run, page))));
   };
-  fill().catch((error) => choice.replaceWith(element("p", { class: "quiet" }, api.say(error))));
+  fill().catch((error) => choice.replaceWith(quietLine(api.say(error))));
   const parts = [
     row(element("label", { for: choice.id }, "Run"), choice),
     row(element("label", { for: field.id }, "Id"), field),
@@ -35,5 +35,5 @@ export function compareDialog(page, api, onNavigate) {
 function words(run, page) {
   const when = run.created_at_ms ? new Date(run.created_at_ms).toLocaleString() : "";
   const origin = run.run_id === page.forked_from ? "forked from: " : "";
-  return [origin + (run.problem ?? run.run_id).slice(0, 60), run.strategy, modelName(run.model), when].filter(Boolean).join(" · ");
+  return dotted([origin + (run.problem ?? run.run_id).slice(0, 60), run.strategy, modelName(run.model), when]);
 }

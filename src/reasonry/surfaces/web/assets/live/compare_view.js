@@ -1,9 +1,9 @@
 // Two runs side by side: what differs in their terms, where they part, what each took, and their thoughts aligned.
 
-import { element, heading, table } from "../dom.js";
+import { element, heading, quietLine, table } from "../dom.js";
 import { mark } from "../marks.js";
 import { nodeLabel, readRecord } from "../record.js";
-import { amount, firstLine, modelName, plainName, scoreOf, stateWord } from "../wording.js";
+import { amount, dotted, firstLine, modelName, plainName, scoreOf, stateWord } from "../wording.js";
 import { alignTrees } from "./aligned.js";
 
 const SIDES = ["a", "b"];
@@ -24,7 +24,7 @@ const SHOWN_ROWS = 2000;
 export function mountCompare(host, { api, a, b, onNavigate }) {
   let isClosed = false;
   const go = (id, at) => onNavigate(`/runs/${encodeURIComponent(id)}${at ? `/${encodeURIComponent(at)}` : ""}`);
-  host.replaceChildren(element("p", { class: "quiet" }, "Reading …"));
+  host.replaceChildren(quietLine("Reading …"));
 
   async function load() {
     const [one, other] = [a, b].map(encodeURIComponent);
@@ -56,12 +56,12 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
 
   function head(side, page) {
     const open = element("button", { class: "link", on: { click: () => go(page.id) } }, `Run ${side.toUpperCase()}`);
-    const facts = [page.strategy_title, modelName(page.model), page.forked_from && "a fork"].filter(Boolean).join(" · ");
+    const facts = dotted([page.strategy_title, modelName(page.model), page.forked_from && "a fork"]);
     return element(
       "section",
       { class: "side" },
       element("h2", {}, open, element("span", { class: "status", "data-status": page.status }, plainName(page.status))),
-      element("p", { class: "quiet" }, facts),
+      quietLine(facts),
       element("p", { class: page.answer ? "answer" : "answer none" }, page.answer ?? "No answer"),
       element("p", { class: "reason" }, page.detail || plainName(page.reason)),
     );
@@ -114,9 +114,9 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     return element(
       "div",
       {},
-      element("p", { class: "quiet" }, `${rows.filter(({ isSame }) => isSame).length} of ${rows.length} places say the same.`),
+      quietLine(`${rows.filter(({ isSame }) => isSame).length} of ${rows.length} places say the same.`),
       element("ol", { class: "alignment" }, ...items),
-      left > 0 && element("p", { class: "quiet" }, `${left} more places are not shown.`),
+      left > 0 && quietLine(`${left} more places are not shown.`),
     );
   }
 

@@ -1,6 +1,6 @@
 // What is asked in a box: the token of the server, and whether something is to go for good.
 
-import { element, listen } from "../dom.js";
+import { element, listen, quietLine } from "../dom.js";
 
 /**
  * A token, or nothing where the reader would rather not; it is kept nowhere but in the memory of the page.
@@ -15,7 +15,7 @@ export function askToken(refused) {
     refused && element("p", { role: "alert", class: "wrong" }, "The server does not know this token."),
     element("label", { for: "token" }, "Token"),
     field,
-    element("p", { class: "quiet" }, "It stays in the memory of this page until you close or reload it."),
+    quietLine("It stays in the memory of this page until you close or reload it."),
   ]).then((yes) => (yes ? field.value.trim() : ""));
 }
 

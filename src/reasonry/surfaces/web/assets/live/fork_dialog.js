@@ -1,6 +1,6 @@
 // A fork: a run begun anew from a question of another, with what is to be different.
 
-import { element, listen } from "../dom.js";
+import { element, listen, quietLine } from "../dom.js";
 import { nodeLabel, promptOf } from "../record.js";
 import { count, costLine, firstLine, modelName, plainName } from "../wording.js";
 import { makeDialog, row } from "./dialog_parts.js";
@@ -43,14 +43,14 @@ export function makeForkDialog({ api, path, onNavigate }) {
     const fold = (title, rows) =>
       rows.length ? element("details", {}, element("summary", {}, title), ...rows) : null;
     const parts = [
-      element("p", { class: "quiet" }, `${nodeLabel(node)}: ${firstLine(node.text).slice(0, 120)}`),
+      quietLine(`${nodeLabel(node)}: ${firstLine(node.text).slice(0, 120)}`),
       asked.length > 1 && row(label(choice, "Ask anew from"), choice),
       kept,
       row(label(prompt, "The question"), prompt, "Changed, the fork asks this instead."),
       row(label(model, "Model"), model),
       fold("Options", options.map(({ input, name, about }) => row(label(input, plainName(name)), input, about))),
       fold("Limits", [
-        element("p", { class: "quiet" }, "Calls, tokens and dollars count from nothing; seconds, thoughts and nodes count what is taken over."),
+        quietLine("Calls, tokens and dollars count from nothing; seconds, thoughts and nodes count what is taken over."),
         ...[...limits.values()].map((one) => row(one.label, one.input)),
       ]),
     ];

@@ -1,7 +1,7 @@
 // Runs and sessions, newest first: searched, filtered, and kept up to date while one looks.
 
-import { element, isTyping, listen } from "../dom.js";
-import { plainName } from "../wording.js";
+import { element, isTyping, listen, quietLine } from "../dom.js";
+import { count, dotted, duration, plainName } from "../wording.js";
 import { api } from "./api.js";
 import { loadDemo, wantsDemo } from "./demo.js";
 import { entryOf, listRow } from "./list_row.js";
@@ -27,7 +27,8 @@ export function mountList(main, { query, onNavigate }) {
   const kind = choice("Kind", KINDS, wish.kind);
   const status = choice("Status", [["", "Any status"], ...STATUSES.map((name) => [name, name])], wish.status);
   const strategy = choice("Strategy", [["", "Any strategy"], ...(wish.strategy ? [[wish.strategy, plainName(wish.strategy)]] : [])], wish.strategy);
-  const found = element("p", { class: "quiet" });
+  const found = quietLine();
+  const standing = quietLine();
   const trouble = element("p", { class: "wrong", role: "alert", hidden: true });
   const rows = element("ul", { class: "rows", role: "list" });
   const more = element("button", { hidden: true, on: { click: loadMore } }, "Show more");
@@ -35,7 +36,7 @@ export function mountList(main, { query, onNavigate }) {
   main.append(
     element("div", { class: "head" }, element("h1", { class: "unseen" }, "Runs and sessions"),
       element("div", { class: "tools", role: "search" }, find, kind, status, strategy),
-      found, compare),
+      found, standing, compare),
     trouble, rows, more,
   );
 
@@ -55,8 +56,10 @@ export function mountList(main, { query, onNavigate }) {
   }
 
   async function look(signal) {
-    const [runs, sessions] = await Promise.all([load("runs", signal), load("sessions", signal)]);
+    const [runs, sessions, { queue }] = await Promise.all([load("runs", signal), load("sessions", signal), api.get("/queue", { signal })]);
     if (signal.aborted) return;
+    standing.textContent = queueLine(queue);
+    standing.hidden = !standing.textContent;
     cursors ??= { runs: runs.next, sessions: sessions.next };
     refresh("runs", runs);
     refresh("sessions", sessions);
@@ -198,6 +201,13 @@ export function mountList(main, { query, onNavigate }) {
       polling.close();
     },
   };
+}
+
+/** Who works off the queue and what waits in it; nothing where the server does so alone, and at once. */
+function queueLine(queue) {
+  if (!queue || (queue.workers === 1 && !queue.depth)) return "";
+  const { workers, depth, oldest_s, adopted } = queue;
+  return dotted([count(workers, "worker"), depth && `${count(depth, "waiting", "waiting")}, ${duration(oldest_s * 1000)}`, adopted && `${adopted} adopted`]);
 }
 
 function choice(label, options, value = "") {

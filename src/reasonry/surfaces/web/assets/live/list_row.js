@@ -1,7 +1,7 @@
 // One row of the list: what was asked, what came of it, who thought, what it cost, when.
 
 import { element } from "../dom.js";
-import { count, dollars, firstLine, modelName, plainName } from "../wording.js";
+import { count, dollars, dotted, firstLine, modelName, plainName } from "../wording.js";
 
 const ROW_CHARACTERS = 300;
 
@@ -25,7 +25,7 @@ export function entryOf(of, found) {
     mode: found.mode === "coached" ? "coached" : (modelName(found.model) ?? ""),
     answer: found.answer,
     reason: found.status === "failed" ? found.reason : "",
-    said: spent.filter(Boolean).join(" · "),
+    said: dotted(spent),
   };
 }
 
@@ -48,7 +48,7 @@ export function listRow(entry, isChosen, choose) {
       element("span", { class: "status", "data-status": status }, entry.isDemo ? "example" : plainName(status ?? "")),
       element("span", { class: "came" }, answer ? element("span", { class: "is" }, answer) : plainName(entry.reason ?? "")),
     ),
-    element("span", { class: "who" }, [plainName(entry.strategy ?? ""), entry.mode].filter(Boolean).join(" · ")),
+    element("span", { class: "who" }, dotted([plainName(entry.strategy ?? ""), entry.mode])),
     element("span", { class: "spent" }, entry.said),
     when(entry.at_ms),
     box || element("span", {}),

@@ -1,8 +1,8 @@
 // What is being answered at this moment: the pieces of each answer as they come, and how long each has been waited for.
 
-import { element, show } from "../dom.js";
+import { element, quietLine, show } from "../dom.js";
 import { nodeLabel } from "../record.js";
-import { count, duration, plainName } from "../wording.js";
+import { count, dotted, duration, plainName } from "../wording.js";
 
 const MOST_CARDS = 6; // questions at once; of the others it is said how many there are
 const KEPT_CHARACTERS = 20_000; // of an answer while it comes; whole it is in the record
@@ -72,7 +72,7 @@ export function makeLiveText(page) {
     waiting = open.slice(0, MOST_CARDS).map((question) => before.get(question.id) ?? card(question, record));
     const more = open.length - waiting.length;
     isPaused = record.page.paused === true;
-    const head = element("p", { class: "quiet" }, words(open.length, more));
+    const head = quietLine(words(open.length, more));
     list.replaceChildren(...waiting.map(({ item }) => item));
     show(panel, isAtWork || open.length ? [head, list] : []);
     paint();
@@ -91,7 +91,7 @@ export function makeLiveText(page) {
     const time = element("span", { class: "time" });
     const name = [plainName(question.stage ?? ""), node && nodeLabel(node), question.sample > 0 && `sample ${question.sample + 1}`];
     const select = () => page.select(question.node, { question: question.id, open: true });
-    const label = element("span", { class: "label" }, name.filter(Boolean).join(" · "), time);
+    const label = element("span", { class: "label" }, dotted(name), time);
     const item = element("button", { on: { click: select } }, label, text);
     const asked = record.page.duration_ms - (question.asked_at_ms ?? record.page.duration_ms);
     return { question, text, time, item, since: performance.now() - Math.max(0, asked) };

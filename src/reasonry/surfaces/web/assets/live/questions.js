@@ -1,6 +1,6 @@
 // What a coached run asks of the reader: each question with a field for its answer, refused answers with the reason.
 
-import { element, listen } from "../dom.js";
+import { element, listen, quietLine } from "../dom.js";
 import { plainName } from "../wording.js";
 import { api } from "./api.js";
 
@@ -68,7 +68,7 @@ export function makeQuestions(runId, isNew) {
       element("pre", { tabindex: "0", "aria-label": "The question" }, prompt),
       element("label", { for: field.id }, "Your answer"),
       field,
-      element("p", { class: "quiet" }, hint),
+      quietLine(hint),
       trouble,
       element("div", { class: "tools" }, send),
     );
