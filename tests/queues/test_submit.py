@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,28 @@ def test_a_file_is_solved_once_however_often_it_is_submitted(
     file.write_text(json.dumps({**LINES[1], "id": "a"}), encoding="utf-8")
     assert run(command) != 0
     assert "line 1" in capsys.readouterr().out + capsys.readouterr().err
+
+
+def test_all_lines_that_cannot_be_run_are_named_by_their_place_and_nothing_is_begun(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, store = folder / "problems.jsonl", str(folder / "runs.db")
+    common = ["--store", store, "--json"]
+
+    def refused(*lines: str) -> dict[str, Any]:
+        file.write_text("\n".join(lines), encoding="utf-8")
+        assert run(["submit", str(file), "--model", "offline", *common]) != 0
+        return json.loads(capsys.readouterr().out)["error"]
+
+    good = json.dumps(LINES[0])
+    assert refused(good, "", "{", good, *("[]" for _ in range(20)))["lines"] == [*range(3, 13)]
+    assert refused("", good, good.replace("24", "25"))["lines"] == [3]
+    unknown = json.dumps({"problem": "x", "strategy": "nope"})
+    error = refused(good, "", unknown, '{"problem": "x", "options": {"nope": 1}}')
+    assert error["lines"] == [3, 4]
+    assert "There is no strategy 'nope'" in error["message"]
+    assert run(["runs", "list", *common]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == []
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,31 @@ async def test_a_password_is_not_shown(server: PostgresServer) -> None:
     with pytest.raises(StoreError) as caught:
         await store.runs()
     assert "hush" not in f"{caught.value.document()} {read_address('postgresql://a:hush-hush-1@h/d')!r}"
+    assert "refused" in caught.value.message, "the advice of the client library hides the reason"
     await store.close()
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "postgresql://ana:hush@hush:hush/hush@h/d",
+        "postgresql://ana:hush@h:99999/d",
+        "postgresql+psycopg://ana:hush@h/d",
+        "mysql://ana:hush@h/d",
+        "host=h password=hush dbname=d",
+    ],
+)
+def test_what_is_no_url_of_a_store_is_refused_without_being_shown(named: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_store(named)
+    assert "hush" not in str(caught.value.document())
+    assert "postgresql://USER" in str(caught.value.document())
+
+
+def test_a_url_may_leave_the_server_to_the_client_library() -> None:
+    # A socket of this machine, and whatever PGHOST, PGUSER and PGPASSWORD say.
+    assert read_address("postgresql:///d").url == "postgresql:///d"
+    assert read_address("postgresql:///d?host=/run").url == "postgresql:///d?host=%2Frun"
 
 
 async def test_a_backup_is_restored_into_either_kind_of_store(postgres_url: str, tmp_path: Path) -> None:

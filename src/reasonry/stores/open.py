@@ -11,6 +11,8 @@ from ..records import Store
 
 _CHOICES = ["memory", "PATH", "sqlite:PATH", "postgresql://USER@HOST/DATABASE"]
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_PARAMETERS = re.compile(r"\s*(?:dbname|host|hostaddr|password|port|service|user)\s*=")
+"""How PostgreSQL's clients take an address too; as a path it would be a file with a password in its name."""
 
 
 def open_store(spec: str | None = None) -> Store:
@@ -35,6 +37,11 @@ def open_store(spec: str | None = None) -> Store:
     path = spec.removeprefix("sqlite:")
     if path.startswith(("postgresql://", "postgres://")):
         return _postgres(path)
+    if _PARAMETERS.match(path):
+        raise UsageError(
+            "a PostgreSQL store is named by a URL: postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+            choices=_CHOICES,
+        )
     if scheme := _SCHEME.match(path):
         raise _unknown_scheme_error(scheme[1])
     if not path or "\x00" in path or path.startswith("//"):
@@ -75,6 +82,7 @@ def _expand_home(path: str) -> Path:
 def _unknown_scheme_error(scheme: str) -> UsageError:
     # The rest of the address may hold a password.
     return UsageError(
-        f"{scheme}:// is not a kind of store; write memory, a path, sqlite: and a path, or postgresql:// and so on",
+        f"{scheme}:// is not a kind of store; write memory, a path, sqlite: and a path, or "
+        "postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
         choices=_CHOICES,
     )

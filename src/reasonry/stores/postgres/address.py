@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from ...errors import UsageError
 from ...masking import SECRETS
@@ -51,10 +51,14 @@ def read_address(url: str) -> Address:
         rest = urlencode([(name, value) for name, value in query if name not in own])
         if parts.port == 0:
             raise ValueError
-        bare = urlunsplit(parts._replace(scheme="postgresql", query=rest))
+        # `urlunsplit` makes another address of one without a host, and the client library knows no fragments.
+        tail = (f"?{rest}" if rest else "") + (f"#{parts.fragment}" if parts.fragment else "")
+        bare = f"postgresql://{parts.netloc}{parts.path}{tail}"
         parameters: dict[str, Any] = conninfo_to_dict(bare)
     except (ValueError, psycopg.Error):
-        raise _address_error("it cannot be read") from None
+        raise _address_error(
+            "it cannot be read; in a password, write %40 for @, %3A for :, %2F for /, %3F for ?, %23 for #, %25 for %"
+        ) from None
     SECRETS.keep(parameters.get("password"))
     schema = own.pop("reasonry_schema", SCHEMA)
     unsafe = own.pop("reasonry_unsafe_commit", "0")

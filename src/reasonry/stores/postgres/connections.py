@@ -370,6 +370,8 @@ def _first_line(error: Any) -> str:
     if _is_timeout(error):
         return "it does not answer"
     lines = (error.diag.message_primary or str(error)).strip().splitlines()
+    # Lines that are indented are advice on the one before.
+    lines = [line for line in lines if not line.startswith("\t")]
     return lines[-1][:200] if lines else type(error).__name__
 
 

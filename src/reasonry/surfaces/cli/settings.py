@@ -36,8 +36,8 @@ class Common:
     """Options of every command.
 
     Args:
-        store: Where runs and sessions are kept: a SQLite path or `memory`. Default: REASONRY_STORE, else the user's
-            data folder.
+        store: Where runs and sessions are kept: a SQLite path, a PostgreSQL URL or `memory`. Default: REASONRY_STORE,
+            else the user's data folder.
         strategies_dir: A folder with strategies of your own, as TOML tables.
         json: Print one JSON document on standard output and nothing else.
     """

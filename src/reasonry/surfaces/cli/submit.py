@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from cyclopts import Parameter
@@ -18,8 +20,10 @@ from msgspec import Struct
 from ...app import App
 from ...core.budget import Budget
 from ...core.text import escaped_json
-from ...errors import ConflictError, UsageError
+from ...engine.engine import Order
+from ...errors import ConflictError, StoreError, UsageError
 from ...extras import check_extra
+from ...participants import Participants
 from ...queues import DEFAULT_QUEUE, MAX_PRIORITY, PRIORITY, Queue, Waiting, place_of, read_queues
 from ...records import RequestKey, RunRow
 from ...regular_files import read_regular_file
@@ -33,6 +37,11 @@ MAX_FILE_BYTES: Final = 1 << 28
 TOGETHER: Final = 100
 """Runs that are put into the queue, or looked at, at a time."""
 LOOK_EVERY_S: Final = 0.5
+PATIENCE_S: Final = 60
+"""A batch that runs for hours outlives a store that is started again."""
+SHOWN_FAULTS: Final = 10
+
+T = TypeVar("T")
 
 
 class ProblemLine(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,23 +90,24 @@ def submit(
     """
     check_extra("server", "reasonry submit")
     wait = read_wait(priority, at, queue)
-    lines = _read_lines(file)
+    problems = _read_problems(file)
 
     async def work(app: App) -> dict[str, Any]:
         submission = Submission(app, strategy, pairs(option), workers, limits.budget() or Budget())
-        run_ids = await submission.accept(lines)
-        rows = [await app.store.run(run_id) for run_id in run_ids]
+        run_ids = await submission.accept(problems)
+        rows = [await _persist(partial(app.store.run, run_id)) for run_id in run_ids]
         todo = [row for row in rows if row.status == "active" and not row.paused]
-        await put(app, [row.run_id for row in todo], wait)
+        await _persist(lambda: put(app, [row.run_id for row in todo], wait))
         over = len(rows) - len(todo)
         print_notes(
-            [f"{len(lines)} runs, {over} of them over before; Ctrl-C leaves the others to the workers"]
+            [f"{len(rows)} runs, {over} of them over before; Ctrl-C leaves the others to the workers"]
         )
-        return await _wait(app, dict(zip(run_ids, lines, strict=True)), results)
+        lines = {run_id: problem.line for run_id, problem in zip(run_ids, problems, strict=True)}
+        return await _wait(app, lines, results)
 
     counts = run_async(with_app(common.app(workers.policy()), work))
     if common.json:
-        print_document({"runs": len(lines), **counts, "results": str(results) if results else None})
+        print_document({"runs": len(problems), **counts, "results": str(results) if results else None})
     else:
         print_note(", ".join(f"{count} {status}" for status, count in counts.items()))
     return 0 if set(counts) <= {"done"} else 1
@@ -149,6 +159,13 @@ async def put(app: App, run_ids: Sequence[str], wait: Wait) -> None:
         await queue.close()
 
 
+class Problem(NamedTuple):
+    """A line of the file, and which."""
+
+    number: int
+    line: ProblemLine
+
+
 class Submission:
     """Accepts lines of a file as runs, each once."""
 
@@ -158,42 +175,86 @@ class Submission:
         self._app, self._strategy, self._options = app, strategy, options
         self._workers, self._budget = workers, budget
 
-    async def accept(self, lines: Sequence[ProblemLine]) -> list[str]:
-        """Return the ids of the runs of lines, in their order.
+    async def accept(self, problems: Sequence[Problem]) -> list[str]:
+        """Return the ids of the runs of problems, in their order.
 
         Raises:
-            UsageError: A line cannot be run; it is named, and so far nothing of it is accepted.
+            UsageError: Some cannot be run; they are named, and none was accepted.
+            ConflictError: An id stood for another problem not long ago; those before it were accepted.
         """
         participants = await self._app.equip(self._workers.participants(), self._budget)
-        return [await self._accept(number, line, participants) for number, line in enumerate(lines, 1)]
-
-    async def _accept(self, number: int, line: ProblemLine, participants: Any) -> str:
-        options = {**self._options, **line.options}
-        try:
-            order, _ = self._app.order(
-                line.problem, line.strategy or self._strategy, options, self._budget, participants
-            )
-            asked = [line, order.strategy.name, options, self._budget, order.participants.model]
-            digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
-            name = digest.hex() if line.id is None else f"{line.id}"
-            key = RequestKey(f"submit:{name}"[:200], digest, time.time_ns() // 1_000_000)
-            return (await self._app.engine.accept_once(order, unattended=True, key=key)).run_id
-        except (UsageError, ConflictError) as error:
-            raise UsageError(f"line {number}: {error}", line=number) from None
-
-
-def _read_lines(file: Path) -> list[ProblemLine]:
-    data = read_regular_file(file, MAX_FILE_BYTES, label="file of problems", option="file")
-    lines = list[ProblemLine]()
-    for number, text in enumerate(data.splitlines(), 1):
-        if text.strip():
+        wanted, faults = list[tuple[int, Order, RequestKey]](), dict[int, str]()
+        for number, line in problems:
             try:
-                lines.append(msgspec.json.decode(text, type=ProblemLine))
-            except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-                raise UsageError(f"line {number} of {file} is broken: {error}", line=number) from None
-    if not lines:
+                wanted.append((number, *self._read(line, participants)))
+            except UsageError as error:
+                faults[number] = str(error)
+        if faults:
+            raise _faults_error(faults)
+        return [await self._accept(number, order, key) for number, order, key in wanted]
+
+    def _read(self, line: ProblemLine, participants: Participants) -> tuple[Order, RequestKey]:
+        options = {**self._options, **line.options}
+        order, _ = self._app.order(
+            line.problem, line.strategy or self._strategy, options, self._budget, participants
+        )
+        asked = [line, order.strategy.name, options, self._budget, order.participants.model]
+        digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
+        name = digest.hex() if line.id is None else f"{line.id}"
+        return order, RequestKey(f"submit:{name}"[:200], digest, time.time_ns() // 1_000_000)
+
+    async def _accept(self, number: int, order: Order, key: RequestKey) -> str:
+        try:
+            accepted = await _persist(lambda: self._app.engine.accept_once(order, unattended=True, key=key))
+        except ConflictError as error:
+            raise ConflictError(
+                f"line {number}: its id stood for another problem not long ago; give it another one. "
+                "The lines before it have been accepted",
+                code=error.code,
+                line=number,
+            ) from None
+        return accepted.run_id
+
+
+async def _persist(action: Callable[[], Awaitable[T]]) -> T:
+    """Do what may be done twice; as long as the store does not answer, up to a minute, try again."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return await action()
+        except StoreError as error:
+            if not error.retryable or time.monotonic() > end:
+                raise
+        await asyncio.sleep(1)
+
+
+def _read_problems(file: Path) -> list[Problem]:
+    data = read_regular_file(file, MAX_FILE_BYTES, label="file of problems", option="file")
+    problems, faults, numbers = list[Problem](), dict[int, str](), dict[str, int]()
+    for number, text in enumerate(data.splitlines(), 1):
+        if not text.strip():
+            continue
+        try:
+            line = msgspec.json.decode(text, type=ProblemLine)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+            faults[number] = f"it is broken: {error}"
+            continue
+        first = number if line.id is None else numbers.setdefault(f"{line.id}", number)
+        if first != number:
+            faults[number] = f"its id is that of line {first}"
+        problems.append(Problem(number, line))
+    if faults:
+        raise _faults_error(faults)
+    if not problems:
         raise UsageError(f'{file} holds no problem; a line is {{"problem": …}}', option="file")
-    return lines
+    return problems
+
+
+def _faults_error(faults: dict[int, str]) -> UsageError:
+    shown = [f"line {number}: {why}" for number, why in islice(faults.items(), SHOWN_FAULTS)]
+    if len(faults) > SHOWN_FAULTS:
+        shown.append(f"and {len(faults) - SHOWN_FAULTS} more")
+    return UsageError(f"nothing was begun. {'; '.join(shown)}", lines=[*islice(faults, SHOWN_FAULTS)])
 
 
 def _seconds_until(at: str | None) -> float:
@@ -214,7 +275,7 @@ async def _wait(app: App, lines: dict[str, ProblemLine], results: Path | None) -
     with results.open("w", encoding="utf-8") if results else nullcontext() as out:
         while waiting:
             for run_id in [*waiting][:TOGETHER]:
-                row = await app.store.run(run_id)
+                row = await _persist(partial(app.store.run, run_id))
                 line = waiting.pop(run_id)
                 if row.status == "active":
                     waiting[run_id] = line
