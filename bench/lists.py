@@ -1,92 +1,41 @@
 """Lists, filters and searches over 100,000 runs, and what the index of texts adds to a durable thought.
 
-    uv run python bench/lists.py [RUNS]
+    uv run python bench/lists.py [RUNS] [--store postgres|URL]
 
 Target: each list, filter and search within 100 ms, the first one of a connection too: each has a store opened anew.
 What it takes of the processor, at best, says more on a machine that is busy. Exit code 1 if one is missed.
-The store has RUNS runs of one day each in turn of ten owners, with three thoughts each, and as many sessions.
+The store has RUNS runs of one day each in turn of ten owners, with three thoughts each, and as many sessions. It is a
+SQLite file; with --store it is in a PostgreSQL server that is started for this, or in the empty database of the URL.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from reasonry.records import Line, RunRow, SessionChange, SessionRow, SessionView, ThoughtRow
-from reasonry.stores import runs, session_rows, text_index
-from reasonry.stores.checks import MAX_INT
-from reasonry.stores.sql import Tx
+from many_runs import WORDS, fill, fill_postgres, text
+from postgres_server import postgres
+
+from reasonry.records import SessionChange, SessionRow, SessionView, Store, ThoughtRow
+from reasonry.stores import open_store, text_index
 from reasonry.stores.sqlite import SqliteStore
-from reasonry.stores.steady import Uptime, uptime
 
 TARGET_MS = 100
-TOGETHER = 4_000
-LATEST = 50
-"""Runs whose texts are still in the queue of the index, about as many as may be."""
 THOUGHTS = 1_000
-WORDS = ["".join(random.Random(seed).choices("etaoinshrdlucmfwyp", k=3 + seed % 6)) for seed in range(4_000)]
-STRATEGIES = ("tree_of_thoughts", "chain_of_thought", "react", "self_consistency")
 
 
-def text(rng: random.Random, words: int) -> str:
-    return " ".join(rng.choices(WORDS, k=words))
-
-
-def add_run(tx: Tx, number: int, rng: random.Random, up: Uptime) -> None:
-    at, run_id, session_id = number * 60_000, f"r{number:08}", f"s{number:08}"
-    row = RunRow(
-        run_id,
-        session_id,
-        STRATEGIES[number % 4],
-        "openai:gpt-5-mini" if number % 3 else "offline",
-        text(rng, 8),
-        "failed" if number % 1_000 == 0 else "done",
-        at,
-        at + 5_000,
-        "success",
-        f"The answer is needle{number}." if number % 10_000 == 77 else text(rng, 6),
-        owner=f"owner{number % 10}",
-        calls=7,
-        tokens=900,
-        usd=0.001,
-    )
-    session = SessionRow(
-        session_id, row.strategy, at, at, thoughts=3, purpose=row.problem, run_id=run_id, owner=row.owner
-    )
-    runs.create_run(tx, row, [Line(1, b"[]", bytes(16))], None)
-    session_rows.import_session(tx, session, [ThoughtRow(seq, seq, text(rng, 25)) for seq in range(1, 4)], up)
-
-
-async def fill(path: Path, count: int) -> None:
-    """Write the runs as a store does, but thousands in a transaction, and so their texts into the index."""
-    store, rng, up = SqliteStore(path), random.Random(1), uptime()
-    piece, chars = text_index.PIECE, text_index.PIECE_CHARS
-    text_index.PIECE, text_index.PIECE_CHARS = 5 * TOGETHER, MAX_INT  # pyright: ignore[reportAttributeAccessIssue]
-
-    def work(tx: Tx, first: int, to: int) -> None:
-        for number in range(first, to):
-            add_run(tx, number, rng, up)
-        if to < count:
-            text_index.put_piece(tx)
-
-    for first in range(0, count - LATEST, TOGETHER):
-        await store._writer.do(partial(work, first=first, to=min(first + TOGETHER, count - LATEST)))
-    await store._writer.do(partial(work, first=count - LATEST, to=count))
-    text_index.PIECE, text_index.PIECE_CHARS = piece, chars  # pyright: ignore[reportAttributeAccessIssue]
-    await store.close()
-
-
-async def measure(path: Path, count: int) -> bool:
+async def measure(name: str, count: int) -> bool:
     common, rare = WORDS[10], f"needle{count // 20_000 * 10_000 + 77}"
     last, middle = f"r{count // 2:08}", (count - 1_440) * 60_000
-    asked: dict[str, Callable[[SqliteStore], Awaitable[Any]]] = {
+    asked: dict[str, Callable[[Store], Awaitable[Any]]] = {
         "runs, the first page": lambda store: store.runs(),
         "runs, a page in the middle": lambda store: store.runs(before=last),
         "runs, status failed": lambda store: store.runs(status="failed"),
@@ -124,8 +73,8 @@ async def measure(path: Path, count: int) -> bool:
     }
     missed = False
     print(f"{'':44}{'first':>9}{'median':>9}{'processor':>11}   found")
-    for name, ask in asked.items():
-        store, took, worked = SqliteStore(path), list[float](), list[float]()
+    for what, ask in asked.items():
+        store, took, worked = open_store(name), list[float](), list[float]()
         for _ in range(5):
             began, work = time.perf_counter(), time.process_time()
             found = await ask(store)
@@ -136,7 +85,7 @@ async def measure(path: Path, count: int) -> bool:
         missed |= is_missed
         size = len(found) if isinstance(found, list) else found.runs
         mark = "   MISSED" if is_missed else ""
-        print(f"{name:44}{took[0]:7.1f}ms{median:7.1f}ms{min(worked):9.1f}ms   {size}{mark}")
+        print(f"{what:44}{took[0]:7.1f}ms{median:7.1f}ms{min(worked):9.1f}ms   {size}{mark}")
     return missed
 
 
@@ -172,24 +121,38 @@ async def thought_us(folder: Path, *, indexed: bool, clients: int) -> tuple[floa
     return wall * 1e6, work * 1e6, slowest * 1e3
 
 
-async def main() -> int:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    with tempfile.TemporaryDirectory() as folder:
-        for clients in (1, 16):
-            for indexed in (False, True):
-                wall, work, slowest = await thought_us(Path(folder), indexed=indexed, clients=clients)
-                how = "indexed" if indexed else "not indexed"
-                print(
-                    f"a durable thought, {clients:2} at once, {how:12}{wall:6.0f} µs, of the processor {work:4.0f} µs, "
-                    f"the slowest {slowest:4.0f} ms"
-                )
+async def show_thoughts(folder: Path) -> None:
+    for clients in (1, 16):
+        for indexed in (False, True):
+            wall, work, slowest = await thought_us(folder, indexed=indexed, clients=clients)
+            how = "indexed" if indexed else "not indexed"
+            print(
+                f"a durable thought, {clients:2} at once, {how:12}{wall:6.0f} µs, of the processor {work:4.0f} µs, "
+                f"the slowest {slowest:4.0f} ms"
+            )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", nargs="?", type=int, default=100_000)
+    parser.add_argument("--store", help="`postgres`, or the URL of an empty database")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         path, began = Path(folder) / "lists.db", time.perf_counter()
-        await fill(path, count)
-        print(
-            f"{count} runs written in {time.perf_counter() - began:.0f} s, {path.stat().st_size / 1e6:.0f} MB"
-        )
-        return int(await measure(path, count))
+        if not given.store:
+            asyncio.run(show_thoughts(Path(folder)))
+        asyncio.run(fill(path, given.runs))
+        name = str(path)
+        if given.store:
+            name = stack.enter_context(postgres(".")) if given.store == "postgres" else given.store
+            asyncio.run(fill_postgres(name, path))
+        print(f"{given.runs} runs written in {time.perf_counter() - began:.0f} s")
+        missed = asyncio.run(measure(name, given.runs))
+    print("TARGET MISSED" if missed else "target met")
+    return int(missed)
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(main())

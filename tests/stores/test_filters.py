@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonry.records import RunRow, SessionRow, Store, ThoughtRow
-from reasonry.stores import runs, session_rows, text_index
+from reasonry.stores import runs, session_rows, sql, text_index
+from reasonry.stores.postgres import texts
 
 from .samples import line, run_row, session_row, thoughts
 from .test_store_contract import store
@@ -158,11 +159,14 @@ async def check(store: Store, which: dict[str, Any]) -> None:
 async def test_lists_and_searches_have_what_the_filters_say(
     store: Store, monkeypatch: pytest.MonkeyPatch, read_first: int
 ) -> None:
-    for room, name in ((runs, "FEW_RUNS"), (session_rows, "LATEST_SESSIONS"), (session_rows, "FIRST_TEXTS")):
-        monkeypatch.setattr(room, name, read_first)
+    monkeypatch.setattr(runs, "FEW_RUNS", read_first)
+    for name in ("LATEST_SESSIONS", "FIRST_TEXTS", "READ_FIRST"):
+        monkeypatch.setattr(session_rows, name, read_first)
     monkeypatch.setattr(session_rows, "FEW_SESSIONS", 5)
     monkeypatch.setattr(text_index, "PIECE", 3)
-    monkeypatch.setattr(text_index, "CHUNK", 3)
+    monkeypatch.setattr(sql, "TOGETHER", 4)
+    for room in (text_index, texts):
+        monkeypatch.setattr(room, "CHUNK", 3)
     for run, session, said in KEPT:
         await store.create_run(run, [line(1)])
         await store.import_session(session, said)

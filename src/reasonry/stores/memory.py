@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -53,10 +52,10 @@ from .checks import check_change, check_key, check_limit, check_row, check_seqs,
 from .expiry import Due, look_at
 from .leases import already_driven_error
 from .request_keys import is_over, key_reused_error
-from .runs import line_exists_error, no_run_error, run_exists_error
+from .runs import line_exists_error, name_day, no_run_error, run_exists_error
 from .selection import check_filters, lists_run, lists_session
 from .session_rows import Decide, no_session_error, session_exists_error, thought_exists_error
-from .sql import MAX_SEQ, place
+from .sql import DAY_MS, MAX_SEQ, place
 from .steady import Uptime, uptime
 from .whole import check_whole, compare_runs, compare_sessions
 
@@ -303,7 +302,8 @@ class MemoryStore:
         check_texts(owner)
         groups = dict[str, list[RunRow]]()
         for row in self._written_since(since_ms, owner):
-            groups.setdefault(_day(row) if group == "day" else getattr(row, group), []).append(row)
+            name = name_day(row.updated_at_ms // DAY_MS) if group == "day" else getattr(row, group)
+            groups.setdefault(name, []).append(row)
         return [_total(name, rows) for name, rows in sorted(groups.items())]
 
     def _written_since(self, since_ms: int, owner: str | None) -> list[RunRow]:
@@ -628,10 +628,6 @@ def _kept_nowhere() -> UsageError:
 
 def _use(session: _Session) -> tuple[int, int]:
     return session.row.used_at_ms, session.key
-
-
-def _day(row: RunRow) -> str:
-    return f"{datetime.fromtimestamp(row.updated_at_ms // 1_000, UTC):%Y-%m-%d}"
 
 
 def _total(group: str, rows: Sequence[RunRow]) -> UsageTotal:

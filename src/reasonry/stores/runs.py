@@ -6,7 +6,8 @@ A run's row has the position and the digest of the last line of its journal, and
 from __future__ import annotations
 
 import heapq
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from datetime import date
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ from .checksums import (
 from .damage import is_damage
 from .leases import Lease
 from .packing import UnpackError, pack, unpack
-from .sql import Tx, place, seq_of
+from .sql import Prefetch, Tx, place, seq_of
 from .steady import Uptime
 from .whole import compare_runs
 
@@ -130,9 +131,14 @@ def _checksum(values: Sequence[Any]) -> bytes:
     return row_checksum("run", values, ADDED_RUN_COLUMNS)
 
 
+def _journal(key: int) -> tuple[int, int]:
+    """Return the first and the last place of a run's journal."""
+    return place(key, 0), place(key, sql.MAX_SEQ)
+
+
 def _check_tail(tx: Tx, stored: _Stored) -> None:
     key = stored.key
-    tail = tx.execute(sql.LAST_LINE, (place(key, 0), place(key, sql.MAX_SEQ))).fetchone()
+    tail = tx.execute(sql.LAST_LINE, _journal(key)).fetchone()
     if (tail and (seq_of(tail[0]), tail[1])) != stored.tail:
         raise _tail_lost(stored)
 
@@ -307,15 +313,15 @@ def runs(tx: Tx, which: RunFilters, limit: int, before: str | None) -> list[RunR
     check_keys(tx, "run")
     bound, query = MAX_INT if before is None else key_of(tx, before), (which.get("query") or "").casefold()
     if not query:
-        return [_list_entry(tx, key) for key in _keys(tx, which, bound, limit)]
+        return _list_entries(tx, _keys(tx, which, bound, limit))
     newest = _keys(tx, which, bound, FEW_RUNS)
-    found = list(islice((key for key in newest if _contains(tx, key, query)), limit))
+    found = list(islice(_that_contain(tx, newest, query), limit))
     if len(found) < limit and len(newest) == FEW_RUNS:
         is_filtered = any(which.get(name) is not None for name in sql.RUN_FILTERS)
         older = {*_keys(tx, which, newest[-1], MAX_INT)} if is_filtered else None
         sessions = session_rows.keys_of(tx, which.get("owner"))
         found += islice(_containing(tx, query, newest[-1], older, sessions), limit - len(found))
-    return [_list_entry(tx, key) for key in found]
+    return _list_entries(tx, found)
 
 
 def _keys(tx: Tx, which: RunFilters, before: int, limit: int) -> list[int]:
@@ -329,13 +335,33 @@ def _keys(tx: Tx, which: RunFilters, before: int, limit: int) -> list[int]:
     return keys
 
 
+def _that_contain(tx: Tx, keys: Iterable[int], needle: str) -> Iterator[int]:
+    """Yield those of the runs that contain a text whose case is folded."""
+
+    def prepare(prefetch: Prefetch, some: list[int]) -> None:
+        prefetch(sql.RUN_TEXTS, [(key,) for key in some])
+        rows = [row for key in some for row in tx.rows(sql.RUN_TEXTS, (key,))]
+        names = [
+            (session, run) for session, problem, answer, run in rows if not _has(problem, answer, needle)
+        ]
+        prefetch(sql.SESSION_OF_RUN, names)
+        sessions = [key for name in names for (key,) in tx.rows(sql.SESSION_OF_RUN, name)]
+        session_rows.prefetch_texts(prefetch, sessions)
+
+    return (key for key in tx.each(keys, prepare) if _contains(tx, key, needle))
+
+
+def _has(problem: str, answer: str | None, needle: str) -> bool:
+    return needle in problem.casefold() or needle in (answer or "").casefold()
+
+
 def _contains(tx: Tx, key: int, needle: str) -> bool:
     """Whether the problem, the answer or a thought of a run contains a text whose case is folded."""
     found = tx.execute(sql.RUN_TEXTS, (key,)).fetchone()
     if found is None:
         return False
     session_id, problem, answer, run_id = found
-    if needle in problem.casefold() or needle in (answer or "").casefold():
+    if _has(problem, answer, needle):
         return True
     sessions = tx.rows(sql.SESSION_OF_RUN, (session_id, run_id))
     return any(session_rows.contains(tx, session, needle) for (session,) in sessions)
@@ -353,11 +379,11 @@ def _containing(
     first = text_index.RUNS
     found = tx.texts.candidates(tx, needle, first, first + min(before, first) - 1, backwards=True)
     keys = (at - first for at in found if among is None or at - first in among)
-    by_themselves = (key for key in keys if _contains(tx, key, needle))
+    by_themselves = _that_contain(tx, keys, needle)
     # A run and its session are written at once, so that both have keys in the same order.
     by_thoughts = (
         key
-        for session in session_rows.containing(tx, needle, sessions, backwards=True)
+        for session in tx.each(session_rows.containing(tx, needle, sessions, backwards=True), _prefetch_runs)
         for (key,) in tx.rows(sql.RUN_OF_SESSION, (session,))
         if key < before and (among is None or key in among)
     )
@@ -368,10 +394,30 @@ def _containing(
         last = key
 
 
+def _prefetch_runs(prefetch: Prefetch, sessions: list[int]) -> None:
+    prefetch(sql.RUN_OF_SESSION, [(session,) for session in sessions])
+
+
 def usage(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None) -> list[UsageTotal]:
     """Return what runs whose row was written since then have spent, in groups or all together."""
     statement = sql.USAGE.format(sql.USAGE_GROUPS[group], "" if owner is None else sql.OF_OWNER)
-    return [UsageTotal(*found) for found in tx.execute(statement, {"since": since_ms, "owner": owner})]
+    found = tx.execute(statement, {"since": since_ms, "owner": owner})
+    return [UsageTotal(name_day(which) if group == "day" else which, *sums) for which, *sums in found]
+
+
+def name_day(number: int) -> str:
+    """Return a day by its number since 1970."""
+    return date.fromordinal(
+        min(max(date(1970, 1, 1).toordinal() + number, 1), date.max.toordinal())
+    ).isoformat()
+
+
+def _list_entries(tx: Tx, keys: Iterable[int]) -> list[RunRow]:
+    def prepare(prefetch: Prefetch, some: list[int]) -> None:
+        prefetch(sql.RUN, [(key,) for key in some])
+        prefetch(sql.LAST_LINE, [_journal(key) for key in some])
+
+    return [_list_entry(tx, key) for key in tx.each(keys, prepare)]
 
 
 def _list_entry(tx: Tx, key: int) -> RunRow:

@@ -43,9 +43,9 @@ from .checksums import (
 from .damage import is_damage
 from .expiry import Due, look_at
 from .first_checksums import chain_thoughts
-from .sql import MAX_SEQ, Tx, place
+from .sql import MAX_SEQ, Prefetch, Tx, place
 from .steady import SECOND_LOOK_MS, Uptime, steady_ms
-from .thoughts import StoredSession, Thoughts
+from .thoughts import BATCH, StoredSession, Thoughts
 from .whole import compare_sessions
 
 Decide = Callable[[SessionView], SessionChange]
@@ -322,15 +322,15 @@ def sessions(tx: Tx, which: SessionFilters, limit: int, before: str | None) -> l
     bounds = {**which, "before": bound, "used": used}
     query = (which.get("query") or "").casefold()
     if not query:
-        return [_list_entry(tx, key) for key, _ in _keys(tx, wanted, bounds, limit)]
+        return _list_entries(tx, (key for key, _ in _keys(tx, wanted, bounds, limit)))
     latest = _keys(tx, wanted, bounds, LATEST_SESSIONS)
-    found = list(islice((key for key, _ in latest if contains(tx, key, query)), limit))
+    found = list(islice(_that_contain(tx, (key for key, _ in latest), query), limit))
     if len(found) < limit and len(latest) == LATEST_SESSIONS:
         bounds["before"], bounds["used"] = latest[-1]
         few = _few(tx, query, which.get("owner"), wanted, bounds)
         rest = (key for key, _ in _keys(tx, wanted, bounds, MAX_INT)) if few is None else few
-        found += islice((key for key in rest if contains(tx, key, query)), limit - len(found))
-    return [_list_entry(tx, key) for key in found]
+        found += islice(_that_contain(tx, rest, query), limit - len(found))
+    return _list_entries(tx, found)
 
 
 def _keys(tx: Tx, wanted: str, bounds: Mapping[str, Any], limit: int) -> list[tuple[int, int]]:
@@ -359,8 +359,7 @@ def _few(tx: Tx, query: str, owner: str | None, wanted: str, bounds: Mapping[str
             few.add(at >> sql.PLACE_BITS)
         if len(few) > FEW_SESSIONS:
             return None
-    statement = sql.SESSION_IF.format(wanted)
-    uses = ((used, key) for key in few for (used,) in tx.rows(statement, {**bounds, "key": key}))
+    uses = tx.rows(sql.SESSIONS_IF.format(wanted), {**bounds, "keys": str([*few])})
     return [key for _, key in sorted(uses, reverse=True)]
 
 
@@ -368,29 +367,53 @@ def containing(
     tx: Tx, needle: str, among: Container[int] | None, *, backwards: bool = False
 ) -> Iterator[int]:
     """Yield the keys of sessions, of all or among some, that contain a text whose case is folded, in their order."""
+    candidates = tx.texts.candidates(tx, needle, 0, text_index.RUNS - 1, backwards=backwards)
+    places = (at for at in candidates if among is None or at >> sql.PLACE_BITS in among)
     last = -1
-    for at in tx.texts.candidates(tx, needle, 0, text_index.RUNS - 1, backwards=backwards):
+    for at in tx.each(places, _prefetch_texts_at):
         key = at >> sql.PLACE_BITS
-        if key != last and (among is None or key in among) and _has_at(tx, at, needle):
+        if key != last and _has_at(tx, at, needle):
             last = key
             yield last
 
 
+def _prefetch_texts_at(prefetch: Prefetch, places: list[int]) -> None:
+    prefetch(sql.TEXT_AT, [(at,) for at in places if sql.seq_of(at)])
+    prefetch(sql.PURPOSE_OF, [(at >> sql.PLACE_BITS,) for at in places if not sql.seq_of(at)])
+
+
+def _that_contain(tx: Tx, keys: Iterable[int], needle: str) -> Iterator[int]:
+    """Yield those of the sessions that contain a text whose case is folded."""
+    return (key for key in tx.each(keys, prefetch_texts) if contains(tx, key, needle))
+
+
+def prefetch_texts(prefetch: Prefetch, keys: list[int]) -> None:
+    """Prefetch what `contains` reads first of sessions."""
+    prefetch(sql.TEXTS_OF, [_first_texts(key) for key in keys])
+
+
+def _first_texts(key: int) -> tuple[int, int, int, int]:
+    return key, place(key, 0), place(key, MAX_SEQ), READ_FIRST
+
+
 def contains(tx: Tx, which: int, needle: str) -> bool:
     """Whether a session contains a text whose case is folded."""
-    first, last = place(which, 0), place(which, MAX_SEQ)
-    # Looking up all the sequences that a short text begins would take longer than to read all.
-    read_first = READ_FIRST if len(needle) >= text_index.SEQUENCE_CHARS else None
-    count = 0
-    for count, (text,) in enumerate(tx.execute(sql.TEXTS_OF, (which, first, last)), start=1):
+    read, (_, first, last, _) = 0, _first_texts(which)
+    for (text,) in tx.execute(sql.TEXTS_OF, _first_texts(which)):
         if needle in str(text).casefold():
             return True
-        if count == read_first:
-            break
-    if count != read_first:
+        read += 1
+    if read < READ_FIRST:
         return False
-    found = tx.texts.candidates(tx, needle, first, last)
-    return any(_has_at(tx, at, needle) for at in found)
+    if len(needle) >= text_index.SEQUENCE_CHARS:
+        found = tx.texts.candidates(tx, needle, first, last)
+        return any(_has_at(tx, at, needle) for at in found)
+    # Looking up all the sequences that a short text begins would take longer than to read all.
+    while rows := tx.rows(sql.TEXTS_FROM, (first, last, BATCH)):
+        if any(needle in str(text).casefold() for _, text in rows):
+            return True
+        first = rows[-1][0]
+    return False
 
 
 def _has_at(tx: Tx, at: int, needle: str) -> bool:
@@ -400,6 +423,15 @@ def _has_at(tx: Tx, at: int, needle: str) -> bool:
     else:
         found = tx.execute(sql.PURPOSE_OF, (at >> sql.PLACE_BITS,)).fetchone()
     return found is not None and needle in str(found[0]).casefold()
+
+
+def _list_entries(tx: Tx, keys: Iterable[int]) -> list[SessionRow]:
+    return [_list_entry(tx, key) for key in tx.each(keys, _prefetch_rows)]
+
+
+def _prefetch_rows(prefetch: Prefetch, keys: list[int]) -> None:
+    prefetch(sql.SESSION_AT, [(key,) for key in keys])
+    prefetch(sql.LATEST_THOUGHTS, [(place(key, 0), place(key, MAX_SEQ), 1) for key in keys])
 
 
 def _list_entry(tx: Tx, key: int) -> SessionRow:
@@ -510,9 +542,10 @@ def _matches_at(
 ) -> Iterator[Found]:
     """Read thoughts, but for those behind a place from which their session is read anyway."""
     stored, done = None, -1
-    for at in places:
+    wanted = (at for at in places if sql.seq_of(at) and at <= read.get(at >> sql.PLACE_BITS, at))
+    for at in tx.each(wanted, _prefetch_thoughts):
         key, seq = at >> sql.PLACE_BITS, sql.seq_of(at)
-        if key == done or seq == 0 or at > read.get(key, at):
+        if key == done:
             continue
         try:
             if stored is None or stored.key != key:
@@ -527,6 +560,13 @@ def _matches_at(
         except StoreError as error:
             done = key
             yield place(key, MAX_SEQ), _name(tx, key), Damaged(error.message)
+
+
+def _prefetch_thoughts(prefetch: Prefetch, places: list[int]) -> None:
+    """Prefetch what is read of thoughts, and of their sessions."""
+    _prefetch_rows(prefetch, list(dict.fromkeys(at >> sql.PLACE_BITS for at in places)))
+    prefetch(sql.THOUGHTS, [(at - 1, at | MAX_SEQ, 1) for at in places])
+    prefetch(sql.DIGEST_AT, [(at & ~MAX_SEQ, at - 1) for at in places])
 
 
 def _matches_in(tx: Tx, key: int, needle: str, owner: str | None, low: int) -> Iterator[Found]:

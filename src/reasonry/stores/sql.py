@@ -6,11 +6,18 @@ bytes besides its body, those of one run lie side by side, and appending touches
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from apsw import Connection as Database  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+T = TypeVar("T")
+Prefetch = Callable[[str, Sequence[tuple[Any, ...]]], None]
+
+TOGETHER = 100
+"""How many are prefetched at once."""
 
 PLACE_BITS = 24
 MAX_SEQ = (1 << PLACE_BITS) - 1
@@ -90,21 +97,42 @@ class Tx:
         has_unindexed: Set by a job that removed something from the index of texts.
         checked: The tables whose index was compared with them since the connection was opened; None: the database
             itself sees to its indexes.
+        prefetch: Runs a statement for each of several values at once, so that running it with one of them costs
+            nothing more; None: it costs little anyway.
     """
 
-    __slots__ = ("_changes", "checked", "execute", "executemany", "has_deleted", "has_unindexed", "texts")
+    __slots__ = (
+        "_changes", "checked", "execute", "executemany", "has_deleted", "has_unindexed", "prefetch", "texts",
+    )  # fmt: skip
 
-    def __init__(self, db: Executes, texts: TextIndex, checked: set[str] | None = None) -> None:
+    def __init__(
+        self,
+        db: Executes,
+        texts: TextIndex,
+        checked: set[str] | None = None,
+        prefetch: Prefetch | None = None,
+    ) -> None:
         self.execute = db.execute
         self.executemany = db.executemany
         self.has_deleted = self.has_unindexed = False
         self.texts = texts
         self.checked = checked
+        self.prefetch = prefetch
         self._changes = db.changes
 
     def rows(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
         """Run a statement; return the rows it finds."""
         return self.execute(statement, values).fetchall()
+
+    def each(self, items: Iterable[T], prepare: Callable[[Prefetch, list[T]], None]) -> Iterator[T]:
+        """Yield the items, some together after `prepare` has prefetched what will be read of them."""
+        left = iter(items)
+        if self.prefetch is None:
+            yield from left
+            return
+        while some := list(islice(left, TOGETHER)):
+            prepare(self.prefetch, some)
+            yield from some
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return how many rows it added, changed or removed."""
@@ -197,9 +225,10 @@ USAGE = """
 SELECT {}, count(*), sum(calls), sum(tokens), total(usd) FROM run INDEXED BY run_usage
 WHERE updated_at_ms >= :since {} GROUP BY 1 ORDER BY 1
 """
+DAY_MS = 86_400_000
 USAGE_GROUPS = {
     None: "''",
-    "day": "date(updated_at_ms / 1000, 'unixepoch')",
+    "day": f"updated_at_ms / {DAY_MS}",
     "strategy": "strategy",
     "model": "model",
     "owner": "owner",
@@ -226,8 +255,9 @@ SESSION_KEYS = """
 SELECT key, used_at_ms FROM session INDEXED BY session_list WHERE (used_at_ms, key) < (:used, :before) {}
 ORDER BY used_at_ms DESC, key DESC LIMIT :limit
 """
-SESSION_IF = """
-SELECT used_at_ms FROM session WHERE key = :key AND (used_at_ms, key) < (:used, :before) {}
+SESSIONS_IF = """
+SELECT used_at_ms, key FROM session WHERE key IN (SELECT value FROM json_each(:keys))
+AND (used_at_ms, key) < (:used, :before) {}
 """
 SESSION_FILTERS = {
     "status": "status = :status",
@@ -274,7 +304,7 @@ KEEP_STEADY = "REPLACE INTO steady (key, boot, uptime_ms, steady_ms, checksum) V
 
 TEXTS_OF = """
 SELECT purpose FROM session WHERE key = ?
-UNION ALL SELECT text FROM thought WHERE place BETWEEN ? AND ?
+UNION ALL SELECT text FROM thought WHERE place BETWEEN ? AND ? LIMIT ?
 """
 TEXTS_FROM = "SELECT place, text FROM thought WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
 TEXT_AT = "SELECT text FROM thought WHERE place = ?"

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
@@ -72,9 +72,14 @@ class Translating:
 
     def __init__(self, db: Any, writes: bool) -> None:
         self._db, self._writes, self._count = db, writes, 0
+        self._prefetched = dict[str, dict[tuple[Any, ...], list[Any]]]()
 
     def execute(self, statement: str, values: Any = (), /) -> sql.Cursor:
         """Run a statement."""
+        if statement in self._prefetched:
+            rows = self._prefetched[statement].get(tuple(values))
+            if rows is not None:
+                return _Rows(rows)
         its_words, spelled = words.in_its_words(statement, self._writes), words.spell_values(values)
         cursor = self._db.cursor(binary=True)
         cursor.execute(its_words, spelled)
@@ -83,7 +88,20 @@ class Translating:
             cursor.execute(words.LOCK_NAME, spelled)
             cursor.execute(its_words, spelled)
         self._count = cursor.rowcount
-        return _Rows(cursor) if cursor.description else _Rows(None)
+        return _Rows(map(_read_row, cursor.fetchall()) if cursor.description else ())
+
+    def prefetch(self, statement: str, asked: Sequence[tuple[Any, ...]]) -> None:
+        """See `Tx`; of one statement only what was prefetched last is kept."""
+        wanted = list(dict.fromkeys(asked))
+        if not wanted:
+            return
+        found: dict[tuple[Any, ...], list[Any]] = {values: [] for values in wanted}
+        columns = [words.spell_values(column) for column in zip(*wanted, strict=True)]
+        cursor = self._db.cursor(binary=True)
+        cursor.execute(words.for_each(statement, tuple(map(type, wanted[0]))), columns)
+        for number, *row in cursor.fetchall():
+            found[wanted[number - 1]].append(_read_row(row))
+        self._prefetched[statement] = found
 
     def executemany(self, statement: str, values: Sequence[Sequence[Any]], /) -> None:
         """Run a statement once for each of the bindings."""
@@ -97,8 +115,8 @@ class Translating:
 
 
 class _Rows:
-    def __init__(self, cursor: Any) -> None:
-        self._rows = iter(()) if cursor is None else map(_read_row, iter(cursor.fetchall()))
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self._rows = iter(rows)
 
     def __iter__(self) -> Any:
         return self._rows
@@ -110,7 +128,7 @@ class _Rows:
         return list(self._rows)
 
 
-def _read_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _read_row(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([words.read(value) if isinstance(value, str) else value for value in row])
 
 
@@ -232,7 +250,9 @@ class Connections:
             db.execute(begin)
             if limit_s is not None:
                 db.execute(f"SET LOCAL statement_timeout = {int(limit_s * 1000)}")
-            tx = sql.Tx(Translating(db, begin == _WRITE), texts)
+            reading = Translating(db, begin == _WRITE)
+            # What is read where something is written is locked, or may be written meanwhile.
+            tx = sql.Tx(reading, texts, prefetch=None if begin == _WRITE else reading.prefetch)
             value = work(tx)
             texts.put(tx)
         except BaseException as error:

@@ -69,12 +69,14 @@ class Texts:
         self, tx: Tx, needle: str, low: int, high: int, backwards: bool = False
     ) -> Iterator[int]:
         """See `TextIndex`."""
-        statement, query = FIND.format("DESC" if backwards else "ASC"), _query(needle)
+        statement, query, size = FIND.format("DESC" if backwards else "ASC"), _query(needle), CHUNK
         while low <= high:
-            found = [at for (at,) in tx.execute(statement, (low, high, query, CHUNK))]
+            found = [at for (at,) in tx.execute(statement, (low, high, query, size))]
             yield from found
-            if len(found) < CHUNK:
+            if len(found) < size:
                 return
+            # The server finds them all each time.
+            size *= 8
             if backwards:
                 high = found[-1] - 1
             else:

@@ -9,6 +9,7 @@ they begin, and all other texts as they are.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -33,8 +34,8 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     ("= :unattended", "= (:unattended)::int"),
     ("= :paused", "= (:paused)::int"),
     (
-        "date(updated_at_ms / 1000, 'unixepoch')",
-        "to_char(to_timestamp(updated_at_ms / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+        "SELECT value FROM json_each(:keys)",
+        "SELECT value::bigint FROM json_array_elements_text((:keys)::json)",
     ),
 )
 
@@ -62,6 +63,22 @@ def in_its_words(statement: str, writes: bool) -> str:
     if writes and statement in _LOCKING:
         words += " FOR UPDATE"
     return _PARAMETER.sub(lambda found: f"%({found[1]})s" if found[1] else "%s", words.replace("%", "%%"))
+
+
+@lru_cache(maxsize=64)
+def for_each(statement: str, types: tuple[type, ...]) -> str:
+    """Return a statement that runs another one for each row of its parameters, which are the columns.
+
+    A row it finds begins with the number of the one it was found for.
+    """
+    numbers = itertools.count()
+    words = re.sub("%s", lambda _: f"asked.p{next(numbers)}", in_its_words(statement, False))
+    arrays = ", ".join("%s::text[]" if type_ is str else "%s::bigint[]" for type_ in types)
+    names = ", ".join(f"p{number}" for number in range(len(types)))
+    return f"""
+SELECT asked.n, found.* FROM unnest({arrays}) WITH ORDINALITY AS asked ({names}, n)
+CROSS JOIN LATERAL ({words}) AS found
+"""
 
 
 def spell(text: str) -> str:
