@@ -8,6 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import structs
+
 from .core.problem import with_quoted
 from .core.strategy import Strategy
 from .engine.engine import Engine
@@ -46,6 +48,8 @@ class App(UseCases):
         self._owns_store = store_spec is None or isinstance(store_spec, str)
         self.store = _open_store(store_spec, self.environ)
         policy = policy or Policy()
+        if self.store.durable:
+            policy = structs.replace(policy, rates=policy.rates.across(self.store))
         registry = installed_strategies(self.environ) if strategies is None else strategies
         engine = Engine(self.store, registry, policy, _new_rows)
         super().__init__(engine, PerformerPool(self.environ, policy))
@@ -70,6 +74,7 @@ class App(UseCases):
     async def close(self) -> None:
         """Close what the pool has opened, and the store, unless they are another app's or were handed in open."""
         if self._owns_pool:
+            await self.engine.policy.rates.close()
             await self.pool.close()
         if self._owns_store:
             await self.store.close()

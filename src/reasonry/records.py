@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypedDict, Unpack
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
+
+T = TypeVar("T")
 
 
 class Line(Struct, frozen=True):
@@ -536,7 +538,23 @@ OnProgress = Callable[[int, int], None]
 """Called, perhaps from another thread, with the amount done and the total amount."""
 
 
-class Store(RunStore, SessionStore, Protocol):
+ShareDecision = Callable[[bytes | None, int], tuple[bytes | None, T]]
+"""Given a value, None if there is none, and the store's time in milliseconds: the value to be, and what is returned."""
+
+
+class SharedValues(Protocol):
+    """Small values that all processes of a store share, by name. A crash of the store may undo the latest changes."""
+
+    async def share(self, name: str, decide: ShareDecision[T]) -> T:
+        """Call `decide` while nobody else changes the value, write the value it returns, and return the rest.
+
+        `decide` is pure and quick, and may be called again. Where the value stays the same nothing is written.
+        The store's time is the same for all processes, and counts anew after another start of its computer.
+        """
+        ...
+
+
+class Store(RunStore, SessionStore, SharedValues, Protocol):
     """Keeps runs and sessions.
 
     Attributes:

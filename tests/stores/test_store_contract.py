@@ -635,3 +635,16 @@ async def test_a_call_that_is_cancelled_leaves_the_store_in_order(store: Store) 
     kept = {one.seq for one in await store.lines("r")}
     assert kept >= {2 + index for index, task in enumerate(tasks) if not task.cancelled()}
     await store.append("r", [line(200)])
+
+
+async def test_a_shared_value_is_changed_by_one_at_a_time(store: Store) -> None:
+    def count(value: bytes | None, now_ms: int) -> tuple[bytes | None, tuple[int, int]]:
+        number = int(value or b"0") + 1
+        return b"%d" % number, (number, now_ms)
+
+    found = await asyncio.gather(*(store.share("\x00count", count) for _ in range(20)))
+    assert sorted(number for number, _ in found) == [*range(1, 21)]
+    assert [at_ms for _, at_ms in sorted(found)] == sorted(at_ms for _, at_ms in found)
+    assert await store.share("other", lambda value, _: (None, value)) is None
+    assert await store.share("\x00count", lambda value, _: (None, value)) == b"20"
+    assert await store.share("\x00count", lambda value, _: (value, value)) is None

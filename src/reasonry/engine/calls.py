@@ -251,12 +251,12 @@ class Calls:
             reason = f"the rate limit of {provider_of(call.model.name)} is reached"
             self.observer.retrying(call.question.id, reason, pause_s)
 
-        rate = self.policy.rates.of(call.model.name)
-        if not rate.is_limited:
+        rates, name = self.policy.rates, call.model.name
+        if not rates.of(name).is_limited:
             return await send(call)
-        sent = await self.gate.wait(rate.wait(call.estimate_tokens, pausing))
+        settle = await self.gate.wait(rates.wait(name, call.estimate_tokens, pausing))
         answers = await send(call)
-        sent.tokens = sum(usage.tokens for usage in call.spent) or sent.tokens
+        settle(sum(usage.tokens for usage in call.spent) or call.estimate_tokens)
         return answers
 
     async def _write_down(self, call: Call, send: Send) -> Answers:

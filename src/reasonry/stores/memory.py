@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -35,6 +36,7 @@ from ..records import (
     SessionFilters,
     SessionRow,
     SessionView,
+    ShareDecision,
     StoreStats,
     Sweep,
     Tally,
@@ -58,6 +60,8 @@ from .session_rows import Decide, no_session_error, session_exists_error, though
 from .sql import DAY_MS, MAX_SEQ, place
 from .steady import Uptime, uptime
 from .whole import check_whole, compare_runs, compare_sessions
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -160,6 +164,7 @@ class MemoryStore:
         self._sessions = dict[str, _Session]()
         self._requests = dict[tuple[str, str], tuple[RequestKey, str]]()
         self._driven = set[str]()
+        self._shared = dict[str, bytes | None]()
         self._key = 0
         self._lock = threading.RLock()
         self._closed = False
@@ -343,6 +348,12 @@ class MemoryStore:
             yield
         finally:
             self._driven.discard(run_id)
+
+    async def share(self, name: str, decide: ShareDecision[T]) -> T:
+        """See `Store`."""
+        with self._open():
+            self._shared[name], returned = decide(self._shared.get(name), time.monotonic_ns() // 1_000_000)
+            return returned
 
     async def change(self, session_id: str, decide: Decide) -> Any:
         """See `Store`. Raises ConflictError if a new session or thought is there already."""

@@ -234,6 +234,10 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
+    Migration(
+        "0011_shared",
+        ("CREATE TABLE shared (name TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT, WITHOUT ROWID",),
+    ),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from ..records import (
     SessionFilters,
     SessionRow,
     SessionView,
+    ShareDecision,
     Store,
     StoreStats,
     Sweep,
@@ -39,6 +40,8 @@ from ..records import (
 from .checks import check_change
 from .runs import no_run_error
 from .session_rows import Decide, no_session_error, session_exists_error
+
+T = TypeVar("T")
 
 MAX_KNOWN_RUNS = 10_000
 """Runs that are not looked up again, because they are known to be the owner's."""
@@ -244,6 +247,10 @@ class OwnedStore:
         """See `Store`."""
         await self._check_session(session_id)
         await self.inner.delete_session(session_id)
+
+    async def share(self, name: str, decide: ShareDecision[T]) -> T:
+        """See `Store`; what is shared is shared by the processes of all owners."""
+        return await self.inner.share(name, decide)
 
     async def verify(self) -> AsyncGenerator[Finding]:
         """Raises UsageError: the store as a whole is the operator's."""

@@ -18,6 +18,7 @@ from ..records import (
     RunRow,
     SessionFilters,
     SessionRow,
+    ShareDecision,
     StoreStats,
     Sweep,
     ThoughtRow,
@@ -28,7 +29,7 @@ from ..records import (
     WholeKind,
     Written,
 )
-from . import lease_rows, runs, session_rows, sql, whole_rows
+from . import lease_rows, runs, session_rows, shared_rows, sql, whole_rows
 from .checks import check_key, check_limit, check_row, check_seqs, check_texts, check_thoughts
 from .leases import Leases, Living
 from .selection import check_filters
@@ -57,6 +58,10 @@ class RowStore(ABC):
     @abstractmethod
     async def _write(self, work: Callable[[sql.Tx], T]) -> T:
         """Do work in a transaction that no other writer comes into; return when it is durable."""
+
+    async def _write_passing(self, work: Callable[[sql.Tx], T]) -> T:
+        """Do the same with work that a crash of the database may undo."""
+        return await self._write(work)
 
     async def _delete(self, work: Callable[[sql.Tx], None], *, erase: bool = True) -> None:
         """Do work that deletes.
@@ -106,7 +111,7 @@ class RowStore(ABC):
         )
 
     async def _renew_leases(self, numbers: Mapping[str, int]) -> None:
-        await self._write(
+        await self._write_passing(
             lambda tx: lease_rows.renew(tx, self._leases.holder, numbers, self._lease_clock_ms(tx))
         )
 
@@ -281,6 +286,13 @@ class RowStore(ABC):
     async def sweep_sessions(self, sweep: Sweep) -> None:
         """See `Store`."""
         await self._delete(lambda tx: session_rows.sweep(tx, sweep, self._uptime(tx)), erase=False)
+
+    async def share(self, name: str, decide: ShareDecision[T]) -> T:
+        """See `Store`."""
+        check_texts(name)
+        return await self._write_passing(
+            lambda tx: shared_rows.change(tx, name, decide, self._lease_clock_ms)
+        )
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
         """See `Store`."""

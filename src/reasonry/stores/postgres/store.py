@@ -82,22 +82,24 @@ class PostgresStore(RowStore):
             return None
         return Living(None)
 
+    async def _write_passing(self, work: Callable[[sql.Tx], T]) -> T:
+        def uncertain(tx: sql.Tx) -> T:
+            tx.execute(UNCERTAIN)
+            return work(tx)
+
+        return await self._write(uncertain)
+
     async def _renew_leases(self, numbers: Mapping[str, int]) -> None:
         def work(tx: sql.Tx) -> None:
             self._show_life(tx)
-            tx.execute(UNCERTAIN)
             lease_rows.renew(tx, self._leases.holder, numbers, self._lease_clock_ms(tx))
 
-        await self._write(work)
+        await self._write_passing(work)
 
     async def _give_back_lease(self, run_id: str) -> None:
-        def work(tx: sql.Tx) -> None:
-            tx.execute(UNCERTAIN)
-            lease_rows.give_back(tx, run_id, self._leases.holder)
-
         # One that is not given back ends by itself.
         with suppress(StoreError):
-            await self._write(work)
+            await self._write_passing(lambda tx: lease_rows.give_back(tx, run_id, self._leases.holder))
 
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None

@@ -148,10 +148,17 @@ STEPS: tuple[TableStep, ...] = (
             "CREATE INDEX word_without ON word (place) WHERE sequences IS NULL",
         ),
     ),
+    TableStep(
+        "0002_shared",
+        (
+            'CREATE TABLE shared (name TEXT COLLATE "C" PRIMARY KEY, body BYTEA NOT NULL) WITH (fillfactor = 50)',
+        ),
+    ),
 )
 
 TABLES = (
     "run", "line", "checkpoint", "lease", "request_key", "session", "thought", "in_journal", "steady", "word",
+    "shared",
 )  # fmt: skip
 
 

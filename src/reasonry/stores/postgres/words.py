@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from .. import lease_rows, sql
+from .. import lease_rows, shared_rows, sql
 
 _OTHER: Mapping[str, str] = {
     sql.RUN_ID: "SELECT run_id FROM run WHERE key = ?",
@@ -39,7 +39,7 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     ),
 )
 
-_LOCKING = frozenset({sql.RUN_KEY, sql.RUN, sql.SESSION, sql.SESSION_AT, lease_rows.TAKEN})
+_LOCKING = frozenset({sql.RUN_KEY, sql.RUN, sql.SESSION, sql.SESSION_AT, lease_rows.TAKEN, shared_rows.VALUE})
 """What a transaction that writes reads first; nobody else changes those rows until it is over."""
 
 LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"

@@ -9,12 +9,13 @@ from pathlib import Path
 from msgspec import structs
 
 from ...app import App
+from ...engine.policy import Policy
 from ...errors import UsageError
 from ...extras import check_extra
 from ...queues.worker import CONCURRENCY
 from ..present import masked_output
 from .output import print_document, print_notes
-from .settings import Common, Listed, SessionRules, run_async, with_app
+from .settings import Common, Listed, ProviderRates, SessionRules, run_async, with_app
 from .whole_numbers import WholeNumber
 
 
@@ -30,6 +31,7 @@ def serve(
     no_worker: bool = False,
     open: bool = False,
     listed: Listed = Listed(),
+    rates: ProviderRates = ProviderRates(),
     rules: SessionRules = SessionRules(),
     common: Common = Common(),
 ) -> int:
@@ -61,6 +63,7 @@ def serve(
     from ..http.serve import make_loop
     from ..http.serve import serve as serve_http
 
+    policy = Policy(rates=rates.limits())
     environ = listed.overlay(rules.environ())
     # What this process starts has no use for them.
     tokens_text = environ.pop(settings_.TOKENS, "")
@@ -102,5 +105,5 @@ def serve(
         await serve_http(app, settings, tell)
 
     with masked_output(environ):
-        run_async(with_app(common.app(environ=environ), work), make_loop)
+        run_async(with_app(common.app(policy, environ), work), make_loop)
     return 0

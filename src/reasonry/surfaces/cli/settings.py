@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
@@ -184,7 +184,49 @@ class Equipment:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Workers(Equipment):
+class ProviderRates:
+    """How much goes out to a provider in any minute.
+
+    Args:
+        max_requests_per_minute: Calls to a provider in any minute, together with those of other processes on the store
+            that have such a limit: a number, or PROVIDER=NUMBER; may be repeated.
+        max_tokens_per_minute: Tokens in any minute; likewise.
+    """
+
+    max_requests_per_minute: tuple[str, ...] = ()
+    max_tokens_per_minute: tuple[str, ...] = ()
+
+    def limits(self, models: Collection[str] = ()) -> RateLimits:
+        """Return the limits these options name.
+
+        Args:
+            models: All that are asked, if that is known; a limit of a provider of none of them is a mistake.
+
+        Raises:
+            UsageError: One of them is not valid.
+        """
+        known = sorted({provider_of(model).partition(":")[0] for model in models})
+        return RateLimits(*(self._read(name, known) for name in ProviderRates.__annotations__))
+
+    def _read(self, option: str, known: Collection[str]) -> dict[str, int]:
+        rates: dict[str, int] = {}
+        for text in getattr(self, option):
+            provider, equals, number = text.rpartition("=")
+            if not number.isdecimal() or int(number) < 1 or (equals and not provider.strip()):
+                message = (
+                    f"--{option.replace('_', '-')} takes NUMBER or PROVIDER=NUMBER, from 1 up, got {text!r}"
+                )
+                raise UsageError(message, option=option)
+            if known and provider and provider.partition(":")[0] not in known:
+                message = f"no model of this command is {provider}'s; there is {', '.join(known)}"
+                raise UsageError(message, option=option, choices=known)
+            rates[provider.strip() or "*"] = int(number)
+        return rates
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Workers(ProviderRates, Equipment):
     """Who and what works on a run.
 
     Args:
@@ -198,9 +240,6 @@ class Workers(Equipment):
         call_timeout: Seconds until a call to a model counts as lost.
         cache_warmup: Send the first call of a fan-out alone, so that the others find its prefix in the provider's
             cache. Default: for providers with prompt caches.
-        max_requests_per_minute: Calls to a provider in any minute, over all runs of this command: a number, or
-            PROVIDER=NUMBER; may be repeated.
-        max_tokens_per_minute: Tokens in any minute; likewise.
     """
 
     model: str | None = None
@@ -210,8 +249,6 @@ class Workers(Equipment):
     price: tuple[str, ...] = ()
     call_timeout: float = POLICY.call_timeout_s
     cache_warmup: bool | None = None
-    max_requests_per_minute: tuple[str, ...] = ()
-    max_tokens_per_minute: tuple[str, ...] = ()
 
     def participants(self) -> Participants:
         """Return the participants these options name."""
@@ -227,7 +264,8 @@ class Workers(Equipment):
     def policy(self) -> Policy:
         """Return the policy these options name."""
         check_above_0({"call_timeout": self.call_timeout})
-        rates = RateLimits(self._rates("max_requests_per_minute"), self._rates("max_tokens_per_minute"))
+        models = [model for model in (self.model, self.judge_model, self.draft_model) if model]
+        rates = self.limits(models if self.model else ())
         return structs.replace(
             super().policy(), call_timeout_s=self.call_timeout, cache_warmup=self.cache_warmup, rates=rates
         )
@@ -238,28 +276,15 @@ class Workers(Equipment):
         Raises:
             UsageError: An option is set that would do nothing.
         """
-        idle = [name for name in Workers.__annotations__ if getattr(self, name) != getattr(Workers, name)]
+        idle = [
+            name
+            for name in (*Workers.__annotations__, *ProviderRates.__annotations__)
+            if getattr(self, name) != getattr(Workers, name)
+        ]
         if idle:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
             message = f"{names} would do nothing: this run's questions are answered by its caller"
             raise UsageError(message, option=idle[0])
-
-    def _rates(self, option: str) -> dict[str, int]:
-        rates: dict[str, int] = {}
-        for text in getattr(self, option):
-            provider, equals, number = text.rpartition("=")
-            if not number.isdecimal() or int(number) < 1 or (equals and not provider.strip()):
-                message = (
-                    f"--{option.replace('_', '-')} takes NUMBER or PROVIDER=NUMBER, from 1 up, got {text!r}"
-                )
-                raise UsageError(message, option=option)
-            models = (self.model, self.judge_model, self.draft_model)
-            known = {provider_of(model).partition(":")[0] for model in models if model}
-            if self.model and provider and provider.partition(":")[0] not in known:
-                message = f"no model of this command is {provider}'s; there is {', '.join(sorted(known))}"
-                raise UsageError(message, option=option, choices=sorted(known))
-            rates[provider or "*"] = int(number)
-        return rates
 
 
 def check_above_0(options: Mapping[str, float]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ...app import App
+from ...engine.policy import Policy
 from ...errors import UsageError
 from ...extras import check_extra
 from ...queues import DEFAULT_QUEUE, Queue, Worker, place_of, read_queues
@@ -14,7 +15,7 @@ from ..agents import AgentAccess
 from ..present import masked_output
 from ..signals import on_ending
 from .output import print_document, print_notes
-from .settings import Common, Listed, SessionRules, run_async, with_app
+from .settings import Common, Listed, ProviderRates, SessionRules, run_async, with_app
 from .whole_numbers import WholeNumber
 
 DRAIN_S = 3.0
@@ -26,6 +27,7 @@ def worker(
     concurrency: WholeNumber = CONCURRENCY,
     queues: str = DEFAULT_QUEUE,
     listed: Listed = Listed(),
+    rates: ProviderRates = ProviderRates(),
     rules: SessionRules = SessionRules(),
     common: Common = Common(),
 ) -> int:
@@ -45,6 +47,7 @@ def worker(
     if concurrency < 1:
         raise UsageError(f"--concurrency must be at least 1, got {concurrency}", option="concurrency")
     names = read_queues(queues)
+    policy = Policy(rates=rates.limits())
     environ = listed.overlay(rules.environ())
     from ..http.settings import USD_A_DAY, ServerSettings, read_usd_a_day
 
@@ -79,5 +82,5 @@ def worker(
             await queue.close()
 
     with masked_output(environ):
-        run_async(with_app(common.app(environ=environ), work))
+        run_async(with_app(common.app(policy, environ), work))
     return 0
