@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct
 
 from ..errors import StoreError, UsageError
+from ..masking import SECRETS
 from . import queue_tables as tables
 from .queue_place import QueuePlace
 
@@ -117,8 +118,10 @@ class Queue:
             try:
                 return work()
             except (SQLAlchemyError, OSError) as error:
-                # What the library says of it may hold an address with a password.
-                message = f"the queue of the store cannot be used at present ({type(error).__name__})"
+                # What the library says of it may hold an address with a password; what the server says does not.
+                words = getattr(getattr(getattr(error, "orig", None), "diag", None), "message_primary", None)
+                why = SECRETS.mask(words) if words else type(error).__name__
+                message = f"the queue of the store cannot be used at present ({why})"
                 raise StoreError(message, code="store_unavailable", retryable=True) from None
 
         return await asyncio.to_thread(try_work)

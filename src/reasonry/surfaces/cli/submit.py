@@ -218,13 +218,16 @@ class Submission:
 
 async def _persist(action: Callable[[], Awaitable[T]]) -> T:
     """Do what may be done twice; as long as the store does not answer, up to a minute, try again."""
-    end = time.monotonic() + PATIENCE_S
+    end = None
     while True:
         try:
             return await action()
         except StoreError as error:
-            if not error.retryable or time.monotonic() > end:
+            if not error.retryable or (end is not None and time.monotonic() > end):
                 raise
+            if end is None:
+                end = time.monotonic() + PATIENCE_S
+                print_note(f"{error}; trying again for {PATIENCE_S} s")
         await asyncio.sleep(1)
 
 
@@ -251,10 +254,20 @@ def _read_problems(file: Path) -> list[Problem]:
 
 
 def _faults_error(faults: dict[int, str]) -> UsageError:
-    shown = [f"line {number}: {why}" for number, why in islice(faults.items(), SHOWN_FAULTS)]
-    if len(faults) > SHOWN_FAULTS:
-        shown.append(f"and {len(faults) - SHOWN_FAULTS} more")
+    alike = dict[str, list[int]]()
+    for number, why in faults.items():
+        alike.setdefault(why, []).append(number)
+    shown = [f"{_spell_lines(numbers)}: {why}" for why, numbers in islice(alike.items(), SHOWN_FAULTS)]
+    if len(alike) > SHOWN_FAULTS:
+        shown.append("and others")
     return UsageError(f"nothing was begun. {'; '.join(shown)}", lines=[*islice(faults, SHOWN_FAULTS)])
+
+
+def _spell_lines(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"line {numbers[0]}"
+    rest = f" and {len(numbers) - SHOWN_FAULTS} more" if len(numbers) > SHOWN_FAULTS else ""
+    return f"lines {', '.join(map(str, numbers[:SHOWN_FAULTS]))}{rest}"
 
 
 def _seconds_until(at: str | None) -> float:

@@ -60,6 +60,8 @@ def worker(
             raise UsageError(
                 "a store in memory has no queue: --store must name one that others reach", option="store"
             )
+        # A store that cannot be used says why; its queue does not.
+        await app.store.runs(limit=1)
         ending = asyncio.Event()
         on_ending(ending.set)
         queue = Queue(place)
