@@ -80,7 +80,11 @@ def _connect_postgres(url: str, schema: str) -> sqlalchemy.Engine:
     import sqlalchemy
 
     def connect() -> psycopg.Connection[Any]:
-        options = f"-c search_path={schema} -c statement_timeout={_STATEMENT_MS}"
+        # What a process that is frozen in a transaction has locked, others would wait for as long as it is.
+        options = (
+            f"-c search_path={schema} -c statement_timeout={_STATEMENT_MS} "
+            f"-c idle_in_transaction_session_timeout={_STATEMENT_MS}"
+        )
         return psycopg.connect(
             url, options=options, connect_timeout=_CONNECT_S, application_name="reasonry-queue"
         )

@@ -291,7 +291,7 @@ class Worker:
     def _is_steady(self) -> bool:
         """Note that this worker is heard; return whether it was all the time in which a silent one counts as dead."""
         now_s, dead_s = time.monotonic(), tables.DEAD_MS / 1000
-        if now_s - self._heard_s > dead_s / 2:
+        if now_s - self._heard_s > dead_s * 3 / 4:
             self._steady_since_s = now_s
         self._heard_s = now_s
         return now_s - self._steady_since_s >= dead_s
