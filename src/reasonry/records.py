@@ -573,7 +573,7 @@ class Store(RunStore, SessionStore, SharedValues, Protocol):
         ...
 
     async def read_whole(
-        self, kind: WholeKind, after: int = 0, limit: int = 20
+        self, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
     ) -> list[tuple[int, Whole | Damaged]]:
         """Return the next runs or sessions in the order they were created, each with its position.
 
@@ -581,6 +581,7 @@ class Store(RunStore, SessionStore, SharedValues, Protocol):
 
         Args:
             after: The position of the last one read before; 0: begin with the first.
+            owner: Whose; None: everybody's.
         """
         ...
 

@@ -21,7 +21,9 @@ from reasonry.stores.copy import CopyCount, copy_store
 from reasonry.stores.memory import MemoryStore
 
 from .samples import run_row, session_row, thoughts
-from .test_whole import wholes
+from .test_whole import store, wholes
+
+__all__ = ["store"]
 
 pytestmark = pytest.mark.anyio
 
@@ -54,8 +56,8 @@ async def check_part(source: Path, target: Path) -> int:
     every, some = [await contents(store) for store in stores]
     assert all(whole in every for whole in some)
     assert [finding async for finding in stores[1].verify() if finding.state != "whole"] == []
-    for store in stores:
-        await store.close()
+    for opened in stores:
+        await opened.close()
     return len(some)
 
 
@@ -126,8 +128,30 @@ async def test_stores_of_all_kinds_are_copied_into_each_other_and_brought_up_to_
     assert report.runs == CopyCount(new=1, continued=1, same=6)
     assert done == [(3, 12), (6, 12), (8, 12), (11, 12), (12, 12)]
     assert await contents(stores[1]) == await contents(stores[0])
-    for store in stores:
-        await store.close()
+    for opened in stores:
+        await opened.close()
+
+
+async def test_what_is_of_one_owner_is_copied_alone(store: Store, tmp_path: Path) -> None:
+    whole = [a_run(f"r{number}", owner=("", "ana", "bo")[number % 3]) for number in range(9)]
+    whole += [
+        WholeSession(session_row(f"s{number}", owner=("", "ana")[number % 2]), ()) for number in range(4)
+    ]
+    await store.write_whole(whole)
+    target = open_store(str(tmp_path / "target.db"))
+    done: list[tuple[int, int]] = []
+    report = await copy_store(
+        store, target, owner="ana", batch=2, on_progress=lambda *progress: done.append(progress)
+    )
+    assert (report.runs, report.sessions) == (CopyCount(new=3), CopyCount(new=2))
+    assert done == [(2, 5), (3, 5), (5, 5)]
+    ana = [
+        [one for one in whole if isinstance(one, kind) and one.row.owner == "ana"]
+        for kind in (WholeRun, WholeSession)
+    ]
+    assert [await wholes(target, "run"), await wholes(target, "session")] == ana
+    assert (await copy_store(store, target)).runs == CopyCount(new=6, same=3)
+    await target.close()
 
 
 async def test_what_differs_is_named_and_kept_and_the_rest_is_copied(tmp_path: Path) -> None:

@@ -67,18 +67,24 @@ def open_pair(source: str, target: str) -> tuple[Store, Store]:
 
 
 async def copy_store(
-    source: Store, target: Store, *, batch: int = BATCH, on_progress: OnProgress | None = None
+    source: Store,
+    target: Store,
+    *,
+    owner: str | None = None,
+    batch: int = BATCH,
+    on_progress: OnProgress | None = None,
 ) -> CopyReport:
-    """Copy all runs and sessions that are whole, then verify the target.
+    """Copy all runs and sessions that are whole, or those of an owner, then verify the target.
 
     Runs are copied before sessions, so that no session of a run is copied without its run.
     """
     report, done = CopyReport(source.name, target.name), 0
-    total = sum(tally.count for tally in (await source.stats()).tallies)
+    tallies = (await source.stats()).tallies
+    total = sum(tally.count for tally in tallies if owner in (None, tally.owner))
     kinds: tuple[WholeKind, ...] = ("run", "session")
     for kind in kinds:
         after = 0
-        while page := await source.read_whole(kind, after, batch):
+        while page := await source.read_whole(kind, after, batch, owner):
             after = page[-1][0]
             await _copy_page(target, kind, [whole for _, whole in page], report)
             done += len(page)

@@ -11,7 +11,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -486,19 +486,20 @@ class MemoryStore:
             del self._sessions[session_id]
 
     async def read_whole(
-        self, kind: WholeKind, after: int = 0, limit: int = 20
+        self, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
     ) -> list[tuple[int, Whole | Damaged]]:
         """See `Store`."""
+        check_texts(owner)
         size = check_limit(limit)
+
+        def page(all_: Iterable[Any]) -> list[Any]:
+            found = (kept for kept in all_ if kept.key > after and owner in (None, kept.row.owner))
+            return sorted(found, key=lambda kept: kept.key)[:size]
+
         with self._open():
             if kind == "run":
-                runs = sorted(
-                    (run for run in self._runs.values() if run.key > after), key=lambda run: run.key
-                )
-                return [(run.key, self._whole_run(run)) for run in runs[:size]]
-            found = (session for session in self._sessions.values() if session.key > after)
-            sessions = sorted(found, key=lambda session: session.key)
-            return [(session.key, session.whole()) for session in sessions[:size]]
+                return [(run.key, self._whole_run(run)) for run in page(self._runs.values())]
+            return [(session.key, session.whole()) for session in page(self._sessions.values())]
 
     def _whole_run(self, run: _StoredRun) -> WholeRun:
         keys = (key for key, run_id in self._requests.values() if run_id == run.row.run_id)

@@ -258,7 +258,7 @@ class OwnedStore:
         yield
 
     async def read_whole(
-        self, kind: WholeKind, after: int = 0, limit: int = 20
+        self, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
     ) -> list[tuple[int, Whole | Damaged]]:
         """Raises UsageError: the store as a whole is the operator's."""
         raise _operators_error("copied")

@@ -330,11 +330,12 @@ class RowStore(ABC):
         await self._delete(lambda tx: session_rows.delete_session(tx, session_id))
 
     async def read_whole(
-        self, kind: WholeKind, after: int = 0, limit: int = 20
+        self, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
     ) -> list[tuple[int, Whole | Damaged]]:
         """See `Store`."""
+        check_texts(owner)
         size = check_limit(limit)
-        return await self._read(lambda tx: whole_rows.read(tx, kind, after, size))
+        return await self._read(lambda tx: whole_rows.read(tx, kind, after, size, owner))
 
     async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:
         """See `Store`."""

@@ -21,13 +21,17 @@ _READ: dict[WholeKind, Callable[[Tx, int], Whole]] = {
     "session": session_rows.whole_session,
 }
 _NEXT: dict[WholeKind, str] = {"run": sql.NEXT_RUN, "session": sql.NEXT_SESSION}
+_NEXT_OF: dict[WholeKind, str] = {"run": sql.NEXT_RUN_OF, "session": sql.NEXT_SESSION_OF}
 
 
-def read(tx: Tx, kind: WholeKind, after: int, limit: int) -> list[tuple[int, Whole | Damaged]]:
+def read(
+    tx: Tx, kind: WholeKind, after: int, limit: int, owner: str | None = None
+) -> list[tuple[int, Whole | Damaged]]:
     """Return the next runs or sessions; see `Store`."""
     found, size, key = list[tuple[int, Whole | Damaged]](), 0, after
     while len(found) < limit and size < LARGE_BYTES:
-        (key,) = tx.rows(_NEXT[kind], (key,))[0]
+        statement, values = (_NEXT[kind], (key,)) if owner is None else (_NEXT_OF[kind], (key, owner))
+        (key,) = tx.rows(statement, values)[0]
         if key is None:
             break
         whole = _read_one(tx, kind, key)

@@ -80,7 +80,7 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
     return _tell(app, run_async(work), "restored from", common)
 
 
-def copy_(source: str, target: str, /, *, common: Common = Common()) -> int:
+def copy_(source: str, target: str, /, *, owner: str | None = None, common: Common = Common()) -> int:
     """Copy all runs and sessions of a store into another one, then verify that.
 
     What the other store has is kept: an earlier state of the same run or session is continued, and what differs is
@@ -93,29 +93,31 @@ def copy_(source: str, target: str, /, *, common: Common = Common()) -> int:
         The store to copy, as after --store.
     target
         The store to copy into; a file is created if there is none.
+    owner
+        Copy the runs and sessions of this owner alone. The first store keeps them.
     """
     if common.store is not None:
         raise UsageError("store copy takes the two stores by themselves, not --store", option="store")
-    report = run_async(_copy(source, target))
+    report = run_async(_copy(source, target, owner))
     if common.json:
         print_document(msgspec.to_builtins(report))
     else:
-        _show_copy(report)
+        _show_copy(report, owner)
     if report.damage:
         return present.EXIT_CODES["store_corrupt"]
     return present.EXIT_CODES["conflict"] if report.conflicts else 0
 
 
-async def _copy(source: str, target: str) -> CopyReport:
+async def _copy(source: str, target: str, owner: str | None) -> CopyReport:
     stores = open_pair(source, target)
     try:
-        return await copy_store(*stores, on_progress=_say_progress())
+        return await copy_store(*stores, owner=owner, on_progress=_say_progress())
     finally:
         for store in stores:
             await store.close()
 
 
-def _show_copy(report: CopyReport) -> None:
+def _show_copy(report: CopyReport, owner: str | None) -> None:
     for name, counts in (("runs", report.runs), ("sessions", report.sessions)):
         parts = [
             f"{number:,} {_BECAME[key]}" for key, number in msgspec.structs.asdict(counts).items() if number
@@ -126,7 +128,8 @@ def _show_copy(report: CopyReport) -> None:
     for message in report.damage:
         print_line(f"damaged: {message}")
     if not report.conflicts and not report.damage:
-        print_line(f"{report.target} has all of {report.source} and is whole")
+        whose = "" if owner is None else f"of {owner!r} "
+        print_line(f"{report.target} has all {whose}of {report.source} and is whole")
 
 
 _BECAME = {
