@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,6 +24,9 @@ from reasonry.errors import ModelError
 from reasonry.masking import SECRETS
 
 from .playing import CountingModel
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 pytestmark = pytest.mark.anyio
 
@@ -276,20 +279,13 @@ async def test_a_verifier_or_a_tool_that_breaks_is_an_event_like_any_other() -> 
 # -- spans
 
 
-async def test_each_call_is_a_span_where_an_sdk_is_set_up() -> None:
-    from opentelemetry import trace
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+async def test_each_call_is_a_span_where_an_sdk_is_set_up(spans: InMemorySpanExporter) -> None:
     from opentelemetry.trace import SpanKind, StatusCode
 
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
     usage = Usage(input_tokens=11, output_tokens=5, usd=0.25)
     model = CountingModel(usage=usage, fault={1: ModelError("busy", retryable=True)}.get)
     await ask(calls(model), Ask("SECRET", temperature=0.5))
-    failed, done = exporter.get_finished_spans()
+    failed, done = spans.get_finished_spans()
     assert failed.status.status_code is StatusCode.ERROR
     assert failed.attributes["error.type"] == "provider_error"
     assert done.kind is SpanKind.CLIENT
@@ -312,7 +308,6 @@ async def test_each_call_is_a_span_where_an_sdk_is_set_up() -> None:
     SECRETS.keep("sk-CANARY0123456789abcdef")
     broken = CountingModel(fault={1: RuntimeError("Bearer sk-CANARY0123456789abcdef")}.get)
     await ask(calls(broken), Ask("SECRET"))
-    *_, span = exporter.get_finished_spans()
+    *_, span = spans.get_finished_spans()
     assert (span.attributes["error.type"], span.status.description) == ("RuntimeError", "Bearer ***")
     assert "CANARY" not in span.to_json()
-    provider.shutdown()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def worker_process(store: str, model: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+def worker_process(
+    store: str, model: str, *options: str, program: Sequence[str] = ("reasonry",)
+) -> Iterator[subprocess.Popen[str]]:
     """Start a worker; go on once it drives."""
-    command = [sys.executable, "-m", "reasonry", "worker", "--store", store, "--models", model, *options]
+    command = [sys.executable, "-m", *program, "worker", "--store", store, "--models", model, *options]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
     ) as process:

@@ -38,6 +38,7 @@ from .record import Record, differences, ending, record_as_it_stands, record_of,
 from .result import Result, result_of
 from .rewording import check_rewordings
 from .session_use import Rows, SessionUses
+from .telemetry import trace_run
 
 T = TypeVar("T")
 
@@ -513,8 +514,10 @@ class OpenRun:
                 control,
                 self.uses,
             )
-            await drive.complete()
-            self.row, self.run, self.chain = drive.row, drive.run, drive.chain
+            with trace_run(self.row) as note_end:
+                await drive.complete()
+                self.row, self.run, self.chain = drive.row, drive.run, drive.chain
+                note_end(self.row)
             watch.ended(self.row.run_id, self.run)
         return self.result
 

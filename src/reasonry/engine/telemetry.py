@@ -1,74 +1,165 @@
-"""OpenTelemetry spans of calls to models, after the GenAI conventions. Costs nothing unless an SDK is set up."""
+"""OpenTelemetry spans, after its conventions for HTTP, messaging and GenAI. Costs nothing unless an SDK is set up."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from ..core.budget import NOTHING
 from ..core.events import Answered
 from ..errors import ReasonryError
 from ..masking import SECRETS
+from ..records import RunRow
 from .ports import Question, provider_of
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, Tracer
+
+CARRIED = ("traceparent", "tracestate")
+"""What goes from one process to the next, by the names of W3C Trace Context."""
+
+
+class TracedWork:
+    """Work that a span is open for, if anybody looks."""
+
+    def __init__(self, span: Span | None = None) -> None:
+        self._span = span
+
+    def note(self, facts: Mapping[str, Any], name: str | None = None) -> None:
+        """Note what is known by now; None stands for what is not."""
+        if self._span is not None:
+            self._span.set_attributes(_known_facts(facts))
+            if name is not None:
+                self._span.update_name(name)
+
+    def note_failure(self, kind: str, message: str = "") -> None:
+        """Note that the work failed."""
+        if self._span is not None:
+            from opentelemetry.trace import Status, StatusCode
+
+            self._span.set_attribute("error.type", kind)
+            self._span.set_status(Status(StatusCode.ERROR, SECRETS.mask(message, error=True)))
+
+
+@contextmanager
+def trace_work(
+    name: str,
+    kind: Literal["SERVER", "CLIENT", "PRODUCER", "CONSUMER", "INTERNAL"],
+    facts: Mapping[str, Any],
+    carried: Mapping[str, Any] | None = None,
+) -> Generator[TracedWork]:
+    """Trace what is done here, with all that is begun by it.
+
+    Args:
+        carried: What `carried_context` returned where this was asked for, in this process or another.
+    """
+    tracer = _find_tracer()
+    if tracer is None:
+        yield TracedWork()
+        return
+    from opentelemetry.trace import SpanKind
+
+    # The SDK would record exceptions as they are, with what a library or a server put into them.
+    with tracer.start_as_current_span(
+        name,
+        context=_context_of(carried),
+        kind=SpanKind[kind],
+        attributes=_known_facts(facts),
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as current:
+        traced = TracedWork(current)
+        try:
+            yield traced
+        except ReasonryError as error:
+            traced.note_failure(error.code, error.message)
+            raise
+        except Exception as error:
+            traced.note_failure(type(error).__name__, str(error))
+            raise
+
+
+def is_traced() -> bool:
+    """Whether somebody has set up where spans go."""
+    return _find_tracer() is not None
+
+
+def carried_context() -> dict[str, str]:
+    """Return what has whoever goes on with this elsewhere be seen in the same trace; empty: it is not traced."""
+    carried = dict[str, str]()
+    if is_traced():
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        TraceContextTextMapPropagator().inject(carried)
+    return carried
 
 
 @contextmanager
 def span(model: str, question: Question, samples: int = 1) -> Generator[Callable[[Sequence[Answered]], None]]:
-    """Trace one request; what is yielded takes its answers, to note their usage.
+    """Trace one request; what is yielded takes its answers, to note their usage."""
+    if not is_traced():
+        yield lambda answers: None
+        return
+    asked = _request(model, question, samples)
+    with trace_work(f"chat {asked['gen_ai.request.model']}", "CLIENT", asked) as traced:
+        yield lambda answers: traced.note(_response(answers))
+
+
+@contextmanager
+def trace_run(row: RunRow) -> Generator[Callable[[RunRow], None]]:
+    """Trace the driving of a run; what is yielded takes its row as it stands in the end."""
+    facts = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": row.strategy,
+        "gen_ai.conversation.id": row.session_id,
+        "reasonry.run_id": row.run_id,
+    }
+    with trace_work(f"invoke_agent {row.strategy}", "INTERNAL", facts) as traced:
+
+        def note_end(ended: RunRow) -> None:
+            traced.note({"reasonry.status": ended.status, "reasonry.termination_reason": ended.reason})
+            if ended.status == "failed":
+                traced.note_failure(ended.reason or "failed")
+
+        yield note_end
+
+
+def _find_tracer() -> Tracer | None:
+    """Return what begins spans, if somebody has set up where they go.
 
     The API is touched only where the program has loaded an SDK, so that a run without one imports nothing.
     """
-    if "opentelemetry.sdk" not in sys.modules and "opentelemetry.trace" not in sys.modules:
-        yield lambda answers: None
-        return
-    from opentelemetry.trace import (
-        ProxyTracerProvider,
-        Span,
-        SpanKind,
-        Status,
-        StatusCode,
-        get_tracer,
-        get_tracer_provider,
-    )
+    api: Any = sys.modules.get("opentelemetry.trace")
+    if api is None:
+        return None
+    # A library may have loaded the API alone.
+    is_set_up = not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
+    return api.get_tracer("reasonry") if is_set_up else None
 
-    if isinstance(get_tracer_provider(), ProxyTracerProvider):
-        # A library has loaded the API, and nobody has set up where spans go.
-        yield lambda answers: None
-        return
 
-    def note_failure(span: Span, kind: str, message: str) -> None:
-        span.set_attribute("error.type", kind)
-        span.set_status(Status(StatusCode.ERROR, SECRETS.mask(message, error=True)))
+def _context_of(carried: Mapping[str, Any] | None) -> Context | None:
+    """Return the context to go on in; None: that of whoever calls."""
+    texts = {name: text for name in CARRIED if isinstance(text := (carried or {}).get(name), str)}
+    if not texts:
+        return None
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    asked = SECRETS.mask_data(_request(model, question, samples))
-    name = f"chat {asked['gen_ai.request.model']}"
-    tracer = get_tracer("reasonry")
-    # The SDK would record exceptions as they are, with what a library or a server put into them.
-    with tracer.start_as_current_span(
-        name,
-        kind=SpanKind.CLIENT,
-        attributes=asked,
-        record_exception=False,
-        set_status_on_exception=False,
-    ) as current:
-        try:
-            yield lambda answers: current.set_attributes(_response(answers))
-        except ReasonryError as error:
-            note_failure(current, error.code, error.message)
-            raise
-        except Exception as error:
-            note_failure(current, type(error).__name__, str(error))
-            raise
+    return TraceContextTextMapPropagator().extract(texts)
+
+
+def _known_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return SECRETS.mask_data({name: value for name, value in facts.items() if value is not None})
 
 
 def _request(model: str, question: Question, samples: int) -> dict[str, Any]:
     provider, ask = provider_of(model), question.ask
     kind, _, url = provider.partition(":")
     server = urlsplit(url if "//" in url else "")
-    facts = {
+    return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": kind,
         "server.address": server.hostname,
@@ -80,7 +171,6 @@ def _request(model: str, question: Question, samples: int) -> dict[str, Any]:
         "reasonry.stage": question.stage,
         "reasonry.effect_id": question.id,
     }
-    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _response(answers: Sequence[Answered]) -> dict[str, Any]:
@@ -88,11 +178,10 @@ def _response(answers: Sequence[Answered]) -> dict[str, Any]:
     ends = [
         "content_filter" if answer.refused else "length" if answer.truncated else "stop" for answer in answers
     ]
-    facts = {
+    return {
         "gen_ai.response.finish_reasons": ends,
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens or None,
         "reasonry.cost_usd": usage.usd,
     }
-    return {name: value for name, value in facts.items() if value is not None}

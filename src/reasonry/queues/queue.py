@@ -6,11 +6,12 @@ import asyncio
 import logging
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
+from ..engine.telemetry import carried_context, trace_work
 from ..errors import StoreError, UsageError
 from ..masking import SECRETS
 from . import queue_tables as tables
@@ -81,7 +82,15 @@ class Queue:
         Raises:
             StoreError: The queue cannot be written to.
         """
-        await self.do(lambda: self._put(waiting))
+        queue = waiting[0].queue if waiting else DEFAULT_QUEUE
+        facts = {
+            **traced_as(queue),
+            "messaging.operation.type": "send",
+            "messaging.batch.message_count": len(waiting),
+        }
+        with trace_work(f"send {queue}", "PRODUCER", facts):
+            carried = carried_context()
+            await self.do(lambda: self._put(waiting, carried))
 
     async def standing(self) -> QueueStanding:
         """Return what stands in the queue.
@@ -169,7 +178,7 @@ class Queue:
         if entries:
             self.client.delete_workflows([entry.workflow_id for entry in entries])
 
-    def _put(self, waiting: Sequence[Waiting]) -> None:
+    def _put(self, waiting: Sequence[Waiting], carried: Mapping[str, str]) -> None:
         over = self.client.list_workflows(
             workflow_ids=[entry.run_id for entry in waiting],
             status=[*_OVER],
@@ -183,7 +192,8 @@ class Queue:
             for entry in waiting:
                 turn = tables.next_turns(connection, entry.queue, entry.priority, entry.owner, 1)
                 arguments = [entry.run_id, entry.owner, entry.queue, entry.priority, turn]
-                self.client.enqueue_in_transaction(connection, _options(entry, turn), *arguments)
+                traced = [carried] if carried else []
+                self.client.enqueue_in_transaction(connection, _options(entry, turn), *arguments, *traced)
 
         self.transact(put)
 
@@ -225,6 +235,11 @@ def read_queues(text: str) -> tuple[str, ...]:
 def queue_name(name: str) -> str:
     """Return the name by which DBOS knows a queue: at least three characters, and none of its own."""
     return f"runs.{name}"
+
+
+def traced_as(queue: str) -> dict[str, str]:
+    """Return how a trace names a queue."""
+    return {"messaging.system": "dbos", "messaging.destination.name": queue}
 
 
 def keep_quiet() -> None:

@@ -16,13 +16,14 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..app import App
 from ..core.machine import SET_ASIDE
 from ..engine.engine import OpenRun
 from ..engine.journal import CALLER
+from ..engine.telemetry import trace_work
 from ..errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, StoreError
 from ..ids import new_id
 from ..records import RunRow
@@ -39,6 +40,7 @@ from .queue import (
     keep_quiet,
     plain_serializer,
     queue_name,
+    traced_as,
 )
 
 if TYPE_CHECKING:
@@ -103,9 +105,16 @@ class Worker:
         """
         loop = asyncio.get_running_loop()
 
-        async def drive_run(run_id: str, owner: str, queue: str, priority: int, turn: int) -> None:
+        async def drive_run(
+            run_id: str,
+            owner: str,
+            queue: str,
+            priority: int,
+            turn: int,
+            carried: Mapping[str, str] | None = None,
+        ) -> None:
             about = queue, priority, turn
-            driving = asyncio.run_coroutine_threadsafe(self._work(run_id, owner, about), loop)
+            driving = asyncio.run_coroutine_threadsafe(self._work(run_id, owner, about, carried), loop)
             await asyncio.wrap_future(driving)
 
         await self._beat()
@@ -176,11 +185,16 @@ class Worker:
 
     # -- one run
 
-    async def _work(self, run_id: str, owner: str, about: tuple[str, int, int]) -> None:
-        """Drive a run until it has ended, or stands still, or is somebody else's."""
+    async def _work(
+        self, run_id: str, owner: str, about: tuple[str, int, int], carried: Mapping[str, str] | None
+    ) -> None:
+        """Drive a run until it has ended, or stands still, or is somebody else's.
+
+        Args:
+            carried: Of the trace of whoever put it into the queue.
+        """
         patience_ends = time.monotonic() + PATIENCE_S
-        self._working += 1
-        try:
+        with self._count_at_work(), self._trace(run_id, about[0], carried):
             while not self._draining.is_set():
                 try:
                     if await self._try_work(run_id, owner, about):
@@ -200,10 +214,27 @@ class Worker:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(RETRY_S):
                         await self._draining.wait()
-        finally:
-            self._working -= 1
         # What this worker had at work stays so in the queue, until all of it is put back.
         await asyncio.get_running_loop().create_future()
+
+    @contextlib.contextmanager
+    def _count_at_work(self) -> Generator[None]:
+        self._working += 1
+        try:
+            yield
+        finally:
+            self._working -= 1
+
+    def _trace(
+        self, run_id: str, queue: str, carried: Mapping[str, str] | None
+    ) -> contextlib.AbstractContextManager[object]:
+        facts = {
+            **traced_as(queue),
+            "messaging.operation.type": "process",
+            "reasonry.run_id": run_id,
+            "reasonry.worker": self.id,
+        }
+        return trace_work(f"process {queue}", "CONSUMER", facts, carried)
 
     async def _try_work(self, run_id: str, owner: str, about: tuple[str, int, int]) -> bool:
         """Drive a run, if it is to be driven; return whether the queue has nothing more to do for it."""

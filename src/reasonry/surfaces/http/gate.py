@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from ...engine.telemetry import is_traced
 from ...errors import OverloadedError, ReasonryError, TooLargeError, UsageError
 from .access import OPEN_PATHS, find_principal
 from .context import PRINCIPAL, REQUEST_ID, Wiring
@@ -21,6 +22,7 @@ from .hosts import check_host, check_origin
 from .openai.replies import KEY
 from .protocol import MAX_HEAD_BYTES
 from .request_rates import RequestRates
+from .request_traces import trace_request
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -60,6 +62,15 @@ class RequestGate:
             await self._app(scope, receive, send)
             return
         request_id = scope[REQUEST_ID] = f"{self._process}-{next(self._numbers):x}"
+        if not is_traced():
+            await self._answer(scope, receive, send)
+            return
+        with trace_request(scope, request_id) as note_reply:
+            note_reply(await self._answer(scope, receive, send))
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> int:
+        """Answer a request; return with what status, 0 if with none."""
+        request_id = scope[REQUEST_ID]
         begun, status = time.perf_counter(), 0
         waiting = self._wiring.health.wait()
 
@@ -92,6 +103,7 @@ class RequestGate:
             waiting.end()
             self._wiring.in_flight -= 1
             self._wiring.metrics.count(scope, status, begun)
+        return status
 
     def _let_in(self, scope: Any, headers: Mapping[str, str]) -> None:
         """Make sure that a request may be answered, and note whose it is."""

@@ -14,7 +14,12 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 """Bounds of the histogram of how long requests take."""
 UNKNOWN = "none"
 """The route of what is at no address."""
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def route_of(scope: Any) -> str:
+    """Return the address of a request as the API names it, once it has been answered."""
+    return getattr(scope.get("route"), "path_format", None) or UNKNOWN
 
 
 class Metrics:
@@ -42,8 +47,8 @@ class Metrics:
 
     def count(self, scope: Any, status: int, begun: float) -> None:
         """Count a request that was answered."""
-        method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-        route = getattr(scope.get("route"), "path_format", None) or UNKNOWN
+        method = scope["method"] if scope["method"] in METHODS else "OTHER"
+        route = route_of(scope)
         self._counted(method, route, str(status)).inc()
         self._timed(method, route).observe(time.perf_counter() - begun)
 
