@@ -230,14 +230,9 @@ class Calls:
         """
         if self.allowance is None:
             return await send(call)
-        await self.allowance.catch_up()
-        estimate = self.allowance.reserve(call.samples)
-        while isinstance(estimate, Refusal):
-            if not estimate.wait:
-                raise BudgetExhausted(estimate)
-            await self.gate.wait(self.allowance.wait())
-            await self.allowance.catch_up()
-            estimate = self.allowance.reserve(call.samples)
+        estimate = await self.allowance.take(call.samples, self.gate.wait)
+        if isinstance(estimate, Refusal):
+            raise BudgetExhausted(estimate)
         try:
             return await send(call)
         finally:

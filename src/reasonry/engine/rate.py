@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ..errors import UsageError
@@ -19,6 +20,9 @@ from .ports import provider_of
 from .shared_rate import Ceiling, Sent, SharedRate
 
 WINDOW_S = 60.0
+
+CLOSE_S = 1.0
+"""How long to wait for a store that is told what was not used."""
 
 Limit = int | Mapping[str, int] | None
 """For each provider, or by provider, `*` for all others: `{"openai": 500, "*": 50}`; None: as many as there are."""
@@ -79,8 +83,10 @@ class RateLimits:
 
     async def close(self) -> None:
         """Give back to other processes what was taken ahead and not used."""
-        for part in self._parts.values():
-            await part.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                for part in self._parts.values():
+                    await part.close()
 
     def _part(self, provider: str, limit: RateLimit) -> SharedRate | None:
         if self._shared is not None and limit.is_limited and provider not in self._parts:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, contextmanager
+from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from typing import Any, Final
 
 from ..app import App
@@ -419,7 +419,7 @@ class Supervisor:
             async def spent_since(at_ms: int) -> float:
                 return (await app.store.usage_since(at_ms, owner)).usd
 
-            self._allowances[owner] = Allowance(usd, _now_ms, spent_since)
+            self._allowances[owner] = Allowance(usd, _now_ms, spent_since, app.store, owner)
         await self._allowances[owner].catch_up()
         return self._allowances[owner]
 
@@ -540,6 +540,9 @@ class Supervisor:
             drive.control.drain(cut=True)
         if tasks := {*self._tasks}:
             await asyncio.wait(tasks, timeout=CUT_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CUT_S):
+                await asyncio.gather(*(allowance.close() for allowance in self._allowances.values()))
         self._ring()
 
     def _ring(self) -> None:
