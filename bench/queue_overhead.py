@@ -18,7 +18,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from plain_server import PlainServer
-from queue_places import ANSWER, KINDS, accept, cpu_s, new_store, queue_of
+from queue_places import ANSWER, KINDS, accept, cpu_s, new_store, queue_of, until_ended
 
 from reasonry.app import App
 from reasonry.participants import Participants
@@ -28,12 +28,6 @@ from reasonry.supervisor import Supervisor
 
 AT_MOST_MS = {"sqlite": 12.0, "postgres": 20.0}
 ROUNDS = 3
-
-
-async def until_ended(app: App, runs: list[str]) -> None:
-    for run_id in runs:
-        while (await app.store.run(run_id)).status == "active":
-            await asyncio.sleep(0.02)
 
 
 async def drive_directly(supervisor: Supervisor, runs: list[str]) -> None:

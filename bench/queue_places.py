@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from loopback import postgres_server
@@ -44,6 +47,32 @@ async def accept(app: App, model: str, problem: str = "What is 4 + 9?") -> str:
     participants = Participants(model=model)
     order, _ = app.order(problem, "chain_of_thought", {}, Budget(calls=9), participants)
     return (await app.engine.accept_once(order, unattended=True)).run_id
+
+
+async def until_ended(app: App, runs: list[str]) -> None:
+    """Wait until runs have ended."""
+    for run_id in runs:
+        while (await app.store.run(run_id)).status == "active":
+            await asyncio.sleep(0.02)
+
+
+@contextmanager
+def workers(store: str, model: str, count: int, concurrency: int = 32) -> Iterator[list[int]]:
+    """Start workers, and wait until they take runs; return their processes."""
+    command = [sys.executable, "-m", "reasonry", "worker", "--store", store, "--models", model, "--json"]
+    command += ["--concurrency", str(concurrency)]
+    with ExitStack() as ending:
+        begun = list[subprocess.Popen[str]]()
+        for _ in range(count):
+            begun.append(
+                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            )
+            ending.callback(begun[-1].communicate, timeout=20)
+            ending.callback(begun[-1].terminate)
+        for process in begun:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+        yield [process.pid for process in begun]
 
 
 def cpu_s(pid: int | None) -> float:

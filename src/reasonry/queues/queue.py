@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -189,8 +191,13 @@ class Queue:
             self.client.delete_workflows([entry.workflow_id for entry in over])
 
         def put(connection: Connection) -> None:
+            counts = Counter((entry.queue, entry.priority, entry.owner) for entry in waiting)
+            turns = {
+                about: itertools.count(tables.next_turns(connection, *about, count))
+                for about, count in counts.items()
+            }
             for entry in waiting:
-                turn = tables.next_turns(connection, entry.queue, entry.priority, entry.owner, 1)
+                turn = next(turns[entry.queue, entry.priority, entry.owner])
                 arguments = [entry.run_id, entry.owner, entry.queue, entry.priority, turn]
                 traced = [carried] if carried else []
                 self.client.enqueue_in_transaction(connection, _options(entry, turn), *arguments, *traced)

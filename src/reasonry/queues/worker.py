@@ -103,6 +103,8 @@ class Worker:
         Raises:
             StoreError: The queue cannot be used.
         """
+        from dbos._error import DBOSWorkflowConflictIDError
+
         loop = asyncio.get_running_loop()
 
         async def drive_run(
@@ -115,7 +117,9 @@ class Worker:
         ) -> None:
             about = queue, priority, turn
             driving = asyncio.run_coroutine_threadsafe(self._work(run_id, owner, about, carried), loop)
-            await asyncio.wrap_future(driving)
+            if await asyncio.wrap_future(driving):
+                # So DBOS takes what is written, and does not try to write it once more.
+                raise DBOSWorkflowConflictIDError(run_id)
 
         await self._beat()
         self._beating = asyncio.create_task(self._keep_beating())
@@ -187,8 +191,8 @@ class Worker:
 
     async def _work(
         self, run_id: str, owner: str, about: tuple[str, int, int], carried: Mapping[str, str] | None
-    ) -> None:
-        """Drive a run until it has ended, or stands still, or is somebody else's.
+    ) -> bool:
+        """Drive a run until it has ended, or stands still, or is somebody else's; return whether that is noted.
 
         Args:
             carried: Of the trace of whoever put it into the queue.
@@ -198,24 +202,24 @@ class Worker:
             while not self._draining.is_set():
                 try:
                     if await self._try_work(run_id, owner, about):
-                        return
+                        return True
                 except ConflictError as error:
                     if time.monotonic() > patience_ends:
                         _LOG.info("run %s is left to whoever drives it: %s", run_id, error)
-                        return
+                        return False
                 except NotFoundError:
-                    return
+                    return False
                 except (OverloadedError, StoreError):
                     # Passes, or the process is about to end.
                     pass
                 except ReasonryError as error:
                     _LOG.warning("run %s cannot be driven here: %s", run_id, error)
-                    return
+                    return False
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(RETRY_S):
                         await self._draining.wait()
         # What this worker had at work stays so in the queue, until all of it is put back.
-        await asyncio.get_running_loop().create_future()
+        return await asyncio.get_running_loop().create_future()
 
     @contextlib.contextmanager
     def _count_at_work(self) -> Generator[None]:
