@@ -4,19 +4,31 @@ The journal stays the truth. What the queue loses is found again in the store; w
 right to drive a run.
 """
 
-from .queue import DEFAULT_QUEUE, MAX_PRIORITY, PRIORITY, Queue, QueueStanding, Waiting, read_queues
+from .queue import (
+    DEFAULT_QUEUE,
+    MAX_PRIORITY,
+    MAX_QUEUED,
+    PRIORITY,
+    Queue,
+    QueueStanding,
+    Waiting,
+    full_error,
+    read_queues,
+)
 from .queue_place import QueuePlace, place_of
 from .worker import Worker
 
 __all__ = [
     "DEFAULT_QUEUE",
     "MAX_PRIORITY",
+    "MAX_QUEUED",
     "PRIORITY",
     "Queue",
     "QueuePlace",
     "QueueStanding",
     "Waiting",
     "Worker",
+    "full_error",
     "place_of",
     "read_queues",
 ]

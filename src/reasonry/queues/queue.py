@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct
 
 from ..engine.telemetry import carried_context, trace_work
-from ..errors import StoreError, UsageError
+from ..errors import OverloadedError, StoreError, UsageError
 from ..masking import SECRETS
 from . import queue_tables as tables
 from .queue_place import QueuePlace
@@ -32,6 +32,9 @@ VERSION: Final = "1"
 WORK: Final = "drive_run"
 DEFAULT_QUEUE: Final = "default"
 PRIORITY: Final = 5
+MAX_QUEUED: Final = 100_000
+"""Runs that wait at once; who begins one more is told to try again later."""
+RETRY_AFTER_S: Final = 5.0
 MAX_PRIORITY: Final = 9
 """The last to be begun; 0 is the first."""
 
@@ -106,6 +109,16 @@ class Queue:
             return QueueStanding(*tables.count_waiting(connection), tables.count_workers(connection), adopted)
 
         return await self.do(lambda: self.transact(read))
+
+    async def check_room(self, max_queued: int = MAX_QUEUED) -> None:
+        """Make sure that a run may be begun that has to wait.
+
+        Raises:
+            OverloadedError: As many wait already as may.
+            StoreError: The queue cannot be read.
+        """
+        if await self.do(lambda: self.transact(lambda connection: tables.is_full(connection, max_queued))):
+            raise full_error(max_queued)
 
     async def find_known(self, run_ids: Sequence[str]) -> set[str]:
         """Return which of these runs wait, or are at work."""
@@ -223,6 +236,15 @@ class Queue:
                 )
                 self._engine = engine
             return self._engine, self._client
+
+
+def full_error(max_queued: int) -> OverloadedError:
+    """Return the error for a run that there is no room for in the queue."""
+    return OverloadedError(
+        f"{max_queued} runs wait to be driven, and no more may; try again later, or start more workers",
+        retryable=True,
+        retry_after_s=RETRY_AFTER_S,
+    )
 
 
 def read_queues(text: str) -> tuple[str, ...]:

@@ -69,6 +69,7 @@ class Worker:
     Args:
         app: Over the store whose queue it is.
         concurrency: How many it drives at once.
+        max_running: It begins none while so many runs of a queue are driven, by all workers together; None: any number.
         queues: The names of those it takes runs from.
     """
 
@@ -80,12 +81,14 @@ class Worker:
         *,
         concurrency: int = CONCURRENCY,
         queues: Sequence[str] = (DEFAULT_QUEUE,),
+        max_running: int | None = None,
     ) -> None:
         self.id = f"{new_id()}.{os.getpid()}"
         """Never that of another process: DBOS would have both at the same work."""
         self._process = tables.Process(_host(), os.getpid())
         self._app, self._queue, self._supervisor = app, queue, supervisor
-        self._concurrency, self._queues = concurrency, tuple(queues)
+        self._concurrency, self._queues = min(concurrency, max_running or concurrency), tuple(queues)
+        self._max_running = max_running
         self._commits = GroupCommit(queue)
         self._draining = asyncio.Event()
         self._suspect = asyncio.Lock()
@@ -176,7 +179,10 @@ class Worker:
         for name in self._queues:
             # Queues that are registered in the database have one limit for all workers, whatever their machines.
             dbos._registry._register_internal_queue(  # pyright: ignore[reportPrivateUsage]
-                queue_name(name), worker_concurrency=self._concurrency, polling_interval_sec=POLL_S
+                queue_name(name),
+                concurrency=self._max_running,
+                worker_concurrency=self._concurrency,
+                polling_interval_sec=POLL_S,
             )
         DBOS.launch()
 

@@ -85,6 +85,7 @@ class Supervisor:
     Attributes:
         hand_over: Set where runs that are begun or gone on with, unless it is said otherwise, wait for whoever has
             room for them.
+        check_queue: Raises OverloadedError where as many of these wait as may.
 
     Args:
         max_runs: How many it drives at once.
@@ -102,6 +103,7 @@ class Supervisor:
     ) -> None:
         self._app, self._max_runs = app, max_runs
         self.hand_over: HandOver | None = None
+        self.check_queue: Callable[[], None] = lambda: None
         self._usd_a_day, self._reopen = usd_a_day, reopen
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
@@ -320,8 +322,9 @@ class Supervisor:
 
     @contextmanager
     def _room(self, hand_over: HandOver | None = None) -> Generator[None]:
-        """Keep a place for a run that is about to be driven here, if it is; raises as `check_room`."""
+        """Keep a place for a run that is to be driven here, or see that one may wait; raises as `check_room`."""
         if hand_over is not None:
+            self.check_queue()
             yield
             return
         self.check_room()

@@ -17,7 +17,7 @@ from .candidates import StrategyName
 from .output import print_document, print_line
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .solve import read_problem, show_result
-from .submit import LOOK_EVERY_S, put, read_wait
+from .submit import LOOK_EVERY_S, opened_queue, put, read_wait
 from .whole_numbers import WholeNumber
 
 
@@ -62,8 +62,10 @@ def start_(
         budget = limits.budget() or Budget()
         participants = await app.equip(workers.participants(), budget)
         order, _ = app.order(text, strategy, pairs(option), budget, participants)
-        run_id, _ = await app.engine.accept_once(order, unattended=True)
-        await put(app, [run_id], wait)
+        async with opened_queue(app) as opened:
+            await opened.check_room()
+            run_id, _ = await app.engine.accept_once(order, unattended=True)
+            await put(opened, [run_id], wait)
         if detach:
             return run_id
         while (row := await app.store.run(run_id)).status == "active" and not row.paused:

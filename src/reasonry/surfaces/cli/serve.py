@@ -12,11 +12,13 @@ from ...app import App
 from ...engine.policy import Policy
 from ...errors import UsageError
 from ...extras import check_extra
+from ...queues import MAX_QUEUED
 from ...queues.worker import CONCURRENCY
 from ..present import masked_output
 from .output import print_document, print_notes
 from .settings import Common, Listed, ProviderRates, SessionRules, run_async, with_app
 from .whole_numbers import WholeNumber
+from .worker import check_max_running
 
 
 def serve(
@@ -29,6 +31,8 @@ def serve(
     requests_per_minute: WholeNumber | None = None,
     max_runs: WholeNumber | None = None,
     no_worker: bool = False,
+    max_running: WholeNumber | None = None,
+    max_queued: WholeNumber = MAX_QUEUED,
     open: bool = False,
     listed: Listed = Listed(),
     rates: ProviderRates = ProviderRates(),
@@ -55,6 +59,10 @@ def serve(
         Runs that are driven at once; more are refused.
     no_worker
         Drive no runs of the queue here: those begun with POST /api/runs wait for a `reasonry worker` on the same store.
+    max_running
+        How many runs of the queue this server and all workers together drive at once; give all of them the same number.
+    max_queued
+        Runs that wait in the queue; more are refused.
     open
         Show the page in the browser.
     """
@@ -63,6 +71,7 @@ def serve(
     from ..http.serve import make_loop
     from ..http.serve import serve as serve_http
 
+    check_max_running(max_running)
     policy = Policy(rates=rates.limits())
     environ = listed.overlay(rules.environ())
     # What this process starts has no use for them.
@@ -86,6 +95,8 @@ def serve(
             environ.get(settings_.USD_A_DAY, "") if usd_a_day is None else usd_a_day
         ),
         queued=True,
+        max_running=max_running,
+        max_queued=max_queued,
     )
     settings = structs.replace(
         settings, **{name: value for name, value in limits.items() if value is not None}

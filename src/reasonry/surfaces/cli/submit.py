@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -94,10 +94,11 @@ def submit(
 
     async def work(app: App) -> dict[str, Any]:
         submission = Submission(app, strategy, pairs(option), workers, limits.budget() or Budget())
-        run_ids = await submission.accept(problems)
-        rows = [await _persist(partial(app.store.run, run_id)) for run_id in run_ids]
-        todo = [row for row in rows if row.status == "active" and not row.paused]
-        await _persist(lambda: put(app, [row.run_id for row in todo], wait))
+        async with opened_queue(app) as opened:
+            run_ids = await submission.accept(problems, opened)
+            rows = [await _persist(partial(app.store.run, run_id)) for run_id in run_ids]
+            todo = [row for row in rows if row.status == "active" and not row.paused]
+            await _persist(lambda: put(opened, [row.run_id for row in todo], wait))
         over = len(rows) - len(todo)
         print_notes(
             [f"{len(rows)} runs, {over} of them over before; Ctrl-C leaves the others to the workers"]
@@ -135,8 +136,9 @@ def read_wait(priority: int, at: str | None, queue: str) -> Wait:
     return Wait(priority, _seconds_until(at), name)
 
 
-async def put(app: App, run_ids: Sequence[str], wait: Wait) -> None:
-    """Put runs into the queue of the store.
+@asynccontextmanager
+async def opened_queue(app: App) -> AsyncGenerator[Queue]:
+    """Open the queue of the store.
 
     Raises:
         UsageError: It has none.
@@ -148,15 +150,20 @@ async def put(app: App, run_ids: Sequence[str], wait: Wait) -> None:
         )
     queue = Queue(place)
     try:
-        for start in range(0, len(run_ids), TOGETHER):
-            await queue.put(
-                [
-                    Waiting(run_id, "", wait.priority, wait.delay_s, wait.queue)
-                    for run_id in run_ids[start : start + TOGETHER]
-                ]
-            )
+        yield queue
     finally:
         await queue.close()
+
+
+async def put(queue: Queue, run_ids: Sequence[str], wait: Wait) -> None:
+    """Put runs into the queue of the store."""
+    for start in range(0, len(run_ids), TOGETHER):
+        await queue.put(
+            [
+                Waiting(run_id, "", wait.priority, wait.delay_s, wait.queue)
+                for run_id in run_ids[start : start + TOGETHER]
+            ]
+        )
 
 
 class Problem(NamedTuple):
@@ -175,12 +182,13 @@ class Submission:
         self._app, self._strategy, self._options = app, strategy, options
         self._workers, self._budget = workers, budget
 
-    async def accept(self, problems: Sequence[Problem]) -> list[str]:
+    async def accept(self, problems: Sequence[Problem], queue: Queue) -> list[str]:
         """Return the ids of the runs of problems, in their order.
 
         Raises:
             UsageError: Some cannot be run; they are named, and none was accepted.
             ConflictError: An id stood for another problem not long ago; those before it were accepted.
+            OverloadedError: One is new, and the queue is full; none was accepted.
         """
         participants = await self._app.equip(self._workers.participants(), self._budget)
         wanted, faults = list[tuple[int, Order, RequestKey]](), dict[int, str]()
@@ -191,6 +199,12 @@ class Submission:
                 faults[number] = str(error)
         if faults:
             raise _faults_error(faults)
+        for _, _, key in wanted:
+            # One whose id stood for another problem is refused with its line, below.
+            with suppress(ConflictError):
+                if await self._app.store.run_begun_with(key) is None:
+                    await queue.check_room()
+                    break
         return [await self._accept(number, order, key) for number, order, key in wanted]
 
     def _read(self, line: ProblemLine, participants: Participants) -> tuple[Order, RequestKey]:

@@ -22,9 +22,16 @@ DRAIN_S = 3.0
 """How long what is in flight may take to come in when the worker ends."""
 
 
+def check_max_running(max_running: int | None) -> None:
+    """Raise UsageError if that is no number of runs."""
+    if max_running is not None and max_running < 1:
+        raise UsageError(f"--max-running must be at least 1, got {max_running}", option="max_running")
+
+
 def worker(
     *,
     concurrency: WholeNumber = CONCURRENCY,
+    max_running: WholeNumber | None = None,
     queues: str = DEFAULT_QUEUE,
     listed: Listed = Listed(),
     rates: ProviderRates = ProviderRates(),
@@ -40,12 +47,15 @@ def worker(
     ----------
     concurrency
         How many runs it drives at once.
+    max_running
+        How many runs of a queue all workers together drive at once; give all of them the same number.
     queues
         The names of the queues it takes runs from, with commas between.
     """
     check_extra("server", "reasonry worker")
     if concurrency < 1:
         raise UsageError(f"--concurrency must be at least 1, got {concurrency}", option="concurrency")
+    check_max_running(max_running)
     names = read_queues(queues)
     policy = Policy(rates=rates.limits())
     environ = listed.overlay(rules.environ())
@@ -71,7 +81,9 @@ def worker(
             usd_a_day=spending.usd_a_day_of,
             reopen=AgentAccess(app).recorded_participants,
         )
-        driving = Worker(app, queue, supervisor, concurrency=concurrency, queues=names)
+        driving = Worker(
+            app, queue, supervisor, concurrency=concurrency, queues=names, max_running=max_running
+        )
         try:
             await driving.start()
             await driving.take_up_unfinished()

@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 from ...app import App
 from ...errors import ReasonryError, StoreError, WorldError
 from ...guided.sessions import Sessions
-from ...queues import Queue, QueueStanding, Waiting, Worker, place_of
+from ...queues import Queue, QueueStanding, Waiting, Worker, full_error, place_of
 from ...supervisor.supervisor import Supervisor
 from ..agents import AgentAccess
 from .health import Health
@@ -79,6 +79,8 @@ class Wiring:
         self.metrics.watch("reasonry_store_up", "1 while the store answers.", lambda: self.health.is_up)
         self.metrics.watch("reasonry_streams_open", "Event streams.", lambda: sum(self._streams.values()))
         self.queue: QueueStanding | None = None
+        self._put = 0
+        """Runs that were put into the queue since it was looked at."""
         self._queue: Queue | None = None
         self._worker: Worker | None = None
         self.draining = asyncio.Event()
@@ -138,14 +140,20 @@ class Wiring:
             return
         self._queue = queue = Queue(place)
 
+        def check_room() -> None:
+            waiting = 0 if self.queue is None else self.queue.depth
+            if waiting + self._put >= self.settings.max_queued:
+                raise full_error(self.settings.max_queued)
+
         async def hand_over(run_id: str, owner: str) -> None:
             try:
                 await queue.put([Waiting(run_id, owner)])
+                self._put += 1
             except StoreError as error:
                 # It is accepted; a worker finds it in the store.
                 _LOG.error("a run is not in the queue yet: %s", error.code)
 
-        self.supervisor.hand_over = hand_over
+        self.supervisor.hand_over, self.supervisor.check_queue = hand_over, check_room
         self._watch_queue()
 
     def _watch_queue(self) -> None:
@@ -163,11 +171,19 @@ class Wiring:
         while queue is not None:
             try:
                 if self.settings.worker and self._worker is None:
-                    worker = Worker(self.app, queue, self.supervisor, concurrency=self.settings.worker)
+                    worker = Worker(
+                        self.app,
+                        queue,
+                        self.supervisor,
+                        concurrency=self.settings.worker,
+                        max_running=self.settings.max_running,
+                    )
                     await worker.start()
                     self._worker = worker
                     await worker.take_up_unfinished()
+                put = self._put
                 self.queue = await queue.standing()
+                self._put -= put
             except ReasonryError as error:
                 _LOG.error("the queue cannot be used at present: %s", error.code)
             await asyncio.sleep(LOOK_EVERY_S)

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...errors import UsageError
+from ...queues import MAX_QUEUED
 from ...regular_files import read_regular_file
 
 OPERATOR = ""
@@ -41,6 +42,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         usd_a_day: US dollars that runs of a principal may cost in a day, by principal; `EVERYONE`: of each other one.
         requests_per_minute: Of one principal; more are refused.
         queued: Whether runs of `/api/runs` wait in the store's queue, for any worker.
+        max_queued: Runs that wait in the queue; more are refused.
+        max_running: How many runs of the queue all workers together drive at once.
         worker: How many runs of the queue the server drives itself at once; 0: none.
         max_in_flight: Requests that are worked on at once; more are refused.
         max_streams: Event streams that one principal may have open.
@@ -59,6 +62,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     max_runs: int = 256
     queued: bool = False
     worker: int = 0
+    max_running: int | None = None
+    max_queued: int = MAX_QUEUED
     max_connections: int = 1_024
     max_in_flight: int = 512
     max_streams: int = 100
