@@ -69,8 +69,27 @@ def test_all_lines_that_cannot_be_run_are_named_by_their_place_and_nothing_is_be
     error = refused(good, "", unknown, '{"problem": "x", "options": {"nope": 1}}')
     assert error["lines"] == [3, 4]
     assert "There is no strategy 'nope'" in error["message"]
+    file.write_text(good, encoding="utf-8")
+    assert (
+        run(["submit", str(file), "--model", "offline", "--results", str(folder / "no" / "x"), *common]) == 2
+    )
+    assert "cannot be written" in json.loads(capsys.readouterr().out)["error"]["message"]
     assert run(["runs", "list", *common]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == []
+
+
+def test_who_begins_what_nobody_drives_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = str(folder / "runs.db")
+    command = ["runs", "start", "Use 4, 9, 10 and 13 to make 24", "--detach", "--model", "offline"]
+    assert run([*command, "--store", store, "--json"]) == 0
+    printed = capsys.readouterr()
+    assert "no worker is there" in printed.err
+    run_id = json.loads(printed.out)["run_id"]
+    with worker_process(store, "offline"):
+        assert run([*command, "--store", store]) == 0
+        printed = capsys.readouterr()
+        assert not printed.err
+    assert printed.out.strip() != run_id
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from ...records import RequestKey, RunRow
 from ...regular_files import read_regular_file
 from ...strategies import DEFAULT_STRATEGY
 from .candidates import StrategyName
-from .output import print_document, print_note, print_notes
+from .output import check_writable, print_document, print_note, print_notes
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .whole_numbers import WholeNumber
 
@@ -91,6 +91,8 @@ def submit(
     check_extra("server", "reasonry submit")
     wait = read_wait(priority, at, queue)
     problems = _read_problems(file)
+    if results is not None:
+        check_writable(results)
 
     async def work(app: App) -> dict[str, Any]:
         submission = Submission(app, strategy, pairs(option), workers, limits.budget() or Budget())
@@ -156,13 +158,17 @@ async def opened_queue(app: App) -> AsyncGenerator[Queue]:
 
 
 async def put(queue: Queue, run_ids: Sequence[str], wait: Wait) -> None:
-    """Put runs into the queue of the store."""
+    """Put runs into the queue of the store; say so if there is nobody to drive them."""
     for start in range(0, len(run_ids), TOGETHER):
         await queue.put(
             [
                 Waiting(run_id, "", wait.priority, wait.delay_s, wait.queue)
                 for run_id in run_ids[start : start + TOGETHER]
             ]
+        )
+    if run_ids and not (await queue.standing()).workers:
+        print_note(
+            "no worker is there: `reasonry worker` or `reasonry serve` on this store drives what waits"
         )
 
 
