@@ -42,6 +42,7 @@ from .queue import (
     queue_name,
     traced_as,
 )
+from .queue_place import serialize_transactions
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -159,6 +160,8 @@ class Worker:
 
         self._has_begun = True
         engine = self._queue.engine
+        if self._max_running is not None:
+            serialize_transactions(engine)
         dbos = DBOS(
             config={
                 "name": APPLICATION,
