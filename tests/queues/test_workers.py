@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from reasonry.app import App
 from reasonry.core.budget import Budget
@@ -152,6 +153,29 @@ def test_nothing_looks_for_work_in_threads_of_its_own_before_there_is_any(folder
             finally:
                 await asyncio.gather(worker.drain(), supervisor.drain())
                 await queue.close()
+
+    asyncio.run(check())
+
+
+def test_a_run_counts_the_workers_that_died_with_it_and_not_those_that_put_it_back(folder: Path) -> None:
+    async def check() -> None:
+        async with App(str(folder / "runs.db"), environ={}) as app:
+            queue = queue_of(app)
+            runs = await accept(app, "offline", 2)
+            await queue.put([Waiting(run_id) for run_id in runs])
+            taken = text("UPDATE workflow_status SET status = 'PENDING', executor_id = workflow_uuid")
+
+            def take_and_end() -> list[int]:
+                queue.transact(lambda connection: connection.execute(taken))
+                for run_id, died in zip(runs, (True, False), strict=True):
+                    assert queue.adopt(run_id, died=died) == 1
+                return queue.transact(lambda connection: [kills(connection, run_id, 0) for run_id in runs])
+
+            assert await queue.do(take_and_end) == [1, 0]
+            # Nobody has begun it since, so it is one death still.
+            assert await queue.do(take_and_end) == [1, 0]
+            assert (await queue.standing()).depth == 2
+            await queue.close()
 
     asyncio.run(check())
 

@@ -172,12 +172,15 @@ class Queue:
         with self.engine.begin() as connection:
             return work(connection)
 
-    def adopt(self, worker: str) -> int:
+    def adopt(self, worker: str, *, died: bool) -> int:
         """Put back what a worker had at work, so that another drives it, and take it off the list; return how much."""
         adopted = 0
         entries = self.client.list_workflows(
             executor_id=worker, status="PENDING", load_input=False, load_output=False
         )
+        if died:
+            orphans = [entry.workflow_id for entry in entries]
+            self.transact(lambda connection: tables.note_orphans(connection, orphans))
         for name in {entry.queue_name for entry in entries}:
             of_queue = [entry.workflow_id for entry in entries if entry.queue_name == name]
             self.client.resume_workflows(of_queue, queue_name=name)

@@ -1,14 +1,15 @@
 """What the queue keeps beside the tables of DBOS: its workers, whose turn it is, and runs begun and not ended.
 
 Rule 1: a worker that has not been seen for `DEAD_MS`, by the database's clock, counts as dead.
-Rule 2: an owner's next run comes one turn after the owner's last, but not before the turn that is under way. So owners
-        that wait take turns, however many runs each of them has.
+Rule 2: an owner's next run comes one turn after the owner's last, but not before the turn that is under way, as workers
+        last said. So owners that wait take turns, however many runs each of them has.
 Rule 3: a run that is begun again without having ended has cost its worker its life, most likely. The count starts anew
-        where the run has got further.
+        where the run has got further. Nothing is noted of a run until a worker dies that had it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -164,6 +165,12 @@ def kills(connection: Connection, run_id: str, events: int) -> int:
     if row is None:
         return 0
     return 1 if events > row[1] else row[0] + 1
+
+
+def note_orphans(connection: Connection, run_ids: Sequence[str]) -> None:
+    """Note that a worker has died which had these runs; what is noted of one already says so too."""
+    for run_id in run_ids:
+        _run(connection, "INSERT INTO begun VALUES (:id, 0, 0) ON CONFLICT DO NOTHING", id=run_id)
 
 
 def note_begun(connection: Connection, run_id: str, kills: int, events: int) -> None:

@@ -91,6 +91,8 @@ class Worker:
         self._concurrency, self._queues = min(concurrency, max_running or concurrency), tuple(queues)
         self._max_running = max_running
         self._commits = GroupCommit(queue)
+        self._turns = dict[tuple[str, int], int]()
+        """The last turn begun here of each queue and priority, if that is not noted yet."""
         self._draining = asyncio.Event()
         self._suspect = asyncio.Lock()
         self._beating: asyncio.Task[None] | None = None
@@ -194,7 +196,7 @@ class Worker:
 
         if self._has_begun:
             DBOS.destroy(destroy_registry=True)
-        self._queue.adopt(self.id)
+        self._queue.adopt(self.id, died=False)
 
     # -- one run
 
@@ -273,13 +275,14 @@ class Worker:
     async def _admit(
         self, opened: OpenRun, about: tuple[str, int, int], held: contextlib.AsyncExitStack
     ) -> None:
-        """Note that a run is begun, or set it aside."""
+        """Note that a run is begun which has cost workers their lives, or set it aside."""
         run_id, events = opened.row.run_id, len(opened.run.events)
+        queue, priority, turn = about
+        self._turns[queue, priority] = max(turn, self._turns.get((queue, priority), 0))
 
         def begin(connection: Connection) -> int:
             kills = tables.kills(connection, run_id, events)
-            tables.begin_turn(connection, *about)
-            if kills < MAX_KILLS - 1:
+            if 0 < kills < MAX_KILLS - 1:
                 tables.note_begun(connection, run_id, kills, events)
             return kills
 
@@ -312,8 +315,11 @@ class Worker:
 
     async def _beat(self) -> bool:
         """Say that this worker is alive, and see to those that are not; return whether it is the first of all."""
+        turns, self._turns = self._turns, {}
 
         def beat(connection: Connection) -> tuple[list[str], bool]:
+            for (queue, priority), turn in turns.items():
+                tables.begin_turn(connection, queue, priority, turn)
             queues = ",".join(self._queues)
             tables.beat(connection, self.id, self._process, queues, self._concurrency, self._working)
             gone = [
@@ -341,7 +347,7 @@ class Worker:
         return now_s - self._steady_since_s >= dead_s
 
     def _adopt(self, worker: str) -> None:
-        adopted = self._queue.adopt(worker)
+        adopted = self._queue.adopt(worker, died=True)
         if adopted:
             self._queue.transact(lambda connection: tables.add(connection, "adopted", adopted))
         _LOG.warning("worker %s died; %d runs of it are driven by others", worker, adopted)
