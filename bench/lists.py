@@ -146,7 +146,7 @@ def main() -> int:
         asyncio.run(fill(path, given.runs))
         name = str(path)
         if given.store:
-            name = stack.enter_context(postgres(".")) if given.store == "postgres" else given.store
+            name = stack.enter_context(postgres(".")).url if given.store == "postgres" else given.store
             asyncio.run(fill_postgres(name, path))
         print(f"{given.runs} runs written in {time.perf_counter() - began:.0f} s")
         missed = asyncio.run(measure(name, given.runs))
