@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from reasonry.errors import StoreError
+from reasonry.records import RunRow
+from reasonry.stores.sqlite import SqliteStore
 from reasonry.surfaces.cli import run
 
 from .working import worker_process
@@ -19,8 +22,18 @@ LINES = [
 
 
 def test_a_file_is_solved_once_however_often_it_is_submitted(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    away = iter([True])
+    read = SqliteStore.run
+
+    async def read_when_there(store: SqliteStore, run_id: str) -> RunRow:
+        if next(away, False):
+            raise StoreError("the store is away", retryable=True)
+        return await read(store, run_id)
+
+    # A store that is started again meanwhile.
+    monkeypatch.setattr(SqliteStore, "run", read_when_there)
     file, store = folder / "problems.jsonl", str(folder / "runs.db")
     file.write_text("\n".join(json.dumps(line) for line in LINES), encoding="utf-8")
     found = list[list[str]]()
@@ -43,6 +56,7 @@ def test_a_file_is_solved_once_however_often_it_is_submitted(
             assert (said["runs"], said["done"]) == (2, 2)
             found.append(sorted(results.read_text(encoding="utf-8").splitlines()))
     assert found[0] == found[1]
+    assert next(away, None) is None
     answers = {line["id"]: line["answer"] for line in map(json.loads, found[0])}
     assert answers == {"a": "(9 - (13 - 10)) * 4 = 24", None: "8 / (3 - 8 / 3) = 24"}
     # Another problem under the same id is no repetition.
