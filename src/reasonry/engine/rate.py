@@ -21,7 +21,7 @@ from .shared_rate import Ceiling, Sent, SharedRate
 
 WINDOW_S = 60.0
 
-CLOSE_S = 1.0
+CLOSE_S = 0.5
 """How long to wait for a store that is told what was not used."""
 
 Limit = int | Mapping[str, int] | None

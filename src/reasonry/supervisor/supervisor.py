@@ -41,6 +41,9 @@ RETRY_AFTER_S: Final = 1.0
 CUT_S: Final = 1.0
 """How long what is cut off may take to end when the process drains."""
 
+TELL_S: Final = 0.5
+"""How long to wait then for a store that is told what this process holds no more."""
+
 PAGE: Final = 100
 
 _log = logging.getLogger("reasonry")
@@ -544,7 +547,7 @@ class Supervisor:
         if tasks := {*self._tasks}:
             await asyncio.wait(tasks, timeout=CUT_S)
         with suppress(TimeoutError):
-            async with asyncio.timeout(CUT_S):
+            async with asyncio.timeout(TELL_S):
                 await asyncio.gather(*(allowance.close() for allowance in self._allowances.values()))
         self._ring()
 
