@@ -7,8 +7,10 @@ import itertools
 import logging
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
@@ -39,6 +41,8 @@ MAX_PRIORITY: Final = 9
 """The last to be begun; 0 is the first."""
 
 _OVER: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+KNOWN_S: Final = 30.0
+"""How long what is over is known."""
 _PAGE: Final = 500
 
 
@@ -121,11 +125,11 @@ class Queue:
             raise full_error(max_queued)
 
     async def find_known(self, run_ids: Sequence[str]) -> set[str]:
-        """Return which of these runs wait, or are at work."""
+        """Return which of these runs wait, or are at work, or were until a short time ago."""
 
         def look() -> set[str]:
             found = self.client.list_workflows(workflow_ids=[*run_ids], load_input=False, load_output=False)
-            return {entry.workflow_id for entry in found if entry.status not in _OVER}
+            return {entry.workflow_id for entry in found}
 
         return await self.do(look)
 
@@ -189,9 +193,13 @@ class Queue:
         return adopted
 
     def clear(self) -> None:
-        """Forget what is over; all that is known of it stands in the journals."""
+        """Forget what has been over for long; all that is known of it stands in the journals.
+
+        Until then nobody puts a run back that no worker can drive at present.
+        """
+        until = datetime.fromtimestamp(time.time() - KNOWN_S, UTC).isoformat()
         entries = self.client.list_workflows(
-            status=[*_OVER], limit=_PAGE, load_input=False, load_output=False
+            status=[*_OVER], completed_before=until, limit=_PAGE, load_input=False, load_output=False
         )
         if entries:
             self.client.delete_workflows([entry.workflow_id for entry in entries])

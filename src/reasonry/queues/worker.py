@@ -6,6 +6,8 @@ Rule 1: what it has at work when it ends, or dies, goes back into the queue. It 
 Rule 2: a run whose workers died `MAX_KILLS` times, without it having got any further, is set aside. Before the last
         time it is driven with no other run that has cost a worker its life, so that each is judged for itself.
 Rule 3: what was accepted and is neither driven nor in the queue is found in the store, bit by bit, and put into it.
+Rule 4: what a worker cannot drive, as it is of another version or may not ask its model, it leaves; by rule 3 another
+        has its turn after a while.
 """
 
 from __future__ import annotations
@@ -214,18 +216,15 @@ class Worker:
                 try:
                     if await self._try_work(run_id, owner, about):
                         return True
-                except ConflictError as error:
-                    if time.monotonic() > patience_ends:
-                        _LOG.info("run %s is left to whoever drives it: %s", run_id, error)
-                        return False
                 except NotFoundError:
                     return False
-                except (OverloadedError, StoreError):
-                    # Passes, or the process is about to end.
-                    pass
                 except ReasonryError as error:
-                    _LOG.warning("run %s cannot be driven here: %s", run_id, error)
-                    return False
+                    if not _passes(error):
+                        _LOG.warning("run %s cannot be driven here: %s", run_id, error)
+                        return False
+                    if isinstance(error, ConflictError) and time.monotonic() > patience_ends:
+                        _LOG.info("run %s is left to whoever drives it: %s", run_id, error)
+                        return False
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(RETRY_S):
                         await self._draining.wait()
@@ -367,6 +366,14 @@ class Worker:
         driven = await self._app.store.find_driven([*unknown]) if unknown else set[str]()
         if lost := unknown.keys() - driven:
             await self._queue.put([Waiting(run_id, unknown[run_id].owner) for run_id in sorted(lost)])
+
+
+def _passes(error: ReasonryError) -> bool:
+    """Whether what was in the way of driving a run passes by itself, or the process is about to end."""
+    if error.code in ("strategy_changed", "store_newer", "store_corrupt"):
+        # Another version drives it, if any.
+        return False
+    return isinstance(error, (ConflictError, OverloadedError, StoreError))
 
 
 def _host() -> str:

@@ -249,7 +249,8 @@ class Connections:
         try:
             db.execute(begin)
             if limit_s is not None:
-                db.execute(f"SET LOCAL statement_timeout = {int(limit_s * 1000)}")
+                for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                    db.execute(f"SET LOCAL {setting} = {int(limit_s * 1000)}")
             reading = Translating(db, begin == _WRITE)
             # What is read where something is written is locked, or may be written meanwhile.
             tx = sql.Tx(reading, texts, prefetch=None if begin == _WRITE else reading.prefetch)
@@ -322,7 +323,8 @@ class Connections:
         schema = self._address.schema
         db.execute(f"SET search_path TO {schema}")
         db.execute(f"SET statement_timeout = {int(LIMIT_S * 1000)}")
-        db.execute(f"SET idle_in_transaction_session_timeout = {int(4 * LIMIT_S * 1000)}")
+        # What a process that is frozen in a transaction has locked, others would wait for as long as it is.
+        db.execute(f"SET idle_in_transaction_session_timeout = {int(LIMIT_S * 1000)}")
         db.execute("SET client_encoding TO 'UTF8'")
         self._check_server(db)
         with self._start:
