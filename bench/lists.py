@@ -48,6 +48,7 @@ async def measure(name: str, count: int) -> bool:
         "runs, a word that is nowhere": lambda store: store.runs(query="qqqqzzzz"),
         "runs, two letters": lambda store: store.runs(query="et"),
         "runs, a word and status failed": lambda store: store.runs(query=common, status="failed"),
+        "runs, a word and status done": lambda store: store.runs(query=common, status="done"),
         "runs, a word and an owner": lambda store: store.runs(query=common, owner="owner3"),
         "runs, a letter and an owner": lambda store: store.runs(query="e", owner="owner3"),
         "runs, a word and one who has none": lambda store: store.runs(query=common, owner="nobody"),

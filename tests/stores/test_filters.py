@@ -160,6 +160,7 @@ async def test_lists_and_searches_have_what_the_filters_say(
     store: Store, monkeypatch: pytest.MonkeyPatch, read_first: int
 ) -> None:
     monkeypatch.setattr(runs, "FEW_RUNS", read_first)
+    monkeypatch.setattr(runs, "MANY_RUNS", 5)
     for name in ("LATEST_SESSIONS", "FIRST_TEXTS", "READ_FIRST"):
         monkeypatch.setattr(session_rows, name, read_first)
     monkeypatch.setattr(session_rows, "FEW_SESSIONS", 5)

@@ -46,6 +46,9 @@ from .whole import compare_runs
 FEW_RUNS = 300
 """So many of the newest runs are looked into one by one before the index of all texts is asked."""
 
+MANY_RUNS = 10_000
+"""So many of the runs that a filter lists are looked for among what the index names, then the next ones."""
+
 _OWNER = len(RunRow.__struct_fields__) - len(ADDED_RUN_COLUMNS)
 """Where the columns of a row begin that stand behind those of its journal's end."""
 
@@ -318,9 +321,15 @@ def runs(tx: Tx, which: RunFilters, limit: int, before: str | None) -> list[RunR
     found = list(islice(_that_contain(tx, newest, query), limit))
     if len(found) < limit and len(newest) == FEW_RUNS:
         is_filtered = any(which.get(name) is not None for name in sql.RUN_FILTERS)
-        older = {*_keys(tx, which, newest[-1], MAX_INT)} if is_filtered else None
         sessions = session_rows.keys_of(tx, which.get("owner"))
-        found += islice(_containing(tx, query, newest[-1], older, sessions), limit - len(found))
+        last, is_more = newest[-1], True
+        while is_more and len(found) < limit:
+            older = _keys(tx, which, last, MANY_RUNS) if is_filtered else None
+            if older != []:
+                among = None if older is None else {*older}
+                found += islice(_containing(tx, query, last, among, sessions), limit - len(found))
+            is_more = older is not None and len(older) == MANY_RUNS
+            last = older[-1] if older else last
     return _list_entries(tx, found)
 
 
