@@ -79,6 +79,8 @@ def test_runs_of_a_worker_that_dies_or_ends_are_driven_on_and_only_calls_in_flig
                     assert in_flight
                     with worker_process(store, server.model) as second:
                         answers, calls = await until_done(app, runs)
+                        # Whoever has died is no longer shown.
+                        assert [one.pid for one in await queue.workers()] == [second.pid]
                         adopted = (await queue.standing()).adopted
                         begun = time.monotonic()
                         second.send_signal(signal.SIGTERM)

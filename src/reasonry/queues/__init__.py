@@ -12,6 +12,7 @@ from .queue import (
     Queue,
     QueueStanding,
     Waiting,
+    WorkerStanding,
     full_error,
     read_queues,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "QueueStanding",
     "Waiting",
     "Worker",
+    "WorkerStanding",
     "full_error",
     "place_of",
     "read_queues",

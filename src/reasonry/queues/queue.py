@@ -74,6 +74,23 @@ class QueueStanding(Struct, frozen=True):
     adopted: int
 
 
+class WorkerStanding(Struct, frozen=True):
+    """What a worker that is alive last said of itself.
+
+    Args:
+        queues: The names of those it takes runs from, with commas between.
+        seen_s: How many seconds ago that was.
+    """
+
+    id: str
+    host: str
+    pid: int
+    queues: str
+    concurrency: int
+    driving: int
+    seen_s: float
+
+
 class Queue:
     """The queue of a store, which any number of processes share. It is opened when it is first used."""
 
@@ -123,6 +140,15 @@ class Queue:
         """
         if await self.do(lambda: self.transact(lambda connection: tables.is_full(connection, max_queued))):
             raise full_error(max_queued)
+
+    async def workers(self) -> list[WorkerStanding]:
+        """Return the workers that are alive, those that began first before the others.
+
+        Raises:
+            StoreError: The queue cannot be read.
+        """
+        rows = await self.do(lambda: self.transact(tables.read_workers))
+        return [WorkerStanding(*row) for row in rows]
 
     async def find_known(self, run_ids: Sequence[str]) -> set[str]:
         """Return which of these runs wait, or are at work, or were until a short time ago."""

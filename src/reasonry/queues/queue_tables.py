@@ -93,6 +93,16 @@ def forget_worker(connection: Connection, worker: str) -> None:
     _run(connection, "DELETE FROM workers WHERE id = :id", id=worker)
 
 
+def read_workers(connection: Connection) -> list[tuple[str, str, int, str, int, int, float]]:
+    """Return id, machine, process, queues, room and work of workers that are alive, and the age of that in seconds."""
+    rows = _run(
+        connection,
+        f"""SELECT id, host, pid, queues, concurrency, driving, ({_now(connection)} - seen_ms) / 1000.0
+        FROM workers WHERE seen_ms >= {_now(connection)} - {DEAD_MS} ORDER BY id LIMIT 1000""",
+    )
+    return [(row[0], row[1].partition(" ")[0], *row[2:6], float(row[6])) for row in rows]
+
+
 def count_workers(connection: Connection) -> int:
     """Return how many workers are alive."""
     count = _run(

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+
+import msgspec
 
 from ...app import App
 from ...engine.policy import Policy
 from ...errors import UsageError
 from ...extras import check_extra
-from ...queues import DEFAULT_QUEUE, Queue, Worker, place_of, read_queues
+from ...queues import DEFAULT_QUEUE, Queue, QueueStanding, Worker, WorkerStanding, place_of, read_queues
 from ...queues.worker import CONCURRENCY
 from ...supervisor import Supervisor
 from ..agents import AgentAccess
 from ..present import masked_output
 from ..signals import on_ending
-from .output import print_document, print_notes
+from .output import print_document, print_line, print_notes
 from .settings import Common, Listed, ProviderRates, SessionRules, run_async, with_app
+from .tables import Column, print_table
 from .whole_numbers import WholeNumber
+
+_COLUMNS = (
+    Column("MACHINE", narrowest=8),
+    Column("PROCESS", align_right=True),
+    Column("DRIVES", align_right=True),
+    Column("SEEN", rank=1, align_right=True),
+    Column("QUEUES", narrowest=8),
+)
 
 DRAIN_S = 3.0
 """How long what is in flight may take to come in when the worker ends."""
@@ -30,6 +42,7 @@ def check_max_running(max_running: int | None) -> None:
 
 def worker(
     *,
+    list: bool = False,
     concurrency: WholeNumber = CONCURRENCY,
     max_running: WholeNumber | None = None,
     queues: str = DEFAULT_QUEUE,
@@ -45,6 +58,8 @@ def worker(
 
     Parameters
     ----------
+    list
+        Show which workers are alive and what waits, rather than drive anything.
     concurrency
         How many runs it drives at once.
     max_running
@@ -53,6 +68,8 @@ def worker(
         The names of the queues it takes runs from, with commas between.
     """
     check_extra("server", "reasonry worker")
+    if list:
+        return _show(common)
     if concurrency < 1:
         raise UsageError(f"--concurrency must be at least 1, got {concurrency}", option="concurrency")
     check_max_running(max_running)
@@ -65,16 +82,11 @@ def worker(
     spending = ServerSettings(usd_a_day=read_usd_a_day(environ.get(USD_A_DAY, "")))
 
     async def work(app: App) -> None:
-        place = place_of(app.store)
-        if place is None:
-            raise UsageError(
-                "a store in memory has no queue: --store must name one that others reach", option="store"
-            )
+        queue = _queue_of(app)
         # A store that cannot be used says why; its queue does not.
         await app.store.runs(limit=1)
         ending = asyncio.Event()
         on_ending(ending.set)
-        queue = Queue(place)
         supervisor = Supervisor(
             app,
             max_runs=concurrency,
@@ -98,3 +110,40 @@ def worker(
     with masked_output(environ):
         run_async(with_app(common.app(policy, environ), work))
     return 0
+
+
+def _show(common: Common) -> int:
+    async def look(app: App) -> tuple[QueueStanding, Sequence[WorkerStanding]]:
+        queue = _queue_of(app)
+        try:
+            return await queue.standing(), await queue.workers()
+        finally:
+            await queue.close()
+
+    app = common.app()
+    standing, workers = run_async(with_app(app, look))
+    if common.json:
+        document = {"store": app.store.name, "queue": standing, "workers": workers}
+        print_document(msgspec.to_builtins(document))
+        return 0
+    print_table(
+        _COLUMNS,
+        [
+            (one.host, str(one.pid), f"{one.driving} of {one.concurrency}", f"{one.seen_s:.1f} s", one.queues)
+            for one in workers
+        ],
+    )
+    waits = f", the first for {standing.oldest_s:.1f} s" if standing.depth else ""
+    print_line(
+        f"workers: {standing.workers:,}; runs waiting: {standing.depth:,}{waits}; adopted: {standing.adopted:,}"
+    )
+    return 0
+
+
+def _queue_of(app: App) -> Queue:
+    place = place_of(app.store)
+    if place is None:
+        raise UsageError(
+            "a store in memory has no queue: --store must name one that others reach", option="store"
+        )
+    return Queue(place)
