@@ -129,8 +129,14 @@ def _show(common: Common) -> int:
     print_table(
         _COLUMNS,
         [
-            (one.host, str(one.pid), f"{one.driving} of {one.concurrency}", f"{one.seen_s:.1f} s", one.queues)
-            for one in workers
+            (
+                listed.host,
+                str(listed.pid),
+                f"{listed.driving} of {listed.concurrency}",
+                f"{listed.seen_s:.1f} s",
+                listed.queues,
+            )
+            for listed in workers
         ],
     )
     waits = f", the first for {standing.oldest_s:.1f} s" if standing.depth else ""
