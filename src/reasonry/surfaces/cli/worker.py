@@ -82,9 +82,7 @@ def worker(
     spending = ServerSettings(usd_a_day=read_usd_a_day(environ.get(USD_A_DAY, "")))
 
     async def work(app: App) -> None:
-        queue = _queue_of(app)
-        # A store that cannot be used says why; its queue does not.
-        await app.store.runs(limit=1)
+        queue = await _open_queue(app)
         ending = asyncio.Event()
         on_ending(ending.set)
         supervisor = Supervisor(
@@ -114,7 +112,7 @@ def worker(
 
 def _show(common: Common) -> int:
     async def look(app: App) -> tuple[QueueStanding, Sequence[WorkerStanding]]:
-        queue = _queue_of(app)
+        queue = await _open_queue(app)
         try:
             return await queue.standing(), await queue.workers()
         finally:
@@ -146,10 +144,12 @@ def _show(common: Common) -> int:
     return 0
 
 
-def _queue_of(app: App) -> Queue:
+async def _open_queue(app: App) -> Queue:
     place = place_of(app.store)
     if place is None:
         raise UsageError(
             "a store in memory has no queue: --store must name one that others reach", option="store"
         )
+    # A store that cannot be used says why; its queue does not.
+    await app.store.runs(limit=1)
     return Queue(place)
