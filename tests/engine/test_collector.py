@@ -14,6 +14,9 @@ from reasonry.engine.collector import pause_collector
 
 @pytest.fixture(autouse=True)
 def collector() -> Generator[None]:
+    # A server that another test has started froze what was there.
+    gc.unfreeze()
+    gc.enable()
     yield
     gc.unfreeze()
     gc.enable()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reasonry.errors import SandboxError, ToolError, UsageError
 from reasonry.tools import concurrency
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.anyio
 
 TOKEN = "canary-3f9a17"
 TIGHT = ExecutionLimits(max_seconds=0.7, max_memory_mb=256, max_output_bytes=4_000)
+AMPLE = replace(TIGHT, max_seconds=10)
+"""For what ends by itself, however slow the machine is."""
 
 
 def usable(name: str) -> Sandbox:
@@ -136,7 +139,7 @@ async def test_an_attack_is_contained(sandbox: Sandbox, host: Host, name: str) -
     stop = asyncio.Event()
     heart = asyncio.ensure_future(_longest_wait(stop))
     began = time.monotonic()
-    execution = await sandbox.run(host.armed(code), TIGHT)
+    execution = await sandbox.run(host.armed(code), TIGHT if "timeout" in statuses else AMPLE)
     took = time.monotonic() - began
     stop.set()
     document = json.dumps(execution.document())
@@ -148,7 +151,7 @@ async def test_an_attack_is_contained(sandbox: Sandbox, host: Host, name: str) -
     assert took < 5
     assert await heart < 1
     assert not _workers()
-    assert (await sandbox.run("6 * 7", TIGHT)).value == 42
+    assert (await sandbox.run("6 * 7", AMPLE)).value == 42
 
 
 def test_there_are_at_least_thirty_attacks() -> None:
@@ -159,7 +162,7 @@ async def test_all_attacks_at_once_leave_the_server_responsive(sandbox: Sandbox,
     stop = asyncio.Event()
     heart = asyncio.ensure_future(_longest_wait(stop))
     running = [sandbox.run(host.armed(code), TIGHT) for code, _ in list(ATTACKS.values())[::2]]
-    executions = await asyncio.gather(*running, sandbox.run("6 * 7", TIGHT))
+    executions = await asyncio.gather(*running, sandbox.run("6 * 7", AMPLE))
     stop.set()
     assert executions[-1].value == 42
     assert await heart < 1
@@ -182,8 +185,8 @@ async def test_all_attacks_at_once_leave_the_server_responsive(sandbox: Sandbox,
     ],
 )
 async def test_nothing_is_left_for_the_next_execution(sandbox: Sandbox, leave: str, look: str) -> None:
-    await sandbox.run(leave, TIGHT)
-    execution = await sandbox.run(look, TIGHT)
+    await sandbox.run(leave, AMPLE)
+    execution = await sandbox.run(look, AMPLE)
     assert execution.value is None
     assert "41" not in execution.stdout
 
@@ -199,7 +202,7 @@ async def test_nothing_is_left_for_the_next_execution(sandbox: Sandbox, leave: s
     ],
 )
 async def test_what_is_printed_is_no_result(sandbox: Sandbox, forged: str) -> None:
-    execution = await sandbox.run(f"print({forged!r})\n1 / 0", TIGHT)
+    execution = await sandbox.run(f"print({forged!r})\n1 / 0", AMPLE)
     assert (execution.status, execution.value) == ("error", None)
     assert execution.stdout == forged + "\n"
     assert "ZeroDivisionError" in (execution.error or "")
@@ -215,7 +218,7 @@ for number in range(64):
         pass
 raise ValueError("the truth")
 """
-    execution = await bubblewrap.run(code, TIGHT)
+    execution = await bubblewrap.run(code, AMPLE)
     assert (execution.status, execution.value) == ("error", None)
 
 
@@ -238,7 +241,7 @@ raise ValueError("the truth")
     ],
 )
 async def test_the_value_of_the_last_line_comes_back(sandbox: Sandbox, code: str, value: Any) -> None:
-    execution = await sandbox.run(code, TIGHT)
+    execution = await sandbox.run(code, AMPLE)
     assert (execution.status, execution.value, execution.error) == ("ok", value, None)
     assert execution.sandbox == sandbox.name
 
@@ -256,20 +259,20 @@ async def test_the_value_of_the_last_line_comes_back(sandbox: Sandbox, code: str
     ],
 )
 async def test_an_error_says_what_is_wrong(sandbox: Sandbox, code: str, told: str) -> None:
-    execution = await sandbox.run(code, TIGHT)
+    execution = await sandbox.run(code, AMPLE)
     assert execution.status == "error"
     assert told in (execution.error or "")
 
 
 async def test_output_is_kept_up_to_the_limit_and_the_value_still_comes(sandbox: Sandbox) -> None:
-    execution = await sandbox.run("for n in range(5000): print('line', n)\n7", TIGHT)
+    execution = await sandbox.run("for n in range(5000): print('line', n)\n7", AMPLE)
     assert (execution.status, execution.value, execution.truncated) == ("ok", 7, True)
     assert len(execution.stdout.encode()) == TIGHT.max_output_bytes
     assert execution.stdout.startswith("line 0\nline 1\n")
 
 
 async def test_a_value_over_the_limit_is_text_that_is_cut(sandbox: Sandbox) -> None:
-    execution = await sandbox.run("list(range(100000))", TIGHT)
+    execution = await sandbox.run("list(range(100000))", AMPLE)
     assert execution.truncated
     assert isinstance(execution.value, str)
     assert len(execution.value.encode()) <= TIGHT.max_output_bytes
