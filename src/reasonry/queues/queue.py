@@ -138,7 +138,9 @@ class Queue:
             OverloadedError: As many wait already as may.
             StoreError: The queue cannot be read.
         """
-        if await self.do(lambda: self.transact(lambda connection: tables.is_full(connection, max_queued))):
+        if await self.do(
+            lambda: self.transact(lambda connection: tables.are_waiting(connection, max_queued))
+        ):
             raise full_error(max_queued)
 
     async def workers(self) -> list[WorkerStanding]:

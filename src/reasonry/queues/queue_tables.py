@@ -243,17 +243,11 @@ def count_waiting(connection: Connection) -> tuple[int, float]:
     return row[0], max(0, row[1] or 0) / 1000
 
 
-def is_full(connection: Connection, max_queued: int) -> bool:
-    """Whether as many runs as may be wait to be driven, or will."""
+def are_waiting(connection: Connection, runs: int) -> bool:
+    """Whether so many runs wait to be driven, or will."""
     statement = """SELECT count(*) FROM
-        (SELECT 1 FROM workflow_status WHERE status IN ('ENQUEUED', 'DELAYED') LIMIT :max_queued) AS waiting"""
-    return _run(connection, statement, max_queued=max_queued).scalar() == max_queued
-
-
-def is_any_to_come(connection: Connection) -> bool:
-    """Whether a run waits to be driven, or will."""
-    statement = "SELECT 1 FROM workflow_status WHERE status IN ('ENQUEUED', 'DELAYED') LIMIT 1"
-    return _run(connection, statement).first() is not None
+        (SELECT 1 FROM workflow_status WHERE status IN ('ENQUEUED', 'DELAYED') LIMIT :runs) AS waiting"""
+    return _run(connection, statement, runs=runs).scalar() == runs
 
 
 def _now(connection: Connection) -> str:

@@ -154,7 +154,7 @@ class Worker:
         """Begin to take runs once there is one: the threads of DBOS cost a server that has none a tenth of its time."""
         while not self._draining.is_set():
             with contextlib.suppress(StoreError):
-                if await self._commits.transact(tables.is_any_to_come):
+                if await self._commits.transact(lambda connection: tables.are_waiting(connection, 1)):
                     await self._queue.do(lambda: self._launch(work))
                     return
             await asyncio.sleep(POLL_S)
