@@ -129,4 +129,5 @@ def postgres_url(_postgres: tuple[str, Any]) -> str:
         "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'migration'"
     )
     db.execute(";".join(["SELECT 1", *(f"DELETE FROM {table}" for (table,) in tables.fetchall())]))
+    db.execute(f"DROP SCHEMA IF EXISTS {url.rpartition('=')[2]}_queue CASCADE")
     return url

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from reasonry.participants import Participants
 from reasonry.queues import Queue, Waiting, Worker, place_of
 from reasonry.queues import queue_tables as tables
 from reasonry.queues.queue_tables import kills, note_begun, note_ended
-from reasonry.queues.worker import POLL_S
 from reasonry.supervisor import Supervisor
 from tests.servers import ServerProcess
 
@@ -135,23 +133,33 @@ def test_a_run_that_has_cost_three_workers_their_lives_is_set_aside_and_can_be_r
     asyncio.run(check())
 
 
-def test_nothing_looks_for_work_in_threads_of_its_own_before_there_is_any(folder: Path) -> None:
-    def looking() -> list[str]:
-        return [thread.name for thread in threading.enumerate() if thread.name.startswith("queue-worker")]
+def test_what_cannot_be_read_is_left_out_and_runs_of_a_worker_that_nobody_knows_are_taken_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasonry.queues.queue_tables.DEAD_MS", 300)
+    monkeypatch.setattr("reasonry.queues.worker.BEAT_S", 0.05)
 
     async def check() -> None:
         async with App(str(folder / "runs.db"), environ={}) as app:
             queue = queue_of(app)
+            garbled, orphan, plain = await accept(app, "offline", 3)
+            await queue.put([Waiting(run_id) for run_id in (garbled, orphan, plain)])
+
+            def harm(connection: Any) -> None:
+                garble = "UPDATE workflow_input SET inputs = :inputs WHERE workflow_uuid = :id"
+                connection.execute(text(garble), {"inputs": '{"positionalArgs": 1}', "id": garbled})
+                orphaned = "UPDATE workflow_status SET status = 'PENDING', executor_id = 'x' WHERE workflow_uuid = :id"
+                connection.execute(text(orphaned), {"id": orphan})
+
+            await queue.do(lambda: queue.transact(harm))
             supervisor = Supervisor(app, reopen=lambda recorded: Participants(model=recorded.model))
-            worker = Worker(app, queue, supervisor)
+            worker = Worker(app, queue, supervisor, concurrency=1)
             await worker.start()
             try:
-                await asyncio.sleep(3 * POLL_S)
-                assert not looking()
-                (run_id,) = await accept(app, "offline", 1)
-                await queue.put([Waiting(run_id)])
-                assert (await asyncio.wait_for(until_ended(app, run_id), 20)).status == "done"
-                assert looking()
+                assert (await asyncio.wait_for(until_ended(app, plain), 20)).status == "done"
+                assert (await asyncio.wait_for(until_ended(app, orphan), 20)).status == "done"
+                assert (await app.store.run(garbled)).status == "active"
+                assert (await queue.standing()).depth == 0
             finally:
                 await asyncio.gather(worker.drain(), supervisor.drain())
                 await queue.close()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from ..engine.telemetry import carried_context, trace_work
@@ -45,6 +46,8 @@ KNOWN_S: Final = 30.0
 """How long what is over is known."""
 _PAGE: Final = 500
 
+_LOG = logging.getLogger("reasonry.worker")
+
 
 class Waiting(Struct, frozen=True):
     """A run that is to be driven.
@@ -59,6 +62,28 @@ class Waiting(Struct, frozen=True):
     priority: int = PRIORITY
     delay_s: float = 0.0
     queue: str = DEFAULT_QUEUE
+
+
+class Claimed(Struct, frozen=True, array_like=True):
+    """What a worker is told of a run, in the order in which it stands in the queue.
+
+    Args:
+        turn: Of the owner.
+        carried: Of the trace of whoever put it into the queue.
+    """
+
+    run_id: str
+    owner: str
+    queue: str
+    priority: int
+    turn: int
+    carried: Mapping[str, str] = {}
+
+
+class _Arguments(Struct, frozen=True):
+    """How DBOS writes them."""
+
+    run: Claimed = msgspec.field(name="positionalArgs")
 
 
 class QueueStanding(Struct, frozen=True):
@@ -204,6 +229,19 @@ class Queue:
         with self.engine.begin() as connection:
             return work(connection)
 
+    def claim(
+        self, connection: Connection, name: str, worker: str, places: int, max_running: int | None
+    ) -> list[Claimed]:
+        """Have a worker take those runs of a queue that are next, as part of a transaction."""
+        claimed = list[Claimed]()
+        for run_id, text in tables.claim(connection, queue_name(name), VERSION, worker, places, max_running):
+            try:
+                claimed.append(msgspec.json.decode(text, type=_Arguments).run)
+            except msgspec.DecodeError:
+                _LOG.error("what stands in the queue of run %s cannot be read; it is left out", run_id)
+                tables.note_over(connection, run_id, worker)
+        return claimed
+
     def adopt(self, worker: str, *, died: bool) -> int:
         """Put back what a worker had at work, so that another drives it, and take it off the list; return how much."""
         adopted = 0
@@ -250,9 +288,9 @@ class Queue:
             }
             for entry in waiting:
                 turn = next(turns[entry.queue, entry.priority, entry.owner])
-                arguments = [entry.run_id, entry.owner, entry.queue, entry.priority, turn]
-                traced = [carried] if carried else []
-                self.client.enqueue_in_transaction(connection, _options(entry, turn), *arguments, *traced)
+                facts = Claimed(entry.run_id, entry.owner, entry.queue, entry.priority, turn, carried)
+                arguments = msgspec.to_builtins(facts)
+                self.client.enqueue_in_transaction(connection, _options(entry, turn), *arguments)
 
         self.transact(put)
 

@@ -51,19 +51,6 @@ def place_of(store: Store) -> QueuePlace | None:
     return None if address is None else QueuePlace(address.url, f"{address.schema}_queue")
 
 
-def serialize_transactions(engine: sqlalchemy.Engine) -> None:
-    """Keep others out of a file from the first statement of a transaction on: what it counts is so until its end."""
-    from sqlalchemy import event
-
-    def begin(connection: sqlalchemy.Connection) -> None:
-        # A statement that is its own transaction is committed by nobody else.
-        if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "begin", begin)
-
-
 def _connect_sqlite(file: Path) -> sqlalchemy.Engine:
     import sqlalchemy
     from sqlalchemy import event

@@ -72,8 +72,16 @@ def beat(
 
 
 def silent_workers(connection: Connection) -> list[str]:
-    """Return workers that have not been seen for long, some of them where they are many."""
-    rows = _run(connection, f"SELECT id FROM workers WHERE seen_ms < {_now(connection)} - {DEAD_MS} LIMIT 20")
+    """Return workers that have not been seen for long, some of them where they are many.
+
+    Among them are those that took runs after they had been taken off the list.
+    """
+    rows = _run(
+        connection,
+        f"""SELECT id FROM workers WHERE seen_ms < {_now(connection)} - {DEAD_MS}
+        UNION SELECT executor_id FROM workflow_status
+        WHERE status = 'PENDING' AND executor_id NOT IN (SELECT id FROM workers) LIMIT 20""",
+    )
     return [row[0] for row in rows]
 
 
@@ -162,6 +170,71 @@ def _turn_begun(connection: Connection, queue: str, priority: int) -> int:
     return turn or 0
 
 
+# -- runs that wait
+
+
+def claim(
+    connection: Connection, queue: str, version: str, worker: str, places: int, max_running: int | None
+) -> list[tuple[str, str]]:
+    """Have a worker take those runs of a queue that are next; return the id and the arguments of each, as written.
+
+    Args:
+        queue: As DBOS names it.
+        places: How many at most.
+        max_running: None are taken while so many of the queue are at work, whoever has them.
+    """
+    about = {"queue": queue, "version": version, "worker": worker}
+    if max_running is not None:
+        places = _places_left(connection, queue, places, max_running)
+    skip = "FOR UPDATE SKIP LOCKED" if connection.dialect.name == "postgresql" else ""
+    # What the status is among says which index serves, which SQLite does not conclude from what it is.
+    next_up = _run(
+        connection,
+        f"""SELECT workflow_uuid FROM workflow_status
+        WHERE queue_name = :queue AND status = 'ENQUEUED' AND status IN ('ENQUEUED', 'PENDING')
+            AND application_version = :version
+        ORDER BY priority, created_at LIMIT :places {skip}""",
+        **about,
+        places=places,
+    ).scalars()
+    claimed = [
+        # Others may have taken it since: a reader of SQLite locks nothing.
+        _run(
+            connection,
+            f"""UPDATE workflow_status SET status = 'PENDING', executor_id = :worker, owner_xid = NULL,
+                started_at_epoch_ms = {_now(connection)}, updated_at = {_now(connection)}
+            WHERE workflow_uuid = :id AND status = 'ENQUEUED'
+            RETURNING workflow_uuid, (SELECT inputs FROM workflow_input WHERE workflow_input.workflow_uuid = :id)""",
+            id=run_id,
+            worker=worker,
+        ).first()
+        for run_id in next_up.all()
+    ]
+    return [(row[0], row[1]) for row in claimed if row is not None]
+
+
+def _places_left(connection: Connection, queue: str, places: int, max_running: int) -> int:
+    def count_left() -> int:
+        statement = """SELECT count(*) FROM workflow_status
+            WHERE queue_name = :queue AND status = 'PENDING' AND status IN ('ENQUEUED', 'PENDING')"""
+        return max(0, min(places, max_running - _run(connection, statement, queue=queue).scalar()))
+
+    if count_left():
+        # From here on nobody else counts until this is committed.
+        add(connection, "claims", 1)
+        return count_left()
+    return 0
+
+
+def enqueue_due(connection: Connection) -> None:
+    """Have runs wait whose time has come."""
+    _run(
+        connection,
+        f"""UPDATE workflow_status SET status = 'ENQUEUED'
+        WHERE status = 'DELAYED' AND delay_until_epoch_ms <= {_now(connection)}""",
+    )
+
+
 # -- runs begun
 
 
@@ -201,10 +274,7 @@ def note_ended(connection: Connection, run_id: str) -> None:
 
 
 def note_over(connection: Connection, run_id: str, worker: str) -> None:
-    """Note that the queue has nothing more to do for a run which a worker has at work.
-
-    DBOS would do so next, in a transaction of its own for each run; it finds it done.
-    """
+    """Note that the queue has nothing more to do for a run, if it is still this worker that has it at work."""
     _run(
         connection,
         f"""UPDATE workflow_status SET status = 'SUCCESS', owner_xid = NULL,

@@ -16,10 +16,11 @@ import asyncio
 import contextlib
 import logging
 import os
+import random
 import socket
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from ..app import App
 from ..core.machine import SET_ASIDE
@@ -32,24 +33,10 @@ from ..records import RunRow
 from ..supervisor import Supervisor
 from . import queue_tables as tables
 from .group_commit import GroupCommit
-from .queue import (
-    APPLICATION,
-    DEFAULT_QUEUE,
-    VERSION,
-    WORK,
-    Queue,
-    Waiting,
-    keep_quiet,
-    plain_serializer,
-    queue_name,
-    traced_as,
-)
-from .queue_place import serialize_transactions
+from .queue import DEFAULT_QUEUE, Claimed, Queue, Waiting, traced_as
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-T = TypeVar("T")
 
 CONCURRENCY: Final = 32
 MAX_KILLS: Final = 3
@@ -71,7 +58,7 @@ class Worker:
 
     Args:
         app: Over the store whose queue it is.
-        concurrency: How many it drives at once.
+        concurrency: How many it drives at once, of all its queues.
         max_running: It begins none while so many runs of a queue are driven, by all workers together; None: any number.
         queues: The names of those it takes runs from.
     """
@@ -87,21 +74,21 @@ class Worker:
         max_running: int | None = None,
     ) -> None:
         self.id = f"{new_id()}.{os.getpid()}"
-        """Never that of another process: DBOS would have both at the same work."""
+        """Never that of another process, so that nobody takes a new one for one that died."""
         self._process = tables.Process(_host(), os.getpid())
         self._app, self._queue, self._supervisor = app, queue, supervisor
-        self._concurrency, self._queues = min(concurrency, max_running or concurrency), tuple(queues)
-        self._max_running = max_running
+        self._concurrency, self._max_running, self._queues = concurrency, max_running, tuple(queues)
         self._commits = GroupCommit(queue)
         self._turns = dict[tuple[str, int], int]()
         """The last turn begun here of each queue and priority, if that is not noted yet."""
         self._draining = asyncio.Event()
         self._suspect = asyncio.Lock()
         self._beating: asyncio.Task[None] | None = None
-        self._beginning: asyncio.Task[None] | None = None
-        self._has_begun = False
+        self._taking: asyncio.Task[None] | None = None
+        self._has_reason = asyncio.Event()
+        self._at_work = set[str]()
+        self._tasks = set[asyncio.Task[None]]()
         self._swept: str | None = None
-        self._working = 0
         self._heard_s = self._steady_since_s = 0.0
         """By the monotonic clock: the last time this worker said that it is alive, and the end of its last silence."""
 
@@ -111,27 +98,13 @@ class Worker:
         Raises:
             StoreError: The queue cannot be used.
         """
-        from dbos._error import DBOSWorkflowConflictIDError
-
-        loop = asyncio.get_running_loop()
-
-        async def drive_run(
-            run_id: str,
-            owner: str,
-            queue: str,
-            priority: int,
-            turn: int,
-            carried: Mapping[str, str] | None = None,
-        ) -> None:
-            about = queue, priority, turn
-            driving = asyncio.run_coroutine_threadsafe(self._work(run_id, owner, about, carried), loop)
-            if await asyncio.wrap_future(driving):
-                # So DBOS takes what is written, and does not try to write it once more.
-                raise DBOSWorkflowConflictIDError(run_id)
-
         await self._beat()
         self._beating = asyncio.create_task(self._keep_beating())
-        self._beginning = asyncio.create_task(self._begin(drive_run))
+        self._taking = asyncio.create_task(self._take_runs())
+
+    def look(self) -> None:
+        """Look for runs now: one was put into the queue, or there is a place for one."""
+        self._has_reason.set()
 
     async def take_up_unfinished(self) -> None:
         """Put all into the queue that stands in the store since before, and that nobody seems to have."""
@@ -144,140 +117,115 @@ class Worker:
     async def drain(self) -> None:
         """Take no more runs, and put back those at work; the supervisor is drained first, or at the same time."""
         self._draining.set()
-        if self._beating is not None and self._beginning is not None:
+        self.look()
+        if self._beating is not None and self._taking is not None:
             self._beating.cancel()
-            await asyncio.gather(self._beating, self._beginning, return_exceptions=True)
+            # What is being taken comes to be this worker's before all of that is put back.
+            await asyncio.gather(self._beating, self._taking, return_exceptions=True)
             with contextlib.suppress(StoreError):
-                await self._queue.do(self._end)
+                await self._queue.do(lambda: self._queue.adopt(self.id, died=False))
 
-    async def _begin(self, work: Callable[..., Any]) -> None:
-        """Begin to take runs once there is one: the threads of DBOS cost a server that has none a tenth of its time."""
+    async def _take_runs(self) -> None:
         while not self._draining.is_set():
-            with contextlib.suppress(StoreError):
-                if await self._commits.transact(lambda connection: tables.are_waiting(connection, 1)):
-                    await self._queue.do(lambda: self._launch(work))
-                    return
-            await asyncio.sleep(POLL_S)
+            self._has_reason.clear()
+            if places := self._concurrency - len(self._at_work):
+                with contextlib.suppress(StoreError):
+                    for claimed in await self._commits.transact(
+                        lambda connection, places=places: self._claim(connection, places)
+                    ):
+                        self._begin_work(claimed)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_S):
+                    await self._has_reason.wait()
 
-    def _launch(self, work: Callable[..., Any]) -> None:
-        from dbos import DBOS
+    def _begin_work(self, claimed: Claimed) -> None:
+        self._at_work.add(claimed.run_id)
+        task = asyncio.create_task(self._work(claimed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-        self._has_begun = True
-        engine = self._queue.engine
-        if self._max_running is not None:
-            serialize_transactions(engine)
-        dbos = DBOS(
-            config={
-                "name": APPLICATION,
-                "system_database_engine": engine,
-                "dbos_system_schema": self._queue.place.schema,
-                "run_migrations": False,
-                "use_listen_notify": False,
-                "executor_id": self.id,
-                "application_version": VERSION,
-                "serializer": plain_serializer(),
-                "enable_otlp": False,
-                # Nothing is listened to; it only says how long the thread takes to end.
-                "notification_listener_polling_interval_sec": 0.25,
-            }
-        )
-        keep_quiet()
-        DBOS.workflow(name=WORK)(work)
-        for name in self._queues:
-            # Queues that are registered in the database have one limit for all workers, whatever their machines.
-            dbos._registry._register_internal_queue(  # pyright: ignore[reportPrivateUsage]
-                queue_name(name),
-                concurrency=self._max_running,
-                worker_concurrency=self._concurrency,
-                polling_interval_sec=POLL_S,
-            )
-        DBOS.launch()
-
-    def _end(self) -> None:
-        from dbos import DBOS
-
-        if self._has_begun:
-            DBOS.destroy(destroy_registry=True)
-        self._queue.adopt(self.id, died=False)
+    def _claim(self, connection: Connection, places: int) -> list[Claimed]:
+        claimed = list[Claimed]()
+        for name in random.sample(self._queues, len(self._queues)):
+            left = places - len(claimed)
+            claimed += self._queue.claim(connection, name, self.id, left, self._max_running) if left else []
+        return claimed
 
     # -- one run
 
-    async def _work(
-        self, run_id: str, owner: str, about: tuple[str, int, int], carried: Mapping[str, str] | None
-    ) -> bool:
-        """Drive a run until it has ended, or stands still, or is somebody else's; return whether that is noted.
-
-        Args:
-            carried: Of the trace of whoever put it into the queue.
-        """
+    async def _work(self, claimed: Claimed) -> None:
+        """Drive a run until it has ended, or stands still, or is somebody else's, and note that."""
         patience_ends = time.monotonic() + PATIENCE_S
-        with self._count_at_work(), self._trace(run_id, about[0], carried):
+        with self._trace(claimed):
             while not self._draining.is_set():
-                try:
-                    if await self._try_work(run_id, owner, about):
-                        return True
-                except NotFoundError:
-                    return False
-                except ReasonryError as error:
-                    if not _passes(error):
-                        _LOG.warning("run %s cannot be driven here: %s", run_id, error)
-                        return False
-                    if isinstance(error, ConflictError) and time.monotonic() > patience_ends:
-                        _LOG.info("run %s is left to whoever drives it: %s", run_id, error)
-                        return False
+                with contextlib.suppress(StoreError):
+                    if await self._try_work(claimed, patience_ends):
+                        return
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(RETRY_S):
                         await self._draining.wait()
         # What this worker had at work stays so in the queue, until all of it is put back.
-        return await asyncio.get_running_loop().create_future()
 
-    @contextlib.contextmanager
-    def _count_at_work(self) -> Generator[None]:
-        self._working += 1
-        try:
-            yield
-        finally:
-            self._working -= 1
-
-    def _trace(
-        self, run_id: str, queue: str, carried: Mapping[str, str] | None
-    ) -> contextlib.AbstractContextManager[object]:
+    def _trace(self, claimed: Claimed) -> contextlib.AbstractContextManager[object]:
         facts = {
-            **traced_as(queue),
+            **traced_as(claimed.queue),
             "messaging.operation.type": "process",
-            "reasonry.run_id": run_id,
+            "reasonry.run_id": claimed.run_id,
             "reasonry.worker": self.id,
         }
-        return trace_work(f"process {queue}", "CONSUMER", facts, carried)
+        return trace_work(f"process {claimed.queue}", "CONSUMER", facts, claimed.carried)
 
-    async def _try_work(self, run_id: str, owner: str, about: tuple[str, int, int]) -> bool:
-        """Drive a run, if it is to be driven; return whether the queue has nothing more to do for it."""
-        async with contextlib.AsyncExitStack() as held:
+    async def _try_work(self, claimed: Claimed, patience_ends: float) -> bool:
+        """Drive a run, if it is to be driven; return whether it is noted that the queue has nothing more to do for it.
 
-            async def admit(opened: OpenRun) -> None:
-                await self._admit(opened, about, held)
+        Raises:
+            StoreError: That cannot be noted at present.
+        """
+        run_id, is_over, is_left = claimed.run_id, True, False
+        try:
+            is_over = await self._drive(claimed)
+        except NotFoundError:
+            is_left = True
+        except ReasonryError as error:
+            if not _passes(error):
+                _LOG.warning("run %s cannot be driven here: %s", run_id, error)
+            elif isinstance(error, ConflictError) and time.monotonic() > patience_ends:
+                _LOG.info("run %s is left to whoever drives it: %s", run_id, error)
+            else:
+                return False
+            is_left = True
 
-            ended = await self._supervisor.take_up(run_id, owner, admit)
-            if ended is not None:
-                await asyncio.wait([ended])
-
-        is_over = not self._draining.is_set() and (ended is None or ended.exception() is None)
-
-        def note_ended(connection: Connection) -> None:
-            tables.note_ended(connection, run_id)
+        def note(connection: Connection) -> None:
+            if not is_left:
+                tables.note_ended(connection, run_id)
             if is_over:
                 tables.note_over(connection, run_id, self.id)
 
-        await self._commits.transact(note_ended)
+        if is_over:
+            # So the next one is taken in the same transaction.
+            self._at_work.discard(run_id)
+            self.look()
+        await self._commits.transact(note)
         return is_over
 
-    async def _admit(
-        self, opened: OpenRun, about: tuple[str, int, int], held: contextlib.AsyncExitStack
-    ) -> None:
+    async def _drive(self, claimed: Claimed) -> bool:
+        """Drive a run, if it is to be driven; return whether there is nothing more to do for it."""
+        async with contextlib.AsyncExitStack() as held:
+
+            async def admit(opened: OpenRun) -> None:
+                await self._admit(opened, claimed, held)
+
+            ended = await self._supervisor.take_up(claimed.run_id, claimed.owner, admit)
+            if ended is None:
+                return True
+            await asyncio.wait([ended])
+            return not self._draining.is_set() and ended.exception() is None
+
+    async def _admit(self, opened: OpenRun, claimed: Claimed, held: contextlib.AsyncExitStack) -> None:
         """Note that a run is begun which has cost workers their lives, or set it aside."""
         run_id, events = opened.row.run_id, len(opened.run.events)
-        queue, priority, turn = about
-        self._turns[queue, priority] = max(turn, self._turns.get((queue, priority), 0))
+        about = claimed.queue, claimed.priority
+        self._turns[about] = max(claimed.turn, self._turns.get(about, 0))
 
         def begin(connection: Connection) -> int:
             kills = tables.kills(connection, run_id, events)
@@ -320,12 +268,15 @@ class Worker:
             for (queue, priority), turn in turns.items():
                 tables.begin_turn(connection, queue, priority, turn)
             queues = ",".join(self._queues)
-            tables.beat(connection, self.id, self._process, queues, self._concurrency, self._working)
+            tables.beat(connection, self.id, self._process, queues, self._concurrency, len(self._at_work))
             gone = [
                 worker for worker, pid in tables.workers_of(connection, self._process.host) if _is_gone(pid)
             ]
             silent = tables.silent_workers(connection) if self._is_steady() else ()
-            return [*{*gone, *silent}], tables.is_first(connection, self.id)
+            is_first = tables.is_first(connection, self.id)
+            if is_first:
+                tables.enqueue_due(connection)
+            return [*{*gone, *silent}], is_first
 
         def work() -> bool:
             dead, is_first = self._queue.transact(beat)

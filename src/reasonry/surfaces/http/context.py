@@ -149,6 +149,8 @@ class Wiring:
             try:
                 await queue.put([Waiting(run_id, owner)])
                 self._put += 1
+                if self._worker is not None:
+                    self._worker.look()
             except StoreError as error:
                 # It is accepted; a worker finds it in the store.
                 _LOG.error("a run is not in the queue yet: %s", error.code)
