@@ -53,9 +53,10 @@ class LockFolder:
 
     def find_living(self, name: str) -> Living | None:
         """Return who has locked a file; if nobody has, it is removed."""
-        path = self._path(name)
-        if not path.exists():
+        # Python interns each part of a `Path`: with one for each run its table of such strings would double in time.
+        if not os.path.exists(f"{self._folder}{os.sep}{name}.lock"):
             return None
+        path = self._path(name)
         with self._naming_faults():
             try:
                 file = RawFile(path)
