@@ -142,12 +142,13 @@ def test_what_cannot_be_read_is_left_out_and_runs_of_a_worker_that_nobody_knows_
     async def check() -> None:
         async with App(str(folder / "runs.db"), environ={}) as app:
             queue = queue_of(app)
-            garbled, orphan, plain = await accept(app, "offline", 3)
-            await queue.put([Waiting(run_id) for run_id in (garbled, orphan, plain)])
+            garbled, cut, orphan, plain = await accept(app, "offline", 4)
+            await queue.put([Waiting(run_id) for run_id in (garbled, cut, orphan, plain)])
 
             def harm(connection: Any) -> None:
                 garble = "UPDATE workflow_input SET inputs = :inputs WHERE workflow_uuid = :id"
                 connection.execute(text(garble), {"inputs": '{"positionalArgs": 1}', "id": garbled})
+                connection.execute(text("DELETE FROM workflow_input WHERE workflow_uuid = :id"), {"id": cut})
                 orphaned = "UPDATE workflow_status SET status = 'PENDING', executor_id = 'x' WHERE workflow_uuid = :id"
                 connection.execute(text(orphaned), {"id": orphan})
 
@@ -158,7 +159,8 @@ def test_what_cannot_be_read_is_left_out_and_runs_of_a_worker_that_nobody_knows_
             try:
                 assert (await asyncio.wait_for(until_ended(app, plain), 20)).status == "done"
                 assert (await asyncio.wait_for(until_ended(app, orphan), 20)).status == "done"
-                assert (await app.store.run(garbled)).status == "active"
+                for run_id in (garbled, cut):
+                    assert (await app.store.run(run_id)).status == "active"
                 assert (await queue.standing()).depth == 0
             finally:
                 await asyncio.gather(worker.drain(), supervisor.drain())

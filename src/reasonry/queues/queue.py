@@ -70,6 +70,7 @@ class Claimed(Struct, frozen=True, array_like=True):
     Args:
         turn: Of the owner.
         carried: Of the trace of whoever put it into the queue.
+        is_suspect: Whether a worker has died that had it; that is no part of what stands in the queue.
     """
 
     run_id: str
@@ -78,6 +79,7 @@ class Claimed(Struct, frozen=True, array_like=True):
     priority: int
     turn: int
     carried: Mapping[str, str] = {}
+    is_suspect: bool = False
 
 
 class _Arguments(Struct, frozen=True):
@@ -234,9 +236,12 @@ class Queue:
     ) -> list[Claimed]:
         """Have a worker take those runs of a queue that are next, as part of a transaction."""
         claimed = list[Claimed]()
-        for run_id, text in tables.claim(connection, queue_name(name), VERSION, worker, places, max_running):
+        for run_id, text, is_suspect in tables.claim(
+            connection, queue_name(name), VERSION, worker, places, max_running
+        ):
             try:
-                claimed.append(msgspec.json.decode(text, type=_Arguments).run)
+                run = msgspec.json.decode(text or "", type=_Arguments).run
+                claimed.append(msgspec.structs.replace(run, is_suspect=is_suspect))
             except msgspec.DecodeError:
                 _LOG.error("what stands in the queue of run %s cannot be read; it is left out", run_id)
                 tables.note_over(connection, run_id, worker)
@@ -288,8 +293,7 @@ class Queue:
             }
             for entry in waiting:
                 turn = next(turns[entry.queue, entry.priority, entry.owner])
-                facts = Claimed(entry.run_id, entry.owner, entry.queue, entry.priority, turn, carried)
-                arguments = msgspec.to_builtins(facts)
+                arguments = entry.run_id, entry.owner, entry.queue, entry.priority, turn, dict(carried)
                 self.client.enqueue_in_transaction(connection, _options(entry, turn), *arguments)
 
         self.transact(put)

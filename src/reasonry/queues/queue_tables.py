@@ -175,8 +175,11 @@ def _turn_begun(connection: Connection, queue: str, priority: int) -> int:
 
 def claim(
     connection: Connection, queue: str, version: str, worker: str, places: int, max_running: int | None
-) -> list[tuple[str, str]]:
-    """Have a worker take those runs of a queue that are next; return the id and the arguments of each, as written.
+) -> list[tuple[str, str | None, bool]]:
+    """Have a worker take those runs of a queue that are next.
+
+    Returns:
+        Of each the id, the arguments as they were written, and whether a worker has died that had it.
 
     Args:
         queue: As DBOS names it.
@@ -204,13 +207,14 @@ def claim(
             f"""UPDATE workflow_status SET status = 'PENDING', executor_id = :worker, owner_xid = NULL,
                 started_at_epoch_ms = {_now(connection)}, updated_at = {_now(connection)}
             WHERE workflow_uuid = :id AND status = 'ENQUEUED'
-            RETURNING workflow_uuid, (SELECT inputs FROM workflow_input WHERE workflow_input.workflow_uuid = :id)""",
+            RETURNING workflow_uuid, (SELECT inputs FROM workflow_input WHERE workflow_input.workflow_uuid = :id),
+                EXISTS (SELECT 1 FROM begun WHERE run_id = :id)""",
             id=run_id,
             worker=worker,
         ).first()
         for run_id in next_up.all()
     ]
-    return [(row[0], row[1]) for row in claimed if row is not None]
+    return [(row[0], row[1], bool(row[2])) for row in claimed if row is not None]
 
 
 def _places_left(connection: Connection, queue: str, places: int, max_running: int) -> int:

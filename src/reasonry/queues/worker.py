@@ -196,7 +196,7 @@ class Worker:
             is_left = True
 
         def note(connection: Connection) -> None:
-            if not is_left:
+            if claimed.is_suspect and not is_left:
                 tables.note_ended(connection, run_id)
             if is_over:
                 tables.note_over(connection, run_id, self.id)
@@ -226,6 +226,8 @@ class Worker:
         run_id, events = opened.row.run_id, len(opened.run.events)
         about = claimed.queue, claimed.priority
         self._turns[about] = max(claimed.turn, self._turns.get(about, 0))
+        if not claimed.is_suspect:
+            return
 
         def begin(connection: Connection) -> int:
             kills = tables.kills(connection, run_id, events)
