@@ -80,7 +80,7 @@ class Worker:
         self._concurrency, self._max_running, self._queues = concurrency, max_running, tuple(queues)
         self._commits = GroupCommit(queue)
         self._turns = dict[tuple[str, int], int]()
-        """The last turn begun here of each queue and priority, if that is not noted yet."""
+        """The last turn begun here of each queue and priority."""
         self._draining = asyncio.Event()
         self._suspect = asyncio.Lock()
         self._beating: asyncio.Task[None] | None = None
@@ -254,17 +254,23 @@ class Worker:
     # -- beside the runs
 
     async def _keep_beating(self) -> None:
+        is_well = True
         while True:
             await asyncio.sleep(BEAT_S)
             try:
                 if await self._beat():
                     await self._sweep(time.time_ns() // 1_000_000 - SETTLED_MS)
+                if not is_well:
+                    _LOG.warning("the queue can be looked after again")
+                is_well = True
             except ReasonryError as error:
-                _LOG.warning("the queue cannot be looked after: %s", error.code)
+                if is_well:
+                    _LOG.warning("the queue cannot be looked after at present: %s", error)
+                is_well = False
 
     async def _beat(self) -> bool:
         """Say that this worker is alive, and see to those that are not; return whether it is the first of all."""
-        turns, self._turns = self._turns, {}
+        turns = dict(self._turns)
 
         def beat(connection: Connection) -> tuple[list[str], bool]:
             for (queue, priority), turn in turns.items():
