@@ -118,7 +118,8 @@ class Source:
     """
 
     def __init__(self, path: Path, busy_timeout_s: float = 10.0, *, reserve: bool = False) -> None:
-        self.path = path
+        # Each path that is made interns its parts, and Python's table of such strings grows with what passes through it.
+        self.path, self._log = path, log_of(path)
         self.busy_timeout_s = busy_timeout_s
         self._reserve = reserve
         self._identity: Identity | None = None
@@ -178,7 +179,7 @@ class Source:
         """Raise StoreError if the file that was opened, or its log, is no longer the one at its path."""
         if _identity_of(self.path) != self._identity:
             raise unusable_error(self.path, "its file was removed or replaced while it was in use")
-        if _identity_of(log_of(self.path)) == self._logs[id(db)]:
+        if _identity_of(self._log) == self._logs[id(db)]:
             return
         # What was acknowledged is in the log this connection still holds; it goes into the file while it can.
         with contextlib.suppress(Exception):
@@ -210,8 +211,7 @@ class Source:
 
     def size_with_log(self) -> int:
         """Return how large the file and its log are together."""
-        log = log_of(self.path)
-        return self.size() + (log.stat().st_size if log.exists() else 0)
+        return self.size() + (self._log.stat().st_size if self._log.exists() else 0)
 
     def can_be_rewritten(self) -> bool:
         """Whether the disk has room for all that is kept, once in the log and once more in the file."""
@@ -280,7 +280,7 @@ class Source:
         """Note which log is in use, and check that the file was not replaced while it was opened."""
         if _identity_of(self.path) != self._connected[id(db)]:
             raise unusable_error(self.path, "its file was replaced while it was opened; try again")
-        self._logs[id(db)] = _identity_of(log_of(self.path))
+        self._logs[id(db)] = _identity_of(self._log)
 
     def _verify(self, db: sql.Database) -> None:
         # A failed sync leaves pages that only look written. The checkpoint writes them once more, elsewhere,
