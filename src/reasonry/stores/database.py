@@ -118,7 +118,7 @@ class Source:
     """
 
     def __init__(self, path: Path, busy_timeout_s: float = 10.0, *, reserve: bool = False) -> None:
-        # Each path that is made interns its parts, and Python's table of such strings grows with what passes through it.
+        # A path that is made interns its parts, and Python's table of such strings grows with what passes through.
         self.path, self._log = path, log_of(path)
         self.busy_timeout_s = busy_timeout_s
         self._reserve = reserve
