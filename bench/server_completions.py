@@ -9,7 +9,9 @@ Targets:
 
 - 200 requests a second: p99 at most 250 ms, no errors, at most 300 MiB;
 - the first text of a stream at most 10 ms after the model's;
-- three times what it can do: at least 80 % of that is done, the rest refused (429 or 503) with p99 at most 200 ms.
+- three times what it can do: at least 80 % of that is done, the rest refused (429 or 503) with p99 at most 200 ms. What
+  it can do changes from second to second on a machine that others use too, so both are measured in turns, three times;
+  the medians count.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ BODY = {"model": "chain_of_thought", "messages": QUESTION}
 STREAMED = {**BODY, "stream": True}
 PLAIN = {"model": "test-model", "messages": QUESTION}
 
+ROUNDS = 3
 P99_MS, RSS_MIB, OVER_MODEL_MS = 250, 300, 10
 SERVED_PART, REFUSED_P99_MS = 0.8, 200
 
@@ -48,21 +51,24 @@ def is_refusal(code: int) -> bool:
     return code in (429, 503)
 
 
-def is_good_when_flooded(server: ServerOnPort, folder: str, seconds: float) -> bool:
-    """Measure what the server does when it is asked for three times as much as it can."""
-    full = elsewhere(ask_in_turn, server.port, 64, seconds / 2, PATH, BODY)
-    row("/v1, all it can do", full)
-    with Disk(folder) as disk:
-        flood = elsewhere(ask_at_rate, server.port, 3 * full.served_per_s, seconds, PATH, BODY)
-    row("/v1, three times that", flood)
-    part, p99 = flood.served_per_s / full.served_per_s, flood.ms(0.99, status=is_refusal)
-    broken = flood.errors - flood.count(is_refusal)
+def is_good_when_flooded(server: ServerOnPort, seconds: float) -> bool:
+    """Measure what the server does when it is asked for three times as much as it can, in turns with that."""
+    parts, floods = list[float](), list[Measured]()
+    for _ in range(ROUNDS):
+        full = elsewhere(ask_in_turn, server.port, 64, seconds / 2, PATH, BODY)
+        row("/v1, all it can do", full)
+        flood = elsewhere(ask_at_rate, server.port, 3 * full.served_per_s, seconds / 2, PATH, BODY)
+        row("/v1, three times that", flood)
+        parts.append(flood.served_per_s / full.served_per_s)
+        floods.append(flood)
+    refused = sum(flood.count(is_refusal) for flood in floods)
+    broken = sum(flood.errors for flood in floods) - refused
+    p99 = statistics.median(flood.ms(0.99, status=is_refusal) for flood in floods)
     print(
-        f"  {part:.0%} of it done, {flood.count(is_refusal)} refused (p99 {p99:.0f} ms), {broken} broken, "
-        f"{server.rss_mib:.0f} MiB"
+        f"  {', '.join(f'{part:.0%}' for part in parts)} of it done, {refused} refused (p99 {p99:.0f} ms), "
+        f"{broken} broken, {server.rss_mib:.0f} MiB"
     )
-    print(f"  {disk}")
-    return part >= SERVED_PART and not broken and p99 <= REFUSED_P99_MS
+    return statistics.median(parts) >= SERVED_PART and not broken and p99 <= REFUSED_P99_MS
 
 
 def main() -> int:
@@ -106,7 +112,7 @@ def main() -> int:
             print(f"  first text of a stream: {over:.1f} ms after the model's", flush=True)
             if not over <= OVER_MODEL_MS:
                 missed.append("first text")
-            if not is_good_when_flooded(server, folder, seconds):
+            if not is_good_when_flooded(server, seconds):
                 missed.append("overload")
     print(f"TARGET MISSED: {', '.join(missed)}" if missed else "targets met")
     return 1 if missed else 0
