@@ -129,11 +129,15 @@ class Worker:
         while not self._draining.is_set():
             self._has_reason.clear()
             if places := self._concurrency - len(self._at_work):
-                with contextlib.suppress(StoreError):
+                try:
                     for claimed in await self._commits.transact(
                         lambda connection, places=places: self._claim(connection, places)
                     ):
                         self._begin_work(claimed)
+                except StoreError as error:
+                    _LOG.debug("no runs can be taken at present: %s", error)
+                except Exception:
+                    _LOG.exception("runs cannot be taken")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_S):
                     await self._has_reason.wait()
@@ -193,6 +197,9 @@ class Worker:
                 _LOG.info("run %s is left to whoever drives it: %s", run_id, error)
             else:
                 return False
+            is_left = True
+        except Exception:
+            _LOG.exception("run %s cannot be driven here", run_id)
             is_left = True
 
         def note(connection: Connection) -> None:
