@@ -71,7 +71,8 @@ def workers(store: str, model: str, count: int, concurrency: int = 32) -> Iterat
             ending.callback(begun[-1].terminate)
         for process in begun:
             assert process.stdout is not None
-            assert process.stdout.readline()
+            said = process.stdout.readline() + process.stdout.readline()
+            assert '"worker"' in said, said + process.stdout.read()
         yield [process.pid for process in begun]
 
 

@@ -169,6 +169,17 @@ def test_what_cannot_be_read_is_left_out_and_runs_of_a_worker_that_nobody_knows_
     asyncio.run(check())
 
 
+@pytest.mark.anyio
+async def test_any_number_may_open_a_new_queue_at_once(folder: Path, postgres_url: str) -> None:
+    for store, number in ((str(folder / "runs.db"), 6), (postgres_url, 2)):
+        async with App(store, environ={}) as app:
+            queues = [queue_of(app) for _ in range(number)]
+            standings = await asyncio.gather(*(queue.standing() for queue in queues))
+            assert {standing.depth for standing in standings} == {0}
+            for queue in queues:
+                await queue.close()
+
+
 def test_a_run_counts_the_workers_that_died_with_it_and_not_those_that_put_it_back(folder: Path) -> None:
     async def check() -> None:
         async with App(str(folder / "runs.db"), environ={}) as app:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,8 @@ class QueuePlace:
         from ..stores.files import make_folder, touch
 
         make_folder(self._file.parent)
-        if not self._file.exists():
+        # Others may make it at the same time.
+        with contextlib.suppress(FileExistsError):
             touch(self._file)
         return _connect_sqlite(self._file)
 

@@ -40,6 +40,9 @@ _NOW: Final = {
 
 def create(connection: Connection) -> None:
     """Make the tables that do not exist yet."""
+    if connection.dialect.name == "postgresql":
+        # Of two that make the same table at once, PostgreSQL lets one fail.
+        _run(connection, "SELECT pg_advisory_xact_lock(hashtext(current_schema()))")
     for statement in _TABLES:
         _run(connection, statement)
 

@@ -274,6 +274,8 @@ class Worker:
                 if is_well:
                     _LOG.warning("the queue cannot be looked after at present: %s", error)
                 is_well = False
+            except Exception:
+                _LOG.exception("the queue cannot be looked after")
 
     async def _beat(self) -> bool:
         """Say that this worker is alive, and see to those that are not; return whether it is the first of all."""
