@@ -181,15 +181,14 @@ def claim(
 ) -> list[tuple[str, str | None, bool]]:
     """Have a worker take those runs of a queue that are next.
 
-    Returns:
-        Of each the id, the arguments as they were written, and whether a worker has died that had it.
-
     Args:
         queue: As DBOS names it.
         places: How many at most.
         max_running: None are taken while so many of the queue are at work, whoever has them.
+
+    Returns:
+        Of each the id, the arguments as they were written, and whether a worker has died that had it.
     """
-    about = {"queue": queue, "version": version, "worker": worker}
     if max_running is not None:
         places = _places_left(connection, queue, places, max_running)
     skip = "FOR UPDATE SKIP LOCKED" if connection.dialect.name == "postgresql" else ""
@@ -200,7 +199,8 @@ def claim(
         WHERE queue_name = :queue AND status = 'ENQUEUED' AND status IN ('ENQUEUED', 'PENDING')
             AND application_version = :version
         ORDER BY priority, created_at LIMIT :places {skip}""",
-        **about,
+        queue=queue,
+        version=version,
         places=places,
     ).scalars()
     claimed = [
