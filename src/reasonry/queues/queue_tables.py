@@ -181,6 +181,8 @@ def claim(
 ) -> list[tuple[str, str | None, bool]]:
     """Have a worker take those runs of a queue that are next.
 
+    One that counts as dead takes none before it has said that it is alive: others would take them for a dead one's.
+
     Args:
         queue: As DBOS names it.
         places: How many at most.
@@ -197,10 +199,11 @@ def claim(
         connection,
         f"""SELECT workflow_uuid FROM workflow_status
         WHERE queue_name = :queue AND status = 'ENQUEUED' AND status IN ('ENQUEUED', 'PENDING')
-            AND application_version = :version
+            AND application_version = :version AND EXISTS (SELECT 1 FROM workers WHERE id = :worker)
         ORDER BY priority, created_at LIMIT :places {skip}""",
         queue=queue,
         version=version,
+        worker=worker,
         places=places,
     ).scalars()
     claimed = [
