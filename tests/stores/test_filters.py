@@ -164,6 +164,7 @@ async def test_lists_and_searches_have_what_the_filters_say(
     for name in ("LATEST_SESSIONS", "FIRST_TEXTS", "READ_FIRST"):
         monkeypatch.setattr(session_rows, name, read_first)
     monkeypatch.setattr(session_rows, "FEW_SESSIONS", 5)
+    monkeypatch.setattr(session_rows, "KEYS_AT_ONCE", 3)
     monkeypatch.setattr(text_index, "PIECE", 3)
     monkeypatch.setattr(sql, "TOGETHER", 4)
     for room in (text_index, texts):

@@ -6,7 +6,7 @@ A run's row has the position and the digest of the last line of its journal, and
 from __future__ import annotations
 
 import heapq
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import islice
 from typing import Any, NamedTuple
@@ -37,8 +37,10 @@ from .checksums import (
     run_damage_error,
 )
 from .damage import is_damage
+from .keys_in_order import KeysInOrder
 from .leases import Lease
 from .packing import UnpackError, pack, unpack
+from .selection import lists_run
 from .sql import Prefetch, Tx, place, seq_of
 from .steady import Uptime
 from .whole import compare_runs
@@ -47,7 +49,7 @@ FEW_RUNS = 300
 """So many of the newest runs are looked into one by one before the index of all texts is asked."""
 
 MANY_RUNS = 10_000
-"""So many of the runs that a filter lists are looked for among what the index names, then the next ones."""
+"""So many keys of the runs that a filter lists are read together."""
 
 _OWNER = len(RunRow.__struct_fields__) - len(ADDED_RUN_COLUMNS)
 """Where the columns of a row begin that stand behind those of its journal's end."""
@@ -320,16 +322,7 @@ def runs(tx: Tx, which: RunFilters, limit: int, before: str | None) -> list[RunR
     newest = _keys(tx, which, bound, FEW_RUNS)
     found = list(islice(_that_contain(tx, newest, query), limit))
     if len(found) < limit and len(newest) == FEW_RUNS:
-        is_filtered = any(which.get(name) is not None for name in sql.RUN_FILTERS)
-        sessions = session_rows.keys_of(tx, which.get("owner"))
-        last, is_more = newest[-1], True
-        while is_more and len(found) < limit:
-            older = _keys(tx, which, last, MANY_RUNS) if is_filtered else None
-            if older != []:
-                among = None if older is None else {*older}
-                found += islice(_containing(tx, query, last, among, sessions), limit - len(found))
-            is_more = older is not None and len(older) == MANY_RUNS
-            last = older[-1] if older else last
+        found += islice(_containing(tx, query, newest[-1], which), limit - len(found))
     return _list_entries(tx, found)
 
 
@@ -342,6 +335,13 @@ def _keys(tx: Tx, which: RunFilters, before: int, limit: int) -> list[int]:
     if any(not 0 < key < before for key in keys):
         raise list_damage_error("run")
     return keys
+
+
+def _each_key(tx: Tx, which: RunFilters, before: int) -> Iterator[int]:
+    """Yield what `_keys` returns, all of them."""
+    while keys := _keys(tx, which, before, MANY_RUNS):
+        yield from keys
+        before = keys[-1]
 
 
 def _that_contain(tx: Tx, keys: Iterable[int], needle: str) -> Iterator[int]:
@@ -376,25 +376,27 @@ def _contains(tx: Tx, key: int, needle: str) -> bool:
     return any(session_rows.contains(tx, session, needle) for (session,) in sessions)
 
 
-def _containing(
-    tx: Tx, needle: str, before: int, among: Container[int] | None, sessions: Container[int] | None
-) -> Iterator[int]:
-    """Yield the keys of the runs that contain a text whose case is folded, newest first.
-
-    Args:
-        among: Keys of the runs that are asked for; None: all.
-        sessions: Keys of sessions, those of these runs among them; None: all.
-    """
-    first = text_index.RUNS
+def _containing(tx: Tx, needle: str, before: int, which: RunFilters) -> Iterator[int]:
+    """Yield the keys of the runs that are listed and contain a text whose case is folded, newest first."""
+    first, is_filtered = text_index.RUNS, any(which.get(name) is not None for name in sql.RUN_FILTERS)
+    listed = KeysInOrder(_each_key(tx, which, before), backwards=True) if is_filtered else None
     found = tx.texts.candidates(tx, needle, first, first + min(before, first) - 1, backwards=True)
-    keys = (at - first for at in found if among is None or at - first in among)
-    by_themselves = _that_contain(tx, keys, needle)
+    by_themselves = _that_contain(
+        tx, (at - first for at in found if listed is None or at - first in listed), needle
+    )
+    sessions = session_rows.own_keys(tx, which.get("owner"), backwards=True)
+
+    def prepare(prefetch: Prefetch, some: list[int]) -> None:
+        prefetch(sql.RUN_OF_SESSION, [(session,) for session in some])
+        of_them = [key for session in some for (key,) in tx.rows(sql.RUN_OF_SESSION, (session,))]
+        prefetch(sql.RUN, [(key,) for key in of_them])
+
     # A run and its session are written at once, so that both have keys in the same order.
     by_thoughts = (
         key
-        for session in tx.each(session_rows.containing(tx, needle, sessions, backwards=True), _prefetch_runs)
+        for session in tx.each(session_rows.containing(tx, needle, sessions, backwards=True), prepare)
         for (key,) in tx.rows(sql.RUN_OF_SESSION, (session,))
-        if key < before and (among is None or key in among)
+        if key < before and (not is_filtered or _is_listed(tx, key, which))
     )
     last = 0
     for key in heapq.merge(by_themselves, by_thoughts, reverse=True):
@@ -403,8 +405,12 @@ def _containing(
         last = key
 
 
-def _prefetch_runs(prefetch: Prefetch, sessions: list[int]) -> None:
-    prefetch(sql.RUN_OF_SESSION, [(session,) for session in sessions])
+def _is_listed(tx: Tx, key: int, which: RunFilters) -> bool:
+    try:
+        return lists_run(_read_row(tx, key).row, **which)
+    except StoreError:
+        # The list shows that it is damaged.
+        return True
 
 
 def usage(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None) -> list[UsageTotal]:

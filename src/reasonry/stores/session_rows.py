@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -43,6 +43,7 @@ from .checksums import (
 from .damage import is_damage
 from .expiry import Due, look_at
 from .first_checksums import chain_thoughts
+from .keys_in_order import KeysInOrder
 from .sql import MAX_SEQ, Prefetch, Tx, place
 from .steady import SECOND_LOOK_MS, Uptime, steady_ms
 from .thoughts import BATCH, StoredSession, Thoughts
@@ -55,6 +56,9 @@ QUEUED_TOGETHER = 64
 
 FEW_SESSIONS = 5_000
 """So many sessions that may contain a text are put in order by themselves, not found in the order of all."""
+
+KEYS_AT_ONCE = 5_000
+"""So many keys of sessions of an owner are read together."""
 
 LATEST_SESSIONS = 300
 """So many of the sessions used last are read before the index of texts is asked."""
@@ -347,13 +351,27 @@ def keys_of(tx: Tx, owner: str | None, first: int = 0) -> dict[int, None] | None
     )
 
 
+def own_keys(tx: Tx, owner: str | None, *, backwards: bool = False) -> KeysInOrder | None:
+    """Return the keys of the sessions of an owner; None: all are asked for."""
+    if owner is None:
+        return None
+
+    def each() -> Iterator[int]:
+        statement, bound = (sql.LAST_SESSIONS_OF, MAX_INT) if backwards else (sql.NEXT_SESSIONS_OF, 0)
+        while keys := tx.rows(statement, (owner, bound, KEYS_AT_ONCE)):
+            yield from (key for (key,) in keys)
+            bound = keys[-1][0]
+
+    return KeysInOrder(each(), backwards=backwards)
+
+
 def _few(tx: Tx, query: str, owner: str | None, wanted: str, bounds: Mapping[str, Any]) -> list[int] | None:
     """Return the keys of the sessions that are listed and may contain a text, in the order of the list.
 
     Returns:
         None: too many may contain it.
     """
-    few, of_owner = set[int](), keys_of(tx, owner)
+    few, of_owner = set[int](), own_keys(tx, owner)
     for at in tx.texts.candidates(tx, query, 0, text_index.RUNS - 1):
         if of_owner is None or at >> sql.PLACE_BITS in of_owner:
             few.add(at >> sql.PLACE_BITS)
@@ -363,9 +381,7 @@ def _few(tx: Tx, query: str, owner: str | None, wanted: str, bounds: Mapping[str
     return [key for _, key in sorted(uses, reverse=True)]
 
 
-def containing(
-    tx: Tx, needle: str, among: Container[int] | None, *, backwards: bool = False
-) -> Iterator[int]:
+def containing(tx: Tx, needle: str, among: KeysInOrder | None, *, backwards: bool = False) -> Iterator[int]:
     """Yield the keys of sessions, of all or among some, that contain a text whose case is folded, in their order."""
     candidates = tx.texts.candidates(tx, needle, 0, text_index.RUNS - 1, backwards=backwards)
     places = (at for at in candidates if among is None or at >> sql.PLACE_BITS in among)
