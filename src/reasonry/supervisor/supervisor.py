@@ -304,8 +304,11 @@ class Supervisor:
         _, _, names = await app.engine.terms(run_id)
         return self._reopen(names)
 
-    def check_room(self) -> None:
+    def check_room(self, besides: int = 0) -> None:
         """Make sure that there is a place for one more run.
+
+        Args:
+            besides: So many others are about to take one.
 
         Raises:
             OverloadedError: There is none.
@@ -316,7 +319,7 @@ class Supervisor:
                 retryable=True,
                 retry_after_s=RETRY_AFTER_S,
             )
-        if not self._has_room:
+        if self._places <= besides:
             raise OverloadedError(
                 f"{self._max_runs} runs are in work here, and no more may be; try again later",
                 retryable=True,
@@ -338,8 +341,9 @@ class Supervisor:
             self._starting -= 1
 
     @property
-    def _has_room(self) -> bool:
-        return len(self._drives) + self._starting < self._max_runs
+    def _places(self) -> int:
+        """How many more runs may be driven here."""
+        return self._max_runs - len(self._drives) - self._starting
 
     async def _open(
         self,
@@ -517,7 +521,7 @@ class Supervisor:
 
     async def _take_up(self, rows: Sequence[RunRow]) -> None:
         for row in rows:
-            while not self._has_room:
+            while self._places <= 0:
                 await self._wait_for_news()
             try:
                 await self.take_up(row.run_id, row.owner)

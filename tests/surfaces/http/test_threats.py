@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from reasonry.errors import UsageError
 from reasonry.surfaces.http.access import find_principal
 from reasonry.surfaces.http.hosts import check_host, check_origin
+from reasonry.surfaces.http.protocol import BoundedProtocol
 from reasonry.surfaces.http.request_rates import RequestRates
 from reasonry.surfaces.http.settings import (
     ServerSettings,
@@ -641,6 +642,27 @@ def test_a41_a_client_that_reads_nothing_is_cut_off_and_holds_no_memory() -> Non
             assert eventually(lambda: in_flight(client) == 2), "it is stuck"
             assert eventually(lambda: in_flight(client) == 1), "only this question is under way"
             assert len(wire.rest()) < 12 * 30 * 45_000
+
+
+def test_a41_a_connection_that_is_ended_is_not_kept_by_who_reads_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect = BoundedProtocol.connection_made
+
+    def connect_wide(self: BoundedProtocol, transport: Any) -> None:
+        transport.set_write_buffer_limits(high=1 << 30)
+        connect(self, transport)
+
+    # However much is unread, it is not so much that the server stops writing.
+    monkeypatch.setattr(BoundedProtocol, "connection_made", connect_wide)
+    with serve_in_thread(send_timeout_s=0.3, max_connections=2) as server:
+        client = server.client()
+        session_id = begin(client, "x" * 45_000, *["y" * 45_000] * 30)
+        head = f"GET /api/sessions/{session_id} HTTP/1.1\r\nHost: {own_host(server)}\r\n"
+        with Wire(server) as wire:
+            wire.send(*[f"{head}\r\n".encode()] * 12, f"{head}Connection: close\r\n\r\n".encode())
+            assert eventually(lambda: in_flight(client) == 1), "all are answered"
+            assert eventually(lambda: server.client().get("/healthz").status_code == 200), "its place is free"
 
 
 def in_flight(client: httpx2.Client) -> float:

@@ -19,6 +19,7 @@ class Wire:
         place = urlsplit(serving.url)
         self.host = place.netloc
         self.socket = socket.create_connection((str(place.hostname), place.port or 0), timeout=10)
+        self._received = b""
 
     def __enter__(self) -> Wire:
         return self
@@ -37,25 +38,35 @@ class Wire:
 
     def answer(self) -> tuple[int, Any]:
         """Return the status of the next response, and its JSON if it is that; (0, None): there is none."""
-        data = b""
-        while b"\r\n\r\n" not in data:
+        head, body = self.response()
+        is_json = b"application/json" in head
+        return (int(head.split()[1]), msgspec.json.decode(body) if is_json else None) if head else (0, None)
+
+    def response(self, *, has_body: bool = True) -> tuple[bytes, bytes]:
+        """Return the head of the next response, and its body; nothing where there is none.
+
+        Args:
+            has_body: False: it is the answer to a HEAD.
+        """
+        while b"\r\n\r\n" not in self._received:
             if not (more := self._receive()):
-                return 0, None
-            data += more
-        head, _, body = data.partition(b"\r\n\r\n")
+                return b"", b""
+            self._received += more
+        head, _, self._received = self._received.partition(b"\r\n\r\n")
         length = next(
             int(line.split(b":")[1])
             for line in head.split(b"\r\n")
             if line.lower().startswith(b"content-length")
         )
-        while len(body) < length and (more := self._receive()):
-            body += more
-        is_json = b"application/json" in head
-        return int(head.split()[1]), msgspec.json.decode(body[:length]) if is_json else None
+        length = length if has_body else 0
+        while len(self._received) < length and (more := self._receive()):
+            self._received += more
+        body, self._received = self._received[:length], self._received[length:]
+        return head, body
 
     def rest(self) -> bytes:
         """Return all that comes until the other side ends the connection."""
-        data = b""
+        data, self._received = self._received, b""
         while more := self._receive():
             data += more
         return data

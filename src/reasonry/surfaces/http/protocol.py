@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from fastapi import Response
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -19,11 +21,15 @@ MAX_HEAD_BYTES = 64 << 10
 _LINGER_S = 0.5
 
 
-def make_protocol(settings: ServerSettings) -> type[HttpToolsProtocol]:
+TurnAway = Callable[[Any], Response | None]
+"""Returns what a request is turned away with, by its ASGI scope; None: it may be answered."""
+
+
+def make_protocol(settings: ServerSettings, turn_away: TurnAway) -> type[HttpToolsProtocol]:
     """Return uvicorn's protocol with the bounds of some settings."""
 
     class SettingsProtocol(BoundedProtocol):
-        bounds = settings
+        bounds, door = settings, staticmethod(turn_away)
 
     return SettingsProtocol
 
@@ -32,6 +38,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """One connection; it costs a request that comes in whole and at once nothing."""
 
     bounds: ServerSettings
+    door: TurnAway
 
     def __init__(
         self,
@@ -41,7 +48,7 @@ class BoundedProtocol(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._in_request = self._in_head = self._is_refused = False
+        self._in_request = self._in_head = self._has_begun = self._is_refused = False
         self._head_bytes = 0
         self._coming: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
@@ -67,8 +74,10 @@ class BoundedProtocol(HttpToolsProtocol):
         """Take what has come in."""
         if self._is_refused or self.transport.is_closing():
             return
+        was_in_head, self._has_begun = self._in_head, False
         super().data_received(data)
-        if self._in_head:
+        # In a piece in which it has begun, much else may stand before it.
+        if was_in_head and self._in_head and not self._has_begun:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._refuse(
@@ -81,7 +90,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self._in_request = self._in_head = True
+        self._in_request = self._in_head = self._has_begun = True
         self._head_bytes = 0
 
     def on_headers_complete(self) -> None:
@@ -107,7 +116,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if not self._in_request:
             # Nothing has come at all.
-            self.transport.close()
+            self._end()
             return
         self._refuse(UsageError("the request did not come in whole, in time", code="request_timeout"))
 
@@ -125,7 +134,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.write(STATUS_LINE[http_status(error.code)] + head + body)
         # A connection that is closed while the other side still sends is reset, and the answer lost.
         self.transport.write_eof()
-        self.loop.call_later(_LINGER_S, self.transport.close)
+        self.loop.call_later(_LINGER_S, self._end)
 
     def _may_answer(self) -> bool:
         """Whether nothing is being answered at the moment."""
@@ -134,15 +143,57 @@ class BoundedProtocol(HttpToolsProtocol):
 
     # -- what goes out
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Begin to answer a request, unless it is turned away: that takes a tenth of what beginning does.
+
+        Where requests wait behind it, or the client does not read, it is begun, and waits like any other.
+        """
+        is_free = not self.pipeline and not self.flow.write_paused
+        refusal = self.door(cycle.scope) if is_free else None
+        if refusal is None:
+            super()._start_asgi_task(cycle, app)
+        else:
+            self._turn_away(cycle, refusal)
+
+    def _turn_away(self, cycle: RequestResponseCycle, refusal: Response) -> None:
+        lines = [b"%b: %b\r\n" % header for header in refusal.raw_headers]
+        if not cycle.keep_alive:
+            lines.append(b"connection: close\r\n")
+        body = b"" if cycle.scope["method"] == "HEAD" else bytes(refusal.body)
+        self.transport.write(b"".join((STATUS_LINE[refusal.status_code], *lines, b"\r\n", body)))
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
+
+    def on_response_complete(self) -> None:
+        """A request has been answered."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._end()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """No other request has come."""
+        self._end()
+
     def pause_writing(self) -> None:
         """The client does not read what it is sent."""
         super().pause_writing()
-        self._unread = self._unread or self.loop.call_later(self.bounds.send_timeout_s, self.transport.abort)
+        self._give_up_unread()
 
     def resume_writing(self) -> None:
         """The client has read it."""
-        self._unread = _cancel(self._unread)
+        if not self.transport.is_closing():
+            self._unread = _cancel(self._unread)
         super().resume_writing()
+
+    def _end(self) -> None:
+        """End the connection, once the client has read what it was sent, but in time."""
+        self.transport.close()
+        self._give_up_unread()
+
+    def _give_up_unread(self) -> None:
+        self._unread = self._unread or self.loop.call_later(self.bounds.send_timeout_s, self.transport.abort)
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

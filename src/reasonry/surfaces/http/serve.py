@@ -69,7 +69,7 @@ class DrainingServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 fastapi,
-                http=make_protocol(settings),
+                http=make_protocol(settings, fastapi.state.gate.turn_away),
                 ws="none",
                 lifespan="on",
                 log_config=None,

@@ -64,5 +64,6 @@ def create_server(app: App, settings: ServerSettings | None = None) -> FastAPI:
         server.include_router(part.router)
     add_schema(server)
     # The gate answers whatever fails, so it stands before all that Starlette and FastAPI put around the routes.
-    server.middleware_stack = RequestGate(PlainRoutes(server.build_middleware_stack(), plain), wiring)
+    gate = RequestGate(PlainRoutes(server.build_middleware_stack(), plain), wiring)
+    server.state.gate = server.middleware_stack = gate
     return server

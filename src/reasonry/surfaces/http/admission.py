@@ -1,0 +1,89 @@
+"""Which requests are let in, decided before anything is read or begun for them.
+
+In this order: whom it is for and from (`hosts`), who asks (`access`), how often (`request_rates`), how much is under
+way, whether the store answers (`health`), whether there is a place for the run that it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import OverloadedError, TooLargeError, UsageError
+from .access import OPEN_PATHS, find_principal
+from .context import PRINCIPAL, Wiring
+from .hosts import check_host, check_origin
+from .openai.replies import KEY
+from .protocol import MAX_HEAD_BYTES
+from .request_rates import RequestRates
+
+HEADERS = "reasonry.headers"
+"""Key of an ASGI scope: the headers of a request that was let in, by name; of those that are there twice, the first."""
+_IS_COMING = "reasonry.is_coming"
+"""Key of an ASGI scope: the request will begin a run, and has no place for it yet."""
+
+NEEDS_STORE = ("/api/", "/v1/", "/mcp")
+_BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})
+
+
+class Admission:
+    """Lets requests in, and counts those that are under way."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring, self._settings = wiring, wiring.settings
+        self._rates = RequestRates(self._settings.requests_per_minute)
+        self._coming = 0
+        """Requests that were let in to begin a run, and have not been looked at since."""
+
+    def let_in(self, scope: Any) -> None:
+        """Let a request in, and note whose it is; it is under way until it is let out.
+
+        Raises:
+            ReasonryError: It is turned away.
+        """
+        settings, path, headers = self._settings, scope["path"], _headers(scope)
+        check_host(headers.get("host"), settings)
+        check_origin(headers)
+        principal = find_principal(settings.tokens, path, headers.get("authorization"))
+        self._rates.check(principal)
+        self._rates.count(principal)
+        if self._wiring.in_flight >= settings.max_in_flight and path not in OPEN_PATHS:
+            raise OverloadedError(
+                "the server is at work on as many requests as it takes", retryable=True, retry_after_s=1
+            )
+        if path.startswith(NEEDS_STORE):
+            self._wiring.health.check()
+        # One with a key may have begun its run before.
+        is_coming = path in _BEGINS_RUN and scope["method"] == "POST" and KEY not in headers
+        if is_coming:
+            self._wiring.supervisor.check_room(besides=self._coming)
+        scope[PRINCIPAL], scope[HEADERS], scope[_IS_COMING] = principal, headers, is_coming
+        self._coming += is_coming
+        self._wiring.in_flight += 1
+
+    def begin(self, scope: Any) -> None:
+        """Note that the answer to a request is begun, which sees to a place for its run by itself."""
+        self._coming -= scope[_IS_COMING]
+
+    def let_out(self) -> None:
+        """Note that a request was answered."""
+        self._wiring.in_flight -= 1
+
+
+def _headers(scope: Any) -> Mapping[str, str]:
+    """Return the headers of a request by name.
+
+    Raises:
+        TooLargeError: They are too long.
+        UsageError: There are two hosts.
+    """
+    headers: dict[str, str] = {}
+    size = len(scope["path"])
+    for name, value in scope["headers"]:
+        size += len(name) + len(value)
+        if name == b"host" and "host" in headers:
+            raise UsageError("the header Host is there twice", field="Host")
+        headers.setdefault(name.decode("latin-1"), value.strip(b" \t").decode("latin-1"))
+    if size > MAX_HEAD_BYTES:
+        raise TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)
+    return headers
