@@ -24,7 +24,7 @@ from .settings import ServerSettings
 
 _BACKLOG = 2_048
 
-_COLLECT_AFTER = 5_000
+_COLLECT_AFTER = 50_000
 """New objects before garbage is looked for among them. A run leaves none behind that only the collector would find."""
 
 
