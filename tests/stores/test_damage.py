@@ -47,6 +47,7 @@ class Sample:
             self.index_pages = {
                 page for (page,) in db.execute(f"SELECT pageno FROM dbstat WHERE name IN {INDEXES}")
             }
+            ((self.session_page,),) = db.execute("SELECT pageno FROM dbstat WHERE name = 'session'")
 
     async def _fill(self) -> None:
         async with App(str(self.path), environ={}) as app:
@@ -127,6 +128,18 @@ class TestBits:
             if bit // 8 // PAGE + 1 in sample.index_pages:
                 silent = {name: silent[name] for name in silent if name not in ("done", "sessions", "search")}
             assert silent == {}
+
+    async def test_no_bit_that_says_where_rows_begin_hides_what_is_searched(
+        self, tmp_path: Path, sample: Sample
+    ) -> None:
+        for bit in range(8 * 3, 8 * 18):
+            path = tmp_path / f"{bit}.db"
+            spoiled = bytearray(sample.bytes)
+            spoiled[(sample.session_page - 1) * PAGE + bit // 8] ^= 1 << bit % 8
+            path.write_bytes(spoiled)
+            path.chmod(0o600)
+            after = await seen_in(path, sample)
+            assert changed(sample.seen, after) == {}, bit
 
     async def test_each_bit_of_a_thought_counts(self, path: Path, sample: Sample) -> None:
         found = [one for _, _, one in sample.seen["search"] if isinstance(one, ThoughtRow)]

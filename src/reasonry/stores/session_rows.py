@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -342,27 +342,18 @@ def _keys(tx: Tx, wanted: str, bounds: Mapping[str, Any], limit: int) -> list[tu
     return tx.rows(sql.SESSION_KEYS.format(wanted), {**bounds, "limit": limit})
 
 
-def keys_of(tx: Tx, owner: str | None, first: int = 0) -> dict[int, None] | None:
-    """Return the keys of the sessions of an owner, from one on, in their order; None: all are asked for."""
-    return (
-        None
-        if owner is None
-        else dict.fromkeys(key for (key,) in tx.execute(sql.SESSIONS_OF, (owner, first)))
-    )
+def own_keys(tx: Tx, owner: str | None, first: int = 0, *, backwards: bool = False) -> KeysInOrder | None:
+    """Return the keys of the sessions of an owner, from one on; None: all are asked for."""
+    return None if owner is None else KeysInOrder(_each_key(tx, owner, first, backwards), backwards=backwards)
 
 
-def own_keys(tx: Tx, owner: str | None, *, backwards: bool = False) -> KeysInOrder | None:
-    """Return the keys of the sessions of an owner; None: all are asked for."""
-    if owner is None:
-        return None
-
-    def each() -> Iterator[int]:
-        statement, bound = (sql.LAST_SESSIONS_OF, MAX_INT) if backwards else (sql.NEXT_SESSIONS_OF, 0)
-        while keys := tx.rows(statement, (owner, bound, KEYS_AT_ONCE)):
-            yield from (key for (key,) in keys)
-            bound = keys[-1][0]
-
-    return KeysInOrder(each(), backwards=backwards)
+def _each_key(tx: Tx, owner: str, first: int, backwards: bool = False) -> Iterator[int]:
+    """Yield the keys of the sessions of an owner, from one on, in their order or the other way round."""
+    low, high = first, MAX_INT
+    statement = sql.LAST_SESSIONS_OF if backwards else sql.SESSIONS_OF
+    while low <= high and (keys := tx.rows(statement, (owner, low, high, KEYS_AT_ONCE))):
+        yield from (key for (key,) in keys)
+        low, high = (low, keys[-1][0] - 1) if backwards else (keys[-1][0] + 1, high)
 
 
 def _few(tx: Tx, query: str, owner: str | None, wanted: str, bounds: Mapping[str, Any]) -> list[int] | None:
@@ -494,42 +485,45 @@ def search(
         matches = _matches_in(tx, _find_known(tx, session_id).key, needle, owner, low)
     else:
         check_keys(tx, "session")
-        keys = keys_of(tx, owner, low >> sql.PLACE_BITS)
         if needle and low < text_index.RUNS:
-            matches = _matches(tx, needle, keys, owner, low)
+            matches = _matches(tx, needle, owner, low)
         else:
-            if keys is None:
-                keys = [key for (key,) in tx.execute(sql.SESSION_KEYS_FROM, (low >> sql.PLACE_BITS,))]
+            first = low >> sql.PLACE_BITS
+            keys = (
+                [key for (key,) in tx.execute(sql.SESSION_KEYS_FROM, (first,))]
+                if owner is None
+                else _each_key(tx, owner, first)
+            )
             matches = (match for key in keys for match in _matches_in(tx, key, needle, owner, low))
     return list(islice((match for match in matches if match[0] > low), limit))
 
 
-def _matches(
-    tx: Tx, needle: str, among: Collection[int] | None, owner: str | None, low: int
-) -> Iterator[Found]:
-    """Read what the index names, and what it does not have yet, in all sessions or among some."""
+def _matches(tx: Tx, needle: str, owner: str | None, low: int) -> Iterator[Found]:
+    """Read what the index names, and what it does not have yet, in all sessions or those of an owner."""
     in_journal = {key for (key,) in tx.execute(sql.IN_JOURNAL, (low >> sql.PLACE_BITS,))}
     to_read = dict.fromkeys(in_journal, -1)
     for first, _ in tx.texts.queued_ranges(tx, low + 1, text_index.RUNS - 1):
         key = first >> sql.PLACE_BITS
         to_read[key] = min(to_read.get(key, first), first - 1)
+    own = own_keys(tx, owner, low >> sql.PLACE_BITS)
     read = (
         match
         for key in sorted(to_read)
-        if among is None or key in among
+        if own is None or key in own
         for match in _matches_in(tx, key, needle, owner, max(low, to_read[key]))
     )
-    places = _places(tx, needle, among, low)
+    places = _places(tx, needle, owner, low)
     return heapq.merge(_matches_at(tx, places, needle, owner, to_read), read, key=itemgetter(0))
 
 
-def _places(tx: Tx, needle: str, among: Collection[int] | None, low: int) -> Iterator[int]:
-    """Yield the places of thoughts that may contain a text and are in the index, in all sessions or among some."""
+def _places(tx: Tx, needle: str, owner: str | None, low: int) -> Iterator[int]:
+    """Yield the places of thoughts that may contain a text and are in the index, of all sessions or of an owner's."""
+    first_key = low >> sql.PLACE_BITS
     if len(needle) < text_index.SEQUENCE_CHARS:
         bounds = (
             [(low, MAX_INT)]
-            if among is None
-            else [(max(low, place(key, 0)), place(key, MAX_SEQ)) for key in among]
+            if owner is None
+            else ((max(low, place(key, 0)), place(key, MAX_SEQ)) for key in _each_key(tx, owner, first_key))
         )
         room = FIRST_TEXTS
         for first, last in bounds:
@@ -548,8 +542,9 @@ def _places(tx: Tx, needle: str, among: Collection[int] | None, low: int) -> Ite
                 break
         else:
             return
+    own = own_keys(tx, owner, first_key)
     for at in tx.texts.indexed_places(tx, needle, low + 1, text_index.RUNS - 1):
-        if among is None or at >> sql.PLACE_BITS in among:
+        if own is None or at >> sql.PLACE_BITS in own:
             yield at
 
 
@@ -565,7 +560,7 @@ def _matches_at(
             continue
         try:
             if stored is None or stored.key != key:
-                stored = _find(tx, key)
+                stored = _find_searched(tx, key)
                 if stored is None or owner not in (None, stored.row.owner):
                     stored, done = None, key
                     continue
@@ -576,6 +571,18 @@ def _matches_at(
         except StoreError as error:
             done = key
             yield place(key, MAX_SEQ), _name(tx, key), Damaged(error.message)
+
+
+def _find_searched(tx: Tx, key: int) -> StoredSession | None:
+    """Return a session that is searched; None: there is neither it nor a thought of it.
+
+    Raises:
+        StoreError: `store_corrupt`: its row is not as it was written, or cannot be found.
+    """
+    stored = _find(tx, key)
+    if stored is None and tx.rows(sql.TEXTS_FROM, (place(key, 0), place(key, MAX_SEQ), 1)):
+        raise session_damage_error(_name(tx, key) or f"number {key}")
+    return stored
 
 
 def _prefetch_thoughts(prefetch: Prefetch, places: list[int]) -> None:
@@ -589,7 +596,7 @@ def _matches_in(tx: Tx, key: int, needle: str, owner: str | None, low: int) -> I
     """Read a session through."""
     begin, end = place(key, 0), place(key, MAX_SEQ)
     try:
-        stored = _find(tx, key)
+        stored = _find_searched(tx, key)
         if stored is None or owner not in (None, stored.row.owner):
             return
         row, stored_thoughts = stored.row, Thoughts(tx, stored)

@@ -275,12 +275,11 @@ DROP_IN_JOURNAL = "DELETE FROM in_journal WHERE session = ?"
 NEXT_SESSION = "SELECT min(key) FROM session WHERE key > ?"
 NEXT_SESSION_OF = "SELECT min(key) FROM session INDEXED BY session_owner WHERE key > ? AND owner = ?"
 SESSION_KEYS_FROM = "SELECT key FROM session WHERE key >= ? ORDER BY key"
-SESSIONS_OF = "SELECT key FROM session INDEXED BY session_owner WHERE owner = ? AND key >= ? ORDER BY key"
-NEXT_SESSIONS_OF = """
-SELECT key FROM session INDEXED BY session_owner WHERE owner = ? AND key > ? ORDER BY key LIMIT ?
+SESSIONS_OF = """
+SELECT key FROM session INDEXED BY session_owner WHERE owner = ? AND key BETWEEN ? AND ? ORDER BY key LIMIT ?
 """
 LAST_SESSIONS_OF = """
-SELECT key FROM session INDEXED BY session_owner WHERE owner = ? AND key < ? ORDER BY key DESC LIMIT ?
+SELECT key FROM session INDEXED BY session_owner WHERE owner = ? AND key BETWEEN ? AND ? ORDER BY key DESC LIMIT ?
 """
 TALLY_SESSIONS = """
 SELECT owner, status, count(*), CAST(sum(last_thought) AS BIGINT) FROM session GROUP BY 1, 2 ORDER BY 1, 2
