@@ -205,6 +205,22 @@ def test_what_a_clock_that_was_ahead_archived_ends_in_its_time_all_the_same(memo
     world.teardown()
 
 
+@pytest.mark.parametrize("memory", [False, True])
+def test_to_unpin_what_a_clock_that_was_ahead_archived_is_no_use_of_it(memory: bool) -> None:
+    world = World()
+    world.begin_world(memory=memory, lapses=True)
+    world.begin()
+    (session_id,) = world.known
+    world.jump(back=False, by=5 * HOUR)
+    world.look()
+    world.runner.run(world.sessions.pin({"sessionId": session_id, "pinned": False}))
+    world.jump(back=True, by=400 * DAY)
+    world.pass_time(2 * DAY)
+    world.look()
+    assert not world.there()
+    world.teardown()
+
+
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     store = SqliteStore(tmp_path / "store.db")

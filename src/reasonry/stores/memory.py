@@ -627,9 +627,9 @@ class MemoryStore:
             if there is None:
                 self._sessions[owner] = _Session(self._next_key(), wanted.row, self.uptime().ms)
             else:
-                there.row, there.due = replace(wanted.row, owner=there.row.owner), None
+                there.row = replace(wanted.row, owner=there.row.owner)
                 if wanted.used:
-                    there.used_steady_ms = self.uptime().ms
+                    there.used_steady_ms, there.due = self.uptime().ms, None
         if wanted.thought is not None:
             self._sessions[owner].add(wanted.thought)
 
