@@ -161,8 +161,9 @@ async def test_two_processes_on_one_store_count_the_dollars_of_a_day_together(
         ]
         results = [await supervisor.wait(ann, run_id) for supervisor, ann, run_id in begun]
     assert {result.termination.reason for result in results} == {"max_usd_a_day"}
-    # Passed by one call at most, of both processes together.
-    assert 0.95 <= sum(result.usage.usd or 0 for result in results) <= 1.15
+    # Passed by one call at most, of both processes together. What the other has in flight is known as of its last look:
+    # a call of each that has come in meanwhile may count twice.
+    assert 0.75 <= sum(result.usage.usd or 0 for result in results) <= 1.15
 
 
 async def test_the_dollars_of_a_day_bound_all_runs_of_an_owner_together_and_outlive_the_process(

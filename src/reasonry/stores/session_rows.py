@@ -227,7 +227,7 @@ def change(tx: Tx, session_id: str, decide: Decide, up: Uptime) -> Any:
             if wanted.row.purpose != stored.row.purpose:
                 tx.texts.queue(tx, place(stored.key, 0), place(stored.key, 0))
             of_owner = replace(wanted.row, owner=stored.row.owner)
-            stored = _used(stored, of_owner, steady) if wanted.used else stored._replace(row=of_owner)
+            stored = _mark_used(stored, of_owner, steady) if wanted.used else stored._replace(row=of_owner)
         _set(tx, _add_thoughts(tx, stored, thoughts))
     return wanted.value
 
@@ -248,7 +248,7 @@ def _archive(tx: Tx, stored: StoredSession, session_id: str) -> StoredSession | 
     return None
 
 
-def _used(stored: StoredSession, row: SessionRow, steady: int) -> StoredSession:
+def _mark_used(stored: StoredSession, row: SessionRow, steady: int) -> StoredSession:
     """Return a session that is used at this moment, with the row that it has then."""
     return stored._replace(row=row, used_steady_ms=steady, due_steady_ms=None, due_after_ms=None)
 
@@ -262,7 +262,7 @@ def use(tx: Tx, session_id: str, run_id: str, use: Use, up: Uptime) -> None:
         return
     if stored is not None and stored.row.run_id == run_id:
         row = replace(stored.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active")
-        stored = _add_following(tx, _used(stored, row, steady_ms(tx, up)), use.added)
+        stored = _add_following(tx, _mark_used(stored, row, steady_ms(tx, up)), use.added)
         _set(tx, stored)
         _note_rest(tx, stored)
 
@@ -646,7 +646,7 @@ def write_whole(tx: Tx, session: WholeSession, up: Uptime) -> Written:
     there = whole_session(tx, stored.key)
     written = compare_sessions(there, session)
     if written == "continued":
-        stored = _used(stored, replace(session.row, owner=stored.row.owner), steady_ms(tx, up))
+        stored = _mark_used(stored, replace(session.row, owner=stored.row.owner), steady_ms(tx, up))
         stored = _add_thoughts(tx, stored, session.thoughts[len(there.thoughts) :])
         _set(tx, stored)
         if stored.row.run_id is not None:

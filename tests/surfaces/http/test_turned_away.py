@@ -16,7 +16,7 @@ from .serving import TOKENS, Serving, serve_in_thread
 from .wire import Wire
 
 BODY = msgspec.json.encode({"model": "chain_of_thought@small", "messages": ASK})
-PLACES, ASKING = 3, 40
+PLACES, ASKING = 3, 25
 
 
 def as_bytes(serving: Serving, line: str, **headers: str) -> bytes:
@@ -38,7 +38,7 @@ def test_as_many_runs_begin_as_there_are_places_and_the_others_are_told(
     is_traced: bool, is_burst: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gate, "is_traced", lambda: is_traced)
-    with ModelServer(reply=reply, latency_ms=1_500) as model:
+    with ModelServer(reply=reply, latency_ms=1_000) as model:
         environ = {"REASONRY_MODELS": f"small={model.model}"}
         with serve_in_thread(environ=environ, max_runs=PLACES) as serving:
             wires = [Wire(serving) for _ in range(ASKING)]
