@@ -144,7 +144,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # -- what goes out
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Begin to answer a request, unless it is turned away: that takes a tenth of what beginning does.
+        """Begin to answer a request, unless it is turned away.
 
         Where requests wait behind it, or the client does not read, it is begun, and waits like any other.
         """
