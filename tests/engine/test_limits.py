@@ -223,14 +223,14 @@ async def test_an_answer_that_has_come_in_is_kept_when_the_run_is_stopped() -> N
     # The second answer comes in while the first one is being written down, and the interruption comes then too.
     class SlowStore(MemoryStore):
         async def append(self, *given: Any) -> None:
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.3)
             await super().append(*given)
 
     engines = Engine(SlowStore(), STRATEGIES)
     run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=3)))
     model = Staggered()
     task = asyncio.create_task(engines.drive(run_id, Performers(model)))
-    await asyncio.sleep(0.025)
+    await model.has_second.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     trace = await engines.trace(run_id)
@@ -242,9 +242,17 @@ async def test_an_answer_that_has_come_in_is_kept_when_the_run_is_stopped() -> N
 class Staggered(CountingModel):
     """Answers the first call at once, the second soon, the others never."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_second = asyncio.Event()
+
     async def answer(self, question: Any, on_text: Any = None) -> Any:
-        self.latency_s = [0.001, 0.01, 60][min(self.calls, 2)]
-        return await super().answer(question, on_text)
+        number = self.calls
+        self.latency_s = [0.001, 0.05, 60][min(number, 2)]
+        answer = await super().answer(question, on_text)
+        if number == 1:
+            self.has_second.set()
+        return answer
 
 
 @pytest.mark.anyio
