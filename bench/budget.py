@@ -29,7 +29,7 @@ from loopback import ServerProcess
 from shell import command
 from wire import Wire, progress
 
-from reasonry.core.vote import tally
+from reasonry.reading.vote import tally
 
 WANTED, ALLOWED = 30, 10
 ROWS = 6

@@ -25,7 +25,7 @@ from many_runs import WORDS, fill, fill_postgres, text
 from postgres_server import postgres
 
 from reasonry.records import SessionChange, SessionRow, SessionView, Store, ThoughtRow
-from reasonry.stores import open_store, text_index
+from reasonry.stores import open_store, searchable
 from reasonry.stores.sqlite import SqliteStore
 
 TARGET_MS = 100
@@ -92,9 +92,9 @@ async def measure(name: str, count: int) -> bool:
 
 async def thought_us(folder: Path, *, indexed: bool, clients: int) -> tuple[float, float, float]:
     """Return what a durable thought takes, wall-clock and of the processor, in µs, and the slowest one in ms."""
-    catch_up, queue = text_index.catch_up, text_index.queue
+    put = searchable.put
     if not indexed:
-        text_index.catch_up = text_index.queue = lambda *_: None  # pyright: ignore[reportAttributeAccessIssue]
+        searchable.put = lambda *_: None  # pyright: ignore[reportAttributeAccessIssue]
     store, rng = SqliteStore(folder / f"{indexed}{clients}.db"), random.Random(1)
     slowest = 0.0
 
@@ -117,7 +117,7 @@ async def thought_us(folder: Path, *, indexed: bool, clients: int) -> tuple[floa
         count = clients * THOUGHTS
         wall, work = (time.perf_counter() - began) / count, (time.process_time() - worked) / count
     finally:
-        text_index.catch_up, text_index.queue = catch_up, queue
+        searchable.put = put
         await store.close()
     return wall * 1e6, work * 1e6, slowest * 1e3
 

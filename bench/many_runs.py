@@ -5,29 +5,18 @@ from __future__ import annotations
 import random
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from reasonry.records import Line, RunRow, SessionRow, ThoughtRow
-from reasonry.stores import runs, session_rows, text_index
-from reasonry.stores.checks import MAX_INT
+from reasonry.stores import runs, session_rows
 from reasonry.stores.database import connect
 from reasonry.stores.postgres import PostgresStore
-from reasonry.stores.postgres.texts import sequences
-from reasonry.stores.postgres.words import spell
+from reasonry.stores.postgres.texts import spell
 from reasonry.stores.sql import Tx
 from reasonry.stores.sqlite import SqliteStore
-from reasonry.stores.steady import Uptime, uptime
 
 TOGETHER = 4_000
-LATEST = 50
-"""Runs whose texts are still in the queue of the index, about as many as may be."""
 WORDS = ["".join(random.Random(seed).choices("etaoinshrdlucmfwyp", k=3 + seed % 6)) for seed in range(4_000)]
 STRATEGIES = ("tree_of_thoughts", "chain_of_thought", "react", "self_consistency")
-
-_TEXTS = """
-SELECT (1 << 62) + key, problem || char(10) || ifnull(answer, '') FROM run
-UNION ALL SELECT key << 24, purpose FROM session UNION ALL SELECT place, text FROM thought
-"""
 
 
 def text(rng: random.Random, words: int) -> str:
@@ -35,7 +24,7 @@ def text(rng: random.Random, words: int) -> str:
     return " ".join(rng.choices(WORDS, k=words))
 
 
-def _add_run(tx: Tx, number: int, rng: random.Random, up: Uptime) -> None:
+def _add_run(tx: Tx, number: int, rng: random.Random) -> None:
     at, run_id, session_id = number * 60_000, f"r{number:08}", f"s{number:08}"
     row = RunRow(
         run_id,
@@ -57,25 +46,19 @@ def _add_run(tx: Tx, number: int, rng: random.Random, up: Uptime) -> None:
         session_id, row.strategy, at, at, thoughts=3, purpose=row.problem, run_id=run_id, owner=row.owner
     )
     runs.create_run(tx, row, [Line(1, b"[]", bytes(16))], None)
-    session_rows.import_session(tx, session, [ThoughtRow(seq, seq, text(rng, 25)) for seq in range(1, 4)], up)
+    session_rows.import_session(tx, session, [ThoughtRow(seq, seq, text(rng, 25)) for seq in range(1, 4)])
 
 
 async def fill(path: Path, count: int) -> None:
-    """Write the runs as a store does, but thousands in a transaction, and so their texts into the index."""
-    store, rng, up = SqliteStore(path), random.Random(1), uptime()
-    piece, chars = text_index.PIECE, text_index.PIECE_CHARS
-    text_index.PIECE, text_index.PIECE_CHARS = 5 * TOGETHER, MAX_INT  # pyright: ignore[reportAttributeAccessIssue]
+    """Write the runs as a store does, but thousands in a transaction."""
+    store, rng = SqliteStore(path), random.Random(1)
 
-    def work(tx: Tx, first: int, to: int) -> None:
-        for number in range(first, to):
-            _add_run(tx, number, rng, up)
-        if to < count:
-            text_index.put_piece(tx)
+    def work(tx: Tx, first: int) -> None:
+        for number in range(first, min(first + TOGETHER, count)):
+            _add_run(tx, number, rng)
 
-    for first in range(0, count - LATEST, TOGETHER):
-        await store._writer.do(partial(work, first=first, to=min(first + TOGETHER, count - LATEST)))
-    await store._writer.do(partial(work, first=count - LATEST, to=count))
-    text_index.PIECE, text_index.PIECE_CHARS = piece, chars  # pyright: ignore[reportAttributeAccessIssue]
+    for first in range(0, count, TOGETHER):
+        await store._write(partial(work, first=first))
     await store.close()
 
 
@@ -88,27 +71,15 @@ async def fill_postgres(url: str, source: Path) -> None:
     file = connect(source, 1.0)
     with psycopg.connect(store.address.url) as db:
         db.execute(f"SET search_path TO {store.address.schema}")
-        for table in ("run", "line", "session", "thought", "in_journal"):
+        for table in ("run", "line", "session", "thought", "searchable"):
             names = ", ".join(
                 column.name for column in db.execute(f"SELECT * FROM {table}").description or ()
             )
             with db.cursor().copy(f"COPY {table} ({names}) FROM STDIN") as copy:
                 for row in file.execute(f"SELECT {names} FROM {table}"):
-                    copy.write_row([spell(value) if isinstance(value, str) else value for value in row])
-        db.execute("DROP INDEX word_sequences")
-        with db.cursor().copy("COPY word FROM STDIN") as copy:
-            for place, words in file.execute(_TEXTS):
-                copy.write_row([place, _vector(words)])
-        db.execute(
-            "CREATE INDEX word_sequences ON word USING GIN (sequences) WITH (gin_pending_list_limit = 256)"
-        )
+                    copy.write_row([spell(value) for value in row])
         for table in ("run", "session"):
             db.execute(f"SELECT setval('{table}_key', (SELECT max(key) FROM {table}))")
     file.close()
     await store.vacuum()
     await store.close()
-
-
-def _vector(words: Any) -> str:
-    escaped = (word.replace("\\", "\\\\").replace("'", "''") for word in sequences(words) or ())
-    return " ".join(f"'{word}'" for word in escaped)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypedDict
 from brains import MOST_SAMPLES, question
 from wire import Wire
 
-from reasonry.core.vote import tally
+from reasonry.reading.vote import tally
 
 HAS_LANGGRAPH = importlib.util.find_spec("langgraph") is not None
 HAS_DSPY = importlib.util.find_spec("dspy") is not None

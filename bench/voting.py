@@ -30,9 +30,9 @@ from wire import Wire, progress
 
 from reasonry.app import App
 from reasonry.core.budget import Budget
-from reasonry.core.vote import tally
 from reasonry.engine.policy import Policy
 from reasonry.participants import Participants
+from reasonry.reading.vote import tally
 
 AT_ONCE = 4
 POLICY = Policy(max_concurrency=MOST_SAMPLES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -13,19 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from reasonry.core.asking_again import question_text
 from reasonry.core.budget import Usage
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.describe import describe
 from reasonry.core.diagram import diagram
-from reasonry.core.effects import Verify
+from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event, Failed, Verified
-from reasonry.core.fit import Unreadable
 from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects, run_stage
 from reasonry.core.options import read_options
-from reasonry.core.parse import read_form
 from reasonry.core.strategy import Strategy
 from reasonry.core.toolcard import ToolCard
 from reasonry.errors import IllegalTransitionError, UsageError
+from reasonry.reading.fit import Unreadable
+from reasonry.reading.parse import read_form
 from reasonry.strategies import STRATEGIES
 
 from .playing import World, play, stop
@@ -131,6 +133,36 @@ def test_its_document_and_its_diagram_show_every_stage_and_edge(strategy: Strate
     drawn = diagram(strategy)
     for stage, to in strategy.edges:
         assert re.search(rf"\b{stage}\b.*-->.*\b{to}\b", drawn)
+
+
+@dataclass
+class Listener(World):
+    """A world that keeps what it was asked."""
+
+    asked: list[Ask] = field(default_factory=list)
+
+    def answer(self, one: Pending) -> Event:
+        if isinstance(one.effect, Ask):
+            self.asked.append(one.effect)
+        return super().answer(one)
+
+
+@each_driven
+def test_no_example_in_a_question_contains_the_verdict(strategy: Strategy[Any, Any]) -> None:
+    """Small models copy examples: where a reply decides, its form leaves the choice open."""
+    examples = {stage.name: stage.example for stage in strategy.stages if stage.example is not None}
+    decided = set[str]()
+    for seed in range(6):
+        listener = Listener(seed, 0.0, examples)
+        play(strategy, listener, STRATEGIES, options(strategy, seed))
+        for ask in listener.asked:
+            for name, schema in (ask.form or {}).get("properties", {}).items():
+                if schema.get("type") != "boolean" and "enum" not in schema:
+                    continue
+                shown = re.findall(rf'"{name}": ("[^"]*"|[\w.]+)( or )?', question_text(ask))
+                decided |= {f"{name}: {value}" for value, choice in shown if not choice and value != '"…"'}
+    # Of planned thinking a whole thought is shown, and one that goes on.
+    assert decided <= {"next_thought_needed: true"}
 
 
 def _references(node: Any) -> list[str]:

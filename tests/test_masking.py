@@ -1,4 +1,4 @@
-"""Keys are found however they are written, and nothing but keys is masked."""
+"""Keys are found as they are and escaped for JSON and URLs, and nothing but keys is masked."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ def knowing(*keys: str) -> Secrets:
 @example("mostly-lowercase", "", "")
 @example("1234567890123456", "", "")
 @example("000%090000123456", "", "")
-@example("0000123456%0B%a0&#12;&#x1F;", "", "")
 @example("0000123456aU0041%c", "", "")
-def test_a_key_is_masked_however_it_is_written(key: str, before: str, after: str) -> None:
+def test_a_key_is_masked_as_it_is_and_escaped(key: str, before: str, after: str) -> None:
     secrets = knowing(key)
     for way in written(key):
         masked = secrets.mask(f"{before} {way} {after}")
@@ -54,7 +53,7 @@ def test_a_key_is_masked_however_it_is_written(key: str, before: str, after: str
 
 @settings(deadline=None)
 @given(st.text(max_size=200))
-@example("100% of 'not-needed' \\u00e9 \\n &#65; aGVsbG8gd29ybGQ=")
+@example("100% of 'not-needed' \\u00e9 \\n")
 def test_text_without_a_key_stays_the_same(text: str) -> None:
     assert knowing(KEY).mask(text, error=True) is text
 
@@ -64,14 +63,8 @@ def test_text_without_a_key_stays_the_same(text: str) -> None:
 def test_json_stays_json(before: str, after: str, key: str) -> None:
     secrets = knowing(key)
     document = {"a": before + key + after, key: [after, before + key]}
-    for text in (
-        json.dumps(document),
-        json.dumps(document, ensure_ascii=False),
-        json.dumps([json.dumps(document)]),
-    ):
-        masked = secrets.mask(text)
-        assert key not in str(json.loads(masked))
-        assert secrets.mask_line(text.encode()).decode() == masked
+    for text in (json.dumps(document), json.dumps(document, ensure_ascii=False)):
+        assert key not in str(json.loads(secrets.mask(text)))
 
 
 @pytest.mark.parametrize(
@@ -97,13 +90,20 @@ def test_the_environment_is_searched_by_name_and_only_for_what_can_be_a_key() ->
             "SSL_KEY": "/etc/ssl/private/server1.key",
             "FEATURE_TOKEN": "enabled",
             "PUBLIC_KEY": "a b c 1 2 3",
+            "REASONRY_TOKENS": "ana=0123456789abcdef",
             "HOME": "/home/user-0123456789",
             "BAD_URL": "http://[@::",
         }
     )
     for key in ("abc123def456", "hunter2-hunter2", "ghp_0123456789", "p@ss-w0rd-1", "p%40ss-w0rd-1"):
         assert secrets.mask(f"it is {key}.") == "it is ***."
-    for text in ("/etc/ssl/private/server1.key", "enabled", "a b c 1 2 3", "/home/user-0123456789"):
+    for text in (
+        "/etc/ssl/private/server1.key",
+        "ana=0123456789abcdef",
+        "enabled",
+        "a b c 1 2 3",
+        "/home/user-0123456789",
+    ):
         assert secrets.mask(text, error=True) == text
 
 
@@ -143,9 +143,7 @@ def test_documents_and_events_are_masked_through_and_through() -> None:
     assert secrets.mask_data(event) is event
 
 
-@pytest.mark.parametrize(
-    "hostile", ["s\\", "\\", "%73", "s ", "sk-", "&#115;", "\\u0073", KEY[:-1], KEY, "x"]
-)
+@pytest.mark.parametrize("hostile", ["\\", "%2d", "sk-", "sk%2d", "sk\\u002d", KEY[:-1], KEY, "x"])
 def test_hostile_text_takes_no_longer_than_its_length(hostile: str) -> None:
     def took(size: int) -> float:
         began = time.process_time()

@@ -16,6 +16,8 @@ from reasonry import regular_files
 from reasonry.errors import TooLargeError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.regular_files import read_regular_file
+from reasonry.stores.tables import read_strategies
+from reasonry.strategies import STRATEGIES
 from reasonry.tools.documents import read_document
 from reasonry.tools.verifiers import open_verifier
 
@@ -58,6 +60,22 @@ def test_what_is_no_regular_file_is_refused_at_once(opener: str, kind: str, tmp_
     assert caught.value.details["file"] == path
     with pytest.raises(UsageError, match=kind):
         read_regular_file(path, 10, label="script", option="model")
+
+
+@pytest.mark.parametrize("kind", ["a named pipe", "a directory", "a socket", "a device"])
+def test_a_folder_of_strategies_holds_regular_files(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "strategies"
+    folder.mkdir()
+    (folder / "odd.toml").symlink_to(special(tmp_path, kind))
+    with pytest.raises(UsageError, match=rf"odd\.toml.*{kind}"):
+        read_strategies(str(folder), STRATEGIES)
+
+
+def test_a_table_of_a_strategy_is_read_up_to_a_size(tmp_path: Path) -> None:
+    with (tmp_path / "large.toml").open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(TooLargeError, match=r"large\.toml"):
+        read_strategies(str(tmp_path), STRATEGIES)
 
 
 def test_a_pipe_that_takes_the_place_of_a_file_at_the_last_moment_is_refused_too(

@@ -8,8 +8,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import structs
-
 from .core.problem import with_quoted
 from .core.strategy import Strategy
 from .engine.engine import Engine
@@ -48,8 +46,6 @@ class App(UseCases):
         self._owns_store = store_spec is None or isinstance(store_spec, str)
         self.store = _open_store(store_spec, self.environ)
         policy = policy or Policy()
-        if self.store.durable:
-            policy = structs.replace(policy, rates=policy.rates.across(self.store))
         registry = installed_strategies(self.environ) if strategies is None else strategies
         engine = Engine(self.store, registry, policy, _new_rows)
         super().__init__(engine, PerformerPool(self.environ, policy))
@@ -61,11 +57,8 @@ class App(UseCases):
         Args:
             owner: Empty: the operator.
         """
-        from .stores.owned import OwnedStore
-
         scoped = copy.copy(self)
-        inner = self.store.inner if isinstance(self.store, OwnedStore) else self.store
-        scoped.store = OwnedStore(inner, owner)
+        scoped.store = self.store.of_owner(owner)
         scoped.engine = Engine(scoped.store, self.strategies, self.engine.policy, _new_rows)
         scoped._is_one_owners = True
         scoped._owns_store = scoped._owns_pool = False
@@ -74,7 +67,6 @@ class App(UseCases):
     async def close(self) -> None:
         """Close what the pool has opened, and the store, unless they are another app's or were handed in open."""
         if self._owns_pool:
-            await self.engine.policy.rates.close()
             await self.pool.close()
         if self._owns_store:
             await self.store.close()

@@ -22,7 +22,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
         "sse_starlette",
         "prometheus_client",
         "mcp",
-        "dbos",
+        "procrastinate",
         "psycopg",
     ),
     "telemetry": ("opentelemetry.distro",),

@@ -21,11 +21,11 @@ from .core.events import Answered, Event, Failed, Stopped, ToolReturned, Verifie
 from .core.machine import Pending, Snapshot, Step
 from .core.options import read_options
 from .core.problem import check_problem
-from .core.proposal import parse_thoughts
 from .core.registry import Registry
-from .core.score import parse_scores
 from .core.strategy import Strategy
 from .errors import StoreError, UsageError
+from .reading.proposal import parse_thoughts
+from .reading.score import parse_scores
 from .strategies import DEFAULT_STRATEGY, STRATEGIES, resolve
 from .strategies.tree_of_thoughts import (
     EVALUATION_PROMPT,
@@ -33,7 +33,7 @@ from .strategies.tree_of_thoughts import (
     GENERATION_PROMPT,
     State,
 )
-from .strategies.tree_of_thoughts.tree import Node, best_leaf, children, leaves, node, path_to
+from .strategies.tree_of_thoughts.state import Node, best_leaf, children, leaves, node, path_to
 
 __all__ = [
     "EVALUATION_PROMPT",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
@@ -32,17 +32,14 @@ class Checkpoint(Struct, frozen=True):
 
 
 class RunRow(Struct, frozen=True, omit_defaults=True):
-    """What a store lists of a run. Instants are UTC, milliseconds since 1970.
-
-    A list shows a damaged run as `run_id` and the status `damaged` alone; reading such a run is an error.
-    """
+    """What a store lists of a run. Instants are UTC, milliseconds since 1970."""
 
     run_id: str
     session_id: str
     strategy: str
     model: str
     problem: str
-    status: Literal["active", "done", "failed", "cancelled", "damaged"]
+    status: Literal["active", "done", "failed", "cancelled"]
     created_at_ms: int
     updated_at_ms: int
     reason: str | None = None
@@ -50,13 +47,39 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     owner: str = ""
     """Whose it is; empty: the operator's. It is set when the run is created and never changes."""
     unattended: bool = False
-    """Whether a server accepted it, and brings it to its end, after a restart too."""
+    """Whether it is a job: whoever drives the jobs of the store brings it to its end."""
     paused: bool = False
     calls: int = 0
     """What the run itself has spent, as of the last time its row was written; not what it took over as a fork."""
     tokens: int = 0
     usd: float | None = None
     """None: not known."""
+
+
+class JobOptions(Struct, frozen=True):
+    """How an unattended run waits for one of the workers that share a store.
+
+    Args:
+        priority: From 0, the first to be begun, to `MAX_PRIORITY`.
+        at_ms: Not before this instant, UTC, milliseconds since 1970; None: at once.
+        carried: Of the trace of whoever began it.
+    """
+
+    queue: str = "default"
+    priority: int = 5
+    at_ms: int | None = None
+    carried: Mapping[str, str] = {}
+
+
+MAX_PRIORITY = 9
+
+
+class JobStanding(Struct, frozen=True):
+    """How many jobs of a store wait, how long the first of them has, and how many processes drive jobs."""
+
+    depth: int = 0
+    oldest_s: float = 0.0
+    workers: int = 0
 
 
 class RequestKey(Struct, frozen=True):
@@ -127,11 +150,13 @@ class RunStore(Protocol):
         key: RequestKey | None = None,
         *,
         drive: bool = False,
+        job: JobOptions | None = None,
     ) -> str:
         """Write a new run, its first lines and, if there are any, its session and its key, in one transaction.
 
         Args:
             drive: The right to drive it is taken in the same transaction; the next `drive` of it here has it.
+            job: It waits so for a worker, from the same transaction on, where workers share the store.
 
         Returns:
             Its id; or that of the run which the same request has begun before: then nothing is written.
@@ -151,9 +176,18 @@ class RunStore(Protocol):
         ...
 
     async def append(
-        self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
+        self,
+        run_id: str,
+        lines: Sequence[Line],
+        row: RunRow | None = None,
+        use: Use | None = None,
+        *,
+        job: JobOptions | None = None,
     ) -> None:
         """Write lines and, where they are not None, the new row and the use of the run's session, in one transaction.
+
+        Args:
+            job: As in `create_run`; the lease is given back then.
 
         Raises:
             ConflictError: A line with that number exists already: someone else drives this run. `lease_lost`: the store
@@ -191,10 +225,7 @@ class RunStore(Protocol):
     async def runs(
         self, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]
     ) -> list[RunRow]:
-        """Return runs, newest first; `before` is the run id the last page ended with.
-
-        A damaged one is listed where it belongs by what can still be read of it.
-        """
+        """Return runs, newest first; `before` is the run id the last page ended with."""
         ...
 
     async def run_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
@@ -210,17 +241,19 @@ class RunStore(Protocol):
         ...
 
     async def delete_run(self, run_id: str) -> None:
-        """Delete a run and its journal, and erase their bytes."""
+        """Delete a run and its journal."""
         ...
 
-    def drive(self, run_id: str) -> AbstractAsyncContextManager[None]:
+    def drive(self, run_id: str) -> AbstractAsyncContextManager[int]:
         """Return a context manager that holds the lease of a run, so that nobody else drives it.
+
+        It gives how many holders have died with it; what that means says `count_deaths`.
 
         Whoever takes the lease gets the run's next fencing number, which never goes back. What this store object writes
         to the run while it holds it is checked against that number in the same transaction; what others write, such as
         a cancellation, is not. The lease is renewed while the event loop it was taken on is running, and given back by
-        the write that ends the run, or soon after leaving. That of a holder that has died is free at once, that of one
-        that hangs some seconds after it was last renewed.
+        the write that ends the run, or soon after leaving. The lease of a process of this computer
+        that has died is free at once, any other some seconds after it was last renewed.
 
         Raises:
             ConflictError: On entering: another process, or another task of this one, drives it (`pid` in details).
@@ -228,8 +261,31 @@ class RunStore(Protocol):
         """
         ...
 
-    async def find_driven(self, run_ids: Sequence[str]) -> set[str]:
+    async def count_deaths(self, run_id: str, place: int) -> int:
+        """Return how many holders of a run's lease have died, one after the other, without the run getting further.
+
+        Args:
+            place: How far it has got by now.
+        """
+        ...
+
+    async def find_driven(self, run_ids: Collection[str]) -> set[str]:
         """Return which of these runs have somebody who lives and holds their lease, this store object included."""
+        ...
+
+    async def waiting(self, skip: Collection[str] = ()) -> list[RunRow]:
+        """Return the job of each owner that has waited longest, and that nobody drives, the oldest first.
+
+        Where no workers share the store, one process at a time drives its jobs: the first that asks this, until it
+        ends or closes the store. The others have nothing to do.
+
+        Args:
+            skip: Runs that are left out.
+        """
+        ...
+
+    async def job_standing(self) -> JobStanding:
+        """Return how the jobs of the store stand."""
         ...
 
     async def close(self) -> None:
@@ -238,18 +294,14 @@ class RunStore(Protocol):
 
 
 class SessionRow(Struct, frozen=True, omit_defaults=True):
-    """What a store keeps of a session besides its thoughts. Instants are UTC, milliseconds since 1970.
-
-    A list shows a damaged session as `session_id` and the status `damaged` alone; reading or changing such a session is
-    an error.
-    """
+    """What a store keeps of a session besides its thoughts. Instants are UTC, milliseconds since 1970."""
 
     session_id: str
     strategy: str
     created_at_ms: int
     used_at_ms: int
     """Last use; the time to live counts from here."""
-    status: Literal["active", "archived", "damaged"] = "active"
+    status: Literal["active", "archived"] = "active"
     pinned: bool = False
     thoughts: int = 0
     purpose: str = ""
@@ -300,12 +352,12 @@ class InJournal(Struct, frozen=True):
 
 
 class Damaged(Struct, frozen=True):
-    """What a search returns for a session that is damaged."""
+    """Stands in the place of a run or session that is damaged."""
 
     message: str
 
 
-Found = tuple[int, str, ThoughtRow | InJournal | Damaged]
+Found = tuple[int, str, ThoughtRow | InJournal]
 """A search result: its position, the session's id, and the thought or what is returned in place of thoughts."""
 
 
@@ -317,11 +369,6 @@ class SessionView(Protocol):
     """
 
     row: SessionRow | None
-
-    @property
-    def idle_ms(self) -> int:
-        """Minimum time since its last use, by a count independent of the clock; 0 where unknown."""
-        ...
 
     def with_number(self, number: int) -> list[ThoughtRow]:
         """Return the thoughts of the session that have this number, oldest first."""
@@ -345,8 +392,6 @@ class SessionChange(Struct, frozen=True):
     """Remove the session that stood there before writing `row`, if any."""
     value: Any = None
     """Returned to the caller once everything is durable."""
-    used: bool = True
-    """Whether writing `row` is use of the session."""
     archive_as: str | None = None
     """Archive the session that stood there, under this id, its own or another, before writing `row`."""
     instead: str | None = None
@@ -360,8 +405,8 @@ class Sweep(Struct, frozen=True):
     """What the clock says, UTC, milliseconds since 1970."""
     ttl_ms: int
     """After so long unused an active session is archived or deleted."""
-    retention_ms: int
-    """After so long unused an archived session is deleted."""
+    retention_ms: int | None
+    """After so long unused an archived session is deleted; None: never."""
     delete: bool
     """Whether an active session is deleted rather than archived."""
 
@@ -388,10 +433,7 @@ class SessionStore(Protocol):
     async def sessions(
         self, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
     ) -> list[SessionRow]:
-        """Return sessions, last used first; `before` is the session id the last page ended with.
-
-        A damaged one is listed where it belongs by what can still be read of it.
-        """
+        """Return sessions, last used first; `before` is the session id the last page ended with."""
         ...
 
     async def session_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
@@ -423,14 +465,14 @@ class SessionStore(Protocol):
         """Find thoughts that contain `query`, any string, whatever its case.
 
         A session that a run writes, some of whose thoughts are in the journal alone, is found once, at the last
-        position its thoughts may have; so is one that is damaged where it may contain the query.
+        position its thoughts may have.
         """
         ...
 
     async def keep_thoughts(self, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
         """Keep the thoughts of a session that a run writes, from the first on, so that searches find them.
 
-        Those of a store from an earlier version are in the run's journal alone. This is no use of the session.
+        This is no use of the session.
 
         Raises:
             NotFoundError: There is no such session.
@@ -446,16 +488,11 @@ class SessionStore(Protocol):
         ...
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
-        """Archive and delete sessions that were not used for long, but never pinned ones.
-
-        A clock may be wrong. A session old by the clock alone is archived, and deleted only if two sweeps at least
-        a day apart find it so, with no other finding and no use in between. That day, and whatever the first sweep
-        deletes, is measured by a count that no change of the clock moves, and that never runs ahead of time.
-        """
+        """Archive and delete sessions that were not used for long, but never pinned ones."""
         ...
 
     async def delete_session(self, session_id: str) -> None:
-        """Delete a session and its thoughts, and erase their bytes.
+        """Delete a session and its thoughts.
 
         Raises:
             NotFoundError: There is no such session.
@@ -517,12 +554,11 @@ class Finding(Struct, frozen=True, omit_defaults=True):
 
     kind: Literal["file", "run", "session"]
     id: str
-    state: Literal["whole", "damaged", "unchecked"] = "whole"
-    """`unchecked`: written by a version that kept no digests; no damage is known."""
+    state: Literal["whole", "damaged"] = "whole"
     entries: int = 0
     """How many lines or thoughts were checked; for the file, how many runs and sessions there are."""
     message: str = ""
-    """What is damaged or unchecked, and where."""
+    """What is damaged, and where."""
 
 
 class Backup(Struct, frozen=True):
@@ -560,10 +596,16 @@ class Store(RunStore, SessionStore, SharedValues, Protocol):
     Attributes:
         name: As written after `--store`.
         durable: Whether acknowledged writes outlive the process.
+        has_workers: Whether any number of workers share its jobs; else one process drives them, see `waiting`.
     """
 
     name: str
     durable: bool
+    has_workers: bool
+
+    def of_owner(self, owner: str) -> Store:
+        """Return this store as one owner sees it, for whom nothing of another exists; only this one is closed."""
+        ...
 
     def verify(self) -> AsyncGenerator[Finding]:
         """Verify everything that is kept, changing nothing; first the file, then each run and session.
@@ -601,7 +643,7 @@ class Store(RunStore, SessionStore, SharedValues, Protocol):
         ...
 
     async def vacuum(self) -> None:
-        """Give the space of what was deleted back to the disk, and complete the index of texts.
+        """Give the space of what was deleted back to the disk.
 
         Raises:
             StoreError: `store_busy | store_full`: it cannot be done now; nothing is lost.

@@ -26,7 +26,7 @@ from .engine.result import Result
 from .errors import UsageError
 from .ids import find_id
 from .participants import Participants, PerformerPool
-from .records import RequestKey
+from .records import JobOptions, RequestKey, RunRow
 from .strategies import resolve
 from .strategies.choice import AUTO, choose_strategy
 from .tools.verifiers import idle_verifier_warning
@@ -254,12 +254,12 @@ class UseCases:
         participants: Participants | None = None,
         budget: Budget | None = None,
         *,
-        unattended: bool = False,
+        job: JobOptions | None = None,
     ) -> Performers:
         """Take up a run that is open, to be driven by the performers that are returned; see `resume`.
 
         Args:
-            unattended: A server brings it to its end from now on.
+            job: As in `OpenRun.reopen`.
         """
         run = opened.run
 
@@ -275,7 +275,7 @@ class UseCases:
         check_priced(limit, performers.models, performers.prices)
         rewind(performers, run, run.participants)
         changed = None if names == run.participants else names
-        await opened.reopen(budget, changed, unattended=unattended)
+        await opened.reopen(budget, changed, job=job)
         return performers
 
     async def fork(
@@ -293,6 +293,15 @@ class UseCases:
         async with self.engine.open(await self.engine.fork(run_id, order, at, reworded)) as opened:
             rewind(performers, opened.run, names)
             return await opened.drive(performers, observer)
+
+    async def resumable(self, rows: Sequence[RunRow]) -> set[str]:
+        """Return which of these runs nobody drives, though they have not ended: to go on, they have to be resumed.
+
+        Whoever drove them has died or let go of them, or they wait for what their caller has to say.
+        """
+        active = [row for row in rows if row.status == "active" and row.model != CALLER]
+        left = {row.run_id for row in active if not (row.unattended or row.paused)}
+        return left - await self.engine.store.find_driven(left) if left else left
 
     async def order_fork(
         self, run_id: str, participants: Participants, options: Mapping[str, Any], budget: Budget | None

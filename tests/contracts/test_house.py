@@ -22,8 +22,6 @@ DRIVEN = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
 NAMED_ELSEWHERE = {
     # Its paper samples chains of thought; an option's default says so.
     ("strategies/self_consistency.py", "chain_of_thought"),
-    # What models call the field of their reasons; also an English word.
-    ("core/synonyms.py", "analysis"),
     # The public helpers read the tree that it keeps.
     ("machine.py", "tree_of_thoughts"),
 }

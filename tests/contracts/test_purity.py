@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
-ROOMS = ("core", "strategies", "puzzles")
+ROOMS = ("core", "reading", "strategies", "puzzles")
 PURE = sorted(
     [
         SOURCE / "errors.py",

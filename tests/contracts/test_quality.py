@@ -32,16 +32,14 @@ CHECKS = [line for target in ("lint", "types", "floors") for line in RULES[targe
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(320)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_check_passes(check: str) -> None:
     program, *arguments = check.removeprefix("$(UV) run ").split()
     command = [str(Path(sys.executable).parent / program), *arguments]
     # Room for what is young: the checker of types collects its garbage less often.
     environ = {**os.environ, "NODE_OPTIONS": "--max-semi-space-size=64"}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 

@@ -29,6 +29,7 @@ ROOMS: tuple[str, ...] = (
     "participants.py",
     "plugins.py",
     "puzzles",
+    "reading",
     "records.py",
     "regular_files.py",
     "stores",

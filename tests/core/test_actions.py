@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.core.actions import Action, Written, action_lines, read_actions, resolve_action
-from reasonry.core.fit import Unreadable
 from reasonry.core.toolcard import ToolCard
+from reasonry.reading.fit import Unreadable
 
 SEARCH = ToolCard(
     "search",

@@ -23,9 +23,9 @@ from reasonry.core.answering import (
 )
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Reply, Verified
-from reasonry.core.fit import Unreadable
-from reasonry.core.stated import stated_answer
 from reasonry.core.strategy import EffectFailed, Move, Request
+from reasonry.reading.fit import Unreadable
+from reasonry.reading.prose import stated_answer
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_text_that_ends_with_its_answer_states_it(text: str, answer: str) -> N
     ],
 )
 def test_a_text_that_only_mentions_its_answer_states_none(text: str) -> None:
-    assert stated_answer(text) is None
+    assert not isinstance(stated_answer(text), str)
 
 
 prose = st.sampled_from(
@@ -114,7 +114,7 @@ def settle(state: Small, *answers: Any, review: bool = True) -> tuple[list[Any],
 
 
 def answered(text: str) -> Reply:
-    return Reply(AnswerReply(text), text, "native")
+    return Reply(AnswerReply(answer=text), text, "native")
 
 
 def reviewed(correct: bool, correction: str | None = None) -> Reply:
@@ -158,7 +158,7 @@ def test_an_answer_that_is_there_is_not_asked_for() -> None:
 def test_what_is_proved_wrong_is_gone_and_its_successor_is_looked_at_anew() -> None:
     state = Small(AnswerOptions(verify=True))
     _, move = settle(state, answered("41"), Verified("wrong", "Odd."))
-    objection = "The answer '41' was checked and is wrong. Odd."
+    objection = 'The answer "41" was checked and is wrong. Odd.'
     assert isinstance(move, Move)
     assert (move.to, move.failure, move.state.final) == (
         None,
@@ -169,7 +169,7 @@ def test_what_is_proved_wrong_is_gone_and_its_successor_is_looked_at_anew() -> N
     asked, move = settle(move.state, answered("40"), Verified("wrong"))
     assert [type(effect) for effect in asked] == [Ask, Verify]
     assert isinstance(move, Move)
-    assert move.failure == ("verification_failed", "The answer '40' was checked and is wrong.", None)
+    assert move.failure == ("verification_failed", 'The answer "40" was checked and is wrong.', None)
     assert move.state.final.text is None
 
 
@@ -211,7 +211,7 @@ def test_a_failed_review_makes_room_for_a_correction_and_the_last_correction_is_
     _, move = settle(state, reviewed(False, correction))
     assert isinstance(move, Move)
     assert (move.state.final.text, move.state.final.standing) == (text, standing)
-    objections = () if standing == "reviewed" else ("The answer '42' did not pass the check: no",)
+    objections = () if standing == "reviewed" else ('The answer "42" did not pass the check: no',)
     assert move.state.final.objections == objections
     assert move.to == (None if standing == "open" else "final_response")
     assert ("unchecked" in move.state.final.document) == (standing == "unchecked")
@@ -257,7 +257,7 @@ def test_an_answer_that_its_author_doubted_is_better_than_none() -> None:
 
 
 @pytest.mark.parametrize("code", ["provider_error", "stopped", "budget_exceeded"])
-@pytest.mark.parametrize("answers", [(), (Reply(AnswerReply("42"), "42", "native"),)])
+@pytest.mark.parametrize("answers", [(), (Reply(AnswerReply(answer="42"), "42", "native"),)])
 def test_other_failures_end_the_run_as_they_are(code: str, answers: tuple[Reply, ...]) -> None:
     with pytest.raises(EffectFailed):
         settle_failing(Small(AnswerOptions()), *answers, Failed(code, "down"), best="41")

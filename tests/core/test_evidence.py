@@ -18,8 +18,8 @@ from reasonry.core.evidence import (
     references,
     substitute,
 )
-from reasonry.core.fit import Unreadable
 from reasonry.core.toolcard import ToolCard
+from reasonry.reading.fit import Unreadable
 
 CARD = ToolCard("search", "", {"type": "object", "properties": {"q": {"type": "string"}}})
 brackets = st.recursive(

@@ -15,10 +15,22 @@ from msgspec.structs import replace
 from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy, Verify
 from reasonry.core.events import Answered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
-from reasonry.core.fit import Unreadable
 from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, open_effects
-from reasonry.core.strategy import Body, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
+from reasonry.core.strategy import (
+    LONG_REPLY,
+    Body,
+    Move,
+    Outcome,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    request,
+    stay,
+)
 from reasonry.errors import ConflictError, IllegalTransitionError, InvalidStrategyError, UsageError
+from reasonry.reading.fit import Unreadable
 
 
 class Said(Struct, frozen=True):
@@ -244,13 +256,21 @@ def test_unread_text_never_passes_for_a_value() -> None:
 
 
 @pytest.mark.parametrize("reply", [Said, None], ids=["form", "text"])
-def test_a_reply_that_was_cut_off_is_asked_for_again_with_more_room(reply: type[Struct] | None) -> None:
-    small = strategy(Ask("?", retries=1, max_output_tokens=50), reply=reply)
-    step = advance(small, begin(small, "P").snapshot, "e1", Answered('{"word": "hal', truncated=True))
+def test_a_reply_that_was_cut_off_is_asked_for_again_once(reply: type[Struct] | None) -> None:
+    small = strategy(Ask("?", retries=5), reply=reply)
+    cut = Answered('{"word": "hal', truncated=True)
+    step = advance(small, begin(small, "P").snapshot, "e1", cut)
     (one,) = step.effects
     assert isinstance(one.effect, Ask)
-    assert one.effect.max_output_tokens == 100
     assert "cut off" in one.effect.prompt
+    assert advance(small, step.snapshot, "e1.2", cut).snapshot.error == "output_invalid"
+
+
+def test_every_question_has_a_limit_on_its_reply() -> None:
+    small = strategy(Ask("?"))
+    (one,) = begin(small, "P").effects
+    assert isinstance(one.effect, Ask)
+    assert one.effect.max_output_tokens == small.stage("ask").max_output_tokens == LONG_REPLY
 
 
 def test_a_cut_off_reply_does_not_reach_a_reader_that_would_take_half_of_it() -> None:

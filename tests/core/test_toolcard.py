@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reasonry.core.fit import Unreadable
 from reasonry.core.toolcard import (
     ToolCard,
     arguments_for,
@@ -11,6 +10,7 @@ from reasonry.core.toolcard import (
     convert_types,
     one_text_fault,
 )
+from reasonry.reading.fit import Unreadable
 
 SEARCH = ToolCard(
     "search",

@@ -24,7 +24,7 @@ from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.participants import Participants
-from reasonry.records import Line, RequestKey, RunRow, SessionRow, Use
+from reasonry.records import Line, RunRow
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.catalog import load_tools
@@ -67,25 +67,15 @@ class MortalStore(SqliteStore):
         super().__init__(Path(job.path))
         self.kill, self.tell, self.commits = job.kill, tell, 0
 
-    async def create_run(
-        self,
-        row: RunRow,
-        lines: Sequence[Line],
-        session: SessionRow | None = None,
-        key: RequestKey | None = None,
-        *,
-        drive: bool = False,
-    ) -> str:
+    async def create_run(self, row: RunRow, lines: Sequence[Line], *more: Any, **named: Any) -> str:
         self._perhaps_die("before")
-        run_id = await super().create_run(row, lines, session, key, drive=drive)
+        run_id = await super().create_run(row, lines, *more, **named)
         self._acknowledged(lines)
         return run_id
 
-    async def append(
-        self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
-    ) -> None:
+    async def append(self, run_id: str, lines: Sequence[Line], *more: Any, **named: Any) -> None:
         self._perhaps_die("before")
-        await super().append(run_id, lines, row, use)
+        await super().append(run_id, lines, *more, **named)
         self._acknowledged(lines)
 
     def _perhaps_die(self, when: str) -> None:

@@ -11,6 +11,7 @@ from reasonry.app import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.events import Answered, Failed
 from reasonry.core.metering import estimate_tokens
+from reasonry.engine.guard import LEAST_ROOM
 from reasonry.engine.observe import Unwatched
 from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
@@ -195,13 +196,14 @@ async def test_a_stream_is_cut_when_its_estimate_passes_the_limit(
 
 
 async def test_streams_side_by_side_are_cut_together() -> None:
-    with ModelServer(replies=("hm hm hm hm", *((WORDS * 20,) * 3)), chunk_ms=2) as server:
+    story = " ".join(f"and the year {number} went by" for number in range(600))
+    with ModelServer(replies=("hm hm hm hm", *((story,) * 3)), chunk_ms=2) as server:
         async with app() as one:
             options = {"steps": 2, "width": 2}
             result = await solved(one, server.model, Budget(tokens=2_000), Listening(), **options)
         await let_go(server)
     assert result.termination.reason == "max_tokens"
-    assert 2_000 < result.usage.tokens < 2_400
+    assert 2_000 < result.usage.tokens < 2_400, result.usage
 
 
 class Thinker:
@@ -284,7 +286,7 @@ async def test_a_program_s_own_model_may_keep_its_usage_to_itself_where_no_limit
     assert (free.termination.reason, free.usage, free.warnings) == ("success", Usage(calls=20), ())
     for result in (limited, wrong):
         assert result.termination.reason == "max_tokens"
-        assert 50 <= result.usage.tokens < 70
+        assert 50 - 2 * LEAST_ROOM < result.usage.tokens <= 50
         assert len(result.warnings) == 1
 
 

@@ -74,7 +74,7 @@ async def test_a_limit_ends_the_run_with_the_best_so_far() -> None:
 @pytest.mark.parametrize(
     ("budget", "usage", "reason", "calls"),
     [
-        (Budget(tokens=100), Usage(output_tokens=30), "max_tokens", 4),
+        (Budget(tokens=100), Usage(output_tokens=30), "max_tokens", 3),
         (Budget(usd=0.25), Usage(usd=0.1), "max_usd", 3),
     ],
 )

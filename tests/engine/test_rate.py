@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from typing import Any
+from collections.abc import Coroutine
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import pytest
 
@@ -13,8 +14,7 @@ from reasonry.core.budget import Budget
 from reasonry.engine import rate
 from reasonry.engine.observe import Unwatched
 from reasonry.engine.policy import Policy
-from reasonry.engine.ports import Question
-from reasonry.engine.rate import RateLimit, RateLimits
+from reasonry.engine.rate import CountedCall, RateLimit, RateLimits
 from reasonry.errors import UsageError
 from reasonry.participants import Participants
 
@@ -23,11 +23,40 @@ from .playing import LOOP, STRATEGIES, CountingModel
 pytestmark = pytest.mark.anyio
 
 WINDOW_S = 0.1
+T = TypeVar("T")
 
 
 @pytest.fixture(autouse=True)
 def short_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate, "WINDOW_S", WINDOW_S)
+
+
+class IdleClock(asyncio.SelectorEventLoop):
+    """An event loop whose clock stands still but where all wait for it: how fast the machine is changes nothing."""
+
+    now_s = 0.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        selector: Any = self._selector  # type: ignore[attr-defined]
+        select = selector.select
+
+        def pass_time(timeout_s: float | None) -> Any:
+            self.now_s += timeout_s or 0.0
+            return select(0 if timeout_s is not None else None)
+
+        selector.select = pass_time
+
+    def time(self) -> float:
+        return self.now_s
+
+
+def run_idle(monkeypatch: pytest.MonkeyPatch, work: Coroutine[Any, Any, T]) -> T:
+    """Carry out work that does nothing but wait for the clock."""
+    loop = IdleClock()
+    monkeypatch.setattr(rate, "time", SimpleNamespace(monotonic=loop.time))
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        return runner.run(work)
 
 
 async def instants(limit: RateLimit, *tokens: int) -> list[float]:
@@ -36,12 +65,11 @@ async def instants(limit: RateLimit, *tokens: int) -> list[float]:
 
     async def call(number: int, count: int) -> None:
         await limit.wait(count)
-        went[number] = time.monotonic()
+        went[number] = asyncio.get_running_loop().time()
 
-    began = time.monotonic()
     await asyncio.gather(*(call(number, count) for number, count in enumerate(tokens)))
     assert list(went) == sorted(went)
-    return [went[number] - began for number in range(len(tokens))]
+    return [went[number] for number in range(len(tokens))]
 
 
 def most_in_a_window(went: list[float]) -> int:
@@ -49,50 +77,53 @@ def most_in_a_window(went: list[float]) -> int:
     return max(sum(start <= one < start + WINDOW_S * 0.95 for one in went) for start in went)
 
 
-async def test_no_minute_holds_more_calls_than_the_limit() -> None:
-    went = await instants(RateLimit(requests=3), *[1] * 8)
-    assert most_in_a_window(went) == 3
-    assert went[2] < WINDOW_S / 2
-    assert 2 * WINDOW_S <= went[-1] < 4 * WINDOW_S
+def test_no_minute_holds_more_calls_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    went = run_idle(monkeypatch, instants(RateLimit(requests=3), *[1] * 8))
+    assert went == pytest.approx([0, 0, 0, WINDOW_S, WINDOW_S, WINDOW_S, 2 * WINDOW_S, 2 * WINDOW_S])
 
 
-async def test_no_minute_holds_more_tokens_than_the_limit() -> None:
-    went = await instants(RateLimit(tokens=100), 60, 40, 10, 90)
-    assert went[1] < WINDOW_S / 2
-    assert WINDOW_S <= went[2] < went[3] < 2 * WINDOW_S
+def test_no_minute_holds_more_tokens_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    went = run_idle(monkeypatch, instants(RateLimit(tokens=100), 60, 40, 10, 90))
+    assert went == pytest.approx([0, 0, WINDOW_S, WINDOW_S])
 
 
-async def test_a_call_larger_than_the_limit_goes_out_alone_rather_than_never() -> None:
-    went = await instants(RateLimit(tokens=100), 500, 10)
-    assert went[0] < WINDOW_S / 2
-    assert went[1] >= WINDOW_S
+def test_a_call_larger_than_the_limit_goes_out_alone_rather_than_never(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run_idle(monkeypatch, instants(RateLimit(tokens=100), 500, 10)) == pytest.approx([0, WINDOW_S])
 
 
-async def test_without_a_limit_nothing_waits() -> None:
-    assert max(await instants(RateLimit(), *[1] * 50)) < WINDOW_S
+def test_without_a_limit_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_idle(monkeypatch, instants(RateLimit(), *[1] * 50)) == [0] * 50
 
 
-async def test_one_who_gives_up_waiting_takes_no_turn() -> None:
-    limit = RateLimit(requests=1)
-    await limit.wait(1)
-    gives_up = asyncio.create_task(limit.wait(1))
-    stays = asyncio.create_task(limit.wait(1))
-    await asyncio.sleep(0)
-    gives_up.cancel()
-    await asyncio.gather(gives_up, return_exceptions=True)
-    await asyncio.wait_for(stays, 2 * WINDOW_S)
+def test_one_who_gives_up_waiting_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def wait() -> float:
+        limit = RateLimit(requests=1)
+        await limit.wait(1)
+        gives_up = asyncio.create_task(limit.wait(1))
+        stays = asyncio.create_task(limit.wait(1))
+        await asyncio.sleep(0)
+        gives_up.cancel()
+        await asyncio.gather(gives_up, return_exceptions=True)
+        await stays
+        return asyncio.get_running_loop().time()
+
+    assert run_idle(monkeypatch, wait()) == pytest.approx(WINDOW_S)
 
 
-async def test_tokens_count_as_stated_once_they_are_known() -> None:
-    limit = RateLimit(tokens=100)
-    sent = await limit.wait(90)
-    sent.tokens = 10
-    began = time.monotonic()
-    await limit.wait(90)
-    assert time.monotonic() - began < WINDOW_S / 2
-    (await limit.wait(0)).tokens = 1_000
-    await limit.wait(1)
-    assert time.monotonic() - began >= WINDOW_S / 2
+def test_tokens_count_as_stated_once_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def wait() -> list[float]:
+        limit, loop = RateLimit(tokens=100), asyncio.get_running_loop()
+        sent = await limit.wait(90)
+        sent.tokens = 10
+        await limit.wait(90)
+        went = [loop.time()]
+        (await limit.wait(0)).tokens = 1_000
+        await limit.wait(1)
+        return [*went, loop.time()]
+
+    assert run_idle(monkeypatch, wait()) == pytest.approx([0, WINDOW_S])
 
 
 @pytest.mark.parametrize(
@@ -131,27 +162,23 @@ async def test_what_is_no_limit_is_refused(bad: Any) -> None:
             RateLimits(**given)
 
 
-class Clocked(CountingModel):
-    """Notes when each call came."""
+async def test_all_runs_of_an_app_share_the_limit_and_who_waits_is_told_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told, went = list[str](), list[float]()
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.came: list[float] = []
+    def count(instant_s: float, tokens: int) -> CountedCall:
+        went.append(instant_s)
+        return CountedCall(instant_s, tokens)
 
-    async def answer(self, question: Question, on_text: Any = None) -> Any:
-        self.came.append(time.monotonic())
-        return await super().answer(question, on_text)
-
-
-async def test_all_runs_of_an_app_share_the_limit_and_who_waits_is_told_why() -> None:
-    told = list[str]()
+    monkeypatch.setattr(rate, "CountedCall", count)
 
     class Watching(Unwatched):
         def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
             assert 0 < delay_s <= WINDOW_S
             told.append(reason)
 
-    model = Clocked()
+    model = CountingModel()
     async with App("memory", Policy(rates=RateLimits(requests=3)), strategies=STRATEGIES) as app:
         orders = [
             app.order("count", LOOP, {"steps": 1, "width": 3}, Budget(), Participants(model=model))
@@ -159,5 +186,5 @@ async def test_all_runs_of_an_app_share_the_limit_and_who_waits_is_told_why() ->
         ]
         results = await asyncio.gather(*(app.solve(*one, Watching()) for one in orders))
     assert [one.status for one in results] == ["done"] * 3
-    assert (model.calls, most_in_a_window(model.came)) == (9, 3)
+    assert (model.calls, len(went), most_in_a_window(went)) == (9, 9, 3)
     assert set(told) == {"the rate limit of counting is reached"}

@@ -46,7 +46,8 @@ async def test_what_came_of_the_requests_before_is_told(kind: Any, code: str) ->
 @pytest.mark.parametrize(
     ("reply", "read"),
     [
-        ('{"answer": "7"}', "native"),
+        ('{"thought": "It is 7.", "actions": [], "answer": "7"}', "native"),
+        ('{"answer": "7"}', "json"),
         ('Here it is:\n```json\n{"answer": "7"}\n```', "fenced"),
         ('I think {"answer": "7"} will do.', "embedded"),
         ("{'answer': '7',}", "repaired"),
@@ -63,4 +64,4 @@ async def test_a_reply_that_could_not_be_read_says_why_and_the_next_question_sta
     with ModelServer(reply=lambda _: next(replies)) as server:
         first, second = await recorded(server)
     assert first["read"].startswith("unreadable: ")
-    assert (second["read"], second["reply"]) == ("native", '{"answer": "7"}')
+    assert (second["read"], second["reply"]) == ("json", '{"answer": "7"}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
@@ -36,12 +37,18 @@ class Listening(Unwatched):
 
 
 async def watched(
-    server: ModelServer, observer: Unwatched, strategy: str, **options: object
-) -> dict[str, object]:
-    async with App("memory", Policy(backoff_s=0.001), strategies=ALL) as app:
+    server: ModelServer,
+    observer: Unwatched,
+    strategy: str,
+    *,
+    policy: Policy | None = None,
+    budget: Budget | None = None,
+    **options: object,
+) -> dict[str, Any]:
+    async with App("memory", policy or Policy(backoff_s=0.001), strategies=ALL) as app:
         problem = "Use 4, 9, 10 and 13 to make 24"
         order, performers = app.order(
-            problem, ALL[strategy], options, Budget(), Participants(model=server.model)
+            problem, ALL[strategy], options, budget or Budget(), Participants(model=server.model)
         )
         result = await app.solve(order, performers, observer)
         return await app.engine.trace(result.run_id)

@@ -11,32 +11,22 @@ from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
 from reasonry.stores.memory import MemoryStore
 from reasonry.stores.sqlite import SqliteStore
-from reasonry.stores.steady import Uptime
 from reasonry.strategies import STRATEGIES
 
 MINUTE_MS = 60_000
 
 
 class Clock:
-    """Milliseconds, moved on by hand; and how long the computer has been up."""
+    """Milliseconds, moved on by hand."""
 
     def __init__(self) -> None:
         self.at_ms = 1_790_000_000_000
-        self.up = Uptime("boot", 1_000_000)
 
     def __call__(self) -> int:
         return self.at_ms
 
-    def uptime(self) -> Uptime:
-        return self.up
-
     def pass_minutes(self, minutes: float) -> None:
         """Let time pass."""
-        self.jump_minutes(minutes)
-        self.up = Uptime(self.up.boot, self.up.ms + int(minutes * MINUTE_MS))
-
-    def jump_minutes(self, minutes: float) -> None:
-        """Set the clock to another time."""
         self.at_ms += int(minutes * MINUTE_MS)
 
 
@@ -46,7 +36,6 @@ class Desk:
     def __init__(self, store: Any, settings: SessionSettings | None = None, directory: str = "") -> None:
         self.clock = Clock()
         self.store = store
-        store.uptime = self.clock.uptime
         self.sessions = Sessions(store, STRATEGIES, settings, self.clock, directory=directory)
 
     async def think(self, number: Any = 1, thought: str = "A thought.", **more: Any) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from reasonry.core.fit import plain_name
 from reasonry.errors import UsageError
 from reasonry.guided.arguments import name_arguments, read_action, read_arguments, read_call
 from reasonry.guided.session_actions import (
@@ -26,6 +25,7 @@ from reasonry.guided.session_actions import (
 )
 from reasonry.guided.settings import SessionSettings
 from reasonry.guided.thinking_tool import ThinkingCall, actions_schema, tool_schema
+from reasonry.reading.fit import plain_name
 from reasonry.surfaces.agent_calls import (
     AnswerCoached,
     NewRun,

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 class Numbers:
     """A view of a session that has the thoughts 1 to `count`."""
 
-    row, idle_ms = None, 0
+    row = None
 
     def __init__(self, count: int) -> None:
         self._count = count

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
-from msgspec.structs import replace
 
 from reasonry.app import App
 from reasonry.core.strategy import Strategy
@@ -25,7 +24,7 @@ from reasonry.engine.journal import fold, read
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
 from reasonry.guided import search
-from reasonry.records import Line, RequestKey, RunRow, SessionRow, Sweep, Use
+from reasonry.records import Line, RunRow, Sweep, Use
 from reasonry.stores.sqlite import SqliteStore
 
 from ..engine.answering import order, performers_of, record_answers
@@ -386,43 +385,3 @@ async def test_what_is_deleted_is_found_no_more(place: str) -> None:
         assert (await searched(app, "apple"))[0] == [(kept, 1)]
         with pytest.raises(NotFoundError):
             await app.sessions().search({"query": "q7zxk", "sessionId": session_id})
-
-
-# -- stores from before
-
-
-class Earlier(SqliteStore):
-    """Writes as was done before thoughts of runs were counted."""
-
-    async def create_run(
-        self,
-        row: RunRow,
-        lines: Sequence[Line],
-        session: SessionRow | None = None,
-        key: RequestKey | None = None,
-        *,
-        drive: bool = False,
-    ) -> str:
-        return await super().create_run(
-            row, lines, session and replace(session, thoughts=0), key, drive=drive
-        )
-
-    async def append(
-        self, run_id: str, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None
-    ) -> None:
-        await super().append(run_id, lines, row)
-
-
-async def test_a_store_from_before_is_counted_and_searched_like_any_other(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    store = Earlier(path)
-    app = App(store, strategies=ALL)
-    runs = [await a_run(app, "apple", f"pear {number}") for number in range(5)]
-    await a_guided(app, "apple")
-    await store.close()
-    with contextlib.closing(apsw.Connection(str(path))) as db:
-        db.execute("INSERT INTO in_journal SELECT key FROM session WHERE run_id IS NOT NULL")
-    async with App(str(path), strategies=ALL) as app:
-        assert sorted((await listed(app)).values()) == [1, 2, 2, 2, 2, 2]
-        assert len((await searched(app, "apple"))[0]) == 6
-        assert (await searched(app, "pear 3"))[0] == [(await session_of(app, runs[3]), 2)]

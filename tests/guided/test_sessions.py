@@ -231,7 +231,7 @@ async def test_limits_are_named_and_hold(tmp_path: Path) -> None:
 def test_the_default_limits_are_the_documented_ones() -> None:
     usual = SessionSettings()
     assert (usual.max_thought_chars, usual.max_thoughts, usual.max_branches) == (50_000, 1_000, 100)
-    assert (usual.ttl_s, usual.retention_s) == (30 * 60, 30 * 24 * 3600)
+    assert (usual.ttl_s, usual.retention_days) == (30 * 60, None)
 
 
 def test_settings_come_from_the_environment() -> None:
@@ -242,10 +242,10 @@ def test_settings_come_from_the_environment() -> None:
             "REASONRY_MAX_THOUGHTS": "7",
             "REASONRY_MAX_BRANCHES": "8",
             "REASONRY_MAX_THOUGHT_CHARS": "9",
-            "REASONRY_SESSION_RETENTION_S": " ",
+            "REASONRY_RETENTION": "90",
         }
     )
-    assert read == SessionSettings(2.5, "delete", SessionSettings().retention_s, 7, 8, 9)
+    assert read == SessionSettings(2.5, "delete", 90, 7, 8, 9)
 
 
 @pytest.mark.parametrize(
@@ -334,6 +334,7 @@ async def test_clearing_begins_a_session_with_a_new_id_and_in_memory_forgets_the
 
 
 async def test_clearing_archives_the_session_in_a_durable_store_until_retention(durable: Desk) -> None:
+    durable.sessions.settings = SessionSettings(retention_days=30)
     old = (await durable.think(1, "kept", strategy="react"))["sessionId"]
     new = await durable.think(1, "Fresh", sessionId=old, clearSession=True)
     assert (new["thoughtHistoryLength"], _reasons(new)) == (1, ["archived"])
@@ -480,7 +481,16 @@ async def test_reading_is_not_use_and_resuming_is(durable: Desk) -> None:
     assert resumed["nextStages"][0]["name"] == "initial_thought_planning"
 
 
+async def test_archived_sessions_are_kept_until_retention_is_asked_for(durable: Desk) -> None:
+    old = (await durable.think(1))["sessionId"]
+    for days in (1, 1_000):
+        durable.clock.pass_minutes(days * 24 * 60)
+        await durable.sessions.sweep(now=True)
+        assert (await durable.sessions.get({"sessionId": old}))["status"] == "archived"
+
+
 async def test_retention_deletes_archived_sessions_but_never_pinned_ones(durable: Desk) -> None:
+    durable.sessions.settings = SessionSettings(retention_days=30)
     kept, lost = (await durable.think(1))["sessionId"], (await durable.think(1))["sessionId"]
     assert (await durable.sessions.pin({"sessionId": kept}))["pinned"] is True
     durable.clock.pass_minutes(60)
@@ -628,7 +638,7 @@ async def test_search_pages_and_keeps_to_a_session(at: Desk) -> None:
 
 async def test_delete_forgets_and_then_there_is_nothing(at: Desk) -> None:
     sid = (await at.think(1, "to be forgotten"))["sessionId"]
-    assert await at.sessions.delete({"sessionId": sid}) == {"sessionId": sid, "deleted": True, "notices": []}
+    assert await at.sessions.delete({"sessionId": sid}) == {"sessionId": sid, "deleted": True}
     assert (await at.sessions.search({"query": "forgotten"}))["matches"] == []
     with pytest.raises(NotFoundError):
         await at.sessions.delete({"sessionId": sid})

@@ -349,3 +349,20 @@ async def test_calls_go_out_side_by_side(server: ModelServer, transport: str) ->
         server.reset(latency_ms=0)
     assert stats["max_inflight"] == 30
     assert stats["rounds"] == 1
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_limit_that_is_too_high_for_a_model_is_halved_until_it_takes_it(
+    server: ModelServer, transport: str
+) -> None:
+    server.reset(faults=[], replies=["red", "blue"], api_key=None, most_output_tokens=2_048)
+    asked = question(max_output_tokens=8_192)
+    async with model_over(server, transport) as model:
+        for _ in range(2):
+            with pytest.raises(ModelError) as caught:
+                await model.answer(asked)
+            assert caught.value.details["degraded"]
+        assert (await model.answer(asked)).text == "red"
+        assert (await model.answer(asked)).text == "blue"
+    sent = [body.get("max_tokens") or body["max_completion_tokens"] for body in server.bodies]
+    assert sent == [8_192, 4_096, 2_048, 2_048]

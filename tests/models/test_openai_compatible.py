@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import warnings
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +16,14 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.openai_compatible import OpenAICompatibleModel, checked_url
-from reasonry.models.openai_wire import Dialect, Gathered, request_body, retry_after, usage_of
+from reasonry.models.openai_wire import (
+    Dialect,
+    Gathered,
+    refusal_of_request,
+    request_body,
+    retry_after,
+    usage_of,
+)
 from tests.servers import Fault, ModelServer
 
 from .asking import FORM, KEY, model_over, question
@@ -222,3 +231,52 @@ def test_usage_is_never_negative_nor_more_cached_than_sent(stated: object) -> No
 )
 def test_a_prompt_cache_is_expected_of_those_who_have_one(url: str, caches: bool) -> None:
     assert OpenAICompatibleModel(url, "m").caches_prompts is caches
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "This model's maximum context length is 8192 tokens. However, you requested 8500 tokens (308 in the messages, "
+        "8192 in the completion). Please reduce the length of the messages or completion.",
+        "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 4096",
+        "Invalid max_tokens value, the valid range of max_tokens is [1, 4096]",
+        "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 60 `inputs` tokens and 8192 `max_new_tokens`",
+        "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for this model",
+    ],
+)
+def test_a_limit_that_a_server_calls_too_high_is_halved(complaint: str) -> None:
+    dialect, asked = Dialect(), Ask("p", max_output_tokens=8_192)
+    assert dialect.degrade(request_body("m", asked, "s", dialect, stream=False), complaint.lower())
+    assert request_body("m", asked, "s", dialect, stream=False)["max_tokens"] == 4_096
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "request (20031 tokens) exceeds the available context size (4096 tokens), try increasing it"),
+        (
+            400,
+            "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+        ),
+        (413, "prompt is too long: 210000 tokens > 200000 maximum"),
+    ],
+)
+def test_a_question_that_is_too_long_for_a_model_has_a_code_of_its_own(status: int, message: str) -> None:
+    raw = msgspec.json.encode({"error": {"message": message}})
+    error = refusal_of_request(status, {}, raw, "small")
+    assert (error.code, error.retryable) == ("context_overflow", False)
+
+
+@pytest.mark.parametrize("key", ["message", "delta"])
+def test_calls_of_tools_are_a_reply(key: str) -> None:
+    halves = ['{"query": "the', ' mill"}']
+    chunks = [
+        {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "search", "arguments": halves[0]}}]},
+        {"content": None, "tool_calls": [{"index": 0, "function": {"arguments": halves[1]}}]},
+    ]
+    gathered = Gathered()
+    for chunk in chunks:
+        choice = {"index": 0, key: chunk, "finish_reason": "tool_calls"}
+        gathered.take(json.dumps({"choices": [choice]}).encode(), "server")
+    said = json.loads(gathered.to_answer("m", {}, lambda taken, made, cached: None, "server").text)
+    assert said == {"tool_calls": [{"name": "search", "arguments": "".join(halves)}]}

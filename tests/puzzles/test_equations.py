@@ -217,6 +217,6 @@ def test_the_time_taken_is_in_proportion_to_the_length() -> None:
         "3 * 8 = 25 apples and " * 3_000,
         "a1=" * 20_000,
     ):
-        before = time.perf_counter()
+        before = time.process_time()
         false_equations(text)
-        assert time.perf_counter() - before < 3
+        assert time.process_time() - before < 3

@@ -151,7 +151,7 @@ def test_numbers_that_are_no_integers_count_as_one() -> None:
 
 
 def test_hopeless_text_is_given_up_quickly() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for text in ("(" * 100_000, "1/" * 100_000, "9" * 100_000, "= " * 100_000):
         assert check(text, FOUR)[0] is False
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

@@ -109,11 +109,11 @@ def test_no_list_or_several_are_not_guessed_at(text: str) -> None:
 
 
 def test_long_text_is_read_quickly() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for text in ("1" + " " * 100_000 + "x", "1, " * 50_000, "make " * 10_000, "1 and " * 10_000):
         assert read_puzzle(text) is None
         assert read_numbers(text) is None
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 @given(st.text())

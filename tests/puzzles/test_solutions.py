@@ -70,6 +70,6 @@ def test_as_many_four_number_puzzles_of_24_are_solvable_as_is_known() -> None:
     ("numbers", "target"), [([13, 17, 19, 23, 29, 31], 99991), ([3, 3, 5, 7, 8, 8], 99999)]
 )
 def test_six_numbers_that_cannot_make_it_are_known_soon(numbers: list[int], target: int) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert solve(puzzle(numbers, target)) is None
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

@@ -140,7 +140,7 @@ def test_following_never_raises(text: str) -> None:
 
 
 def test_hopeless_text_is_passed_over_quickly() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for text in (
         "(" * 100_000,
         "1/" * 100_000,
@@ -151,4 +151,4 @@ def test_hopeless_text_is_passed_over_quickly() -> None:
     ):
         follow(FOUR, [text])
         list(expressions(text))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

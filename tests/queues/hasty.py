@@ -1,13 +1,33 @@
-"""The command line, in a process that counts others as dead sooner, and whose leases are shorter."""
+"""The command line, in a process that counts others as dead sooner, has shorter leases, and dies of one run."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import sys
+from typing import Any
 
-from reasonry.queues import queue_tables, worker
+from reasonry.queues import worker
 from reasonry.stores import leases
+from reasonry.supervisor import Supervisor
 from reasonry.surfaces.cli import main
 
+POISON = "a run that kills who drives it"
+
+
+class Mortal(Supervisor):
+    """Dies of one run, soon after it has begun to drive it."""
+
+    def _drive(self, app: Any, opened: Any, *rest: Any, **named: Any) -> Any:
+        if POISON in opened.run.begun.problem:
+            asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGKILL)
+        return super()._drive(app, opened, *rest, **named)
+
+
 if __name__ == "__main__":
-    leases.LEASE_S, queue_tables.DEAD_MS, worker.BEAT_S = 1.5, 1_500, 0.3
+    leases.LEASE_S, worker.DEAD_S, worker.BEAT_S = 1.5, 2, 0.3
+    import reasonry.surfaces.cli.worker as command
+
+    command.Supervisor = Mortal
     sys.exit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from reasonry.errors import StoreError
 from reasonry.records import RunRow
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.surfaces.cli import run
+from tests.surfaces.http.serving import serve_in_thread
 
 from .working import worker_process
 
@@ -48,13 +50,18 @@ def test_a_file_is_solved_once_however_often_it_is_submitted(
         "tree_of_thoughts",
         "--json",
     ]
-    with worker_process(store, "offline"):
-        for name in ("first.jsonl", "second.jsonl"):
-            results = folder / name
-            assert run([*command, "--results", str(results)]) == 0
-            said = json.loads(capsys.readouterr().out)
-            assert (said["runs"], said["done"]) == (2, 2)
-            found.append(sorted(results.read_text(encoding="utf-8").splitlines()))
+    # The command drives them itself at first, and then there is nothing left to drive.
+    for name, who in (
+        ("first.jsonl", "this command drives the runs itself"),
+        ("second.jsonl", "2 of them over"),
+    ):
+        results = folder / name
+        assert run([*command, "--results", str(results)]) == 0
+        printed = capsys.readouterr()
+        said = json.loads(printed.out)
+        assert (said["runs"], said["done"]) == (2, 2)
+        assert who in printed.err
+        found.append(sorted(results.read_text(encoding="utf-8").splitlines()))
     assert found[0] == found[1]
     assert next(away, None) is None
     answers = {line["id"]: line["answer"] for line in map(json.loads, found[0])}
@@ -92,18 +99,56 @@ def test_all_lines_that_cannot_be_run_are_named_by_their_place_and_nothing_is_be
     assert json.loads(capsys.readouterr().out)["runs"] == []
 
 
-def test_who_begins_what_nobody_drives_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_begins_what_nobody_drives_is_told_and_a_server_drives_it_once_it_is_there(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = str(folder / "runs.db")
-    command = ["runs", "start", "Use 4, 9, 10 and 13 to make 24", "--detach", "--model", "offline"]
-    assert run([*command, "--store", store, "--json"]) == 0
+    command = ["runs", "start", "Use 4, 9, 10 and 13 to make 24", "--model", "offline", "--store", store]
+    assert run([*command, "--detach", "--json"]) == 0
     printed = capsys.readouterr()
-    assert "no worker is there" in printed.err
+    assert "no server runs on this store" in printed.err
     run_id = json.loads(printed.out)["run_id"]
-    with worker_process(store, "offline"):
-        assert run([*command, "--store", store]) == 0
+    with serve_in_thread(store) as server:
+        deadline = time.monotonic() + 20
+        while server.client().get(f"/api/runs/{run_id}").json()["status"] == "active":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert run([*command, "--detach"]) == 0
         printed = capsys.readouterr()
         assert not printed.err
-    assert printed.out.strip() != run_id
+        assert printed.out.strip() != run_id
+        # Whoever waits is shown the answer, and the server drives it.
+        assert run(command) == 0
+        assert "24" in capsys.readouterr().out
+
+
+def test_a_file_is_solved_by_the_workers_of_postgresql(
+    postgres_url: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, given = folder / "problems.jsonl", ["--store", postgres_url, "--model", "offline"]
+    file.write_text(json.dumps(LINES[0]), encoding="utf-8")
+    detached = ["runs", "start", "12 + 30", "--detach", "--queue", "elsewhere", *given]
+    assert run(detached) == 0
+    assert "no worker is there" in capsys.readouterr().err
+    with worker_process(postgres_url, "offline"):
+        assert run(["submit", str(file), "--priority", "0", "--strategy", "tree_of_thoughts", *given]) == 0
+        assert run(["worker", "--list", "--store", postgres_url, "--json"]) == 0
+        listed = json.loads(capsys.readouterr().out)
+        assert (listed["queue"]["depth"], listed["queue"]["workers"], len(listed["workers"])) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("option", ["--priority=3", "--at=2026-12-24T18:00", "--queue=slow"])
+def test_how_jobs_wait_is_refused_where_no_workers_share_the_store(
+    folder: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = folder / "problems.jsonl"
+    file.write_text(json.dumps(LINES[0]), encoding="utf-8")
+    given = ["--store", str(folder / "runs.db"), "--model", "offline"]
+    for command in (["submit", str(file)], ["runs", "start", "12 + 30"]):
+        assert run([*command, option, *given]) != 0
+        assert "is for a store in PostgreSQL" in capsys.readouterr().err
+    assert run(["worker", *given]) != 0
+    assert "`reasonry serve` drives the runs of its store" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

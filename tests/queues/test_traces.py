@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 HEADERS = {"traceparent": f"00-{TRACE}-{CALLER}-01", "tracestate": "vendor=1"}
-QUEUED = ("invoke_agent tree_of_thoughts", "process default", "send default", "POST /api/runs")
+QUEUED = ("invoke_agent tree_of_thoughts", "process default", "POST /api/runs")
 DRIVEN_HERE = ("invoke_agent tree_of_thoughts", "POST /v1/chat/completions")
 
 
 def test_a_run_of_the_queue_is_one_trace_from_the_request_to_each_call(
-    folder: Path, spans: InMemorySpanExporter
+    postgres_url: str, folder: Path, spans: InMemorySpanExporter
 ) -> None:
-    store, file = str(folder / "runs.db"), folder / "spans.jsonl"
+    store, file = postgres_url, folder / "spans.jsonl"
     worker = worker_process(store, "offline", program=("tests.queues.traced", str(file)))
-    with worker, serve_in_thread(store, queued=True) as server:
+    with worker, serve_in_thread(store, concurrency=0) as server:
         begun = server.client().post(
             "/api/runs",
             json={"problem": PROBLEM, "strategy": "tree_of_thoughts"},

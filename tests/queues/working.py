@@ -1,12 +1,60 @@
-"""A worker as a process: drives runs of a store's queue until it is told to end."""
+"""Runs that are begun as jobs, and workers as processes."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+
+from reasonry.app import App
+from reasonry.core.budget import Budget
+from reasonry.core.events import Answered
+from reasonry.participants import Participants
+from reasonry.queues import Worker, postgres_store
+from reasonry.records import JobOptions, RunRow
+from reasonry.supervisor import Supervisor
+
+from .killing import OPTIONS, PROBLEM
+
+
+async def accept(
+    app: App, model: str, runs: int, job: JobOptions = JobOptions(), problem: str = PROBLEM
+) -> list[str]:
+    """Begin runs as jobs."""
+    order, _ = app.order(problem, "tree_of_thoughts", OPTIONS, Budget(calls=200), Participants(model=model))
+    return [(await app.engine.accept_once(order, job=job)).run_id for _ in range(runs)]
+
+
+async def until_ended(app: App, run_id: str) -> RunRow:
+    """Return a run once it has ended."""
+    async with asyncio.timeout(60):
+        while (row := await app.store.run(run_id)).status == "active":
+            await asyncio.sleep(0.02)
+    return row
+
+
+async def until_done(app: App, runs: Sequence[str]) -> int:
+    """Return how many answers runs recorded, once all of them are done."""
+    for run_id in runs:
+        assert (await until_ended(app, run_id)).status == "done"
+    read = [(await app.engine.read(run_id)).run for run_id in runs]
+    return sum(isinstance(event.event, Answered) for run in read for event in run.events)
+
+
+@asynccontextmanager
+async def working(app: App, *queues: str, concurrency: int = 8) -> AsyncIterator[Supervisor]:
+    """Have a worker of this process drive jobs."""
+    supervisor = Supervisor(app, reopen=lambda recorded: Participants(model=recorded.model))
+    worker = Worker(postgres_store(app.store), supervisor, queues or ("default",), concurrency)
+    at_work = asyncio.create_task(worker.work())
+    try:
+        yield supervisor
+    finally:
+        worker.end()
+        await asyncio.gather(supervisor.drain(), at_work)
 
 
 @contextmanager

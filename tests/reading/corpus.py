@@ -1,6 +1,7 @@
 """The corpus of replies, the questions they answer, and what the reader makes of them.
 
-A line of `corpus.jsonl` is one reply in the manner of a model, written for this corpus:
+A line of `corpus.jsonl` is one reply in the manner of a model, written for this corpus. One of `small_model.jsonl` is
+a reply of the model of `tests/servers/small_model.py`, held to no form, of which some are cut off shorter:
 
     id              of the line, for reports
     form            the question it answers: `strategy.stage`
@@ -14,6 +15,7 @@ A line of `corpus.jsonl` is one reply in the manner of a model, written for this
     reply           the reply; `⟨form⟩` in it is the form of a reply as the question shows it, quoted back
     reads           what a person reads in it, by field; only what matters. `{"any_of": […]}`: each of these will do.
                     `a.b` is field b of each item of field a. `calls` are the tool calls that the run makes next.
+                    `⟨reply⟩` is all of the reply: where one text is wanted, that is what it says, sense or not.
     asked_again     instead of `reads`: why a careful person would ask again
 
 The question is a real one: the strategy is played, without a model, until its stage asks. So a line says as little as
@@ -93,7 +95,13 @@ TOOLS: Mapping[str, ToolCard] = {
 }
 
 FORM = "⟨form⟩"
+REPLY = "⟨reply⟩"
 MOST_QUESTIONS = 60
+SAID: Mapping[str, Mapping[str, Any]] = {
+    "chain_of_thought.solution_formulation": {"steps": ["9 - 4 = 5."], "answer": None, "done": True},
+}
+"""What is said before a stage of some lines that is asked only then."""
+
 SEEDS = 12
 """Ways to play on, with made-up replies, where the examples of the stages do not lead to the question."""
 
@@ -141,9 +149,9 @@ class Found(Struct, frozen=True):
 
 
 @cache
-def lines() -> tuple[Line, ...]:
+def lines(file: str = "corpus.jsonl") -> tuple[Line, ...]:
     """Return the corpus."""
-    text = Path(__file__).with_name("corpus.jsonl").read_text("utf-8")
+    text = Path(__file__).with_name(file).read_text("utf-8")
     return tuple(msgspec.json.decode(line, type=Line) for line in text.splitlines() if line.strip())
 
 
@@ -161,13 +169,21 @@ def measure(line: Line) -> Found:
     if line.reads is None:
         return Found(line, "wrong", f"was read: {reading.value!r}")
     value = msgspec.to_builtins(reading.value)
-    for name, expected in line.reads.items():
+    for name, expected in _with_reply(line.reads, line.reply).items():
         read = _calls(strategy, snapshot, question, reply) if name == "calls" else _field(value, name)
         if name == "calls" and expected and not read:
             return Found(line, "refused", "no call could be made of it")
         if not same(expected, read, name):
             return Found(line, "wrong", f"{name}: {read!r} for {expected!r}")
     return Found(line, "read", reading.mode)
+
+
+def _with_reply(expected: Any, reply: str) -> Any:
+    if isinstance(expected, dict):
+        return {name: _with_reply(value, reply) for name, value in expected.items()}
+    if isinstance(expected, list):
+        return [_with_reply(value, reply) for value in expected]
+    return reply if expected == REPLY else expected
 
 
 def _reply(line: Line, question: Ask) -> str:
@@ -204,6 +220,8 @@ def _played(
     line: Line, strategy: Strategy[Any, Any], stage: str, seed: int | None
 ) -> tuple[Strategy[Any, Any], Snapshot, Pending] | None:
     wanted = {**OPTIONS, **line.setting.options}
+    said = {**SAID.get(line.stage, {}), **line.setting.said}
+    line = msgspec.structs.replace(line, setting=msgspec.structs.replace(line.setting, said=said))
     given = {name: value for name, value in wanted.items() if name in strategy.options.__struct_fields__}
     if "tools" in given:
         given["tools"] = [msgspec.to_builtins(TOOLS[name]) for name in given["tools"]]

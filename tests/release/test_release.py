@@ -32,6 +32,7 @@ pytestmark = pytest.mark.skipif(not can_release(), reason="a release takes git, 
 
 Files = dict[str, bytes]
 VERSION = "0.1.0"
+PROJECT_VERSION = r'\A(\[project\]\nname = ".*"\nversion = )".*"'
 INFO = f"reasonry-{VERSION}.dist-info"
 
 
@@ -46,7 +47,7 @@ def release(root: Path, *arguments: str) -> tuple[int, list[str]]:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = releasable(tmp_path_factory.mktemp("project"))
-    change(root / "pyproject.toml", r'^version = ".*"', f'version = "{VERSION}"')
+    change(root / "pyproject.toml", PROJECT_VERSION, rf'\g<1>"{VERSION}"')
     return root
 
 
@@ -128,7 +129,7 @@ def name_the_placeholder(root: Path) -> None:
 
 
 def change_the_version(root: Path) -> None:
-    change(root / "pyproject.toml", r'^version = ".*"', 'version = "9.9.9"')
+    change(root / "pyproject.toml", PROJECT_VERSION, r'\g<1>"9.9.9"')
     commit(root)
 
 

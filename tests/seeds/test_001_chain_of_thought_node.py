@@ -171,7 +171,7 @@ END = {"description": "Conclusion", "status": "Pending"}
 async def test_the_rules_of_a_plan_hold_for_an_agent_that_thinks_by_itself_too(
     planning: Any, rule: str
 ) -> None:
-    tool = thinking_tool()
+    tool = thinking_tool(store="memory")
     call = {"thoughtNumber": 1, "totalThoughts": 3, "nextThoughtNeeded": True, "strategy": "planned_thinking"}
     before = await tool(**{**call, "thought": "Two jugs."})
     here = {

@@ -116,6 +116,7 @@ class Behaviour(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
         cache_block_tokens: Length of the prefix cache's blocks.
         models: What `/v1/models` lists.
         samples: What becomes of `n`: as many choices, one choice all the same, or a 400.
+        most_output_tokens: Requests that allow a longer reply are refused.
         keep_bodies: How many request bodies are kept for `bodies`.
     """
 
@@ -131,6 +132,7 @@ class Behaviour(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     cache_block_tokens: Times = 128
     models: tuple[str, ...] = ("test-model",)
     samples: Literal["served", "ignored", "refused"] = "served"
+    most_output_tokens: Times | None = None
     keep_bodies: Annotated[int, Meta(ge=0)] = 1000
 
 

@@ -37,6 +37,12 @@ async def complete(
         error = {"message": _ONE_SAMPLE, "type": "invalid_request_error", "param": "n"}
         await _refuse(state, call, 400, error, exchange)
         return
+    limit, most = _limit_of(body), state.behaviour.most_output_tokens
+    if most is not None and (limit or 0) > most:
+        message = f"max_tokens is too large: {limit}. This model supports at most {most} completion tokens."
+        error = {"message": message, "type": "invalid_request_error", "param": "max_tokens"}
+        await _refuse(state, call, 400, error, exchange)
+        return
     try:
         fault, said = _composed(state, call, body)
     except Exception as error:  # the caller's own reply function
@@ -105,8 +111,12 @@ async def _broken(state: ServerState, fault: Fault, told: Told, speech: Speech, 
     return True
 
 
+def _limit_of(body: dict[str, Any]) -> int | None:
+    return body.get("max_completion_tokens") or body.get("max_tokens")
+
+
 def _limited(said: Said, body: dict[str, Any]) -> Said:
-    limit = body.get("max_completion_tokens") or body.get("max_tokens")
+    limit = _limit_of(body)
     if not isinstance(limit, int) or count_tokens(said.text) <= limit:
         return said
     return Said(first_tokens(said.text, limit), finish="length")

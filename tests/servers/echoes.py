@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import json
+import re
 from urllib.parse import quote
 
 import msgspec
 
 
 def written(key: str) -> list[str]:
-    """Return ways to write a key in a text."""
+    """Return ways to write a key in a text: as it is, and escaped for JSON and URLs."""
     escaped = json.dumps(key)[1:-1]
-    half = len(key) // 2
     return [
         key,
         escaped,
-        json.dumps(escaped)[1:-1],
-        "".join(f"\\u{ord(char):04x}" for char in key),
+        escaped.replace("/", "\\/"),
+        re.sub(r"[^a-zA-Z0-9]", lambda char: f"\\u{ord(char[0]):04x}", key),
+        quote(key),
         quote(key, safe=""),
-        "".join(f"%{ord(char):02X}" for char in key),
-        "".join(f"&#{ord(char)};" for char in key),
-        *(base64.b64encode(f"{user}:{key}".encode()).decode() for user in ("", "u", "us", "user")),
-        base64.urlsafe_b64encode(f"user:{key}:more".encode()).decode(),
-        f"{key[:half]}\r\n {key[half:]}",
-        f"{key[:half]}\\n{key[half:]}",
+        re.sub(r"[^a-zA-Z0-9]", lambda char: f"%{ord(char[0]):02x}", key),
     ]
 
 

@@ -20,7 +20,7 @@ from .brain import ChatRequest
 _ITEM = re.compile(r"^\W*(\d+)[.):\]]+\s+(.*)$")
 _QUOTED = re.compile(r"^<<<$.*?^>>>$", re.DOTALL | re.MULTILINE)
 """A reply of one's own that is shown because it cannot be used: no part of the question."""
-_REFUTED = re.compile(r"^[^\n]*\brefuted\b[^\n]*:$.*?(?=^$|\Z)", re.DOTALL | re.MULTILINE)
+_REFUTED = re.compile(r"^[^\n]*\btried here\b[^\n]*:$.*?(?=^$|\Z)", re.DOTALL | re.MULTILINE)
 """Steps that are shown because they lead nowhere: no part of the path."""
 
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine import journal
-from reasonry.errors import ReasonryError
+from reasonry.errors import ReasonryError, StoreError
 from reasonry.participants import Participants
-from reasonry.records import Damaged, ThoughtRow
+from reasonry.records import Damaged, Whole, WholeKind, WholeRun
 from reasonry.stores.sqlite import SqliteStore
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
@@ -63,7 +63,17 @@ async def observe(store: SqliteStore, there: Names) -> dict[str, Any]:
     async def entries(run_id: str) -> Any:
         return journal.read(run_id, await store.lines(run_id))[0]
 
+    async def whole(kind: WholeKind) -> list[Any]:
+        found, after = list[Any](), 0
+        while page := await store.read_whole(kind, after):
+            found += [(key, kind, _checked(one)) for key, one in page]
+            after = page[-1][0]
+            assert len(found) < 100, "it goes round and round"
+        return found
+
     calls: dict[str, Awaitable[Any]] = {
+        "whole runs": whole("run"),
+        "whole sessions": whole("session"),
         "runs": store.runs(limit=1_000),
         "done": store.runs(status="done", limit=1_000),
         "sessions": store.sessions(limit=1_000),
@@ -88,6 +98,16 @@ async def _attempt(call: Awaitable[Any]) -> Any:
         return error.code
 
 
+def _checked(whole: Whole | Damaged) -> Whole | Damaged:
+    """Return what is read whole, the lines of a run compared with each other, as copying does."""
+    try:
+        if isinstance(whole, WholeRun):
+            journal.read_last(whole.row.run_id, whole.lines)
+    except StoreError as error:
+        return Damaged(error.message)
+    return whole
+
+
 def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """Return what was read otherwise than before without a word about damage."""
     return {
@@ -102,7 +122,7 @@ def _is_marked(before: Any, after: Any) -> bool:
     if not isinstance(before, list) or not isinstance(after, list):
         return False
     if before and isinstance(before[0], tuple):
-        whole = [one for one in after if isinstance(one[2], ThoughtRow)]
-        return any(isinstance(one[2], Damaged) for one in after) and all(one in before for one in whole)
+        whole = [one for one in after if not isinstance(one[2], Damaged)]
+        return len(after) > len(whole) and all(one in before for one in whole)
     whole = [row for row in after if getattr(row, "status", "") != "damaged"]
     return len(before) == len(after) > len(whole) and all(row in before for row in whole)

@@ -15,6 +15,7 @@ import apsw
 import pytest
 
 from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
+from reasonry.stores import sql
 from reasonry.stores.memory import MemoryStore
 from reasonry.stores.sqlite import SqliteStore
 
@@ -165,14 +166,10 @@ def cut(copy: Path) -> None:
     copy.write_bytes(copy.read_bytes()[:-4096])
 
 
-COLUMNS = """(key, run_id, session_id, strategy, model, status, created_at_ms, updated_at_ms, reason, answer, problem,
-  last_line, last_digest, checksum)"""
-
-
 def with_a_damaged_run(copy: Path) -> None:
     db = apsw.Connection(str(copy))
-    run = "(1, 'r', 's', 'x', 'm', 'done', 1, 1, NULL, NULL, 'p', 1, zeroblob(16), zeroblob(16))"
-    db.execute(f"INSERT INTO run {COLUMNS} VALUES {run}")
+    row = "(1, 'r', 's', 'x', 'm', 'p', 'done', 1, 1, NULL, NULL, '', 0, 0, 0, 0, NULL, 1, zeroblob(16))"
+    db.execute(f"INSERT INTO run ({sql.RUN_COLUMNS}) VALUES {row}")
     db.execute("INSERT INTO line VALUES (1 << 24 | 1, x'005b5d', zeroblob(16))")
     db.close()
 
@@ -297,9 +294,7 @@ class TestRestore:
         assert names(path.parent) == ["copies", "store.db"]
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills children that were forked")
-    async def test_killed_at_any_point_the_store_is_the_old_the_new_or_waits_for_another_try(
-        self, tmp_path: Path
-    ) -> None:
+    async def test_killed_at_any_point_the_store_is_the_old_or_the_new(self, tmp_path: Path) -> None:
         path, other = tmp_path / "store.db", SqliteStore(tmp_path / "other.db")
         await think(other, "s", "new")
         await other.back_up(tmp_path / "backup.db")
@@ -320,4 +315,4 @@ class TestRestore:
         states = done.stdout.split()
         assert states[0] == "old"
         assert states[-1] == "new"
-        assert "refused" in states
+        assert {*states} == {"old", "new"}

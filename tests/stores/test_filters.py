@@ -1,6 +1,6 @@
 """What a list or a search has by its filters is what a plain reading of all rows would find, in each store.
 
-The stores answer in two ways, the first for what is common or new: by reading, and by their index of texts.
+The stores answer in two ways: what few texts contain by their index, and the rest by reading.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonry.records import RunRow, SessionRow, Store, ThoughtRow
-from reasonry.stores import runs, session_rows, sql, text_index
-from reasonry.stores.postgres import texts
+from reasonry.stores import searchable, session_rows
 
 from .samples import line, run_row, session_row, thoughts
 from .test_store_contract import store
@@ -155,20 +154,12 @@ async def check(store: Store, which: dict[str, Any]) -> None:
     ]
 
 
-@pytest.mark.parametrize("read_first", [2, 1_000])
+@pytest.mark.parametrize("few", [2, 1_000])
 async def test_lists_and_searches_have_what_the_filters_say(
-    store: Store, monkeypatch: pytest.MonkeyPatch, read_first: int
+    store: Store, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(runs, "FEW_RUNS", read_first)
-    monkeypatch.setattr(runs, "MANY_RUNS", 5)
-    for name in ("LATEST_SESSIONS", "FIRST_TEXTS", "READ_FIRST"):
-        monkeypatch.setattr(session_rows, name, read_first)
-    monkeypatch.setattr(session_rows, "FEW_SESSIONS", 5)
-    monkeypatch.setattr(session_rows, "KEYS_AT_ONCE", 3)
-    monkeypatch.setattr(text_index, "PIECE", 3)
-    monkeypatch.setattr(sql, "TOGETHER", 4)
-    for room in (text_index, texts):
-        monkeypatch.setattr(room, "CHUNK", 3)
+    monkeypatch.setattr(searchable, "FEW", few)
+    monkeypatch.setattr(session_rows, "BATCH", 3)
     for run, session, said in KEPT:
         await store.create_run(run, [line(1)])
         await store.import_session(session, said)

@@ -6,6 +6,7 @@ A holder that hangs is an event loop that stands still.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import time
@@ -61,7 +62,7 @@ class Hanging:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.loop = asyncio.new_event_loop()
-        self.held: AbstractAsyncContextManager[None] = store.drive("r")
+        self.held: AbstractAsyncContextManager[int] = store.drive("r")
 
     async def do(self, work: Callable[[], object]) -> None:
         async def awaited() -> None:
@@ -79,7 +80,7 @@ class Hanging:
         self.loop.close()
 
 
-async def take_soon(store: Store, run_id: str = "r") -> AbstractAsyncContextManager[None]:
+async def take_soon(store: Store, run_id: str = "r") -> AbstractAsyncContextManager[int]:
     """Enter the drive of a run as soon as its holder lets it go."""
     for _ in range(200):
         held = store.drive(run_id)
@@ -235,6 +236,43 @@ async def test_no_timer_is_left_when_nothing_is_held(another: Callable[[], Store
         for handle in asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
         if not handle.cancelled() and "Leases" in repr(handle)
     ]
+
+
+async def test_a_lease_counts_who_died_with_it_until_the_run_gets_further(
+    another: Callable[[], Store],
+) -> None:
+    abandoned = list[AbstractAsyncContextManager[int]]()
+
+    async def die() -> int:
+        """Take the lease and never give it back; return the deaths it counts."""
+        store = another()
+        while True:
+            drive = store.drive("r")
+            abandoned.append(drive)
+            try:
+                with lasting(BRIEF_S):
+                    deaths = await drive.__aenter__()
+            except ConflictError:
+                await asyncio.sleep(0.02)
+            else:
+                # The dead renew nothing.
+                for pulse in store._leases._pulses.values():  # type: ignore[attr-defined]
+                    pulse.timer.cancel()
+                return deaths
+
+    assert [await die() for _ in range(3)] == [0, 1, 2]
+    store = another()
+    held = await take_soon(store)
+    # The last one may have died here; the two before it did so where the run stood then.
+    assert await store.count_deaths("r", 7) == 1
+    await held.__aexit__(None, None, None)
+    # One that gives it back has not died.
+    assert [await die() for _ in range(2)] == [1, 2]
+    held = await take_soon(store)
+    assert await store.count_deaths("r", 7) == 3
+    for drive in (held, *abandoned):
+        with contextlib.suppress(ConflictError, StopAsyncIteration, RuntimeError):
+            await drive.__aexit__(None, None, None)
 
 
 HOLDING = """

@@ -12,7 +12,6 @@ import pytest
 from reasonry.errors import ConflictError, ReasonryError
 from reasonry.records import KEY_LIFE_MS, Checkpoint, RequestKey, SessionChange, Store, UsageTotal
 from reasonry.stores import open_store
-from reasonry.stores.owned import OwnedStore
 
 from .samples import line, run_row, session_row, thoughts
 
@@ -49,7 +48,7 @@ CALLS: dict[str, Callable[[Store, str], Awaitable[Any]]] = {
     "keep_thoughts": lambda store, name: store.keep_thoughts(name, thoughts("x")),
     "delete_session": lambda store, name: store.delete_session(name),
     "change, looked at": lambda store, name: store.change(
-        name, lambda view: SessionChange(value=(view.row, view.idle_ms, view.latest(3), view.with_number(1)))
+        name, lambda view: SessionChange(value=(view.row, view.latest(3), view.with_number(1)))
     ),
     "change, deleted": lambda store, name: store.change(name, lambda _: SessionChange(delete=True)),
     "change, archived": lambda store, name: store.change(name, lambda _: SessionChange(archive_as="old")),
@@ -67,7 +66,7 @@ CALLS: dict[str, Callable[[Store, str], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 async def test_the_id_of_another_is_like_one_that_nothing_has(store: Store, call: str) -> None:
-    theirs, ours = OwnedStore(store, "they"), OwnedStore(store, "we")
+    theirs, ours = store.of_owner("they"), store.of_owner("we")
     await theirs.create_run(run_row("r"), [line(1)], session_row("written", run_id="r"))
     await theirs.import_session(session_row("s"), thoughts("secret"))
     before = [
@@ -94,12 +93,12 @@ async def test_the_id_of_another_is_like_one_that_nothing_has(store: Store, call
 
 async def test_what_lists_searches_and_totals_have_is_the_owners(store: Store) -> None:
     for owner in ("they", "we", ""):
-        own = OwnedStore(store, owner)
+        own = store.of_owner(owner)
         row = run_row(f"run of {owner}", owner="someone", calls=2, tokens=30, usd=0.5)
         await own.create_run(row, [line(1)], session_row(f"written by {owner}", run_id=row.run_id))
         await own.import_session(session_row(f"session of {owner}"), thoughts("an apple"))
     for owner in ("they", "we", ""):
-        own = OwnedStore(store, owner)
+        own = store.of_owner(owner)
         assert [row.run_id for row in await own.runs()] == await own.run_ids("run") == [f"run of {owner}"]
         assert {row.owner for row in await own.sessions()} == {owner}
         assert await own.session_ids("session") == [f"session of {owner}"]
@@ -114,7 +113,7 @@ async def test_what_lists_searches_and_totals_have_is_the_owners(store: Store) -
 
 async def test_a_request_that_is_sent_again_begins_no_second_run(store: Store) -> None:
     key = RequestKey("key", b"d" * 16, 1_000)
-    ours, theirs = OwnedStore(store, "we"), OwnedStore(store, "they")
+    ours, theirs = store.of_owner("we"), store.of_owner("they")
     assert await ours.create_run(run_row("1"), [line(1)], session_row("s1"), key) == "1"
     assert await ours.create_run(run_row("2"), [line(1)], session_row("s2"), key) == "1"
     assert (await ours.run_begun_with(key), await theirs.run_begun_with(key)) == ("1", None)

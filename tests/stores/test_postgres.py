@@ -18,7 +18,7 @@ from reasonry.errors import ConflictError, StoreError, UsageError
 from reasonry.records import RequestKey, RunRow, Store
 from reasonry.stores import open_store
 from reasonry.stores.postgres.address import read_address
-from reasonry.stores.postgres.words import read, spell
+from reasonry.stores.postgres.texts import read, spell
 from tests.servers.postgres import PostgresServer, postgres_server
 
 from .samples import line, run_row, session_row, think

@@ -26,7 +26,6 @@ from reasonry.records import (
     Use,
 )
 from reasonry.stores import open_store
-from reasonry.stores.steady import SECOND_LOOK_MS, Uptime
 
 from .samples import found, line, run_row, session_row, texts, think, thoughts
 
@@ -437,24 +436,20 @@ class TestSessions:
         assert await texts(store, "a") == ["three"]
 
     async def test_unused_sessions_expire_but_never_pinned_ones(self, store: Store) -> None:
-        up, day = [1_000], SECOND_LOOK_MS
-        store.uptime = lambda: Uptime("boot", up[0])
         for name, used, pinned in (("old", 10, False), ("pinned", 10, True), ("new", 20, False)):
             await store.import_session(session_row(name, used_at_ms=used, pinned=pinned), thoughts(name))
-        await store.sweep_sessions(Sweep(now_ms=25, ttl_ms=10, retention_ms=2 * day, delete=False))
+        await store.sweep_sessions(Sweep(now_ms=25, ttl_ms=10, retention_ms=None, delete=False))
         assert [(await store.session(name)).status for name in ("old", "pinned", "new")] == [
             "archived", "active", "active",
         ]  # fmt: skip
         assert await texts(store, "old") == ["old"]
-        look = Sweep(now_ms=2 * day + 15, ttl_ms=9 * day, retention_ms=2 * day, delete=False)
-        for passed in (0, 1, day - 2):
-            up[0] += passed
-            await store.sweep_sessions(look)
-            assert (await store.session("old")).status == "archived"
-        up[0] += 1
-        await store.sweep_sessions(look)
+        await store.sweep_sessions(Sweep(now_ms=10**12, ttl_ms=10**13, retention_ms=None, delete=False))
+        assert (await store.session("old")).status == "archived"
+        await store.sweep_sessions(Sweep(now_ms=25, ttl_ms=100, retention_ms=15, delete=False))
+        assert (await store.session("old")).status == "archived"
+        await store.sweep_sessions(Sweep(now_ms=26, ttl_ms=100, retention_ms=15, delete=False))
         assert {row.session_id for row in await store.sessions()} == {"pinned", "new"}
-        await store.sweep_sessions(Sweep(now_ms=0, ttl_ms=day - 1, retention_ms=9 * day, delete=True))
+        await store.sweep_sessions(Sweep(now_ms=31, ttl_ms=10, retention_ms=None, delete=True))
         assert [row.session_id for row in await store.sessions()] == ["pinned"]
         assert found(await store.search_thoughts("")) == [("pinned", 1)]
 

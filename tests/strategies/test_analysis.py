@@ -24,7 +24,7 @@ from reasonry.strategies.analysis.questions import TASKS
 from reasonry.strategies.analysis.tasks import without_quotes
 
 from .analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses
-from .walking import walk
+from .walking import shown_form, walk
 
 REJECTED = {"quality": "REJECTED", "reason": "made up"}
 ACCEPTED = {"quality": "ACCEPTED", "reason": "sound"}
@@ -139,6 +139,15 @@ def test_without_a_level_a_plan_has_two_to_six_tasks() -> None:
     walked = analyse(script, enforce_task_counts=True, complexity_analysis=False)
     assert "the plan has 1 task; a plan has 2 to 6" in asked(walked, "plan_generation")[1].prompt
     assert len(statuses(walked)) == 2
+
+
+def test_a_plan_that_keeps_its_number_of_tasks_is_carried_out_at_the_last_try() -> None:
+    complexity = {**USUAL["complexity_analysis"], "complexity_level": "highly_complex"}
+    script = {"complexity_analysis": complexity, "plan_generation": [plan("alone")] * 3}
+    walked = analyse(script, enforce_task_counts=True)
+    assert walked.snapshot.status == "done"
+    assert len(asked(walked, "plan_generation")) == 3
+    assert [task["query"] for task in walked.outcome.document["tasks"]] == ["alone"]
 
 
 def test_without_any_plan_the_run_fails_and_says_so() -> None:
@@ -426,13 +435,15 @@ def test_a_formal_claim_is_checked_where_there_is_a_checker() -> None:
     assert CallTool("check_claim", {"claim": "x > 1 -> x > 0"}, "iteration-1/task-1") in [
         one.effect for one in walked.performed
     ]
-    assert "Checks a claim." in asked(walked, "task_execution")[0].prompt
+    assert '"claim": "(> (* x x) 4)"' in asked(walked, "task_execution")[0].prompt, "an example, no schema"
     assert walked.outcome.document["tasks"][0]["result"] == {**claimed, "check": {"verdict": "proved"}}
 
     script = {"plan_generation": plan(("logic_kernel", "deduce")), "logic_kernel": [claimed]}
     walked = analyse(script, {"check_claim": [Failed("tool_timeout", "took too long")]}, tools=(CHECKER,))
     check = walked.outcome.document["tasks"][0]["result"]["check"]
     assert check == {"verdict": "unknown", "detail": "took too long"}
+    judged = asked(walked, "quality_evaluation")[0].prompt
+    assert "took too long" not in judged, "a check that failed says nothing of the deduction"
 
     walked = analyse({"plan_generation": plan(("logic_kernel", "deduce")), "logic_kernel": [claimed]})
     assert not [one for one in walked.performed if isinstance(one.effect, CallTool)]
@@ -474,9 +485,9 @@ def test_small_documents_are_shown_instead_of_searched_and_planners_see_them() -
     assert calls == [CallTool("search_documents", {"query": QUERY, "overview": True})]
     shown = "[1] (notes.md, line 3) Scrapy is fast."
     seen = [one.facts["kind"] for one in walked.asks if shown in one.prompt]
-    assert seen == ["perform", "quality"], "not the deduction, and not the history"
+    assert seen == ["plan", "perform", "quality"], "not the deduction, and not the history"
     told = [one.facts["kind"] for one in walked.asks if "notes.md (15 characters): Scrapy is" in one.prompt]
-    assert told == ["complexity", "plan"]
+    assert told == ["complexity"]
     assert walked.outcome.document["tasks"][0]["result"]["passages"] == SMALL["passages"]
 
 
@@ -1131,7 +1142,7 @@ def test_a_reason_stands_before_its_verdict_in_form_and_prompt(stage: str, first
     ask = asked(walked, stage)[0]
     fields = list(ask.form["properties"]) if ask.form else fields
     assert fields.index(first) < fields.index(then)
-    shown = list(json.loads(ask.prompt.splitlines()[-1]))
+    shown = list(shown_form(ask.prompt))
     assert shown.index(first) < shown.index(then)
 
 
@@ -1148,7 +1159,7 @@ def test_every_question_ends_with_a_form_that_is_json() -> None:
         focused_answer_type="yes/no",
     )
     for ask in walked.asks:
-        assert isinstance(json.loads(ask.prompt.splitlines()[-1]), dict), ask.facts["kind"]
+        assert isinstance(shown_form(ask.prompt), dict), ask.facts["kind"]
     assert len({ask.facts["kind"] for ask in walked.asks}) == 9
 
 
@@ -1224,7 +1235,7 @@ def test_an_answer_proved_wrong_is_asked_for_again_with_the_reason_and_one_prove
     assert "too slow" in asked(walked, "synthesis")[1].prompt
     document = walked.outcome.document
     assert document["verification"] == "proved"
-    assert document["objections"] == ["The answer 'Python.' was checked and is wrong. too slow"]
+    assert document["objections"] == ['The answer "Python." was checked and is wrong. too slow']
 
 
 def test_the_focused_value_is_what_is_verified_where_one_is_wanted() -> None:

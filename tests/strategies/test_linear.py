@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from reasonry.core.events import Failed, Verified
@@ -9,7 +7,7 @@ from reasonry.core.machine import advance, begin, open_effects
 from reasonry.strategies import resolve
 from reasonry.strategies.linear import LINEAR
 
-from .walking import in_order, reply, walk
+from .walking import in_order, reply, shown_form, walk
 
 PROBLEM = "Use 4, 6, 1 and 1 to make 24"
 PLAN = {"approach": "Look for factors of 24.", "totalThoughts": 2}
@@ -69,15 +67,15 @@ def test_one_run_with_revision_branch_and_a_refuted_hypothesis_walks_every_edge(
 
 
 def test_a_revision_names_the_thought_it_replaces() -> None:
-    earlier = {"sound": False, "reason": "The approach is wrong.", "revisesThought": 1}
+    earlier = {"sound": False, "reason": "That is wrong.", "revisesThought": 1}
     walked = walk(
         LINEAR,
         PROBLEM,
         in_order(PLAN, think("Add."), earlier, think("Multiply."), CONCLUDE, HYPOTHESIS, HOLDS, ANSWER),
     )
     (revision,) = [one for one in walked.thoughts if one.stage == "thought_revision"]
-    assert (revision.text, revision.revises) == ("Multiply.", 1)
-    assert "Thought 4 (replaces thought 1): Multiply." in walked.asks[-1].prompt
+    assert (revision.text, walked.thoughts[revision.revises - 1].text) == ("Multiply.", "Add.")
+    assert "Thought 1 (replaced): Multiply." in walked.asks[-1].prompt
 
 
 def test_an_unsound_thought_is_the_one_revised_where_none_is_named() -> None:
@@ -103,7 +101,7 @@ def test_a_branch_leaves_the_line_of_the_thought_it_names() -> None:
         LINEAR,
         PROBLEM,
         in_order(
-            *(PLAN, think("a"), branch(2), think("b"), branch(6), think("c"), {**SOUND, **ON_TO_HYPOTHESIS}),
+            *(PLAN, think("a"), branch(1), think("b"), branch(2), think("c"), {**SOUND, **ON_TO_HYPOTHESIS}),
             *(HYPOTHESIS, HOLDS, ANSWER),
         ),
     )
@@ -131,8 +129,8 @@ def test_a_thought_that_does_not_exist_is_asked_about_again() -> None:
             *(HYPOTHESIS, HOLDS, ANSWER),
         ),
     )
-    assert "there is no thought 9; there are thoughts 1 to 2" in walked.asks[3].prompt
-    assert "there is no thought 0; there are thoughts 1 to 4" in walked.asks[6].prompt
+    assert "there is no thought 9; there is thought 1" in walked.asks[3].prompt
+    assert "there is no thought 0; there is thought 1" in walked.asks[6].prompt
 
 
 def test_a_model_that_never_stops_thinking_is_led_to_a_solution_at_the_limit() -> None:
@@ -198,7 +196,7 @@ def test_a_hypothesis_proved_wrong_is_not_tested_by_a_model() -> None:
     walked = walk(LINEAR, PROBLEM, events, {"verify": True})
     assert ("hypothesis_verification", "continuation_decision") in walked.edges
     assert "test" not in [one.facts["kind"] for one in walked.asks]
-    assert "The answer '4 + 6' was checked and is wrong. 10." in walked.asks[-1].prompt
+    assert 'The answer "4 + 6" was checked and is wrong. 10.' in walked.asks[-1].prompt
 
 
 def test_what_cannot_be_read_at_the_end_leaves_the_hypothesis_as_the_answer_unchecked() -> None:
@@ -282,20 +280,33 @@ def test_an_answer_that_came_with_the_hypothesis_is_proved_or_asked_for_again() 
     assert "It makes 10." in walked.asks[-1].prompt
 
 
-def test_the_number_of_a_thought_is_that_of_the_log_and_of_the_session() -> None:
-    walked = walk(
-        LINEAR,
-        PROBLEM,
-        in_order(PLAN, think("a"), ON, think("b"), {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS),
+def test_only_thoughts_are_numbered_and_no_bookkeeping_is_shown() -> None:
+    unsound = {"sound": False, "reason": "No."}
+    sound = {**SOUND, "next": "branch_creation", "branchFromThought": 1}
+    replies = (
+        PLAN,
+        think("a"),
+        unsound,
+        {**think("b"), "next": "thought_adjustment"},
+        think("c"),
+        sound,
+        think("d"),
     )
+    walked = walk(LINEAR, PROBLEM, in_order(*replies, {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS))
     asked = [one.prompt for one in walked.asks if one.facts["kind"] == "think"]
-    places = [n for n, one in enumerate(walked.thoughts, 1) if one.stage == "thought_generation"]
-    for number, prompt in zip(places, asked, strict=True):
+    for number, prompt in enumerate(asked, 1):
         assert f"Now think the next thought, number {number}." in prompt
-    for number, thought in zip(places, "ab", strict=True):
-        assert f"Thought {number}: {thought}" in walked.asks[-1].prompt
-    assert "Thought 1 (approach): Look for factors of 24." in walked.asks[-1].prompt
-    assert "Thought 3 (evaluation): Right." in walked.asks[-1].prompt
+    assert walked.asks[-1].prompt.split("\n\n")[1:-1] == [
+        "Approach: Look for factors of 24.",
+        "Thought 1: a",
+        "Evaluation: No.",
+        "Thought 1 (replaced): b",
+        "Thought 2: c",
+        "Evaluation: Right.",
+        "Thought 3 (branch-1): d",
+        "Evaluation: Right.",
+        f"Hypothesis: {HYPOTHESIS['hypothesis']}",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +317,7 @@ def test_the_number_of_a_thought_is_that_of_the_log_and_of_the_session() -> None
         ({"revisesThought": "none"}, "hypothesis_generation"),
         ({"next": None, "then": "Hypothesis Generation"}, "hypothesis_generation"),
         ({"sound": False, "revisesThought": 0}, "thought_revision"),
-        ({"sound": False, "revisesThought": "thought 2"}, "thought_revision"),
+        ({"sound": False, "revisesThought": "thought 1"}, "thought_revision"),
         ({"next": "thought_adjustment", "totalThoughts": "3-4"}, "thought_adjustment"),
         ({"next": "branch_creation", "branchFromThought": "Thought 1"}, "branch_creation"),
         ({"next": None, "then": {"next": "branch_creation", "branchFromThought": 1}}, "branch_creation"),
@@ -351,6 +362,5 @@ def test_every_question_ends_with_a_form_in_json() -> None:
         ),
     )
     for one in walked.performed:
-        shown = json.loads(one.effect.prompt.splitlines()[-1])
-        assert list(shown) == list(LINEAR.stage(one.stage).form["properties"])
+        assert list(shown_form(one.effect.prompt)) == list(LINEAR.stage(one.stage).form["properties"])
     assert len({one.facts["kind"] for one in walked.asks}) == 8

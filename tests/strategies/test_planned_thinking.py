@@ -51,6 +51,41 @@ def test_a_plan_is_worked_off_and_every_edge_walked() -> None:
     )
 
 
+ESSAY = "Write an essay on why bridges fail, with an introduction, two sections and a conclusion."
+INTRODUCTION, WIND, RUST, END = (
+    f"## {heading}\n\n{text}"
+    for heading, text in (
+        ("Introduction", "A bridge is a promise."),
+        ("Wind", "The Tacoma Narrows bridge twisted."),
+        ("Rust", "Steel remembers."),
+        ("Conclusion", "People forget."),
+    )
+)
+CODE = "```python\ndef add(a, b):\n    return a + b\n```"
+
+
+@pytest.mark.parametrize(
+    ("problem", "written", "answer"),
+    [
+        (ESSAY, ("The thesis first.", INTRODUCTION, f"{WIND}\n\n{RUST}", END), (1, 2, 3)),
+        (ESSAY, ("The thesis first.", INTRODUCTION, f"{INTRODUCTION}\n\n{WIND}\n\n{END}"), (2,)),
+        (ESSAY, (INTRODUCTION, "Too short.", f"{INTRODUCTION} Made of steel.", WIND, END), (2, 3, 4)),
+        ("Write a function that adds two numbers.", (CODE, "It is complete."), (0, 1)),
+        ("Write a function that adds two numbers.", (CODE, f"Corrected:\n{CODE}"), (1,)),
+        (PROBLEM, (INTRODUCTION, END), (1,)),
+    ],
+)
+def test_a_text_that_was_written_in_parts_is_handed_over_whole(
+    problem: str, written: tuple[str, ...], answer: tuple[int, ...]
+) -> None:
+    replies = [thought(text, plan("Done", "Pending", "Pending")) for text in written]
+    replies[-1] = thought(written[-1], plan("Done", "Done", "Done"), needed=False)
+    for later in replies[1:]:
+        later["evaluation"] = "It is right."
+    walked = walk(PLANNED_THINKING, problem, in_order(*replies))
+    assert walked.outcome.answer == "\n\n".join(written[place] for place in answer)
+
+
 def test_the_full_evolution_of_the_plan_is_kept_and_shown() -> None:
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD))
     document = walked.outcome.document
@@ -312,3 +347,17 @@ def test_a_quoted_boolean_is_read_as_what_it_says() -> None:
     quoted = {**THIRD, "next_thought_needed": "false"}
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, quoted))
     assert walked.outcome.reason == "success"
+
+
+def test_a_step_without_a_status_is_pending_or_stands_as_it_stood() -> None:
+    parts = [{"description": "Tens"}, {"description": "Ones", "sub_steps": [{"description": "Carry"}]}]
+    end = {"description": "Conclusion", "status": "Pending"}
+    first = thought("Set up.", [{"description": "Add", "sub_steps": parts}, {"description": "Double"}, end])
+    second = thought(OK + "Added.", [{"description": "Add", "status": "Done", "result": "42"}, end])
+    third = thought(OK + "Doubled.", [{"description": "Add"}, {"description": "Double", "result": "84"}, end])
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(first, second, third, *[THIRD] * 3))
+    plans = [one["planning"] for one in walked.outcome.document["evolution"]]
+    deepest = plans[0][0]["sub_steps"][1]["sub_steps"]
+    assert [step["status"] for step in (*plans[0], *plans[0][0]["sub_steps"], *deepest)] == ["Pending"] * 6
+    assert (plans[2][0]["status"], plans[2][0]["result"]) == ("Done", "42")
+    assert plans[2][1]["status"] == "Pending"

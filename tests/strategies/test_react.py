@@ -41,6 +41,31 @@ def observations(walked: Walked) -> list[str]:
     return [thought.text for thought in walked.thoughts if thought.stage == "observation_reception"]
 
 
+def test_passages_are_shown_to_be_cited_and_named_when_they_come_again() -> None:
+    mill = {"source": "mill.md", "text": "The mill was built in 1812.\n", "score": 9e-06, "line": 1}
+    coast = {"source": "coast.md", "text": "The coast is long.", "score": 1e-06, "page": 2}
+    again = act("And again.", ("search", {"entity": "Coast"}))
+    events = in_order(
+        SEARCH,
+        ToolReturned({"passages": [mill]}),
+        again,
+        ToolReturned({"passages": [coast, mill]}),
+        finish("1812"),
+    )
+    walked = walk(REACT, "p", events, TOOLS)
+    assert observations(walked) == [
+        "[1] (mill.md, line 1) The mill was built in 1812.",
+        "[1] (coast.md, page 2) The coast is long.\n[2] (mill.md, line 1) stands above",
+    ]
+
+
+def test_the_prover_is_offered_only_where_nothing_can_be_looked_up() -> None:
+    prover, python, search = (ToolCard(name) for name in ("check_claim", "py_executor", "search_documents"))
+    for cards, offered in (((prover, python), True), ((prover, python, search), False)):
+        asked = walk(REACT, "p", in_order(finish("x")), {"tools": cards}).asks[0]
+        assert ("check_claim" in asked.system) is offered
+
+
 def test_the_table_is_the_one_of_the_flow_engine() -> None:
     assert REACT.edges == (
         ("problem_reception", "initial_reasoning"),
@@ -291,7 +316,7 @@ def test_an_answer_proved_wrong_is_an_observation_and_the_turns_go_on() -> None:
         ),
         {"verify": True},
     )
-    assert observations(walked) == ["The answer '5' was checked and is wrong. It must be even."]
+    assert observations(walked) == ['The answer "5" was checked and is wrong. It must be even.']
     assert walked.outcome.answer == "6!"
     claimed = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
     assert claimed[0] == Verify("p", ("That settles it.", "5"), final=True)

@@ -178,6 +178,15 @@ def test_a_plan_that_cannot_be_carried_out_is_asked_again_with_the_reason(broken
     assert walked.outcome.answer == "y"
 
 
+def test_the_planner_is_held_to_the_tools_there_are() -> None:
+    (planning,) = walk(REWOO, "p", in_order("no", "no", "no"), TOOLS).asks[:1]
+    assert planning.form is not None
+    call = planning.form["properties"]["calls"]["items"]
+    assert call["properties"]["tool"]["enum"] == ["Wikipedia", "add", "LLM"]
+    assert set(call["required"]) == set(call["properties"])
+    assert '"tool": "Wikipedia"' in planning.system
+
+
 @pytest.mark.parametrize(
     "written",
     [
@@ -259,7 +268,7 @@ def test_an_answer_proved_wrong_is_asked_for_again_within_the_limit() -> None:
         {"verify": True},
     )
     assert walked.outcome.answer == "6"
-    assert "'5' was checked and is wrong. It must be even." in walked.asks[-1].prompt
+    assert "was checked and is wrong. It must be even." in walked.asks[-1].prompt
     claimed = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
     assert claimed[0].path[-1] == "5"
 

@@ -84,7 +84,7 @@ def test_an_answer_proved_wrong_is_read_off_again_and_then_given_up() -> None:
         {"verify": True},
     )
     assert walked.outcome.answer == "86"
-    assert "The answer '68' was checked and is wrong. Not the sum." in walked.asks[-1].prompt
+    assert 'The answer "68" was checked and is wrong. Not the sum.' in walked.asks[-1].prompt
     assert isinstance(walked.performed[-1].effect, Verify)
     lost = walk(
         SCRATCHPAD,

@@ -361,7 +361,7 @@ def test_four_samples_may_settle_a_vote_and_fewer_what_is_left_of_it() -> None:
     assert list(widths.values()) == [1]
 
 
-def test_the_papers_last_sentence_is_asked_for_and_read() -> None:
+def test_the_answer_is_asked_for_at_the_end_and_the_papers_sentence_is_read() -> None:
     """The example of arXiv:2201.11903, figure 1, as the paper's prompt has its answers."""
     text = (
         "The cafeteria had 23 apples originally. They used 20 to make lunch. So they had 23 - 20 = 3. They bought 6 "
@@ -369,9 +369,9 @@ def test_the_papers_last_sentence_is_asked_for_and_read() -> None:
     )
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(text), {"samples": 1})
     assert (walked.outcome.answer, walked.thoughts[0].text) == ("9", text)
-    assert walked.asks[0].system.endswith("\nThe answer is ….")
+    assert walked.asks[0].system.endswith("\nAnswer: …"), "which has no language of its own"
     assert walked.asks[0].form is None
-    echoed = walk(SELF_CONSISTENCY, "p", lambda _: reply("The answer is …."), {"samples": 1})
+    echoed = walk(SELF_CONSISTENCY, "p", lambda _: reply("Answer: …"), {"samples": 1})
     assert echoed.outcome.reason == "all_samples_failed"
 
 
@@ -401,4 +401,11 @@ def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy(
 def test_a_path_without_an_answer_is_told_how_to_end() -> None:
     said = walk(SELF_CONSISTENCY, "p", lambda _: reply("total time 2.5 h for 120 km: 48"), {"samples": 1})
     assert said.outcome.reason == "all_samples_failed"
-    assert 'end with "The answer is …"' in (said.outcome.detail or "")
+    assert 'end with "Answer: …"' in (said.outcome.detail or "")
+
+
+def test_samples_that_were_not_read_are_mentioned() -> None:
+    replies = in_order("total time 2.5 h for 120 km: 48", *["Answer: 8"] * 4)
+    walked = walk(SELF_CONSISTENCY, "p", replies, {"samples": 4, "stop": "full"})
+    assert walked.outcome.answer == "8"
+    assert walked.outcome.detail == "5 of 4 samples drawn, 1 without an answer that could be read"

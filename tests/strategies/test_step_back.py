@@ -69,7 +69,7 @@ def test_a_failed_check_is_recorded_and_the_correction_is_checked_again() -> Non
     walked = walk(STEP_BACK, GAS, in_order(BOTH, slip, wrong, HOLDS), CHECKED)
     assert walked.outcome.answer == "a quarter"
     assert walked.outcome.document["objections"] == [
-        "The answer '16 times' did not pass the check: V is in the denominator."
+        'The answer "16 times" did not pass the check: V is in the denominator.'
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,6 +70,14 @@ def in_order(*events: Any) -> Callable[[Pending], Event]:
         return event if isinstance(event, msgspec.Struct) else reply(event)
 
     return answer
+
+
+_CHOICE = re.compile(r'(?<=: )(?:"[^"]*"|true|number|as above|\d+) (?:or|to) (?:"[^"]*"|\w+)')
+
+
+def shown_form(question: str) -> dict[str, Any]:
+    """Return the form that a question ends with; where it leaves a choice (`true or false`, `0 to 1`), None."""
+    return json.loads(_CHOICE.sub("null", question.splitlines()[-1]))
 
 
 def stopped_after(strategy: Strategy[Any, Any], problem: str, *replies: Any) -> Outcome:

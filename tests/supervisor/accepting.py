@@ -9,7 +9,8 @@ from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.errors import ReasonryError
 from reasonry.participants import Participants
-from reasonry.supervisor import Supervisor
+from reasonry.records import JobOptions
+from reasonry.supervisor import Jobs, Supervisor
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 OPTIONS = {"expand_width": 2, "max_depth": 3}
@@ -18,19 +19,20 @@ OPTIONS = {"expand_width": 2, "max_depth": 3}
 async def accept(path: str, model: str, runs: int) -> None:
     async with App(path, environ={}) as app:
         supervisor = Supervisor(app)
+        driving = asyncio.create_task(Jobs(app, supervisor, runs).take())
         accepted = list[str]()
         for _ in range(runs):
             order, performers = app.order(
                 PROBLEM, "tree_of_thoughts", OPTIONS, Budget(calls=200), Participants(model=model)
             )
-            accepted.append((await supervisor.start(app, order, performers))[0])
+            accepted.append((await supervisor.start(app, order, performers, job=JobOptions()))[0])
             print(accepted[-1], flush=True)
         for run_id in accepted:
             try:
                 print((await supervisor.wait(app, run_id)).status, flush=True)
             except ReasonryError as error:
                 print(error.code, flush=True)
-        await asyncio.sleep(60)
+        await driving
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 from reasonry.app import App
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
-from reasonry.supervisor import Supervisor
+from reasonry.supervisor import Jobs, Supervisor
 from tests.servers import ServerProcess
 
 pytestmark = pytest.mark.slow
@@ -31,9 +31,11 @@ async def finish(path: str, runs: list[str]) -> tuple[int, int]:
     """Return how many answers the runs recorded, and how many calls they count."""
     async with App(path, environ={}) as app:
         supervisor = Supervisor(app)
-        await supervisor.take_up_unfinished()
+        driving = asyncio.create_task(Jobs(app, supervisor, 2).take())
         results = [await asyncio.wait_for(supervisor.wait(app, run_id), 20) for run_id in runs]
         assert {result.status for result in results} == {"done"}
+        await supervisor.drain()
+        await driving
         read = [(await app.engine.read(run_id)).run for run_id in runs]
         answers = sum(isinstance(event.event, Answered) for run in read for event in run.events)
         return answers, sum(result.usage.calls for result in results)

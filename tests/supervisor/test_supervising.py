@@ -12,8 +12,11 @@ from reasonry.app import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, NotFoundError, OverloadedError, UsageError
+from reasonry.masking import SECRETS
 from reasonry.participants import Participants
-from reasonry.supervisor import Supervisor
+from reasonry.records import JobOptions
+from reasonry.supervisor import Jobs, Supervisor
+from reasonry.supervisor.feed import Feed
 
 from ..engine.playing import STRATEGIES, CountingModel
 from .test_watching import order, read
@@ -57,21 +60,29 @@ async def test_a_paused_run_goes_on_where_it_stood_and_its_reader_sees_every_eve
         assert kinds.count("paused") == kinds.count("resumed") + kinds.count("continued") == 4
 
 
-async def test_a_process_that_drains_leaves_runs_that_the_next_one_brings_to_their_end(folder: Path) -> None:
+async def test_a_process_that_drains_leaves_jobs_that_the_next_one_brings_to_their_end(folder: Path) -> None:
     answered = CountingModel(latency_s=0.03)
     async with app(folder) as first:
-        supervisor = Supervisor(first)
+        supervisor = Supervisor(first, reopen=reopening(answered))
+        driving = asyncio.create_task(Jobs(first, supervisor, 3).take())
         scoped = {owner: first.for_owner(owner) for owner in ("", "ann", "bob")}
         runs = {
-            (await supervisor.start(scoped[owner], order(steps=12, width=2), Performers(answered)))[0]: owner
-            for owner in ("", "ann", "bob", "ann")
+            (
+                await supervisor.start(
+                    scoped[owner], order(steps=12, width=2), Performers(answered), job=JobOptions()
+                )
+            )[0]: owner
+            for owner in ("", "ann", "ann", "bob")
         }
         stuck = CountingModel(latency_s=60)
         slow, _ = await supervisor.start(first, order(Budget(calls=50), steps=1), Performers(stuck))
         paused, _ = await supervisor.start(first, order(), Performers(CountingModel(latency_s=0.01)))
         await supervisor.pause(first, paused)
         await asyncio.sleep(0.04)
+        # Owners take turns: of the owner with two, one waits.
+        assert [supervisor.is_driven(run_id) for run_id in runs] == [True, True, False, True]
         await asyncio.wait_for(supervisor.drain(0.2), 2)
+        await driving
         assert (supervisor.running, supervisor.draining) == (0, True)
         with pytest.raises(OverloadedError):
             await supervisor.start(first, order(), Performers(answered))
@@ -80,15 +91,20 @@ async def test_a_process_that_drains_leaves_runs_that_the_next_one_brings_to_the
         rows = await second.store.runs(status="active", limit=100)
         assert {row.run_id for row in rows} == {*runs, slow, paused}
         supervisor = Supervisor(second, max_runs=2, reopen=reopening(answered))
-        assert await supervisor.take_up_unfinished() == 5
-        calls = 0
+        driving, calls = asyncio.create_task(Jobs(second, supervisor, 2).take()), 0
         for run_id, owner in runs.items():
             result = await supervisor.wait(second.for_owner(owner), run_id)
             assert result.status == "done"
             calls += result.usage.calls
+        # What is no job stands still until somebody resumes it.
+        assert await second.resumable(rows) == {slow}
+        assert not supervisor.running
+        await supervisor.resume(second, slow)
         # The calls that were cut off are counted, and made again.
         assert (await supervisor.wait(second, slow)).usage.calls == 2
         assert (await second.store.run(paused)).paused
+        await supervisor.drain()
+        await driving
     assert answered.calls == calls + 1
     assert 4 * 24 <= calls <= 4 * (24 + 2)
 
@@ -218,9 +234,36 @@ async def test_limits_of_a_run_under_way_can_be_changed_and_a_fork_begins_where_
         assert model.calls == 25
 
 
-async def test_text_comes_in_pieces_in_order_and_without_keys(folder: Path) -> None:
-    from reasonry.masking import SECRETS
+async def read_pieces(feed: Feed) -> list[str]:
+    return [event.data["text"] async for event in feed.read(0, text=True)]
 
+
+async def test_the_pieces_a_reader_gets_are_the_same_whichever_keys_are_kept() -> None:
+    async def said() -> list[str]:
+        feed = Feed("run", "session", 0, text=True)
+        for guess in ("sk-guess-CANARX", "sk-guess-CANARY", "sk-guess-CANARZ", "done"):
+            feed.text("e1", guess)
+            feed.text("e1", "\n")
+        feed.close()
+        return await read_pieces(feed)
+
+    before = await said()
+    SECRETS.keep("sk-guess-CANARYab9Kd2Qx7")
+    assert await said() == before
+
+
+async def test_a_reader_who_comes_in_the_middle_of_a_key_sees_nothing_of_it() -> None:
+    SECRETS.keep("sk-middle-0123456789abcdef")
+    feed = Feed("run", "session", 0)
+    feed.text("e1", "it is sk-middle-01")
+    reading = asyncio.create_task(read_pieces(feed))
+    await asyncio.sleep(0)
+    feed.text("e1", "23456789abcdef and more ")
+    feed.close()
+    assert await reading == ["*** and more "]
+
+
+async def test_text_comes_in_pieces_in_order_and_without_keys(folder: Path) -> None:
     key = "sk-live-0123456789abcdef"
     SECRETS.keep(key)
 
@@ -238,8 +281,8 @@ async def test_text_comes_in_pieces_in_order_and_without_keys(folder: Path) -> N
         performers = Performers(Streaming(reply=lambda question: f"before {key} after"))
         run_id, _ = await supervisor.start(here, order(steps=2), performers, text=True)
         events = await read(supervisor, here, run_id, text=True)
-        kinds = [event.kind for event in events]
-        assert kinds.index("text") < kinds.index("answered")
+        ends = [event.kind for event in events if event.data.get("text", "").endswith("after")]
+        assert ends == ["text", "answered"] * 2
         pieces = "".join(event.data["text"] for event in events if event.kind == "text")
         assert "0123456789" not in pieces
         assert pieces.count("after") == 2

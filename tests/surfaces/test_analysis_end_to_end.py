@@ -300,7 +300,12 @@ async def test_a_focused_answer_right_wrong_at_first_and_never_right(server: Mod
     assert result.usage.calls == calls + 2
     assert "value must be" in prompts(server)[-1]
 
-    for stubborn in ({"value": "hard to say"}, "Umbrella, Yes or True", {"value": None}, {"value": ["Yes"]}):
+    for stubborn in (
+        {"value": "hard to say"},
+        "Umbrella or Hat, Yes or True",
+        {"value": None},
+        {"value": ["Yes"]},
+    ):
         server.reset(reply=saying(stubborn))
         result = await focused(server, kind)
         assert result.usage.calls == calls + 2

@@ -613,6 +613,15 @@ def test_a_bad_thought_changes_nothing(shell: Shell, arguments: list[str]) -> No
     assert shell.json("sessions", "list")["sessions"] == []
 
 
+def test_an_odd_session_file_is_refused(shell: Shell) -> None:
+    (shell.folder / "odd.json").write_text(
+        '{"thoughtHistory": [{"thought": 1, "branchId": [1]}], "branches": {}}'
+    )
+    done = shell.run("sessions", "import", str(shell.folder / "odd.json"), "--json")
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "invalid_request")
+    assert shell.json("sessions", "list")["sessions"] == []
+
+
 def test_a_run_s_session_shows_its_thoughts(shell: Shell) -> None:
     solved = shell.json("solve", PUZZLE, "--model", "offline")
     shown = shell.json("sessions", "show", solved["session_id"], "--limit", "100")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import apsw
 import pytest
+
+from reasonry.stores.database import connect
 
 from .test_cli import PUZZLE, Shell
 
@@ -20,7 +21,7 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def spoil(shell: Shell, statement: str) -> None:
-    db = apsw.Connection(shell.environ["REASONRY_STORE"])
+    db = connect(Path(shell.environ["REASONRY_STORE"]), 1.0)
     db.execute(statement)
     assert db.changes() > 0
     db.close()
@@ -42,7 +43,7 @@ class TestVerify:
         spoil(shell, "UPDATE line SET body = x'00' WHERE place & 16777215 = 3")
         document = shell.json("store", "verify")
         assert document["whole"] is False
-        assert document["runs"] == {"whole": 0, "damaged": 1, "unchecked": 0}
+        assert document["runs"] == {"whole": 0, "damaged": 1}
         (finding,) = document["findings"]
         assert finding["id"] == shell.json("runs", "list")["runs"][0]["run_id"]
         assert "line 3" in finding["message"]
@@ -123,37 +124,14 @@ class TestCopy:
 
 
 class TestDamage:
-    def test_a_forged_answer_is_shown_by_no_command(self, shell: Shell) -> None:
-        run_id = shell.json("runs", "list")["runs"][0]["run_id"]
-        assert shell.run("solve", "Use 1, 5, 5, 5 to make 24", "--model", "offline").returncode == 0
-        spoil(shell, f"UPDATE run SET answer = 'forged' WHERE run_id = '{run_id}'")
-        for command in ("show", "resume", "replay"):
-            document = shell.json("runs", command, run_id)
-            assert document["error"]["code"] == "store_corrupt"
-            assert document["error"]["run_id"] == run_id
-            done = shell.run("runs", command, run_id)
-            assert (done.returncode, done.stdout) == (6, "")
-        whole, marked = shell.json("runs", "list", "--status", "done")["runs"]
-        assert whole["answer"] == "5 * (5 - 1 / 5) = 24"
-        assert marked == {"run_id": run_id, "status": "damaged"}
-        lines = shell.run("runs", "list").stdout.splitlines()
-        assert "forged" not in "".join(lines)
-        assert lines[1].split("\t")[:3] == [run_id, "", "damaged"]
-
-    def test_a_changed_thought_is_shown_by_no_command(self, shell: Shell) -> None:
+    def test_a_changed_thought_is_not_shown_with_its_session(self, shell: Shell) -> None:
         session_id = shell.json("sessions", "list")["sessions"][0]["sessionId"]
         of_session = f"SELECT key FROM session WHERE session_id = '{session_id}'"
         spoil(shell, f"UPDATE thought SET text = 'forged' WHERE place >> 24 = ({of_session})")
-        for command in (["show"], ["export"], ["search", "forged", "--session"]):
-            done = shell.run("sessions", *command, session_id)
+        for command in ("show", "export"):
+            done = shell.run("sessions", command, session_id)
             assert (done.returncode, done.stdout) == (6, "")
-        everywhere = shell.json("sessions", "search", "forged")
-        assert everywhere["matches"] == []
-        assert [notice["requestedSessionId"] for notice in everywhere["notices"]] == [session_id]
-        spoil(shell, f"UPDATE session SET pinned = 1 WHERE session_id = '{session_id}'")
-        document = shell.json("sessions", "list")
-        assert {"sessionId": session_id, "status": "damaged"} in document["sessions"]
-        assert len(document["sessions"]) == 2
-        assert f"{session_id}\t\tdamaged" in shell.run("sessions", "list").stdout
+        assert shell.json("sessions", "search", "forged")["matches"] == []
+        assert shell.run("store", "verify").returncode == 6
         assert shell.run("sessions", "delete", session_id).returncode == 0
         assert shell.run("store", "verify").returncode == 0

@@ -20,7 +20,7 @@ from tests.servers import Fault, ModelServer, Player
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 ANSWER = "(9 - (13 - 10)) * 4 = 24"
-CALLS = 11
+CALLS = 7
 """Calls it takes to solve the problem undisturbed."""
 
 TRANSPORT: list[tuple[Fault, str]] = [

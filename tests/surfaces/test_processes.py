@@ -95,8 +95,9 @@ def test_a_run_cancelled_by_another_process_stops_soon_and_can_be_resumed(shell:
         assert (code, document["status"], document["termination"]["reason"]) == (0, "cancelled", "cancelled")
         # The call that was cut off has been counted by the process that made it.
         assert document["usage"]["calls"] == 1
-        out, err = process.communicate(timeout=5)
-        assert time.monotonic() - began < took + 1
+        out, err = process.communicate(timeout=60)
+        # It ends no later than another command begins and ends, on a machine that is slow at both.
+        assert time.monotonic() - began < took + max(1, took)
         assert process.returncode == 130
         assert json.loads(out)["status"] == "cancelled"
         assert json.loads(out)["usage"]["calls"] == 1

@@ -45,7 +45,7 @@ async def test_nothing_of_the_key_is_stored(
 ) -> None:
     monkeypatch.setenv("REASONRY_API_KEY", KEY)
     faults = [Fault(kind=kind)] if kind else []
-    said = json.dumps({"thought": WAYS[3], "answer": " | ".join(WAYS)})
+    said = json.dumps({"thought": WAYS[3], "answer": "it is " + " | ".join(WAYS)})
     with ModelServer(faults=faults, replies=[said] * 3) as server:
         async with App(str(tmp_path / "s.db"), ONCE) as app:
             participants = Participants(model=server.model, record=str(tmp_path / "record.jsonl"))
@@ -90,6 +90,21 @@ async def test_nothing_of_the_key_that_a_tool_or_a_verifier_gives_away_is_stored
     assert not found_of(prompts)
 
 
+@pytest.mark.anyio
+async def test_nothing_of_the_key_that_a_user_or_an_agent_writes_is_stored(tmp_path: Path) -> None:
+    text = f"it is {' | '.join(WAYS)}"
+    thought = {"thought": text, "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
+    async with App(str(tmp_path / "s.db"), environ={"SOME_API_KEY": KEY}) as app:
+        sessions = app.sessions()
+        begun = await sessions.think({**thought, "strategy": "react", "data": {"action": text}})
+        exported = json.dumps(await sessions.export({"sessionId": begun["sessionId"], "format": "json"}))
+        await sessions.import_(exported.replace("***", KEY))
+        reply = {"steps": [text], "answer": f"as it was: {text}", "done": True}
+        coached = await app.coach_start(text, "chain_of_thought", {}, Budget(), Participants())
+        await app.coach_answer(coached["runId"], {coached["questions"][0]["id"]: reply})
+    assert not found_in(tmp_path)
+
+
 @pytest.mark.parametrize("kind", ["key_in_error", "key_in_200", "key_in_event", "key_in_reason", None])
 @pytest.mark.parametrize("json_wanted", [False, True])
 def test_nothing_of_the_key_is_printed(
@@ -100,7 +115,7 @@ def test_nothing_of_the_key_is_printed(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("REASONRY_API_KEY", KEY)
-    said = json.dumps({"thought": WAYS[3], "answer": " | ".join(WAYS)})
+    said = json.dumps({"thought": WAYS[3], "answer": "it is " + " | ".join(WAYS)})
     with ModelServer(faults=[Fault(kind=kind)] if kind else [], replies=[said] * 3) as server:
         store = ["--store", str(tmp_path / "s.db")]
         code = run(
@@ -163,7 +178,20 @@ def test_a_key_that_streams_in_bit_by_bit_is_never_shown(size: int) -> None:
     for at in range(0, len(said), size):
         watch.text("e1", said[at : at + size])
         assert KEY[:6] not in watch.latest
-    assert watch.latest.endswith("the key is *** and that is all")
+    assert watch.latest.endswith("the key is *** and that is ")
+
+
+def test_the_answer_that_is_shown_as_it_comes_is_the_same_whichever_keys_are_kept() -> None:
+    def shown() -> list[str]:
+        watch, latest = Watch("model", "", None), list[str]()
+        for piece in ("sk-watched-CANARX", "\n", "sk-watched-CANARY", "\n", "done"):
+            watch.text("e1", piece)
+            latest.append(watch.latest)
+        return latest
+
+    before = shown()
+    SECRETS.keep("sk-watched-CANARYab9Kd2Qx7")
+    assert shown() == before
 
 
 def test_nothing_of_the_key_gets_into_mcp_frames(tmp_path: Path) -> None:

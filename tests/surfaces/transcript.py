@@ -52,7 +52,8 @@ def prepared(folder: Path) -> Iterator[Iterator[int]]:
         ]:
             patch.delenv(name)
         kept = {"REASONRY_STORE": "store.db", "COLUMNS": "80", "LINES": "24", "TERM": "dumb", "TZ": "UTC"}
-        for name, value in {**kept, "HOME": str(folder), "OLLAMA_HOST": "127.0.0.1:9"}.items():
+        # No program of the machine is found: what is installed beside Reasonry changes nothing.
+        for name, value in {**kept, "PATH": "", "HOME": str(folder), "OLLAMA_HOST": "127.0.0.1:9"}.items():
             patch.setenv(name, value)
         patch.chdir(folder)
         if hasattr(time, "tzset"):

@@ -166,11 +166,11 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.txt"
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(TooLargeError) as caught:
         Library.open([path])
     assert (caught.value.code, caught.value.details["limit"]) == ("payload_too_large", MAX_FILE_BYTES)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_a_pdf_without_pypdf_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,9 +191,9 @@ def test_passages_hold_every_word_and_are_short(lines: list[str]) -> None:
 
 
 def test_one_endless_line_is_cut_in_linear_time() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert len(list(passages_of("x" * 8_000_000))) > 6_000
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.anyio

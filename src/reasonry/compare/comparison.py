@@ -24,7 +24,6 @@ from msgspec import Struct
 from ..app import App
 from ..core.budget import NOTHING, Budget, Usage
 from ..core.registry import strategy_names
-from ..core.vote import normalise
 from ..engine.engine import Order
 from ..engine.named_prices import check_priced, dollar_limit, prices_of
 from ..engine.observe import Observer, Unwatched
@@ -32,6 +31,7 @@ from ..engine.policy import Performers
 from ..engine.result import Result
 from ..errors import NotFoundError, ReasonryError, UsageError
 from ..participants import Participants
+from ..reading.vote import normalise
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
 from .judging import Candidate, Item, Judge, candidates_of, check_items, read_judge

@@ -15,9 +15,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ..core.vote import agree, normalise, tidy
 from ..errors import UsageError
 from ..puzzles import Puzzle, check, follow, read_puzzle
+from ..reading.vote import agree, normalise, tidy
 
 JUDGES = ("exact", "numeric", "arithmetic:TARGET", "model")
 """What may stand after `--judge`."""

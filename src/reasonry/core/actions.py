@@ -20,10 +20,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..patterns import lazy_pattern
-from . import parse
+from ..reading import parse
+from ..reading.closing import without_closing
+from ..reading.fit import Unreadable, fit, plain_name
+from ..reading.yes_no import NONE_WORDS
 from .answering import Answer
-from .fit import NONE_WORDS, Unreadable, fit, plain_name
-from .stated import without_politeness
 from .toolcard import (
     ANSWER,
     ToolCard,
@@ -317,7 +318,7 @@ def _read_lines(cards: Sequence[ToolCard], text: str) -> TurnRead | None:
 
 def _after_label(text: str, label: re.Match[str]) -> str | None:
     following = _ACTION.search(text, label.end()) or _THOUGHT.search(text, label.end())
-    answer = without_politeness(text[label.end() : following.start() if following else len(text)])
+    answer = without_closing(text[label.end() : following.start() if following else len(text)])
     return answer.strip(" \t*`") or None
 
 

@@ -15,10 +15,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from . import parse
+from ..reading import parse
+from ..reading.fit import Unreadable
 from .effects import Ask
 from .fields import faults
-from .fit import Unreadable
 from .strategy import Body, Move, Stage, Strategy, Thought, request
 
 MAX_DEPTH: Final = 60

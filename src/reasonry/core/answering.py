@@ -19,25 +19,46 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..patterns import lazy_pattern
-from . import parse
+from ..reading import parse
+from ..reading.fit import Unreadable
+from ..reading.vote import agree, normalise
+from .asking_again import question_text
 from .effects import Ask, Verify
 from .events import Failed, Verified
-from .fit import Unreadable
-from .strategy import EffectFailed, Move, Outcome, Request, Thought, fail, go, request, stay
-from .vote import agree, normalise
+from .strategy import (
+    UNASKED,
+    EffectFailed,
+    Move,
+    Outcome,
+    Request,
+    Thought,
+    fail,
+    go,
+    inlined_schema,
+    request,
+    stay,
+)
+from .text import first_words
 
 UNREADABLE: Final = "output_invalid"
 """Code of the failure of a question none of whose replies could be read."""
 
-REFUTED = "The answer {answer!r} was checked and is wrong."
+REFUTED = "The answer {answer} was checked and is wrong."
+REPAIRED = """{"reasoning": "where the error was and what follows instead", "answer": "the corrected answer alone"}"""
+"""The form of a corrected answer, `ReasonedAnswer`, as it is shown."""
+OPEN_TASK = "If a text or code is asked for, reply with that alone, without JSON."
+"""Where the answer to an open task goes."""
+
+_MAX_INLINE = 120
 
 Answer = Annotated[str | int | float, Meta(description="The answer alone.")]
 """Models that are asked for a number often give one; it is taken as the text they would have written."""
 
 
-class AnswerReply(Struct, frozen=True):
-    """The answer."""
+class AnswerReply(Struct, frozen=True, kw_only=True):
+    """The answer, and what leads to it where a reply says so."""
 
+    reasoning: Annotated[str, UNASKED] = ""
     answer: Answer
 
     def __post_init__(self) -> None:
@@ -50,14 +71,14 @@ class AnswerReply(Struct, frozen=True):
         return str(self.answer).strip()
 
 
-class ReasonedAnswer(Struct, frozen=True, kw_only=True):
+class ReasonedAnswer(AnswerReply, frozen=True, kw_only=True):
     """The answer, after the reasoning that leads to it."""
 
     reasoning: Annotated[str, Meta(description="What the answer follows from, step by step.")] = ""
     answer: Answer
 
-    __post_init__ = AnswerReply.__post_init__
-    text = AnswerReply.text
+
+REPAIR_FORM: Final = inlined_schema(ReasonedAnswer)
 
 
 class CheckReply(Struct, frozen=True, kw_only=True):
@@ -148,17 +169,27 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         """
         if reply.correct or (reply.text and says_the_same(reply.text, self.text or "")):
             return replace(self, standing="reviewed")
-        objections = (*self.objections, f"The answer {self.text!r} did not pass the check: {reply.reason}")
+        objections = (
+            *self.objections,
+            f"The answer {quotation(self.text or '')} did not pass the check: {reply.reason}",
+        )
         corrected = reply.text if not self._is_refuted(reply.text) else ""
         if len(objections) <= max_repairs:
             return replace(self, text=corrected or None, objections=objections, fallback=self.text)
         if not corrected:
             return replace(self, standing="doubted", objections=objections)
-        why = f"it corrects {(self.text or '')[:200]!r}, which did not pass the last check allowed (max_repairs)"
+        before = first_words(self.text or "", 200)
+        why = f"it corrects {before}, which did not pass the last check allowed (max_repairs)"
         return replace(self, text=corrected, objections=objections).leave_unchecked(why)
 
     def _is_refuted(self, text: str) -> bool:
         return any(agree(normalise(text), normalise(wrong)) for wrong in self.refuted)
+
+
+def quotation(answer: str) -> str:
+    """Return an answer as a sentence shows it: a short line in quotes, anything else in a block of its own."""
+    is_line = "\n" not in answer and '"' not in answer and len(answer) <= _MAX_INLINE
+    return f'"{answer}"' if is_line else f"\n<<<\n{answer}\n>>>\n"
 
 
 def answer_outcome(final: FinalAnswer, document: dict[str, Any]) -> Outcome:
@@ -193,7 +224,7 @@ def rule(answer: str, verdict: Verified | Failed) -> Ruling:
         return Ruling(answer)
     if verdict.verdict == "right":
         return Ruling(verdict.answer or answer, proved=True)
-    return Ruling(None, objection=f"{REFUTED.format(answer=answer)} {verdict.detail}".strip())
+    return Ruling(None, objection=f"{REFUTED.format(answer=quotation(answer))} {verdict.detail}".strip())
 
 
 class Answering(Protocol):
@@ -317,10 +348,8 @@ def repair_or_fail(state: Any, *, can_ask: bool = True) -> Move:
     return replace(fail(state, "verification_failed", objection), thoughts=(thought,))
 
 
-def _propose(state: Any, reply: AnswerReply | ReasonedAnswer | CheckReply) -> tuple[Any, tuple[Thought, ...]]:
-    why = ""
-    if isinstance(reply, CheckReply | ReasonedAnswer):
-        why = reply.reason if isinstance(reply, CheckReply) else reply.reasoning
+def _propose(state: Any, reply: AnswerReply | CheckReply) -> tuple[Any, tuple[Thought, ...]]:
+    why = reply.reason if isinstance(reply, CheckReply) else reply.reasoning
     text = why or reply.text
     thought = Thought(text, data={"answer": reply.text})
     return replace(state, final=state.final.propose(reply.text)), (thought,)
@@ -381,17 +410,20 @@ def says_the_same(text: str, answer: str) -> bool:
     return bool(fewer) and is_within and not (set(fewer) ^ set(more)) & _NEGATIONS
 
 
-def read_check(state: Answering, _: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
-    """Read a review: a corrected answer has to be there where it was asked for, and only where one is wrong."""
+def read_check(state: Answering, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
+    """Read a review, which corrects an answer only where it is wrong; or a corrected answer, where one is missing."""
+    if state.final.text is None:
+        repaired = parse.read_form(texts[-1], ReasonedAnswer, shown=question_text(ask))
+        if isinstance(repaired, Unreadable):
+            return repaired
+        return CheckReply(reason=repaired[0].reasoning, correct=False, answer=repaired[0].text), repaired[1]
     reading = parse.read_form(texts[-1], CheckReply)
     if isinstance(reading, Unreadable):
         return reading
-    reply, answer = reading[0], state.final.text
-    if answer is None:
-        return reading if reply.text else Unreadable("give the corrected answer in `answer`")
+    reply, answer = reading[0], state.final.text or ""
     if reply.correct and reply.text and not says_the_same(reply.text, answer):
         return Unreadable(
-            f"`correct` is true, but `answer` is not the answer that was checked, {answer[:200]!r}: set `correct` to "
-            "false if that one is wrong, or leave `answer` out"
+            "`correct` is true, but `answer` is not the answer that was checked: set `correct` to false if that one is "
+            "wrong, or leave `answer` out"
         )
     return reading

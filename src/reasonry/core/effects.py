@@ -30,6 +30,7 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
     """How often an unusable reply is asked for again."""
     temperature: float | None = None
     max_output_tokens: int | None = None
+    """Of the reply, hidden reasoning apart; the machine fills it in from the stage."""
     form: dict[str, Any] | None = None
     """JSON schema of the wanted reply; the machine fills it in from the stage."""
     step_by_step: str = ""

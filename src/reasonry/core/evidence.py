@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
+from ..reading.fit import Unreadable, plain_name
+from ..reading.lists import list_items
 from .actions import Written, call_data, closing_bracket
-from .fit import Unreadable, plain_name
-from .lists import list_items
 from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 
 MAX_DEPTH = 50
@@ -183,9 +183,41 @@ def substitute(value: Any, evidence: Mapping[str, Any]) -> Any:
     return _REFERENCE.sub(put, value)
 
 
-def evidence_text(value: Any) -> str:
-    """Return evidence as it is shown and put into texts."""
+def evidence_text(value: Any, shown: str = "") -> str:
+    """Return evidence as it is shown and put into texts; passages with the numbers to cite them by.
+
+    Args:
+        shown: What stands before it in the question: a passage that stands there too is only named.
+    """
+    if isinstance(value, Mapping) and set(value) == {"passages"} and isinstance(value["passages"], list):
+        return passages_text(value["passages"], shown)
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def passages_text(passages: Sequence[Any], shown: str = "") -> str:
+    """Return passages with the numbers to cite them by, and where each stands: `[1] (policy.md, line 1) …`."""
+    lines = (f"[{number}] {_passage(passage, shown)}" for number, passage in enumerate(passages, 1))
+    return "\n".join(lines) or "(none fit)"
+
+
+def _passage(passage: Any, shown: str) -> str:
+    text = passage.get("text") if isinstance(passage, Mapping) else None
+    if not isinstance(text, str):
+        return evidence_text(passage)
+    where, text = passage_place(passage), text.strip()
+    named = f"({where}) {text}" if where else text
+    return f"({where}) stands above" if where and named in shown else named
+
+
+def passage_place(passage: Any) -> str:
+    """Return where a passage stands: `policy.md, line 1`; empty if it does not say."""
+    if not isinstance(passage, Mapping):
+        return ""
+    return ", ".join(
+        f"{name} {value}" if name != "source" else str(value)
+        for name, value in passage.items()
+        if name not in ("score", "text") and value is not None
+    )
 
 
 def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str | None:

@@ -13,18 +13,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..patterns import lazy_pattern
+from ..reading.lists import list_items
+from ..reading.parse import json_values
+from ..reading.score import read_score
+from ..reading.yes_no import YES_NO
 from .fields import faults
-from .lists import list_items
 from .names import find_name
-from .parse import json_values
-from .score import read_score
 from .strategy import Field
 
 MAX_JSON_CHARS: Final = 100_000
 """A longer text is not looked through for JSON."""
 
-TRUE_WORDS: Final = frozenset({"true", "yes", "1"})
-FALSE_WORDS: Final = frozenset({"false", "no", "0"})
 _NUMBER: Final = lazy_pattern(r"[+-]?\d{1,15}(?:\.\d{0,15})?")
 
 
@@ -78,7 +77,7 @@ def json_value(text: str) -> Any:
 def truth(value: Any) -> bool | None:
     """Return what a word or a number says as true or false; None if it says neither."""
     word = str(value).strip().lower() if isinstance(value, str | int) else None
-    return True if word in TRUE_WORDS else False if word in FALSE_WORDS else None
+    return YES_NO.get(word) if word is not None else None
 
 
 def _as_kind(value: Any, kind: str, schema: Mapping[str, Any]) -> Any:

@@ -34,6 +34,7 @@ from msgspec.structs import replace
 
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError, UsageError
 from .answer_form import form_stage
+from .asking_again import ask_again
 from .budget import NOTHING
 from .effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .events import (
@@ -49,7 +50,6 @@ from .events import (
     Verified,
 )
 from .options import read_options
-from .parse import ask_again
 from .registry import Registry, find_strategy, strategy_names
 from .reply_reading import Reading, convert_reading, read_reply
 from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Strategy, Thought
@@ -394,8 +394,9 @@ class _Execution:
         """Make effects pending; return whether some are answered already, by runs inside that asked nobody."""
         now, pending, has_children = self.now, list[Pending](), False
         for number, effect in enumerate(requested.effects, now.counter + 1):
-            if isinstance(effect, Ask) and effect.form is None and stage.form is not None:
-                effect = replace(effect, form=stage.form)
+            if isinstance(effect, Ask):
+                limit = effect.max_output_tokens or stage.max_output_tokens
+                effect = replace(effect, form=effect.form or stage.form, max_output_tokens=limit)
             waiting = Pending(f"e{number}", stage.name, effect, now.rounds + 1)
             if isinstance(effect, RunStrategy):
                 has_children, waiting = True, self._open_child(waiting)
@@ -473,7 +474,8 @@ class _Execution:
         if reading.refusal is None:
             reply = Reply(reading.value, event.text, reading.mode, tries, event.at_ms, spent)
             return replace(answered, settled=reply)
-        if answered.tries > waiting.effect.retries:
+        times_cut = sum(reply.truncated for reply in answered.replies[answered.before :])
+        if answered.tries > waiting.effect.retries or times_cut > 1:
             texts = tuple(reply.text for reply in answered.replies)
             failure = Failed("output_invalid", reading.refusal, event.at_ms, spent, replies=texts)
             return replace(answered, settled=failure)

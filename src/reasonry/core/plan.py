@@ -6,7 +6,8 @@ Rule 2: a step with sub-steps is done only when all of them are.
 Rule 3: the last step is the conclusion; it is executed last, and executing it ends the thinking, nothing else does.
 Rule 4: every thought evaluates the one before, but for the first and for the one that concludes.
 Rule 5: no step vanishes: it may move, be broken up, or be reworded in its place, alone or as one with its neighbours;
-        one that is left out stands as it stood (`updated_plan`).
+        one that is left out stands as it stood (`updated_plan`), and so does one without a status, which begins as
+        pending.
 
 A rule that is broken is a sentence that can be put to whoever broke it.
 """
@@ -60,7 +61,9 @@ class PlanStep(Struct, frozen=True, omit_defaults=True):
     """One step of a plan."""
 
     description: Annotated[str, Meta(min_length=1, description="What is to be done.")]
-    status: Annotated[str, Meta(description="How it stands.", extra_json_schema={"enum": list(STATUSES)})]
+    status: Annotated[str, Meta(description="How it stands.", extra_json_schema={"enum": list(STATUSES)})] = (
+        ""
+    )
     result: Annotated[str | None, Meta(description="With Done: what came of it, in a few words.")] = None
     mark: Annotated[str | None, Meta(description="With Verification Needed: why.")] = None
     sub_steps: Annotated[
@@ -208,6 +211,10 @@ class _Update:
 
     def _with_parts(self, step: PlanStep) -> PlanStep:
         stood = self.by_name.get(_name(step))
+        if not step.status.strip():
+            step = replace(step, status=stood.status if stood else PENDING)
+            if stood is not None:
+                step = replace(step, result=step.result or stood.result, mark=step.mark or stood.mark)
         parts = step.sub_steps or ()
         if stood is None or not stood.sub_steps or (step.is_done and not parts):
             return replace(step, sub_steps=tuple(map(self._with_parts, parts)) or None)

@@ -7,7 +7,11 @@ asks, which hold for the answer and are not what is to be solved either.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import TooLargeError, UsageError
+from ..reading.open_task import is_open_task
+from ..reading.prose import Subject
 
 MAX_PROBLEM_CHARS = 100_000
 MAX_QUOTED_CHARS = 100_000
@@ -80,3 +84,9 @@ def _without_block(problem: str, heading: str) -> str:
     if found and all(line.startswith(MARK) for line in quoted.split("\n")):
         return asked
     return problem
+
+
+def subject_of(state: Any) -> Subject:
+    """Return what a run's replies answer, as its state has it."""
+    problem, options = without_quoted(str(getattr(state, "problem", ""))), getattr(state, "options", None)
+    return Subject(problem, is_open_task(problem, options), bool(getattr(options, "verify", False)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,10 +10,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import ConflictError
-from . import parse
+from ..reading import parse
+from ..reading.echo import echo_in
+from ..reading.fit import Unreadable
+from ..reading.hidden_thinking import without_thinking
+from ..reading.repetition import repeats_itself
+from .answer_form import answer_faults
+from .asking_again import question_text
 from .effects import Ask
 from .events import Answered
-from .fit import Unreadable
+from .problem import subject_of
 from .strategy import Stage
 
 
@@ -21,7 +27,7 @@ class Reading(Struct, frozen=True, omit_defaults=True):
     """What a reply was read as, recorded with it so that later readers of other code find the same.
 
     Attributes:
-        mode: The rung it was read on: `native`, or one of `core.parse`; empty if it could not be read.
+        mode: The rung it was read on: `native`, or one of `reading.parse`; empty if it could not be read.
         value: The value; as plain data where the reading comes from a record.
         refusal: Why it could not be read, as whoever is asked again is told.
     """
@@ -42,20 +48,37 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
     if latest.refused:
         return Reading(refusal="the answer was declined; answer the question as asked")
     if latest.truncated and not parse.is_whole(latest.text):
-        return Reading(refusal="the reply was cut off before its end; answer more briefly")
-    texts = [parse.without_thinking(reply.text) for reply in replies]
-    shown = parse.question_text(effect)
+        fault = (
+            "repeated itself over and over" if repeats_itself(latest.text) else "was cut off before its end"
+        )
+        return Reading(refusal=f"the reply {fault}; answer more briefly")
+    texts = [without_thinking(reply.text) for reply in replies]
+    shown = question_text(effect)
     if reason := parse.no_reply(texts[-1], shown):
         return Reading(refusal=reason)
     if stage.read is not None:
         result = stage.read(state, effect, texts)
     elif stage.reply is not None:
-        result = parse.read_form(texts[-1], stage.reply, shown=shown)
+        result = parse.read_form(texts[-1], stage.reply, shown=shown, subject=subject_of(state))
     else:
         result = texts[-1], "text"
     if isinstance(result, Unreadable):
         return Reading(refusal=result.reason)
-    return Reading("native" if latest.native else result[1], result[0])
+    where = effect.system if '{"' in effect.system else shown
+    problem = str(effect.facts.get("problem", ""))
+    echo = echo_in(msgspec.to_builtins(result[0]), where, effect.form or {}, problem)
+    if echo is not None:
+        return Reading(refusal=f"{echo[:80]!r} only repeats the question; answer it")
+    # A server may take a schema, and not hold the reply to it.
+    is_held = latest.native and result[1] == "json" and _fits(latest.text, effect.form or {})
+    return Reading("native" if is_held else result[1], result[0])
+
+
+def _fits(text: str, form: Mapping[str, Any]) -> bool:
+    """Whether a reply is JSON of a schema as it stands, without a member more."""
+    value = next((value for value, _ in parse.json_values(text, whole=True)), None)
+    known = isinstance(value, dict) and value.keys() <= form.get("properties", value).keys()
+    return known and next(answer_faults(value, form), None) is None
 
 
 def convert_reading(stage: Stage[Any], recorded: Reading) -> Reading:

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from ..errors import IllegalTransitionError, InvalidStrategyError
+from ..reading.fit import Unreadable
 from .effects import Ask, Effect
 from .events import Delivered, Failed
-from .fit import Unreadable
 from .names import did_you_mean, find_name
 
 S = TypeVar("S")
@@ -163,6 +163,13 @@ class Field:
     check: Callable[[Any], Iterator[str]] | None = None
 
 
+LONG_REPLY: Final = 8_192
+"""Tokens of a reply that may be a text of several thousand words."""
+
+SHORT_REPLY: Final = 4_096
+"""Tokens of a reply that is a verdict, scores or a question, by a model that thinks before it without saying so."""
+
+
 @dataclass(frozen=True)
 class Stage(Generic[S]):
     """One row of the table.
@@ -183,6 +190,7 @@ class Stage(Generic[S]):
         read: Reads the replies to one ask, oldest first, into a value; for forms that a schema alone cannot hold.
         value: Type of what `read` returns, where that is not `reply`: recorded readings are read back into it.
         phase: What whoever watches is told that a run does here, where that is not the stage's name.
+        max_output_tokens: How long a reply may be.
     """
 
     name: str
@@ -199,6 +207,7 @@ class Stage(Generic[S]):
     value: Any = None
     repeats: bool = False
     phase: str = ""
+    max_output_tokens: int = LONG_REPLY
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -223,7 +232,11 @@ class Stage(Generic[S]):
 
         A property that may be left out may be null instead: providers hold replies to a schema only if it is like this.
         """
-        return None if self.reply is None else _all_required(inlined_schema(self.reply))
+        return None if self.reply is None else all_required(inlined_schema(self.reply))
+
+
+UNASKED = msgspec.Meta(extra_json_schema={"unasked": True})
+"""Marks a field of a form that is read where a reply has it, and not asked for."""
 
 
 def inlined_schema(reply: Any) -> dict[str, Any]:
@@ -240,17 +253,23 @@ def inlined_schema(reply: Any) -> dict[str, Any]:
             return {"type": "object"}
         if name:
             return inline(parts[name], (*inside, name))
-        return {key: inline(value, inside) for key, value in node.items()}
+        kept = {
+            key: value
+            for key, value in node.items()
+            if not (isinstance(value, dict) and value.get("unasked"))
+        }
+        return {key: inline(value, inside) for key, value in kept.items()}
 
     return msgspec.json.decode(msgspec.json.encode(inline(schema)))
 
 
-def _all_required(node: Any) -> Any:
+def all_required(node: Any) -> Any:
+    """Return a schema whose objects have every property; one that might be left out may be null instead."""
     if isinstance(node, list):
-        return [_all_required(item) for item in node]
+        return [all_required(item) for item in node]
     if not isinstance(node, dict):
         return node
-    whole = {key: _all_required(value) for key, value in node.items()}
+    whole = {key: all_required(value) for key, value in node.items()}
     properties = whole.get("properties")
     if isinstance(properties, dict):
         required = whole.get("required", ())

@@ -14,11 +14,14 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import Meta, Struct
 
-from .fit import Unreadable, plain_name
+from ..reading.fit import Unreadable, plain_name
 
 ANSWER = "finish"
 """What is written like a call, `finish[42]`, and hands in the answer."""
 
+PROVER = "check_claim"
+_REASONERS = frozenset({PROVER, "py_executor"})
+"""Tools that work on what stands in the problem, and look nothing up."""
 _NO_TEXT = ("integer", "number", "boolean", "array", "object", "null")
 _ANY_NAME = frozenset({"input", "text", "query", "question", "argument", "arg", "arg1", "value", "q"})
 """Names, as `plain_name` writes them, under which the one text of a call is given, whatever it is called."""
@@ -39,9 +42,15 @@ def cards_text(cards: Sequence[ToolCard]) -> str:
     return "\n".join(_card_text(card) for card in cards)
 
 
+def cards_that_serve(cards: Sequence[ToolCard]) -> tuple[ToolCard, ...]:
+    """Return the cards without the prover of formal claims where there is anything to look up: it takes much to say."""
+    looks_up = any(card.name not in _REASONERS for card in cards)
+    return tuple(card for card in cards if card.name != PROVER or not looks_up)
+
+
 def card_named(cards: Sequence[ToolCard], name: str) -> ToolCard | None:
-    """Return the card of that name; failing that, the only one that differs in case alone."""
-    alike = [card for card in cards if card.name.casefold() == name.strip().casefold()]
+    """Return the card of that name; failing that, the only one that is spelled otherwise: `Logic Kernel`, `search.`."""
+    alike = [card for card in cards if plain_name(card.name) == plain_name(name)]
     exact = [card for card in alike if card.name == name]
     return exact[0] if exact else alike[0] if len(alike) == 1 else None
 

@@ -19,8 +19,9 @@ from ..core.budget import NOTHING, Refusal, Usage
 from ..core.effects import Ask
 from ..core.events import Answered, Event, Failed
 from ..core.machine import Pending
-from ..core.parse import without_surrogates
 from ..errors import ModelError, ReasonryError
+from ..reading.parse import without_surrogates
+from ..reading.repetition import Endless
 from .batch import Batch, takes_samples
 from .booking import Booking
 from .control import Control, Held
@@ -56,7 +57,9 @@ class Call:
     spent: Sequence[Usage] = (NOTHING,)
     """What the latest request took, sample by sample; nothing before it is sent."""
     on_text: OnText = _hear_nothing
-    """Told of each piece of the reply that streams in."""
+    """Told of each piece that streams in, of the reply and of what is hidden."""
+    on_reply: OnText = _hear_nothing
+    """Told of those that are the reply."""
 
 
 Answers = Sequence[Answered] | Failed
@@ -110,6 +113,7 @@ class Calls:
             self._wait_for_rate,
             self._write_down,
             self._cut_at_limit,
+            self._cut_endless,
             self._trace,
         )
 
@@ -121,7 +125,10 @@ class Calls:
             Held: The drive is to halt, and the call has not gone out.
         """
         model = self.performers.of(ask)
-        put = ask.spelled_out(reasons=getattr(model, "reasons", False))
+        put = replaced(
+            ask.spelled_out(reasons=getattr(model, "reasons", False)),
+            max_output_tokens=self.policy.output_limit(pending, ask, model),
+        )
         question = Question(pending.id, pending.stage, put, timeout_s=self.policy.call_timeout_s)
         send: Send = self._request
         # Put together anew for each call: kept here, it would be a cycle of references that only the garbage
@@ -215,12 +222,19 @@ class Calls:
         samples = self.guard.fitting(call.question, call.samples) if takes_samples(call.model) else 1
         estimate = await self.guard.reserve(call.question, samples)
         booking = Booking(call.model, call.question, self.performers.prices, self._limits_replies)
-        attempt = replace(call, samples=samples, booking=booking, estimate_tokens=estimate.tokens)
+        attempt = replace(
+            call,
+            question=self.guard.with_room(call.question, estimate, samples),
+            samples=samples,
+            booking=booking,
+            estimate_tokens=estimate.tokens,
+        )
         try:
             return await send(attempt)
         finally:
             self.guard.forget(call.question.id)
             self.guard.settle(estimate, *attempt.spent)
+            self.guard.note_prompt(call.question, attempt.spent[0])
 
     async def _reserve_allowance(self, call: Call, send: Send) -> Answers:
         """Do the same with what the run's owner may spend in a day.
@@ -246,12 +260,12 @@ class Calls:
             reason = f"the rate limit of {provider_of(call.model.name)} is reached"
             self.observer.retrying(call.question.id, reason, pause_s)
 
-        rates, name = self.policy.rates, call.model.name
-        if not rates.of(name).is_limited:
+        limit = self.policy.rates.of(call.model.name)
+        if not limit.is_limited:
             return await send(call)
-        settle = await self.gate.wait(rates.wait(name, call.estimate_tokens, pausing))
+        counted = await self.gate.wait(limit.wait(call.estimate_tokens, pausing))
         answers = await send(call)
-        settle(sum(usage.tokens for usage in call.spent) or call.estimate_tokens)
+        counted.tokens = sum(usage.tokens for usage in call.spent) or call.estimate_tokens
         return answers
 
     async def _write_down(self, call: Call, send: Send) -> Answers:
@@ -322,6 +336,27 @@ class Calls:
         finally:
             call.on_text = _hear_nothing
 
+    async def _cut_endless(self, call: Call, send: Send) -> Answers:
+        """Cut a reply off that repeats itself without end; what came of it is the reply."""
+        assert call.booking is not None
+        endless, pieces = Endless(), list[str]()
+
+        def hear(piece: str) -> None:
+            pieces.append(piece)
+            if endless.hear(piece):
+                in_time.reschedule(asyncio.get_running_loop().time())
+
+        call.on_reply = hear
+        try:
+            async with asyncio.timeout(None) as in_time:
+                return await send(call)
+        except TimeoutError:
+            if not endless.is_heard:
+                raise
+            text, usage = "".join(pieces), call.booking.so_far
+            cut = Answered(text, usage=usage, model=call.model.name, truncated=True)
+            return call.booking.of_answers([cut], 1)
+
     async def _trace(self, call: Call, send: Send) -> Answers:
         """Note the request and its answers in a span."""
         with span(call.model.name, call.question, call.samples) as note:
@@ -334,6 +369,7 @@ class Calls:
         """Ask the model; several samples are never streamed."""
 
         def heard(piece: str) -> None:
+            call.on_reply(piece)
             call.on_text(piece)
             self.observer.text(call.question.id, piece)
 

@@ -19,6 +19,7 @@ from ..core.events import Answered
 from ..core.machine import Pending, refusal_of
 from ..core.metering import no_price
 from ..errors import AnswerRefusedError, ConflictError, ModelError
+from ..masking import SECRETS
 from ..records import RequestKey
 from .answers import read_answers
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, pieces_of, shown_ids
@@ -229,7 +230,7 @@ def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Ans
     for effect_id, text in answers:
         if effect_id not in asked or effect_id in {answered for answered, _ in events}:
             raise ConflictError(_why_not(run, effect_id, asked), effect=effect_id, choices=list(asked))
-        events.append((effect_id, Answered(text, at_ms)))
+        events.append((effect_id, Answered(SECRETS.mask(text), at_ms)))
     return sorted(events, key=lambda event: asked[event[0]])
 
 

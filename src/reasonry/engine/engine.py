@@ -24,7 +24,8 @@ from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import ConflictError
 from ..ids import new_id
-from ..records import Checkpoint, Line, RequestKey, RunRow, SessionRow, Store
+from ..masking import SECRETS
+from ..records import Checkpoint, JobOptions, Line, RequestKey, RunRow, SessionRow, Store
 from . import journal
 from .collector import pause_collector
 from .control import Control
@@ -38,7 +39,7 @@ from .record import Record, differences, ending, record_as_it_stands, record_of,
 from .result import Result, result_of
 from .rewording import check_rewordings
 from .session_use import Rows, SessionUses
-from .telemetry import trace_run
+from .telemetry import carried_context, trace_run
 
 T = TypeVar("T")
 
@@ -111,7 +112,7 @@ class Engine:
         order: Order,
         fork: Fork | None = None,
         *,
-        unattended: bool = False,
+        job: JobOptions | None = None,
         key: RequestKey | None = None,
         drive: bool = False,
     ) -> Accepted:
@@ -119,7 +120,7 @@ class Engine:
 
         Args:
             fork: What it takes over of another run.
-            unattended: A server brings it to its end.
+            job: Whoever drives the jobs of the store brings it to its end, and until then it waits so.
             drive: It is opened here next, so the right to drive it is taken at once.
 
         Raises:
@@ -129,10 +130,11 @@ class Engine:
         """
         check_budget(order.budget)
         run_id, now = new_id(), _now_ms()
+        problem = SECRETS.mask(order.problem)
         begun = Begun(
             order.strategy.name,
-            order.problem,
-            msgspec.to_builtins(order.options),
+            problem,
+            SECRETS.mask_data(msgspec.to_builtins(order.options)),
             order.budget,
             order.participants,
             now,
@@ -143,7 +145,7 @@ class Engine:
             warnings=order.warnings,
             from_session=order.from_session,
             form=order.form,
-            reworded=dict(fork.reworded) if fork else {},
+            reworded=SECRETS.mask_data(dict(fork.reworded)) if fork else {},
         )
         run, entries = Run(begun, self.strategies), list[Entry]()
         if fork is not None:
@@ -151,7 +153,7 @@ class Engine:
             # Of the other run's, those that come later may be of questions that are never asked here.
             texts = {asked: text for asked, text in begun.reworded.items() if asked in run.asked}
             begun = run.begun = replace(begun, reworded=texts)
-        head = without_quoted(order.problem)[: journal.HEAD_CHARS]
+        head = without_quoted(problem)[: journal.HEAD_CHARS]
         session = SessionRow(
             order.session_id or new_id(),
             order.strategy.name,
@@ -159,16 +161,16 @@ class Engine:
             now,
             pinned=order.session_id != "",
             thoughts=len(run.thoughts),
-            purpose=first_words(without_quoted(order.problem), journal.HEAD_CHARS),
+            purpose=first_words(without_quoted(problem), journal.HEAD_CHARS),
             run_id=run_id,
         )
         row = RunRow(
             run_id, session.session_id, begun.strategy, order.participants.model, head, "active", now, now
         )
-        row = replace(journal.row_after(row, run, _now_ms()), unattended=unattended)
+        row = replace(journal.row_after(row, run, _now_ms()), unattended=job is not None)
         chain = journal.Chain(run_id)
         lines = chain.lines([begun, *entries, *ending(row, run)])
-        accepted = await self.store.create_run(row, lines, session, key, drive=drive)
+        accepted = await self.store.create_run(row, lines, session, key, drive=drive, job=_carrying(job))
         if accepted != run_id:
             return Accepted(accepted)
         chain.extend(lines)
@@ -294,8 +296,11 @@ class Engine:
         """
         async with AsyncExitStack() as held:
             row = written.row if written else await self.store.run(run_id)
-            await self._take_right(row, held)
-            yield OpenRun(self, written or await (self.read(run_id) if whole else self.read_on(run_id)))
+            deaths = await self._take_right(row, held)
+            read = written or await (self.read(run_id) if whole else self.read_on(run_id))
+            if deaths:
+                deaths = await self.store.count_deaths(run_id, len(read.run.events))
+            yield OpenRun(self, read, deaths)
 
     async def drive(self, run_id: str, performers: Performers, observer: Observer | None = None) -> Result:
         """Perform a run until it ends; see `OpenRun.drive`."""
@@ -384,7 +389,7 @@ class Engine:
         at: int,
         reworded: Mapping[str, str] | None = None,
         *,
-        unattended: bool = False,
+        job: JobOptions | None = None,
         key: RequestKey | None = None,
         drive: bool = False,
     ) -> Accepted:
@@ -412,7 +417,7 @@ class Engine:
         texts = {**journal.terms(entries)[0].reworded, **(reworded or {})}
         fork = Fork(run_id, copied, texts, [*(reworded or {})])
         wanted = order or self._same_order(entries)
-        return await self.accept_once(wanted, fork, unattended=unattended, key=key, drive=drive)
+        return await self.accept_once(wanted, fork, job=job, key=key, drive=drive)
 
     def _same_order(self, entries: Sequence[Entry]) -> Order:
         begun, budget, participants = journal.terms(entries)
@@ -428,7 +433,7 @@ class Engine:
             form=begun.form,
         )
 
-    async def _take_right(self, row: RunRow, held: AsyncExitStack) -> None:
+    async def _take_right(self, row: RunRow, held: AsyncExitStack) -> int:
         """Take the right to drive a run; a coached run is held for moments only, so its callers queue up."""
         until = time.monotonic() + QUEUE_S
         while True:
@@ -474,10 +479,14 @@ class RunStanding(NamedTuple):
 
 
 class OpenRun:
-    """A run that this task holds the right to drive, read once."""
+    """A run that this task holds the right to drive, read once.
 
-    def __init__(self, engine: Engine, read: ReadRun) -> None:
-        self.engine = engine
+    Attributes:
+        deaths: How many have died that drove it, one after the other, without the run getting further.
+    """
+
+    def __init__(self, engine: Engine, read: ReadRun, deaths: int = 0) -> None:
+        self.engine, self.deaths = engine, deaths
         self.row, self.run, self.chain, self._kept = read
         self.uses = SessionUses(engine.new_rows)
 
@@ -526,20 +535,21 @@ class OpenRun:
         budget: Budget | None = None,
         participants: ParticipantNames | None = None,
         *,
-        unattended: bool = False,
+        job: JobOptions | None = None,
     ) -> bool:
         """Take the run up again, after a crash, a cancellation, a limit or a failure of the world.
 
         Args:
             budget: New limits; what was spent before counts against them.
             participants: Who works on it from now on, if others do.
-            unattended: A server brings it to its end from now on.
+            job: As in `Engine.accept_once`, from now on; where workers share the store, the right to drive it is
+                given back.
 
         Returns:
             Whether there is anything to go on with: a run that came to its own end stays ended.
         """
         check_budget(budget or Budget())
-        begins_anew = self.run.paused or self.run.out or unattended > self.row.unattended
+        begins_anew = self.run.paused or self.run.out or job is not None
         if self.run.snapshot.status == "active" and not (budget or participants or begins_anew):
             return True
         entry = Resumed(budget, participants)
@@ -547,10 +557,9 @@ class OpenRun:
         if self.run.snapshot.status != "active":
             return False
         now = _now_ms()
-        self.row = replace(
-            journal.row_after(self.row, self.run, now), unattended=unattended or self.row.unattended
-        )
-        await self._write([entry], now)
+        unattended = self.row.unattended or job is not None
+        self.row = replace(journal.row_after(self.row, self.run, now), unattended=unattended)
+        await self._write([entry], now, job)
         return True
 
     async def take_answers(self, answers: Sequence[tuple[str, Event]]) -> None:
@@ -590,9 +599,9 @@ class OpenRun:
             checkpoint = Checkpoint(self.chain.seq, self.chain.digest, body)
             await self.engine.store.keep(self.row.run_id, checkpoint)
 
-    async def _write(self, entries: Sequence[Entry], now_ms: int) -> None:
+    async def _write(self, entries: Sequence[Entry], now_ms: int, job: JobOptions | None = None) -> None:
         lines, use = self.chain.lines(entries), self.uses.at(now_ms, self.run)
-        await self.engine.store.append(self.row.run_id, lines, self.row, use)
+        await self.engine.store.append(self.row.run_id, lines, self.row, use, job=_carrying(job))
         self.chain.extend(lines)
 
 
@@ -606,6 +615,11 @@ async def _aside(lines: Sequence[Line], work: Callable[[], T]) -> T:
             return work()
 
     return await asyncio.to_thread(work_undisturbed)
+
+
+def _carrying(job: JobOptions | None) -> JobOptions | None:
+    """Return a job as it stands in the trace of whoever begins it."""
+    return None if job is None else replace(job, carried=carried_context())
 
 
 def _now_ms() -> int:

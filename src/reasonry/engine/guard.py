@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Budget, Ledger, Refusal, Usage
 from ..core.metering import estimate_tokens
 from .ports import Question
+
+UNMEASURED = 1.5
+"""How many tokens a prompt may take for each one it is thought to take, before one has been sent."""
+
+LEAST_ROOM = 16
+"""Tokens that a reply may take where less is left: no provider takes a smaller limit."""
 
 
 class BudgetExhausted(Exception):
@@ -30,6 +37,8 @@ class BudgetGuard:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self._changed = asyncio.Event()
+        self._dearest: float | None = None
+        """The most tokens that a prompt took for each one that it was thought to take."""
         self._coming: dict[str, Usage] = {}
         """What replies that stream in are estimated to have taken so far, by question."""
 
@@ -44,11 +53,18 @@ class BudgetGuard:
         return limits_calls(self.ledger.budget)
 
     def fitting(self, question: Question, samples: int) -> int:
-        """Return how many samples of a question one request may draw; see `Ledger.fitting`."""
-        return self.ledger.fitting(self._prompt_tokens(question), samples)
+        """Return how many samples of a question one request may draw: see `Ledger.fitting`; each needs some room."""
+        rooms = max(1.0, self._room(question, 1, 1.0) / LEAST_ROOM)
+        return int(min(self.ledger.fitting(self._prompt_tokens(question), samples), rooms))
 
     def _prompt_tokens(self, question: Question) -> int:
         return estimate_tokens(question.prompt)
+
+    def note_prompt(self, question: Question, spent: Usage) -> None:
+        """Learn from what a prompt took how many tokens prompts take that look like so many."""
+        if spent.input_tokens and not spent.estimated_tokens:
+            dear = spent.input_tokens / max(1, self._prompt_tokens(question))
+            self._dearest = max(self._dearest or 0.0, dear)
 
     async def reserve(self, question: Question, samples: int = 1) -> Usage:
         """Set an estimate aside for one call; waits while calls in flight may still leave room.
@@ -59,6 +75,10 @@ class BudgetGuard:
         while True:
             estimate = self.ledger.estimate(self._prompt_tokens(question), samples)
             outcome = self.ledger.reserve(estimate)
+            if isinstance(outcome, Ledger) and self._room(question, samples, 1.0) < LEAST_ROOM:
+                limit, in_flight = self.ledger.budget.tokens, self.ledger.reserved.calls > 0
+                reason = f"the limit of {limit} tokens leaves no room for another reply"
+                outcome = Refusal("max_tokens", reason, wait=in_flight)
             if isinstance(outcome, Ledger):
                 self.ledger = outcome
                 return estimate
@@ -66,6 +86,31 @@ class BudgetGuard:
                 raise BudgetExhausted(outcome)
             self._changed.clear()
             await self._changed.wait()
+
+    def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
+        """Return a question whose replies may take no more than the budget leaves besides the prompt.
+
+        Args:
+            reserved: What is set aside for it.
+        """
+        wanted = question.ask.max_output_tokens
+        room = self._room(question, samples, UNMEASURED, reserved.tokens)
+        if wanted is None or wanted <= room:
+            return question
+        return replace(question, ask=replace(question.ask, max_output_tokens=int(max(room, LEAST_ROOM))))
+
+    def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
+        """Return how many tokens the budget leaves for each reply to a question.
+
+        Args:
+            unmeasured: How many tokens its prompt may take for each one it seems to take, where none was sent before.
+            own_tokens: Those of what is reserved that are the question's own.
+        """
+        ledger, limit = self.ledger, self.ledger.budget.tokens
+        if limit is None:
+            return math.inf
+        prompt = math.ceil(self._prompt_tokens(question) * (self._dearest or unmeasured))
+        return (limit - ledger.spent.tokens - (ledger.reserved.tokens - own_tokens) - prompt) // samples
 
     @property
     def limits_replies(self) -> bool:

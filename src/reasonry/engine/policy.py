@@ -8,11 +8,16 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from ..core.effects import Ask, CallTool, Effect
+from ..core.machine import Pending
 from ..errors import UsageError
+from ..reading.repetition import repeats_itself
 from .journal import ParticipantNames, Run
 from .named_prices import Prices
 from .ports import Model, Verifier
 from .rate import RateLimits
+
+REASONING_TOKENS = 24_576
+"""What a model that reasons by itself may take besides its reply."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -22,6 +27,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         max_concurrency: Effects of one run performed at once.
         max_attempts: Requests for one question, the first included.
         call_timeout_s: Until a call to a model counts as lost.
+        max_output_tokens: Of one reply, hidden reasoning included; None: as many as its stage has room for.
         tool_timeout_s: Until a tool counts as failed.
         backoff_s: First pause between attempts; doubles, with full jitter.
         max_backoff_s: No pause is longer, whatever `Retry-After` says.
@@ -37,6 +43,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     max_concurrency: int = 8
     max_attempts: int = 4
     call_timeout_s: float = 120.0
+    max_output_tokens: int | None = None
     tool_timeout_s: float = 30.0
     backoff_s: float = 0.5
     max_backoff_s: float = 60.0
@@ -44,14 +51,25 @@ class Policy(Struct, frozen=True, kw_only=True):
     rates: RateLimits = field(default_factory=RateLimits)
 
     def __post_init__(self) -> None:
-        counts = ("max_concurrency", "max_attempts")
-        for name in (*counts, "call_timeout_s", "tool_timeout_s"):
+        counts = ("max_concurrency", "max_attempts", "max_output_tokens")
+        named = () if self.max_output_tokens is None else ("max_output_tokens",)
+        for name in ("max_concurrency", "max_attempts", "call_timeout_s", "tool_timeout_s", *named):
             value = getattr(self, name)
             # A program may hand over anything.
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
                 raise UsageError(f"{name} must be above 0, got {value!r:.60}", option=name)
             if name in counts and not isinstance(value, int):
                 raise UsageError(f"{name} must be a whole number, got {value!r:.60}", option=name)
+
+    def output_limit(self, pending: Pending, ask: Ask, model: Model) -> int | None:
+        """Return how many tokens a reply may take; after one that was cut off, twice as many."""
+        limit = self.max_output_tokens or ask.max_output_tokens
+        if limit is None:
+            return None
+        if self.max_output_tokens is None and getattr(model, "reasons", False):
+            limit += REASONING_TOKENS
+        was_cut = any(reply.truncated and not repeats_itself(reply.text) for reply in pending.replies)
+        return limit * 2 if was_cut else limit
 
 
 class Tools(Protocol):

@@ -1,35 +1,20 @@
-"""Rate limits: how many calls and tokens go out to a provider in any minute.
-
-They hold in a process, and over all processes of a store that others can reach; see `shared_rate`.
-"""
+"""Rate limits: how many calls and tokens a process sends to a provider in any minute."""
 
 from __future__ import annotations
 
 import asyncio
-import copy
-import hashlib
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from ..records import SharedValues
 from .ports import provider_of
-from .shared_rate import Ceiling, Sent, SharedRate
 
 WINDOW_S = 60.0
 
-CLOSE_S = 0.5
-"""How long to wait for a store that is told what was not used."""
-
 Limit = int | Mapping[str, int] | None
 """For each provider, or by provider, `*` for all others: `{"openai": 500, "*": 50}`; None: as many as there are."""
-
-
-OnTaken = Callable[[int], None]
-"""Told how many tokens a call has taken, once that is known."""
 
 
 class RateLimits:
@@ -46,54 +31,6 @@ class RateLimits:
     def __init__(self, requests: Limit = None, tokens: Limit = None) -> None:
         self._limits = (_by_provider(requests), _by_provider(tokens))
         self._windows: dict[str, RateLimit] = {}
-        self._shared: SharedValues | None = None
-        self._parts: dict[str, SharedRate] = {}
-
-    def across(self, shared: SharedValues) -> RateLimits:
-        """Return the same limits, held over all processes that share these values as well."""
-        part = copy.copy(self)
-        part._shared, part._parts = shared, {}
-        return part
-
-    async def wait(
-        self, model: str, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None
-    ) -> OnTaken:
-        """Return when a call of about so many tokens may go out; what is returned is told how many it took.
-
-        Args:
-            tokens: An estimate.
-            pausing: Told how many seconds are to be waited.
-
-        Raises:
-            StoreError: The store over whose processes the limits hold does not answer.
-        """
-        limit = self.of(model)
-        counted = await limit.wait(tokens, pausing)
-        sent: Sent | None = None
-        part = self._part(provider_of(model), limit)
-        if part is not None:
-            sent = await part.wait(tokens, pausing)
-
-        def settle(taken: int) -> None:
-            counted.tokens = taken
-            if part is not None and sent is not None:
-                part.settle(sent, taken)
-
-        return settle
-
-    async def close(self) -> None:
-        """Give back to other processes what was taken ahead and not used."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_S):
-                for part in self._parts.values():
-                    await part.close()
-
-    def _part(self, provider: str, limit: RateLimit) -> SharedRate | None:
-        if self._shared is not None and limit.is_limited and provider not in self._parts:
-            # An address may hold a password.
-            name = f"rate:{hashlib.sha256(provider.encode(errors='surrogatepass')).hexdigest()[:32]}"
-            self._parts[provider] = SharedRate(self._shared, name, Ceiling(limit.requests, limit.tokens))
-        return self._parts.get(provider)
 
     def of(self, model: str) -> RateLimit:
         """Return the limit of the model's provider."""

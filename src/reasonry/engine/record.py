@@ -209,7 +209,6 @@ async def whole_at_end(run: Run, store: RunStore, run_id: str, written: Sequence
 
 def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> Record:
     """Return what there is to see of a run that cannot be folded: what lists show of it, and its events."""
-    assert row.status != "damaged", "only lists have those"
     begun, budget, participants = terms(entries)
     taken = [entry for entry in entries if isinstance(entry, Settled)]
     own = taken[begun.forked_at or 0 :]

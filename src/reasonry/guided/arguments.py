@@ -20,6 +20,7 @@ from msgspec import Struct
 from ..core.field_values import json_value, truth
 from ..core.names import closest_names, did_you_mean, find_name
 from ..errors import TooLargeError, UsageError
+from ..masking import SECRETS
 from ..patterns import lazy_pattern
 from .settings import SessionSettings
 from .thinking_tool import ThinkingCall, tool_schema
@@ -51,7 +52,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def read_call(arguments: Arguments, settings: SessionSettings) -> tuple[ThinkingCall, dict[str, Any]]:
-    """Read the arguments of the thinking tool.
+    """Read the arguments of the thinking tool, without the keys that are in use here.
 
     Returns:
         The call, and the arguments that the tool does not have, which may be fields of the thought's stage. `data` is
@@ -62,7 +63,10 @@ def read_call(arguments: Arguments, settings: SessionSettings) -> tuple[Thinking
         TooLargeError: An argument is too long.
     """
     schema = tool_schema(ThinkingCall)
-    known = name_arguments(schema, arguments)
+    try:
+        known = name_arguments(schema, SECRETS.mask_data(arguments))
+    except RecursionError:
+        raise UsageError("the arguments are nested too deeply") from None
     others = {name: known.pop(name) for name in list(known) if name not in schema["properties"]}
     if "data" in known and not isinstance(known["data"], dict):
         bare = known.pop("data")

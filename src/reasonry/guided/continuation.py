@@ -51,11 +51,6 @@ class Continuation:
     has_answer: bool = False
     """Whether the last of the thoughts is the run's answer."""
 
-    @property
-    def idle_ms(self) -> int:
-        """See `SessionView`."""
-        return 0
-
     def with_number(self, number: int) -> list[ThoughtRow]:
         """See `SessionView`."""
         return [thought for thought in self.thoughts if thought.number == number]

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
+from ..masking import SECRETS
 from ..patterns import lazy_pattern
 from ..records import SessionRow, ThoughtRow
 from . import arguments as read
@@ -83,13 +84,13 @@ def read_session(
 
 
 def _document(content: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
-    if isinstance(content, Mapping):
-        return content
     try:
-        document = msgspec.json.decode(content)
+        document = SECRETS.mask_data(
+            content if isinstance(content, Mapping) else msgspec.json.decode(content)
+        )
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise UsageError(f"This is no session: it is not JSON ({error})") from None
-    if not isinstance(document, dict):
+    if not isinstance(document, Mapping):
         raise UsageError("This is no session: expected a JSON object")
     return document
 
@@ -184,7 +185,8 @@ def _foreign_strategy(name: Any, find: Find) -> tuple[Strategy[Any, Any], Sequen
 def _with_branches(document: Mapping[str, Any]) -> list[Any]:
     """Return the history, and behind it the branches whose thoughts it lacks."""
     thoughts: list[Any] = list(document["thoughtHistory"])
-    there = {thought.get("branchId") for thought in thoughts if isinstance(thought, dict)}
+    names = [thought.get("branchId") for thought in thoughts if isinstance(thought, dict)]
+    there = {name for name in names if isinstance(name, str)}
     branches = document.get("branches")
     for name, own in (branches if isinstance(branches, dict) else {}).items():
         if name not in there and isinstance(own, list):

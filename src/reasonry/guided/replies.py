@@ -159,9 +159,7 @@ def _shown_thought(thought: ThoughtRow) -> ShownThought:
 
 
 def session_document(row: SessionRow, *, status: str | None = None) -> Document:
-    """Return a session as lists show it; of a damaged one nothing but its id can be told."""
-    if row.status == "damaged":
-        return {"sessionId": row.session_id, "status": row.status}
+    """Return a session as lists show it."""
     document: Document = {
         "sessionId": row.session_id,
         **({"strategy": row.strategy} if has_strategy(row) else {}),

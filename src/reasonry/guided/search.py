@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import NotFoundError, ReasonryError, StoreError
-from ..records import Damaged, InJournal, Store, ThoughtRow
+from ..records import InJournal, Store, ThoughtRow
 from .thinking_tool import Notice
 
 BATCH = 50
@@ -73,10 +73,8 @@ async def search(
 
 
 async def _in_journal(
-    store: Store, read: RunThoughts, query: str, owner: str, there: InJournal | Damaged, after: int
+    store: Store, read: RunThoughts, query: str, owner: str, there: InJournal, after: int
 ) -> list[Match]:
-    if isinstance(there, Damaged):
-        raise StoreError(there.message, code="store_corrupt", session_id=owner)
     try:
         thoughts = await read(there.run_id)
     except NotFoundError:

@@ -12,7 +12,7 @@ import builtins
 import contextlib
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 import msgspec
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ..core.registry import find_strategy, strategy_names, suggest_strategy
 from ..core.strategy import Strategy
-from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
+from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..ids import find_id
 from ..ids import new_id as new_uuid
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
@@ -55,7 +55,7 @@ from .session_actions import (
 )
 from .settings import SessionSettings
 from .thinking_tool import Notice
-from .turn import Taken, ThinkingTurn, decode_head, encode, is_lapsed, is_over, no_session
+from .turn import Taken, ThinkingTurn, decode_head, encode, is_over, no_session
 from .unfinished import begun_here, latest_unfinished, list_unfinished, unfinished_notice
 
 Arguments = Mapping[str, Any]
@@ -66,7 +66,6 @@ MOST_LOOKED_AT = 500
 """So many sessions are looked at for a page."""
 _MAIN_LINE = ("branchId",)
 """What `get` takes the empty text for."""
-_IN_ACTIVE_LIST = ("active", "damaged")
 JUST_BEGUN = 3
 """Thoughts up to which a session is taken for one that may have been begun by mistake."""
 
@@ -250,8 +249,10 @@ class Sessions:
         if not now and 0 <= at - self._swept_at_ms < SWEEP_EVERY_MS:
             return
         self._swept_at_ms = at
-        ttl_ms, retention_ms = int(self.settings.ttl_s * 1_000), int(self.settings.retention_s * 1_000)
-        await self.store.sweep_sessions(Sweep(at, ttl_ms, retention_ms, self._lapses))
+        days = self.settings.retention_days
+        retention_ms = None if days is None else int(days * 86_400_000)
+        sweep = Sweep(at, int(self.settings.ttl_s * 1_000), retention_ms, self._lapses)
+        await self.store.sweep_sessions(sweep)
 
     # -- ids
 
@@ -335,7 +336,7 @@ class Sessions:
         return {"sessions": shown[:limit], "nextCursor": more}
 
     async def _list_entry(self, row: SessionRow) -> Document:
-        document = await self._document(await self._with_count(row))
+        document = await self._document(row)
         with contextlib.suppress(StoreError):
             if _is_guided(row) and decode_head(row).ended:
                 document["ended"] = True
@@ -506,7 +507,7 @@ class Sessions:
 
         def decide(view: SessionView) -> SessionChange:
             row = replace(self._present(view, session_id), pinned=call.pinned)
-            return SessionChange(row, used=False, value=row)
+            return SessionChange(row, value=row)
 
         return await self._document(await self.store.change(session_id, decide))
 
@@ -517,17 +518,14 @@ class Sessions:
         """
         session_id = await self.session_id(read.read_arguments(OneSession, arguments).session_id)
         run_id = await self._run_of(session_id)
-        messages = builtins.list[str]()
         if run_id is not None:
             with contextlib.suppress(NotFoundError):
                 async with self.store.drive(run_id):
-                    messages = await _delete(self.store.delete_run(run_id))
+                    await self.store.delete_run(run_id)
         # Deleting the run may have taken the session along.
         with contextlib.suppress(NotFoundError):
-            messages = await _delete(self.store.delete_session(session_id))
-        notices = [Notice("bytes_remain", message, session_id) for message in messages]
-        shown = [msgspec.to_builtins(notice) for notice in notices]
-        return {"sessionId": session_id, "deleted": True, "notices": shown}
+            await self.store.delete_session(session_id)
+        return {"sessionId": session_id, "deleted": True}
 
     async def _run_of(self, session_id: str) -> str | None:
         """Return the run that writes a session, as far as that can be read."""
@@ -558,7 +556,7 @@ class Sessions:
             guided = [row for row in rows if _is_guided(row)]
             kept = [row for row in rows if not _is_guided(row)]
             for row in guided:
-                await _delete(self.store.delete_session(row.session_id))
+                await self.store.delete_session(row.session_id)
             count += len(guided)
             before = kept[-1].session_id if kept else before
             if len(rows) < MAX_PAGE:
@@ -581,7 +579,7 @@ class Sessions:
 
     async def _end_of_run(self, row: SessionRow) -> str | None:
         """Return how the run that wrote a session ended, if that is known."""
-        if row.run_id is not None and row.status != "damaged":
+        if row.run_id is not None:
             with contextlib.suppress(NotFoundError, StoreError):
                 status = (await self.store.run(row.run_id)).status
                 return None if status == "active" else status
@@ -598,7 +596,7 @@ class Sessions:
 
     def _present(self, view: SessionView, session_id: str) -> SessionRow:
         """Return the row unless the session is not there, or is over and only waits to be swept."""
-        if view.row is None or (self._lapses and is_lapsed(view, self.settings)):
+        if view.row is None or (self._lapses and is_over(view.row, self.settings, self._clock())):
             raise no_session(session_id)
         return view.row
 
@@ -609,14 +607,6 @@ class Sessions:
 
     async def _thoughts_of_run(self, run_id: str) -> Sequence[ThoughtRow]:
         return [] if self._run_thoughts is None else await self._run_thoughts(run_id)
-
-    async def _with_count(self, row: SessionRow) -> SessionRow:
-        """Return the row with its number of thoughts, where a run wrote them before they were counted too."""
-        if row.run_id is None or row.thoughts:
-            return row
-        with contextlib.suppress(ReasonryError):
-            return replace(row, thoughts=len(await self._thoughts_of_run(row.run_id)))
-        return row
 
 
 def _check_branch(row: SessionRow, branch: str | None) -> None:
@@ -651,25 +641,14 @@ def _is_lost(turn: ThinkingTurn, known: KnownSessions | None) -> bool:
 
 
 def _is_listed(entry: Document, status: str) -> bool:
-    """Whether a session, as lists show it, is in the list that was asked for; one that is damaged is in every list."""
+    """Whether a session, as lists show it, is in the list that was asked for."""
     if status == "active":
-        return entry["status"] in _IN_ACTIVE_LIST
+        return entry["status"] == "active"
     if status == "unfinished":
-        return entry["status"] == "damaged" or not ("runId" in entry or entry.get("ended"))
+        return not ("runId" in entry or entry.get("ended"))
     return True
 
 
 def _is_guided(row: SessionRow) -> bool:
-    """Whether an agent's thoughts are in a session, as far as can be told."""
-    return row.run_id is None and row.status != "damaged"
-
-
-async def _delete(deletion: Awaitable[None]) -> builtins.list[str]:
-    """Delete something; return what is to be said about it."""
-    try:
-        await deletion
-    except StoreError as error:
-        if not error.details.get("deleted"):
-            raise
-        return [error.message]
-    return []
+    """Whether an agent's thoughts are in a session."""
+    return row.run_id is None

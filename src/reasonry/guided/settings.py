@@ -13,8 +13,6 @@ from ..errors import UsageError
 
 OnExpiry = Literal["archive", "delete"]
 
-_DAY_S = 86_400.0
-
 
 class SessionSettings(Struct, frozen=True):
     """The settings; `from_environ` reads them from `REASONRY_…` variables."""
@@ -23,8 +21,8 @@ class SessionSettings(Struct, frozen=True):
     """Seconds a session stays active after its last use."""
     on_expiry: OnExpiry | None = None
     """What becomes of it then; None: archived in a durable store, deleted in memory."""
-    retention_s: float = 30 * _DAY_S
-    """Seconds after its last use until an archived session is deleted for good, unless it is pinned."""
+    retention_days: float | None = None
+    """Days after its last use until an archived session is deleted for good, unless it is pinned; None: never."""
     max_thoughts: int = 1_000
     """Of one session."""
     max_branches: int = 100
@@ -43,9 +41,9 @@ class SessionSettings(Struct, frozen=True):
         """
         defaults = SessionSettings()
         return SessionSettings(
-            ttl_s=_seconds(environ, "REASONRY_SESSION_TTL_S", defaults.ttl_s),
+            ttl_s=_over_0(environ, "REASONRY_SESSION_TTL_S", "seconds") or defaults.ttl_s,
             on_expiry=_on_expiry(environ),
-            retention_s=_seconds(environ, "REASONRY_SESSION_RETENTION_S", defaults.retention_s),
+            retention_days=_over_0(environ, "REASONRY_RETENTION", "days"),
             max_thoughts=_count(environ, "REASONRY_MAX_THOUGHTS", defaults.max_thoughts),
             max_branches=_count(environ, "REASONRY_MAX_BRANCHES", defaults.max_branches),
             max_thought_chars=_count(environ, "REASONRY_MAX_THOUGHT_CHARS", defaults.max_thought_chars),
@@ -90,16 +88,16 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
+def _over_0(environ: Mapping[str, str], name: str, unit: str) -> float | None:
     written = environ.get(name, "").strip()
     if not written:
-        return default
+        return None
     try:
         value = float(written)
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise UsageError(f"{name} must be a number of seconds over 0, not {written[:40]!r}", option=name)
+        raise UsageError(f"{name} must be a number of {unit} over 0, not {written[:40]!r}", option=name)
     return value
 
 

@@ -10,6 +10,7 @@ Rule 3: thinking may go on after its end.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -155,7 +156,7 @@ def submit(
 def _score_of(data: Sequence[Mapping[str, Any]], before: float | None) -> float | None:
     scores = [part.get("score") for part in data]
     numbers = [score for score in scores if isinstance(score, int | float) and not isinstance(score, bool)]
-    return float(numbers[-1]) if numbers else before
+    return float(numbers[-1]) if numbers and abs(numbers[-1]) <= sys.float_info.max else before
 
 
 def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: ThinkingCall) -> Head:

@@ -233,7 +233,7 @@ class ThinkingTurn:
                     yield FoundSession(seen.row, decode_head(seen.row), seen)
 
     def _is_over(self, view: SessionView) -> bool:
-        return self.lapses and is_lapsed(view, self.settings)
+        return self.lapses and view.row is not None and is_over(view.row, self.settings, self.now_ms)
 
     def _after_clearing(self, row: SessionRow) -> _Going:
         """Return how a new session takes the place of one that is not wanted any more."""
@@ -308,11 +308,6 @@ class ThinkingTurn:
 def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
     """Whether a session's time to live has run out."""
     return not row.pinned and row.used_at_ms + settings.ttl_s * 1_000 < now_ms
-
-
-def is_lapsed(view: SessionView, settings: SessionSettings) -> bool:
-    """Whether its time to live has run out for certain, whatever became of the clock."""
-    return view.row is not None and not view.row.pinned and view.idle_ms > settings.ttl_s * 1_000
 
 
 def no_session(session_id: str) -> NotFoundError:

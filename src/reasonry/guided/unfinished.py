@@ -27,7 +27,7 @@ async def find_unfinished(store: Store, *, but: str | None = None) -> list[Unfin
     """
     found = list[Unfinished]()
     for row in await store.sessions(limit=_LOOKED_AT):
-        if row.run_id is None and row.status != "damaged" and row.session_id != but and row.thoughts:
+        if row.run_id is None and row.session_id != but and row.thoughts:
             try:
                 head = decode_head(row)
             except StoreError:

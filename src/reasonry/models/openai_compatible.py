@@ -205,6 +205,9 @@ class OpenAICompatibleModel:
                 message, retryable=True, retry_after_s=0.0, degraded=True, status=response.status
             )
         error = refusal_of_request(response.status, headers, raw, self.name)
+        if error.code == "context_overflow":
+            # It was the prompt; shorter ones leave room for longer replies.
+            self._dialect.limit_most = Dialect().limit_most
         # Whoever answers for other servers says so where those have tried again already.
         error.retryable = error.retryable and headers.get("x-should-retry") != "false"
         if error.retryable and error.retry_after_s is None:

@@ -38,6 +38,22 @@ _BROKEN = ("network_error",)
 _USED_UP = ("insufficient_quota", "billing_hard_limit_reached", "1113")
 """Codes that say that no money is left: OpenAI's, and Z.AI's."""
 
+LEAST_LIMIT = 512
+"""A limit on the reply that is not halved any more; what is refused with it has no room."""
+
+LIMIT_TOO_HIGH = re.compile(
+    r"(?=.*(?:max_(?:completion_|new_)?tokens|in the completion|(?:completion|output) tokens))"
+    r".*(?:too (?:large|high|big|long)|at most|maximum|less than|valid range|exceed|must be <=)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Said of a limit on the reply for which a model has no room, alone or together with the prompt."""
+
+PROMPT_TOO_LONG = re.compile(
+    r"context.{0,12}(?:length|size|window)|exceed_context"
+    r"|too many (?:input |prompt )?tokens|(?:prompt|input) is too long",
+    re.IGNORECASE,
+)
+
 _ABOUT_SAMPLES = re.compile(
     r"(?<![\\\w])n(?![\w])|(multiple|only one|single) (\w+ )?(choice|completion|candidate|sample)"
 )
@@ -49,6 +65,7 @@ class Dialect(Struct):
     format: Format = "json_schema"
     limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     limit_swapped: bool = False
+    limit_most: int = 1_000_000
     temperature: bool = True
     stream_options: bool = True
     samples: bool = True
@@ -70,6 +87,9 @@ class Dialect(Struct):
         ):
             if self.format == tried:
                 self.format = "json_object" if tried == "json_schema" else "none"
+            return True
+        if (limit := sent.get(self.limit_name, 0)) > LEAST_LIMIT and LIMIT_TOO_HIGH.search(complaint):
+            self.limit_most = min(self.limit_most, limit // 2)
             return True
         if (
             re.search(r"max_(completion_)?tokens", complaint)
@@ -98,7 +118,7 @@ def request_body(
     if ask.temperature is not None and dialect.temperature:
         body["temperature"] = ask.temperature
     if ask.max_output_tokens is not None:
-        body[dialect.limit_name] = ask.max_output_tokens
+        body[dialect.limit_name] = min(ask.max_output_tokens, dialect.limit_most)
     if ask.form is not None and dialect.format == "json_schema":
         body["response_format"] = {"type": "json_schema", "json_schema": _form(ask.form, stage)}
     elif ask.form is not None and dialect.format == "json_object":
@@ -155,6 +175,7 @@ class _Message(Struct):
     refusal: Any = None
     reasoning: Any = None
     reasoning_content: Any = None
+    tool_calls: Any = None
 
 
 class _Choice(Struct):
@@ -186,6 +207,8 @@ class Gathered:
         self.finish: str | None = None
         self.stated: Any = None
         self.reasoning: list[str] = []
+        self.calls: dict[int, list[str]] = {}
+        """The calls of tools in the form of OpenAI, by their places: the name, and the pieces of the arguments."""
         self.surplus: defaultdict[int, list[str]] = defaultdict(list)
         """The texts of choices that are no part of the answer, by their places."""
         self.unread: list[bytes] = []
@@ -232,7 +255,23 @@ class Gathered:
         self.refusals.append(_text(message.refusal))
         self.finish = first.finish_reason if isinstance(first.finish_reason, str) else self.finish
         self._hide(message)
+        for place, call in enumerate(message.tool_calls if isinstance(message.tool_calls, list) else ()):
+            self._add_call(call, place)
         return text
+
+    def _add_call(self, call: Any, place: int) -> None:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict):
+            return
+        place = call["index"] if isinstance(call.get("index"), int) else place
+        known = self.calls.setdefault(place, [""])
+        known[0] += _text(function.get("name"))
+        known.append(_text(function.get("arguments")))
+
+    @property
+    def _text_of_calls(self) -> str:
+        calls = [{"name": name, "arguments": "".join(parts)} for name, *parts in self.calls.values()]
+        return msgspec.json.encode({"tool_calls": calls}).decode() if calls else ""
 
     def pass_over(self, choice: _Choice, place: int) -> None:
         """Take in what a choice says that is no part of this answer."""
@@ -268,6 +307,8 @@ class Gathered:
             ModelError: The reply ended before it said anything, not even why.
         """
         text, refusal = "".join(self.pieces), "".join(self.refusals)
+        # Calls come beside the text, or in its place; a strategy reads them as it reads those in a text.
+        text = "\n".join(filter(str.strip, (text, self._text_of_calls))) if self.calls else text
         if not self.pieces or (self.finish is None and not text and not refusal):
             raise ModelError(f"{name} sent a reply without a choice in it", retryable=True)
         if self.finish in _BROKEN:
@@ -382,9 +423,17 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
     if status == 404:
         text = f"{shown} has no such model or address (404){detail}; check the model's name and the URL"
         return ModelError(text, status=status)
+    if status in (400, 413, 422, 500) and PROMPT_TOO_LONG.search(f"{code} {message}"):
+        return too_long_for(shown, detail)
     retryable = status >= 500 or status in (200, 409, 425)
     text = f"{shown} {'failed' if retryable else 'refused the request'} ({status}){detail}"
     return ModelError(text, retryable=retryable, retry_after_s=wait if retryable else None, status=status)
+
+
+def too_long_for(shown: str, detail: str) -> ModelError:
+    """Return the error of a question that a model has no room for."""
+    message = f"the question is too long for {shown}{detail}; take a model with more room, or give a shorter problem"
+    return ModelError(message, code="context_overflow")
 
 
 def error_in(raw: bytes) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..extras import check_extra, missing_extra
 from ..masking import SECRETS
+from .openai_wire import LEAST_LIMIT, LIMIT_TOO_HIGH, PROMPT_TOO_LONG, too_long_for
 from .prices import price_list
 from .redact import redact
 
@@ -57,6 +58,7 @@ class ProviderModel:
         self.caches_prompts = implicit or bool(self._model.profile.get("supports_cache"))
         self._native = bool(self._model.profile.get("supports_json_schema_output"))
         self._temperature = True
+        self._limit_most = 1_000_000
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer one question.
@@ -147,7 +149,7 @@ class ProviderModel:
         if ask.temperature is not None and self._temperature:
             settings["temperature"] = ask.temperature
         if ask.max_output_tokens is not None:
-            settings["max_tokens"] = ask.max_output_tokens
+            settings["max_tokens"] = min(ask.max_output_tokens, self._limit_most)
         if self._model.profile.get("supports_cache"):
             settings["cache"] = {"messages": False}
         return settings
@@ -161,6 +163,10 @@ class ProviderModel:
             self._native = False
         elif ask.temperature is not None and self._temperature and "temperature" in complaint:
             self._temperature = False
+        elif (limit := self._settings(ask).get("max_tokens", 0)) > LEAST_LIMIT and LIMIT_TOO_HIGH.search(
+            complaint
+        ):
+            self._limit_most = limit // 2
         else:
             return failure
         message = f"{self.name} does not take all that was sent; it is asked again without"
@@ -328,6 +334,8 @@ def failure_of(error: Exception, name: str) -> ModelError:
     wait = getattr(error, "retry_after", None)
     for kind, code, retryable, says in _FAILURES:
         if isinstance(error, getattr(exceptions, kind, ())):
+            if code == "provider_error" and PROMPT_TOO_LONG.search(detail):
+                return too_long_for(name, f": {detail}")
             message = f"{name} {says}" + (f": {detail}" if detail else "")
             wait = wait if retryable else None
             return ModelError(message, code=code, retryable=retryable, retry_after_s=wait)

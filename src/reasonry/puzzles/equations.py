@@ -181,7 +181,7 @@ def _has_own_arithmetic(problem: str) -> bool:
 
 def _plain(text: str) -> str:
     """Return a text without markup, with its signs in one writing."""
-    text = _FENCE.sub("\n", text).replace("<<", " ; ").replace(">>", " ; ")
+    text = _FENCE.sub("\n", text).replace("<<", " ; ").replace(">>", " ; ").replace("{,}", ",")
     text = _FRACTION.sub(lambda match: "({}/{})".format(*[part for part in match.groups() if part]), text)
     text = _TEX.sub(_replace_command, text)
     text = re.sub(r"(?<=[\d)])\s*\*\*\s*(?=\d)", "^", _BULLET.sub("", text)).replace("**", " ")

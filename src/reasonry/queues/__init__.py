@@ -1,36 +1,10 @@
-"""The queue: which runs wait to be driven, and who of several processes drives them; on DBOS.
+"""The queue of a PostgreSQL store: a worker of procrastinate whose jobs are "drive this run".
 
-The journal stays the truth. What the queue loses is found again in the store; what it says twice is kept apart by the
-right to drive a run.
+A run and its job are put down in one transaction, by the store. The journal stays the truth, and the lease the right to
+drive a run: a job may come twice, early, or for a run that has ended.
 """
 
-from .queue import (
-    DEFAULT_QUEUE,
-    MAX_PRIORITY,
-    MAX_QUEUED,
-    PRIORITY,
-    Queue,
-    QueueStanding,
-    Waiting,
-    WorkerStanding,
-    full_error,
-    read_queues,
-)
-from .queue_place import QueuePlace, place_of
-from .worker import Worker
+from .job import Later, drive_run
+from .worker import DEFAULT_QUEUE, Worker, postgres_store, read_queues
 
-__all__ = [
-    "DEFAULT_QUEUE",
-    "MAX_PRIORITY",
-    "MAX_QUEUED",
-    "PRIORITY",
-    "Queue",
-    "QueuePlace",
-    "QueueStanding",
-    "Waiting",
-    "Worker",
-    "WorkerStanding",
-    "full_error",
-    "place_of",
-    "read_queues",
-]
+__all__ = ["DEFAULT_QUEUE", "Later", "Worker", "drive_run", "postgres_store", "read_queues"]

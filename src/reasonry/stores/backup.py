@@ -1,9 +1,7 @@
-"""Copying a store to a file while it is in use, and putting such a copy in its place.
+"""Copying a store to a file while it is in use, and putting such a copy in its place, by SQLite's own backup.
 
 A copy is written and verified under a temporary name, and renamed to the requested one when it is whole and on the
-disk. While a backup takes the place of a store, the store is kept beside it under another name
-(`files.replaced_path`), and neither can be opened: a crash in between is noticed, and the next restore begins by
-putting the store back.
+disk. A restore first moves the log of the store into its file, so that file and log are replaced together.
 """
 
 from __future__ import annotations
@@ -19,21 +17,20 @@ from typing import TypeVar
 from ..errors import ConflictError, StoreError, UsageError
 from ..records import Backup, Finding, OnProgress
 from . import sql, verification
-from .database import Source, connect, read_fault
+from .database import Source, connect, find_faults, name_file, read_fault, reserve_checksums
 from .files import (
     check_header,
     check_kind,
+    check_log,
     draft_of,
     identity,
     in_use,
+    log_of,
     publish,
-    replaced_path,
     sync_folder,
     unusable_error,
 )
-from .raw import RawFile
 from .readers import Readers
-from .wal import check_log, log_of
 
 T = TypeVar("T")
 Stop = threading.Event
@@ -92,7 +89,7 @@ def _check_target(path: Path, file: Path, force: bool) -> None:
     if not force:
         raise _file_exists_error(file)
     check_kind(file, found.st_mode)
-    with _lock_alone(file, "it is a store that is in use"):
+    with _alone(file, "it is a store that is in use"):
         if log_of(file).exists():
             raise UsageError(f"{file} is a store with a log beside it; give another file", path=str(file))
 
@@ -139,15 +136,14 @@ def _copy_store(source: Source, draft: Path, to: Path, on_progress: OnProgress |
 
 
 def _copy_file(file: Path, draft: Path, to: Path, on_progress: OnProgress | None, stop: Stop) -> None:
-    import apsw
-
     # Where there is no log nobody writes, and nothing has to be written beside the file to read it.
     how = "mode=ro" if log_of(file).exists() else "immutable=1"
     try:
-        uri = f"{file.absolute().as_uri()}?{how}"
-        with contextlib.closing(apsw.Connection(uri, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)) as db:
+        with contextlib.closing(connect(file, 1.0, how)) as db:
             _copy(db, draft, to, on_progress, stop)
-    except apsw.Error as error:
+    except Exception as error:
+        if isinstance(error, StoreError):
+            raise
         raise read_fault(error, file) from error
 
 
@@ -155,6 +151,9 @@ def _copy(db: sql.Database, draft: Path, to: Path, on_progress: OnProgress | Non
     import apsw
 
     with contextlib.closing(connect(draft, 1.0)) as copy:
+        # Pages in the log have no checksums yet; they get theirs where the first page says that pages have them.
+        reserve_checksums(copy)
+        copy.execute("CREATE TABLE replaced (by_the_copy)")
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
         # All is copied as it is in one moment, whoever writes meanwhile.
@@ -166,6 +165,7 @@ def _copy(db: sql.Database, draft: Path, to: Path, on_progress: OnProgress | Non
                     backup.step(CHUNK_PAGES)
                     if on_progress is not None:
                         on_progress(backup.page_count - backup.remaining, backup.page_count)
+            name_file(copy)
         except apsw.FullError as error:
             message = (
                 f"{to} cannot be written: the disk or the quota is full; free some space, then try again"
@@ -178,22 +178,25 @@ async def _findings(draft: Path, name: str) -> list[Finding]:
     source = Source(draft)
 
     def settle() -> None:
-        # A copy of an earlier version takes its steps here.
-        db = source.writer(verify=False)
-        try:
-            if not source.empty_log(db, source.busy_timeout_s):
-                raise unusable_error(draft, "someone else has it open", "store_busy")
-        finally:
-            source.close(db)
+        _empty_log(source)
 
     readers = Readers(source)
     try:
         await asyncio.to_thread(settle)
-        return [finding async for finding in verification.verify(name, readers.do)]
+        return [finding async for finding in verification.verify(name, readers.do, find_faults)]
     except Exception as error:
         raise source.read_fault(error) from error
     finally:
         await readers.close()
+
+
+def _empty_log(source: Source) -> None:
+    db = source.writer(verify=False)
+    try:
+        if not source.empty_log(db):
+            raise unusable_error(source.path, "another process has it open", "store_busy")
+    finally:
+        source.close(db)
 
 
 def _damage_messages(findings: list[Finding]) -> str:
@@ -206,62 +209,41 @@ def _describe_backup(file: Path, findings: list[Finding]) -> Backup:
 
 
 @contextlib.contextmanager
-def _lock_alone(path: Path, why: str) -> Generator[RawFile]:
-    """Keep everyone else away from a file."""
+def _alone(path: Path, why: str) -> Generator[None]:
+    """Keep every database connection away from a file, as SQLite itself does."""
+    import apsw
+
+    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0]
     try:
-        file = RawFile(path)
-    except OSError as error:
-        raise unusable_error(path, error.strerror or str(error)) from error
+        file = apsw.VFSFile("", str(path.absolute()), flags)
+    except (apsw.Error, UnicodeEncodeError) as error:
+        raise unusable_error(path, "it cannot be opened") from error
     try:
-        if not file.lock_alone():
-            raise StoreError(f"{path} cannot be replaced: {why}", code="store_busy", path=str(path))
-        yield file
+        try:
+            file.xLock(apsw.SQLITE_LOCK_SHARED)
+            file.xLock(apsw.SQLITE_LOCK_EXCLUSIVE)
+        except apsw.BusyError:
+            message = f"{path} cannot be replaced: {why}"
+            raise StoreError(message, code="store_busy", path=str(path)) from None
+        yield
     finally:
-        file.close()
+        file.xClose()
 
 
 def _take_place(draft: Path, path: Path) -> None:
-    kept = replaced_path(path)
     try:
-        if kept.exists():
-            with _lock_alone(kept, "another restoring is under way"):
-                _put_back(path, kept)
         if not path.exists():
-            _replace(draft, path, kept)
+            if not publish(draft, path):
+                message = f"{path} was created again by another process; try again"
+                raise StoreError(message, code="store_busy", path=str(path))
             return
-        with _lock_alone(path, "the store is in use; end whatever has it open, then try again"):
-            _replace(draft, path, kept)
+        with contextlib.suppress(StoreError):
+            # The log of a store that cannot be opened is damaged with it.
+            _empty_log(Source(path, busy_timeout_s=1.0))
+        with _alone(path, "the store is in use; end every process that has it open, then try again"):
+            for end in ("-wal", "-shm"):
+                path.with_name(path.name + end).unlink(missing_ok=True)
+            sync_folder(path.absolute().parent)
+            publish(draft, path, replace=True)
     except OSError as error:
         raise unusable_error(path, error.strerror or str(error)) from error
-
-
-def _replace(draft: Path, path: Path, kept: Path) -> None:
-    log_of(kept).unlink(missing_ok=True)
-    try:
-        for old, new in ((path, kept), (log_of(path), log_of(kept))):
-            if old.exists():
-                old.rename(new)
-        path.with_name(path.name + "-shm").unlink(missing_ok=True)
-        sync_folder(path.absolute().parent)
-        if not publish(draft, path):
-            raise StoreError(
-                f"{path} was created again by another process; try again", code="store_busy", path=str(path)
-            )
-    except BaseException:
-        _put_back(path, kept)
-        raise
-    # With this the backup is the store; a log without its file is no more than something left over.
-    kept.unlink(missing_ok=True)
-    log_of(kept).unlink(missing_ok=True)
-    sync_folder(path.absolute().parent)
-
-
-def _put_back(path: Path, kept: Path) -> None:
-    # If there is a file, it is the backup, which nobody has opened, and the store's log was moved before it came.
-    if not kept.exists():
-        return
-    path.unlink(missing_ok=True)
-    if log_of(kept).exists():
-        log_of(kept).rename(log_of(path))
-    kept.rename(path)
-    sync_folder(path.absolute().parent)

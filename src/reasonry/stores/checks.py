@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from ..errors import UsageError
-from ..records import Line, RequestKey, SessionChange, ThoughtRow
+from ..records import Line, RequestKey, RunFilters, SessionChange, SessionFilters, ThoughtRow
 from .sql import MAX_SEQ
 
 MAX_INT = (1 << 63) - 1
@@ -33,6 +33,11 @@ def check_texts(*texts: str | None) -> None:
     for text in texts:
         if text is not None:
             check_text(text)
+
+
+def check_filters(which: RunFilters | SessionFilters) -> None:
+    """Check each text of the filters of a list."""
+    check_texts(*(value for value in which.values() if isinstance(value, str)))
 
 
 def check_row(row: Struct) -> None:

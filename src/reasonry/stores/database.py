@@ -11,18 +11,13 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ..errors import StoreError, UsageError
-from . import migrations, sql
-from .damage import is_damage
-from .files import Identity, create, identity, in_use, inspect_file, unusable_error
-from .reserve import free_bytes, give_up_reserve, keep_reserve, reserved_bytes
-from .wal import check_log, log_of
-
-T = TypeVar("T")
+from . import schema, sql
+from .files import Identity, check_log, create, identity, in_use, inspect_file, log_of, unusable_error
 
 
 class _Fault(NamedTuple):
@@ -34,6 +29,8 @@ _BUSY = _Fault("store_busy", "another process has locked it; try again")
 _DAMAGED = _Fault("store_corrupt", "its file is damaged; restore it from a backup")
 _DISK = _Fault("store_unavailable", "reading from or writing to the disk failed; check the disk")
 _FAULTS = {
+    "CorruptError": _DAMAGED,
+    "NotADBError": _DAMAGED,
     "BusyError": _BUSY,
     "LockedError": _BUSY,
     "ProtocolError": _BUSY,
@@ -48,11 +45,14 @@ _FAULTS = {
 _opening = threading.Lock()
 """Held by any store of this process while it checks, opens or closes a file."""
 
-SCARCE_BYTES = 1 << 18
-"""Where less is free, a disk that cannot be written to is taken for a full one."""
+SHOWN_FAULTS = 20
 
-PAGE_BYTES = 4096
-LEAST_LOG_PAGES = 64
+CHECKSUMS = "cksumvfs"
+"""SQLite's own extension: each page ends with a checksum of 8 bytes, which is checked when the page is read."""
+
+_CHECKSUM_BYTES = 8
+_CHECKSUM_FAULT = 8202
+"""SQLITE_IOERR_DATA: the checksum of a page is wrong."""
 
 _SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
 
@@ -80,9 +80,10 @@ def read_fault(error: Exception, path: Path) -> StoreError:
 
 
 def _meaning(error: BaseException) -> _Fault | None:
-    if is_damage(error):
-        return _DAMAGED
-    return _FAULTS.get(type(error).__name__)
+    is_wrong_page = getattr(error, "extendedresult", None) == _CHECKSUM_FAULT
+    # In a damaged file there may be what is no text, even in what SQLite says about it, and no table of this store.
+    is_odd = isinstance(error, UnicodeDecodeError) or str(error).startswith(("no such", "unsupported file"))
+    return _DAMAGED if is_wrong_page or is_odd else _FAULTS.get(type(error).__name__)
 
 
 _SLEEP_S = 0.001
@@ -114,37 +115,28 @@ class Source:
     Args:
         path: Where the file is, or will be created.
         busy_timeout_s: How long to wait for other processes before `store_busy`.
-        reserve: Whether to keep room on the disk beside it, so that something can be deleted when the disk is full.
     """
 
-    def __init__(self, path: Path, busy_timeout_s: float = 10.0, *, reserve: bool = False) -> None:
+    def __init__(self, path: Path, busy_timeout_s: float = 10.0) -> None:
         # A path that is made interns its parts, and Python's table of such strings grows with what passes through.
         self.path, self._log = path, log_of(path)
         self.busy_timeout_s = busy_timeout_s
-        self._reserve = reserve
         self._identity: Identity | None = None
         self._connected = dict[int, Identity]()
         self._logs = dict[int, Identity | None]()
 
     def writer(self, *, verify: bool) -> sql.Database:
         """Open the connection that writes; with `verify` after an error that may have left the file damaged."""
-        db = self._with_room(lambda: self._open_writer(verify))
-        if self._reserve:
-            self.keep_reserve()
-            # What the file lacks of the log shall fit into what is kept, so that a full disk can be given room.
-            pages = reserved_bytes(self.path) // 2 // PAGE_BYTES
-            db.execute(f"PRAGMA wal_autocheckpoint = {max(LEAST_LOG_PAGES, pages)}")
-        return db
-
-    def _open_writer(self, verify: bool) -> sql.Database:
         db = self._open()
         try:
             db.execute("PRAGMA journal_size_limit = 8388608")
             if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise unusable_error(self.path, "its folder cannot hold a write-ahead log; use a local disk")
-            migrations.migrate(db, self.path)
             if verify:
                 self._verify(db)
+            if not self._log.stat().st_size:
+                # A new log begins with the first page, which says whose log it is; see `check_log`.
+                db.execute(f"PRAGMA user_version = {db.pragma('user_version')}")
             self._settle(db)
         except BaseException:
             self.close(db)
@@ -153,13 +145,8 @@ class Source:
 
     def reader(self) -> sql.Database:
         """Open a connection that only reads."""
-        return self._with_room(self._open_reader)
-
-    def _open_reader(self) -> sql.Database:
         db = self._open()
         try:
-            if migrations.pending(db, self.path):
-                migrations.migrate(db, self.path)
             db.execute("PRAGMA wal_autocheckpoint = 0")
             db.execute("PRAGMA query_only = ON")
             self._settle(db)
@@ -184,69 +171,26 @@ class Source:
         # What was acknowledged is in the log this connection still holds; it goes into the file while it can.
         with contextlib.suppress(Exception):
             db.execute("PRAGMA query_only = OFF")
-            self.empty_log(db, self.busy_timeout_s)
+            self.empty_log(db)
         raise unusable_error(
             self.path, "its log was removed or replaced while it was in use; leave it to SQLite"
         )
 
-    def empty_log(self, db: sql.Database, wait_s: float) -> bool:
+    def empty_log(self, db: sql.Database) -> bool:
         """Copy the whole log into the file and truncate it; return whether that could be done.
 
         Waits for readers of an older state, and for other checkpoints, for which SQLite itself does not wait.
         """
-        wait, tries = BusyHandler(wait_s), 0
-        db.set_busy_handler(BusyHandler(wait_s))
-        try:
-            while (result := db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()) and result[0]:
-                if not wait(tries):
-                    return False
-                tries += 1
-        finally:
-            db.set_busy_handler(BusyHandler(self.busy_timeout_s))
+        wait, tries = BusyHandler(self.busy_timeout_s), 0
+        while (result := db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()) and result[0]:
+            if not wait(tries):
+                return False
+            tries += 1
         return True
-
-    def size(self) -> int:
-        """Return how large the file is."""
-        return self.path.stat().st_size
 
     def size_with_log(self) -> int:
         """Return how large the file and its log are together."""
-        return self.size() + (self._log.stat().st_size if self._log.exists() else 0)
-
-    def can_be_rewritten(self) -> bool:
-        """Whether the disk has room for all that is kept, once in the log and once more in the file."""
-        return free_bytes(self.path) > 2 * self.size()
-
-    def is_full(self, error: Exception) -> bool:
-        """Whether something failed because the disk is full."""
-        if type(error).__name__ == "FullError":
-            return True
-        failed = isinstance(error, OSError) or _meaning(error) in (_DISK, _FAULTS["CantOpenError"])
-        return failed and free_bytes(self.path) < SCARCE_BYTES
-
-    def keep_reserve(self, share: int = 8) -> None:
-        """Reserve space on the disk: at most one `share`-th of what is free."""
-        if self._reserve:
-            keep_reserve(self.path, share)
-
-    def give_up_reserve(self) -> bool:
-        """Release the reserved space; return whether there was any."""
-        return give_up_reserve(self.path)
-
-    def has_room_for_log(self, db: sql.Database) -> bool:
-        """Whether the disk has room for what the file still lacks of the log."""
-        pages = db.execute("PRAGMA page_count").fetchone() or (0,)
-        return free_bytes(self.path) > pages[0] * PAGE_BYTES - self.size()
-
-    def _with_room(self, act: Callable[[], T]) -> T:
-        try:
-            return act()
-        except Exception as error:
-            if not self.is_full(error) or not self.give_up_reserve():
-                raise
-        opened = act()
-        self.keep_reserve(share=2)
-        return opened
+        return self.path.stat().st_size + (self._log.stat().st_size if self._log.exists() else 0)
 
     def read_fault(self, error: Exception) -> Exception:
         """Return the error of the store that an exception stands for."""
@@ -272,6 +216,12 @@ class Source:
         if not in_use[identity(found)]:
             check_log(self.path)
         db = connect(self.path, self.busy_timeout_s)
+        try:
+            if schema.pending([name for (name,) in db.execute(sql.MIGRATIONS)], str(self.path)):
+                migrate(db, str(self.path))
+        except BaseException:
+            db.close()
+            raise
         self._identity = self._connected[id(db)] = identity(found)
         in_use[self._identity] += 1
         return db
@@ -285,7 +235,7 @@ class Source:
     def _verify(self, db: sql.Database) -> None:
         # A failed sync leaves pages that only look written. The checkpoint writes them once more, elsewhere,
         # and begins a new log, so that what is acknowledged from now on does not stand on them.
-        if not self.empty_log(db, self.busy_timeout_s):
+        if not self.empty_log(db):
             raise unusable_error(
                 self.path, "the disk failed, and another process keeps it from being checked"
             )
@@ -301,16 +251,44 @@ def _identity_of(path: Path) -> Identity | None:
         return None
 
 
-def connect(path: Path, busy_timeout_s: float) -> sql.Database:
-    """Open an existing file."""
+@cache
+def checksum_vfs() -> str | None:
+    """Return the name of the file system layer that checks pages; None: it is missing on this platform."""
+    import apsw
+    import apsw.sqlite_extra
+
+    default = apsw.vfs_names()[0]
+    try:
+        with contextlib.closing(apsw.Connection(":memory:")) as db:
+            apsw.sqlite_extra.load(db, CHECKSUMS)
+    except (apsw.sqlite_extra.NotAvailable, apsw.Error):
+        return None
+    return None if apsw.vfs_names()[0] == default else apsw.vfs_names()[0]
+
+
+def connect(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
+    """Open an existing file.
+
+    Args:
+        how: Parameters of its URI, with which nothing is written to it.
+
+    Raises:
+        StoreError: Its pages have checksums, which cannot be written on this platform.
+    """
     import apsw
 
     try:
         uri = path.absolute().as_uri()
     except ValueError as error:
         raise UsageError(f"{str(path)!r} is not a valid path") from error
-    db = apsw.Connection(uri, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
+    vfs, mode = checksum_vfs(), apsw.SQLITE_OPEN_READONLY if how else apsw.SQLITE_OPEN_READWRITE
+    db = apsw.Connection(f"{uri}?{how}", mode | apsw.SQLITE_OPEN_URI, vfs)
     try:
+        if not how and vfs is None and db.reserve_bytes("main", -1) == _CHECKSUM_BYTES:
+            raise unusable_error(
+                path,
+                f"its pages have checksums, and the SQLite of this platform has no {CHECKSUMS} to write them",
+            )
         db.set_busy_handler(BusyHandler(busy_timeout_s))
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
@@ -321,8 +299,43 @@ def connect(path: Path, busy_timeout_s: float) -> sql.Database:
 
 
 def _fill(draft: Path) -> None:
-    db = connect(draft, 1.0)
-    with contextlib.closing(db):
-        db.execute(f"PRAGMA application_id = {migrations.APPLICATION_ID}")
-        migrations.migrate(db, draft)
+    with contextlib.closing(connect(draft, 1.0)) as db:
+        reserve_checksums(db)
+        db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        name_file(db)
+        migrate(db, str(draft))
         db.execute("PRAGMA journal_mode = WAL")
+
+
+def reserve_checksums(db: sql.Database) -> None:
+    """Have the pages of an empty file end with a checksum, where that can be had."""
+    if checksum_vfs() is not None:
+        db.reserve_bytes("main", _CHECKSUM_BYTES)
+
+
+def find_faults(tx: sql.Tx) -> list[str]:
+    """Return what SQLite finds wrong with its file: a checksum of a page, or the order of its content."""
+    faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
+    return [fault for fault in faults if fault != "ok"]
+
+
+def name_file(db: sql.Database) -> None:
+    """Give a file a number of its own, which its log repeats; see `check_log`."""
+    db.execute(f"PRAGMA user_version = {random.randrange(1, 1 << 31)}")
+
+
+def migrate(db: sql.Database, name: str) -> None:
+    """Apply the pending steps, or none."""
+    db.execute(sql.BEGIN_WRITE)
+    try:
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at_ms INTEGER NOT NULL) STRICT"
+        )
+        # Another process may have been quicker.
+        applied = [name for (name,) in db.execute(f"{sql.MIGRATIONS} ORDER BY name")]
+        schema.apply(db, sql.SQLITE, schema.pending(applied, name))
+        db.execute(sql.COMMIT)
+    except BaseException:
+        if db.in_transaction:
+            db.execute(sql.ROLLBACK)
+        raise

@@ -16,8 +16,12 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from ..errors import StoreError
-from .migrations import APPLICATION_ID, MIGRATIONS, newer_version_error
+from .schema import APPLICATION_ID
 
+_NUMBER = slice(60, 64)
+"""Where the header of a file has its `user_version`."""
+_LOG_HEADER_BYTES, _FRAME_BYTES = 32, 24
+_FIRST_PAGE = b"\x00\x00\x00\x01"
 _MAGIC = b"SQLite format 3\x00"
 _STALE_S = 60.0
 
@@ -47,9 +51,6 @@ def inspect_file(path: Path) -> os.stat_result | None:
     Raises:
         StoreError: There is a file, but not a store that this version can use.
     """
-    if replaced_path(path).exists():
-        why = "a backup is being restored to it, or that was interrupted; wait, or restore it again"
-        raise unusable_error(path, f"{why} (reasonry store restore)")
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -101,18 +102,33 @@ def check_header(path: Path) -> None:
     application = int.from_bytes(header[68:72], "big")
     if application != APPLICATION_ID:
         raise unusable_error(path, "it is a SQLite file of another application", "store_corrupt")
-    version = int.from_bytes(header[60:64], "big")
-    if version > len(MIGRATIONS):
-        raise newer_version_error(path, f"schema {version}")
 
 
-def replaced_path(path: Path) -> Path:
-    """Return the path of a store while a backup takes its place."""
-    return path.with_name(path.name + ".replaced")
+def check_log(path: Path) -> None:
+    """Raise StoreError if the log beside a file is that of another file, such as one that was copied over it.
+
+    The header of each file has a number of its own, and the log repeats the header with most of its commits.
+    """
+    try:
+        with path.open("rb") as file, log_of(path).open("rb") as log:
+            number, start = file.read(_NUMBER.stop)[_NUMBER], log.read(_LOG_HEADER_BYTES)
+            size = _FRAME_BYTES + int.from_bytes(start[8:12], "big")
+            while len(frame := log.read(size)) == size and frame[8:16] == start[16:24]:
+                page = frame[_FRAME_BYTES:]
+                if frame[:4] == _FIRST_PAGE and page[_NUMBER] != number:
+                    why = f"its log {log_of(path).name} is that of another file; use `reasonry store restore`"
+                    raise unusable_error(path, why, "store_corrupt")
+    except FileNotFoundError:
+        return
+
+
+def log_of(path: Path) -> Path:
+    """Return the path of a store's write-ahead log."""
+    return path.with_name(path.name + "-wal")
 
 
 def _check_no_orphaned_log(path: Path) -> None:
-    journal = path.with_name(path.name + "-wal")
+    journal = log_of(path)
     try:
         orphaned = journal.lstat().st_size > 0
     except (OSError, ValueError):

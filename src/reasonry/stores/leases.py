@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 from ..errors import ConflictError
@@ -31,11 +33,47 @@ class Lease(NamedTuple):
     number: int
 
 
+class TakenLease(NamedTuple):
+    """A lease that was taken.
+
+    Attributes:
+        deaths: Holders that did not give it back, since it was last counted where the run stands.
+    """
+
+    number: int
+    deaths: int = 0
+
+
 class Living(NamedTuple):
-    """A holder that lives."""
+    """A holder that lives, as far as is known here."""
 
     pid: int | None
-    """Its process; None: not known."""
+    """Its process; None: it is of another computer."""
+
+
+@cache
+def _host() -> str:
+    """Return what names the computer, or the container, whose processes have numbers of their own."""
+    try:
+        return f"{platform.node()}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return platform.node()
+
+
+def find_living(holder: str) -> Living | None:
+    """Return the process of a holder; None: it is of this computer and has died."""
+    pid, host, _ = holder.split(" ", 2)
+    if host != _host():
+        return Living(None)
+    if os.name != "nt":
+        # On Windows this call would end the process.
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            return None
+        except PermissionError:
+            pass
+    return Living(int(pid))
 
 
 def already_driven_error(run_id: str, pid: int | None) -> ConflictError:
@@ -70,7 +108,7 @@ class Leases:
     """The leases that one store object holds. It holds a run once, however often its lease was lost meanwhile.
 
     Args:
-        take: Takes the lease of a run, and returns its number.
+        take: Takes the lease of a run.
         renew: Renews the leases of runs, given with their numbers, as far as they are still its own.
         give_back: Gives back the lease of a run, if there is one; what is taken later comes after it.
 
@@ -80,36 +118,41 @@ class Leases:
 
     def __init__(
         self,
-        take: Callable[[str], Coroutine[Any, Any, int]],
+        take: Callable[[str], Coroutine[Any, Any, TakenLease]],
         renew: Callable[[Mapping[str, int]], Coroutine[Any, Any, None]],
         give_back: Callable[[str], Coroutine[Any, Any, None]],
     ) -> None:
-        self.holder = secrets.token_hex(16)
+        self.holder = f"{os.getpid()} {_host()} {secrets.token_hex(16)}"
         self._take, self._renew, self._give_back = take, renew, give_back
         self._numbers = dict[str, int | None]()
         """None: it is being taken."""
-        self._taken = dict[str, int]()
+        self._taken = dict[str, TakenLease]()
         """With the run's first write, and not held yet."""
         self._ended = set[str]()
         self._pulses = dict[asyncio.AbstractEventLoop, _Pulse]()
         self._lock = threading.Lock()
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether a lease is held or was taken."""
+        return bool(self._numbers or self._taken)
 
     def lease_of(self, run_id: str) -> Lease | None:
         """Return the lease that a write to a run has to be checked against; None: the run is not held here."""
         number = self._numbers.get(run_id)
         return None if number is None else Lease(self.holder, number)
 
-    def note_taken(self, run_id: str, number: int) -> None:
+    def note_taken(self, run_id: str, taken: TakenLease) -> None:
         """Note the lease that was taken when a run was first written; the next `hold` has it."""
-        self._taken[run_id] = number
+        self._taken[run_id] = taken
 
     def note_end(self, run_id: str, lease: Lease) -> None:
-        """Note that a write checked against a lease has ended the run, and given the lease back."""
+        """Note that a write checked against a lease has given it back."""
         if self.lease_of(run_id) == lease:
             self._ended.add(run_id)
 
     @asynccontextmanager
-    async def hold(self, run_id: str) -> AsyncGenerator[None]:
+    async def hold(self, run_id: str) -> AsyncGenerator[int]:
         """See `RunStore.drive`."""
         with self._lock:
             if run_id in self._numbers:
@@ -117,10 +160,10 @@ class Leases:
             self._numbers[run_id] = None
         loop = asyncio.get_running_loop()
         try:
-            taken = self._taken.pop(run_id, None)
-            self._numbers[run_id] = await self._take(run_id) if taken is None else taken
+            taken = self._taken.pop(run_id, None) or await self._take(run_id)
+            self._numbers[run_id] = taken.number
             self._begin(loop, run_id)
-            yield
+            yield taken.deaths
         finally:
             self._end(loop, run_id)
             try:

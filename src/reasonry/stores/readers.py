@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from ..errors import StoreError
-from . import sql, text_index
+from . import sql
 from .database import Source, is_fault
+from .searchable import INDEX
 
 T = TypeVar("T")
 Read = Callable[[sql.Tx], T]
@@ -25,7 +26,7 @@ class Readers:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._idle: list[tuple[sql.Database, set[str]]] = []
+        self._idle: list[sql.Database] = []
         self._pool: ThreadPoolExecutor | None = None
         self._start = threading.Lock()
         self._closed = False
@@ -47,16 +48,16 @@ class Readers:
         if self._pool is not None:
             await asyncio.to_thread(self._pool.shutdown)
         while self._idle:
-            self._source.close(self._idle.pop()[0])
+            self._source.close(self._idle.pop())
 
     def _read(self, work: Read[T]) -> T:
         try:
-            db, checked = self._take()
+            db = self._take()
             try:
                 db.execute(sql.BEGIN_READ)
-                value = work(sql.Tx(db, text_index, checked))
+                value = work(sql.Tx(db, sql.SQLITE, INDEX))
             finally:
-                self._give_back(db, checked)
+                self._give_back(db)
         except Exception as error:
             meant = self._source.read_fault(error)
             if meant is error:
@@ -64,22 +65,22 @@ class Readers:
             raise meant from error
         return value
 
-    def _take(self) -> tuple[sql.Database, set[str]]:
+    def _take(self) -> sql.Database:
         with contextlib.suppress(IndexError):
-            db, checked = self._idle.pop()
+            db = self._idle.pop()
             try:
                 self._source.check_in_place(db)
             except StoreError:
                 self._source.close(db)
                 raise
-            return db, checked
-        return self._source.reader(), set()
+            return db
+        return self._source.reader()
 
-    def _give_back(self, db: sql.Database, checked: set[str]) -> None:
+    def _give_back(self, db: sql.Database) -> None:
         try:
             if db.in_transaction:
                 db.execute(sql.ROLLBACK)
-            self._idle.append((db, checked))
+            self._idle.append(db)
         except Exception as error:
             self._source.close(db)
             if not is_fault(error):

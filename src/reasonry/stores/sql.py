@@ -1,4 +1,7 @@
-"""All SQL statements of a store.
+"""The SQL statements of a store, in the words that SQLite and PostgreSQL share, and the transaction that runs them.
+
+A parameter is `$1`, `$2`, … and each first stands in that order, so that both databases take a sequence of values. What
+one of them spells differently is a constant of its `SqlDialect`.
 
 A line's or thought's `place` is its owner's integer key times 2^24 plus its `seq`. So a line costs a few
 bytes besides its body, those of one run lie side by side, and appending touches one page and no index.
@@ -6,22 +9,55 @@ bytes besides its body, those of one run lie side by side, and appending touches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from apsw import Connection as Database  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
-T = TypeVar("T")
-Prefetch = Callable[[str, Sequence[tuple[Any, ...]]], None]
-
-TOGETHER = 100
-"""How many are prefetched at once."""
-
 PLACE_BITS = 24
 MAX_SEQ = (1 << PLACE_BITS) - 1
 """Most lines of a run, and thoughts of a session."""
+
+RUNS = 1 << 62
+"""Among the searchable texts the place of a run is this plus its key, and that of a session's purpose has seq 0."""
+
+DAY_MS = 86_400_000
+
+
+class SqlDialect(NamedTuple):
+    """The words of one database."""
+
+    integer: str
+    real: str
+    blob: str
+    name: str
+    """A text that is compared and put in order by its characters alone."""
+    table_end: str
+    lock: str
+    """After a statement of a transaction that writes: nobody else changes the rows until it is over."""
+    lock_name: str
+    """Keeps a name to the transaction until it is over; empty: there is one transaction at a time."""
+    next_key: str
+    """With the name of a table: the key of its next row."""
+    hint: str
+    """With the name of an index: has the statement use it."""
+    has: str
+    """With a text and a part: whether the part is in the text."""
+
+
+SQLITE = SqlDialect(
+    integer="INTEGER",
+    real="REAL",
+    blob="BLOB",
+    name="TEXT",
+    table_end=" STRICT",
+    lock="",
+    lock_name="",
+    next_key="SELECT coalesce(max(key), 0) + 1 FROM {}",
+    hint=" INDEXED BY {}",
+    has="instr({}, {}) > 0",
+)
 
 
 class Cursor(Protocol):
@@ -55,89 +91,58 @@ class Executes(Protocol):
 
 
 class TextIndex(Protocol):
-    """Which texts may contain what is searched for; see `text_index`."""
+    """Finds the texts that contain a part in which there are at least three characters."""
 
-    def queue(self, tx: Tx, first: int, last: int) -> None:
-        """Note that texts were written which have to be put into the index."""
+    def put(self, tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
+        """Write texts, their case folded, in the places of earlier ones."""
         ...
 
-    def drop(self, tx: Tx, first: int, last: int) -> None:
-        """Remove what was written between two positions."""
+    def find(self, tx: Tx, needle: str, low: int, high: int, limit: int) -> list[int]:
+        """Return the first places, from `low` to `high`, of texts that contain a part."""
         ...
 
-    def candidates(
-        self, tx: Tx, needle: str, low: int, high: int, *, backwards: bool = False
-    ) -> Iterator[int]:
-        """Yield the positions of texts that may contain a text whose case is folded."""
-        ...
-
-    def indexed_places(
-        self, tx: Tx, needle: str, low: int, high: int, backwards: bool = False
-    ) -> Iterator[int]:
-        """Yield the positions that the index names; see `candidates`."""
-        ...
-
-    def queued_ranges(self, tx: Tx, low: int, high: int) -> list[tuple[int, int]]:
-        """Return the first and last positions of what is not in the index yet, between two positions."""
-        ...
-
-    def describe_damage(self, tx: Tx) -> list[str]:
-        """Return what is to be said where the index lacks thoughts."""
+    def drop(self, tx: Tx, low: int, high: int) -> None:
+        """Remove the texts from `low` to `high`."""
         ...
 
 
 class Tx:
     """A transaction as one job sees it.
 
-    Args:
-        texts: The index of the texts of its database.
-
     Attributes:
-        has_deleted: Set by a job that deleted something whose bytes must be erased as well.
-        has_unindexed: Set by a job that removed something from the index of texts.
-        checked: The tables whose index was compared with them since the connection was opened; None: the database
-            itself sees to its indexes.
-        prefetch: Runs a statement for each of several values at once, so that running it with one of them costs
-            nothing more; None: it costs little anyway.
+        dialect: The words of its database.
+        texts: The index of its texts.
+        connection: The connection, where a library is to write in the transaction.
+        owner: The owner whose runs and sessions alone exist for the job; None: the operator, for whom all exist.
     """
 
-    __slots__ = (
-        "_changes", "checked", "execute", "executemany", "has_deleted", "has_unindexed", "prefetch", "texts",
-    )  # fmt: skip
+    __slots__ = ("_changes", "connection", "dialect", "execute", "executemany", "owner", "texts")
 
-    def __init__(
-        self,
-        db: Executes,
-        texts: TextIndex,
-        checked: set[str] | None = None,
-        prefetch: Prefetch | None = None,
-    ) -> None:
+    def __init__(self, db: Executes, dialect: SqlDialect, texts: TextIndex, connection: Any = None) -> None:
+        self.connection = connection
         self.execute = db.execute
         self.executemany = db.executemany
-        self.has_deleted = self.has_unindexed = False
+        self.dialect = dialect
         self.texts = texts
-        self.checked = checked
-        self.prefetch = prefetch
+        self.owner: str | None = None
         self._changes = db.changes
 
-    def rows(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Run a statement; return the rows it finds."""
         return self.execute(statement, values).fetchall()
-
-    def each(self, items: Iterable[T], prepare: Callable[[Prefetch, list[T]], None]) -> Iterator[T]:
-        """Yield the items, some together after `prepare` has prefetched what will be read of them."""
-        left = iter(items)
-        if self.prefetch is None:
-            yield from left
-            return
-        while some := list(islice(left, TOGETHER)):
-            prepare(self.prefetch, some)
-            yield from some
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return how many rows it added, changed or removed."""
         self.execute(statement, values)
         return self._changes()
+
+    def next_key(self, table: str) -> int:
+        """Return the key of the next row of a table."""
+        return self.rows(self.dialect.next_key.format(table))[0][0]
+
+    def hides(self, owner: str) -> bool:
+        """Whether what belongs to an owner does not exist for the job."""
+        return self.owner is not None and self.owner != owner
 
 
 def place(key: int, seq: int) -> int:
@@ -150,17 +155,28 @@ def seq_of(place: int) -> int:
     return place & MAX_SEQ
 
 
-def ids_from(tx: Tx, statement: str, prefix: str, limit: int, owner: str | None) -> list[str]:
+def places(key: int) -> tuple[int, int]:
+    """Return the first and the last place of the owner `key`."""
+    return place(key, 0), place(key, MAX_SEQ)
+
+
+def values(count: int, first: int = 1) -> str:
+    """Return so many parameters, from a number on."""
+    return ", ".join(f"${number}" for number in range(first, first + count))
+
+
+def ids_from(tx: Tx, table: str, prefix: str, limit: int, owner: str | None) -> list[str]:
     """Return the ids that begin with a prefix; no character of an id comes after the last one of Unicode."""
-    bounds = {"from": prefix, "to": prefix + "\U0010ffff", "limit": limit, "owner": owner}
-    return [name for (name,) in tx.execute(statement.format("" if owner is None else OF_OWNER), bounds)]
+    tests, values = ("", []) if owner is None else ("AND owner = $3", [owner])
+    statement = IDS_FROM.format(id=f"{table}_id", table=table, tests=tests, limit=limit)
+    return [name for (name,) in tx.execute(statement, (prefix, prefix + "\U0010ffff", *values))]
 
 
-def name_of(tx: Tx, statement: str, key: int) -> str:
-    """Return a run's or session's id as far as it can be read, for what may be damaged."""
-    found = tx.execute(statement, (key,)).fetchone()
-    name = found[0] if found else ""
-    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+def tests_of(filters: Mapping[str, str], which: Mapping[str, Any], first: int) -> tuple[str, list[Any]]:
+    """Return the tests of a list by those of its filters that are not None, and their parameters, from a number on."""
+    wanted = [(test, which[name]) for name, test in filters.items() if which.get(name) is not None]
+    tests = [f"AND {test.format(f'${number}')} " for number, (test, _) in enumerate(wanted, first)]
+    return "".join(tests), [int(value) if isinstance(value, bool) else value for _, value in wanted]
 
 
 BEGIN_WRITE = "BEGIN IMMEDIATE"
@@ -171,62 +187,54 @@ SAVEPOINT = "SAVEPOINT job"
 RELEASE = "RELEASE job"
 ROLLBACK_JOB = "ROLLBACK TO job"
 
-HAS_MIGRATIONS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migration'"
-MIGRATIONS = "SELECT name FROM migration ORDER BY name"
-APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES (?, ?)"
+MIGRATIONS = "SELECT name FROM migration"
+APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
 
-SET_MARK = "UPDATE mark SET before = own, own = randomblob(16)"
-"""Part of each commit; see `wal`."""
-
-RUN_KEY = "SELECT key FROM run WHERE run_id = ?"
-RUN_ID = "SELECT CAST(run_id AS BLOB) FROM run WHERE key = ?"
-NEXT_RUN_KEY = "SELECT ifnull(max(key), 0) + 1 FROM run"
-RUN_COLUMNS = """key, run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, reason,
-  answer, last_line, last_digest, owner, unattended, paused, calls, tokens, usd, checksum"""
-RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE key = ?"
-OF_OWNER = "AND owner = :owner"
-RUN_IDS = """
-SELECT run_id FROM run INDEXED BY sqlite_autoindex_run_1 WHERE run_id >= :from AND run_id < :to {}
-ORDER BY run_id LIMIT :limit
-"""
-RUN_KEYS = "SELECT key FROM run INDEXED BY {} WHERE key < :before {} ORDER BY key DESC LIMIT :limit"
-RUN_OF_SESSION = """
-SELECT run.key FROM session JOIN run ON run.run_id = session.run_id WHERE session.key = ?
+# Runs: the columns of `RunRow`, then the end of the journal.
+RUN_ROW = """run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, reason, answer, owner,
+  unattended, paused, calls, tokens, usd"""
+RUN_COLUMNS = f"key, {RUN_ROW}, last_line, last_digest"
+RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE run_id = $1"
+RUN_AT = f"SELECT {RUN_COLUMNS} FROM run WHERE key = $1"
+RUN_KEY = "SELECT key, owner FROM run WHERE run_id = $1"
+RUN_NAME = "SELECT run_id FROM run WHERE key = $1"
+RUN_LIST = f"""
+SELECT {RUN_COLUMNS} FROM run WHERE key IN (
+  SELECT key FROM run{{hint}} WHERE key < $1 {{tests}} ORDER BY key DESC LIMIT {{limit}}
+) ORDER BY key DESC
 """
 RUN_FILTERS = {
-    "status": "status = :status",
-    "strategy": "strategy = :strategy",
-    "model": "model = :model",
-    "owner": "owner = :owner",
-    "unattended": "unattended = :unattended",
-    "paused": "paused = :paused",
-    "since_ms": "created_at_ms >= :since_ms",
-    "until_ms": "created_at_ms < :until_ms",
+    "status": "status = {}",
+    "strategy": "strategy = {}",
+    "model": "model = {}",
+    "owner": "owner = {}",
+    "unattended": "unattended = {}",
+    "paused": "paused = {}",
+    "since_ms": "created_at_ms >= {}",
+    "until_ms": "created_at_ms < {}",
 }
-RUN_TEXTS = "SELECT session_id, problem, answer, run_id FROM run WHERE key = ?"
-SESSION_OF_RUN = "SELECT key FROM session WHERE session_id = ? AND run_id = ?"
-NEXT_RUN = "SELECT min(key) FROM run WHERE key > ?"
-NEXT_RUN_OF = "SELECT min(key) FROM run INDEXED BY run_owner WHERE key > ? AND owner = ?"
+RUN_OF_SESSION = "SELECT run.key FROM session JOIN run ON run.run_id = session.run_id WHERE session.key = $1"
+SESSION_OF_RUN = "SELECT key FROM session WHERE session_id = $1 AND run_id = $2"
+NEXT_RUN = "SELECT min(key) FROM run WHERE key > $1"
+NEXT_RUN_OF = "SELECT min(key) FROM run WHERE key > $1 AND owner = $2"
+COUNT_RUNS = "SELECT count(*) FROM run"
 TALLY_RUNS = """
 SELECT owner, status, count(*), CAST(sum(last_line) AS BIGINT) FROM run GROUP BY 1, 2 ORDER BY 1, 2
 """
-COUNT_RUNS = "SELECT count(*) FROM run"
-ADD_RUN = (
-    f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+ADD_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES ({values(19)})"
 SET_RUN = """
-UPDATE run SET session_id = ?, strategy = ?, model = ?, problem = ?, status = ?, created_at_ms = ?,
-  updated_at_ms = ?, reason = ?, answer = ?, last_line = ?, last_digest = ?, owner = ?, unattended = ?, paused = ?,
-  calls = ?, tokens = ?, usd = ?, checksum = ?
-WHERE key = ?
+UPDATE run SET session_id = $1, strategy = $2, model = $3, problem = $4, status = $5, created_at_ms = $6,
+  updated_at_ms = $7, reason = $8, answer = $9, owner = $10, unattended = $11, paused = $12, calls = $13, tokens = $14,
+  usd = $15, last_line = $16, last_digest = $17
+WHERE key = $18
 """
-SET_TAIL = "UPDATE run SET last_line = ?, last_digest = ?, checksum = ? WHERE key = ?"
-DROP_RUN = "DELETE FROM run WHERE key = ?"
+SET_TAIL = "UPDATE run SET last_line = $1, last_digest = $2 WHERE key = $3"
+DROP_RUN = "DELETE FROM run WHERE key = $1"
+IDS_FROM = "SELECT {id} FROM {table} WHERE {id} >= $1 AND {id} < $2 {tests} ORDER BY {id} LIMIT {limit}"
 USAGE = """
-SELECT {}, count(*), sum(calls), sum(tokens), total(usd) FROM run INDEXED BY run_usage
-WHERE updated_at_ms >= :since {} GROUP BY 1 ORDER BY 1
+SELECT {group}, count(*), CAST(sum(calls) AS BIGINT), CAST(sum(tokens) AS BIGINT), coalesce(sum(usd), 0.0)
+FROM run WHERE updated_at_ms >= $1 {tests} GROUP BY 1 ORDER BY 1
 """
-DAY_MS = 86_400_000
 USAGE_GROUPS = {
     None: "''",
     "day": f"updated_at_ms / {DAY_MS}",
@@ -234,100 +242,90 @@ USAGE_GROUPS = {
     "model": "model",
     "owner": "owner",
 }
-ADD_LINE = "INSERT INTO line (place, body, digest) VALUES (?, ?, ?) ON CONFLICT (place) DO NOTHING"
-LINES = "SELECT place, body, digest FROM line WHERE place BETWEEN ? AND ? ORDER BY place"
-LAST_LINE = "SELECT place, digest FROM line WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1"
-STRAY_LINE = "SELECT place FROM line WHERE place > ? AND place < ? LIMIT 1"
-DROP_LINES = "DELETE FROM line WHERE place BETWEEN ? AND ?"
+ADD_LINE = "INSERT INTO line (place, body, digest) VALUES ($1, $2, $3) ON CONFLICT (place) DO NOTHING"
+LINES = "SELECT place, body, digest FROM line WHERE place BETWEEN $1 AND $2 ORDER BY place"
+STRAY_LINE = "SELECT place FROM line WHERE place > $1 AND place < $2 LIMIT 1"
+DROP_LINES = "DELETE FROM line WHERE place BETWEEN $1 AND $2"
+SET_CHECKPOINT = """
+INSERT INTO checkpoint (key, line, digest, body) VALUES ($1, $2, $3, $4)
+ON CONFLICT (key) DO UPDATE SET line = excluded.line, digest = excluded.digest, body = excluded.body
+"""
+CHECKPOINT = "SELECT line, digest, body FROM checkpoint WHERE key = $1"
+DROP_CHECKPOINT = "DELETE FROM checkpoint WHERE key = $1"
+REQUEST = "SELECT digest, run, at_ms FROM request_key WHERE owner = $1 AND key = $2"
+ADD_REQUEST = "INSERT INTO request_key (owner, key, digest, run, at_ms) VALUES ($1, $2, $3, $4, $5)"
+FORGET_REQUESTS = """
+DELETE FROM request_key WHERE (owner = $1 AND key = $2 AND at_ms < $3)
+OR (owner, key) IN (SELECT owner, key FROM request_key WHERE at_ms < $3 LIMIT 100)
+"""
+REQUESTS_OF_RUN = "SELECT key, digest, at_ms FROM request_key WHERE run = $1 ORDER BY at_ms, key"
+DROP_REQUESTS = "DELETE FROM request_key WHERE run = $1"
 
-SESSION_KEY = "SELECT key FROM session WHERE session_id = ?"
-SESSION_ID = "SELECT CAST(session_id AS BLOB) FROM session WHERE key = ?"
-SESSION_IDS = """
-SELECT session_id FROM session INDEXED BY sqlite_autoindex_session_1 WHERE session_id >= :from AND session_id < :to {}
-ORDER BY session_id LIMIT :limit
-"""
-NEXT_SESSION_KEY = "SELECT ifnull(max(key), 0) + 1 FROM session"
-SESSION_COLUMNS = """key, session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id,
-  head, used_steady_ms, due_steady_ms, due_after_ms, last_thought, last_digest, owner, checksum"""
-SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = ?"
-SESSION_AT = f"SELECT {SESSION_COLUMNS} FROM session WHERE key = ?"
-SESSION_USE = "SELECT key, used_at_ms FROM session WHERE session_id = ?"
-SESSION_KEYS = """
-SELECT key, used_at_ms FROM session INDEXED BY session_list WHERE (used_at_ms, key) < (:used, :before) {}
-ORDER BY used_at_ms DESC, key DESC LIMIT :limit
-"""
-SESSIONS_IF = """
-SELECT used_at_ms, key FROM session WHERE key IN (SELECT value FROM json_each(:keys))
-AND (used_at_ms, key) < (:used, :before) {}
+# Sessions: the columns of `SessionRow`, then the end of the thoughts.
+SESSION_ROW = """session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head,
+  owner"""
+SESSION_COLUMNS = f"key, {SESSION_ROW}, last_thought, last_digest"
+SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = $1"
+SESSION_AT = f"SELECT {SESSION_COLUMNS} FROM session WHERE key = $1"
+SESSION_NAME = "SELECT session_id FROM session WHERE key = $1"
+SESSION_LIST = f"""
+SELECT {SESSION_COLUMNS} FROM session WHERE key IN (
+  SELECT key FROM session{{hint}} WHERE (used_at_ms, key) < ($1, $2) {{tests}}
+  ORDER BY used_at_ms DESC, key DESC LIMIT {{limit}}
+) ORDER BY used_at_ms DESC, key DESC
 """
 SESSION_FILTERS = {
-    "status": "status = :status",
-    "strategy": "strategy = :strategy",
-    "owner": "owner = :owner",
-    "since_ms": "used_at_ms >= :since_ms",
-    "until_ms": "used_at_ms < :until_ms",
-    "guided": "(run_id IS NULL) = :guided",
+    "status": "status = {}",
+    "strategy": "strategy = {}",
+    "owner": "owner = {}",
+    "since_ms": "used_at_ms >= {}",
+    "until_ms": "used_at_ms < {}",
 }
-IN_JOURNAL = "SELECT session FROM in_journal WHERE session >= ? ORDER BY session"
-IS_IN_JOURNAL = "SELECT 1 FROM in_journal WHERE session = ?"
-SET_IN_JOURNAL = "INSERT OR IGNORE INTO in_journal VALUES (?)"
-DROP_IN_JOURNAL = "DELETE FROM in_journal WHERE session = ?"
-NEXT_SESSION = "SELECT min(key) FROM session WHERE key > ?"
-NEXT_SESSION_OF = "SELECT min(key) FROM session INDEXED BY session_owner WHERE key > ? AND owner = ?"
-SESSION_KEYS_FROM = "SELECT key FROM session WHERE key >= ? ORDER BY key"
-SESSIONS_OF = """
-SELECT key FROM session INDEXED BY session_owner WHERE owner = ? AND key BETWEEN ? AND ? ORDER BY key LIMIT ?
+GUIDED = {True: "AND run_id IS NULL", False: "AND run_id IS NOT NULL", None: ""}
+IN_JOURNAL = """
+SELECT key, session_id, run_id, owner FROM session
+WHERE run_id IS NOT NULL AND last_thought < thoughts AND key >= $1 ORDER BY key
 """
-LAST_SESSIONS_OF = """
-SELECT key FROM session INDEXED BY session_owner WHERE owner = ? AND key BETWEEN ? AND ? ORDER BY key DESC LIMIT ?
-"""
+"""Sessions of runs some of whose thoughts are in the journal alone."""
+NEXT_SESSION = "SELECT min(key) FROM session WHERE key > $1"
+NEXT_SESSION_OF = "SELECT min(key) FROM session WHERE key > $1 AND owner = $2"
+COUNT_SESSIONS = "SELECT count(*) FROM session"
 TALLY_SESSIONS = """
 SELECT owner, status, count(*), CAST(sum(last_thought) AS BIGINT) FROM session GROUP BY 1, 2 ORDER BY 1, 2
 """
-COUNT_SESSIONS = "SELECT count(*) FROM session"
-ADD_SESSION = f"""
-INSERT INTO session ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+ADD_SESSION = f"INSERT INTO session ({SESSION_COLUMNS}) VALUES ({values(14)})"
 SET_SESSION = """
-UPDATE session SET strategy = ?, created_at_ms = ?, used_at_ms = ?, status = ?, pinned = ?, thoughts = ?,
-  purpose = ?, run_id = ?, head = ?, used_steady_ms = ?, due_steady_ms = ?, due_after_ms = ?, last_thought = ?,
-  last_digest = ?, owner = ?, checksum = ?
-WHERE key = ?
+UPDATE session SET strategy = $1, created_at_ms = $2, used_at_ms = $3, status = $4, pinned = $5, thoughts = $6,
+  purpose = $7, run_id = $8, head = $9, last_thought = $10, last_digest = $11
+WHERE key = $12
 """
-DROP_SESSION = "DELETE FROM session WHERE key = ?"
-SESSIONS_TO_LOOK_AT = """
-SELECT key FROM session INDEXED BY session_in_use
-WHERE pinned = 0 AND status = 'active' AND (used_at_ms < :now - :ttl OR used_steady_ms < :steady - :ttl)
-UNION ALL
-SELECT key FROM session INDEXED BY session_kept
-WHERE pinned = 0 AND status = 'archived' AND (
-  (due_steady_ms IS NULL AND used_at_ms < :now - :retention) OR used_steady_ms < :steady - :retention
-  OR used_steady_ms < :steady - due_after_ms OR due_steady_ms <= :steady - :second_look
-  OR used_at_ms >= :now - due_after_ms)
+DROP_SESSION = "DELETE FROM session WHERE key = $1"
+ARCHIVE_OLD = """
+UPDATE session SET status = 'archived' WHERE pinned = 0 AND status = 'active' AND used_at_ms < $1
 """
-"""Parameters: `now`, the clock's time; `steady`, the store's monotonic time; and the limits for both."""
-STEADY = "SELECT boot, uptime_ms, steady_ms, checksum FROM steady"
-KEEP_STEADY = "REPLACE INTO steady (key, boot, uptime_ms, steady_ms, checksum) VALUES (1, ?, ?, ?, ?)"
-
-TEXTS_OF = """
-SELECT purpose FROM session WHERE key = ?
-UNION ALL SELECT text FROM thought WHERE place BETWEEN ? AND ? LIMIT ?
-"""
-TEXTS_FROM = "SELECT place, text FROM thought WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
-TEXT_AT = "SELECT text FROM thought WHERE place = ?"
-PURPOSE_OF = "SELECT purpose FROM session WHERE key = ?"
+OLD_SESSIONS = "SELECT key FROM session WHERE pinned = 0 AND status = $1 AND used_at_ms < $2"
 THOUGHT_COLUMNS = "place, number, text, branch, body, digest"
-ADD_THOUGHT = f"""
-INSERT INTO thought ({THOUGHT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (place) DO NOTHING
-"""
-SET_DIGEST = "UPDATE thought SET digest = ? WHERE place = ?"
-DIGEST_AT = "SELECT digest FROM thought WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1"
-ODD_NUMBER = """
-SELECT place FROM thought WHERE place >> 24 = ? AND number = ? AND number <> (place & 16777215)
-"""
+ADD_THOUGHT = f"INSERT INTO thought ({THOUGHT_COLUMNS}) VALUES ({values(6)}) ON CONFLICT (place) DO NOTHING"
+ODD_NUMBER = (
+    "SELECT place FROM thought WHERE place >> 24 = $1 AND number = $2 AND number <> (place & 16777215)"
+)
 LATEST_THOUGHTS = f"""
-SELECT {THOUGHT_COLUMNS} FROM thought WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?
+SELECT {THOUGHT_COLUMNS} FROM thought WHERE place BETWEEN $1 AND $2 ORDER BY place DESC LIMIT $3
 """
-THOUGHTS = f"SELECT {THOUGHT_COLUMNS} FROM thought WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
-STRAY_THOUGHT = "SELECT place FROM thought WHERE place > ? AND place < ? LIMIT 1"
-DROP_THOUGHTS = "DELETE FROM thought WHERE place BETWEEN ? AND ?"
+THOUGHTS = f"SELECT {THOUGHT_COLUMNS} FROM thought WHERE place > $1 AND place <= $2 ORDER BY place LIMIT $3"
+STRAY_THOUGHT = "SELECT place FROM thought WHERE place > $1 AND place < $2 LIMIT 1"
+DROP_THOUGHTS = "DELETE FROM thought WHERE place BETWEEN $1 AND $2"
+
+SHARED = "SELECT body FROM shared WHERE name = $1"
+ADD_SHARED = "INSERT INTO shared (name, body) VALUES ($1, $2)"
+SET_SHARED = "UPDATE shared SET body = $1 WHERE name = $2"
+DROP_SHARED = "DELETE FROM shared WHERE name = $1"
+
+# Texts, their case folded.
+PUT_TEXT = """
+INSERT INTO searchable (place, folded) VALUES ($1, $2) ON CONFLICT (place) DO UPDATE SET folded = excluded.folded
+"""
+TEXT_WITH = """
+SELECT place FROM searchable WHERE place BETWEEN $1 AND $2 AND {has} ORDER BY place LIMIT $4
+"""
+DROP_TEXTS = "DELETE FROM searchable WHERE place BETWEEN $1 AND $2"

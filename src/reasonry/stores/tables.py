@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..core.registry import Registry, add_strategies
-from ..core.table import read_table
+from ..core.table import MAX_CHARS, read_table
 from ..errors import UsageError
+from ..regular_files import read_regular_file
 
 
 def read_strategies(folder: str, registry: Registry) -> Registry:
@@ -20,8 +21,9 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
         raise UsageError(f"there is no folder {folder!r} to read strategies from", option="strategies_dir")
     for file in sorted(path.glob("*.toml")):
         try:
-            strategy = read_table(file.read_text("utf-8"), str(file))
-        except (OSError, UnicodeDecodeError) as error:
+            data = read_regular_file(file, 4 * MAX_CHARS, label="table", option="strategies_dir")
+            strategy = read_table(data.decode("utf-8"), str(file))
+        except UnicodeDecodeError as error:
             raise UsageError(f"{file} cannot be read: {error}", option="strategies_dir") from None
         if strategy.name in registry:
             raise UsageError(f"{file}: strategy {strategy.name!r} already exists", option="strategies_dir")

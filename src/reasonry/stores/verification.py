@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from ..engine import journal
 from ..errors import StoreError
 from ..records import Finding
-from . import request_keys, runs, session_rows, sql
+from . import runs, session_rows, sql
 from .checks import MAX_INT
-from .damage import is_damage
 from .sql import MAX_SEQ, Tx, place
 
 Read = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
@@ -19,8 +17,6 @@ Read = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
 
 BATCH = 20
 """Runs or sessions checked in one transaction."""
-
-SHOWN_FAULTS = 20
 
 
 class _Kind(NamedTuple):
@@ -33,55 +29,49 @@ class _Kind(NamedTuple):
     stray: str
 
 
-async def verify(name: str, read: Read) -> AsyncGenerator[Finding]:
+async def verify(name: str, read: Read, find_faults: Callable[[Tx], list[str]]) -> AsyncGenerator[Finding]:
     """Verify everything; see `Store`.
 
     Args:
         name: The name of the store.
+        find_faults: Returns what the database itself finds wrong with its file.
     """
-    yield await read(lambda tx: _check_file(tx, name))
-    for kind in _KINDS:
-        after: int | None = 0
-        while after is not None:
-            findings, after = await read(lambda tx, kind=kind, after=after: _check_batch(tx, kind, after))
-            for finding in findings:
-                yield finding
-
-
-def _check_file(tx: Tx, name: str) -> Finding:
     try:
-        faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
-        faults = [fault for fault in faults if fault != "ok"]
-        faults += islice(request_keys.describe_damage(tx), SHOWN_FAULTS - len(faults))
-        faults += tx.texts.describe_damage(tx)
-        entries = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
-    except Exception as error:
-        if is_damage(error):
-            return Finding("file", name, "damaged", message=str(error))
-        raise
-    if not faults:
-        return Finding("file", name, entries=entries)
-    return Finding("file", name, "damaged", entries, "; ".join(faults))
+        yield await read(lambda tx: _check_file(tx, name, find_faults))
+        for kind in _KINDS:
+            after: int | None = 0
+            while after is not None:
+                findings, after = await read(lambda tx, kind=kind, after=after: _check_batch(tx, kind, after))
+                for finding in findings:
+                    yield finding
+    except StoreError as error:
+        if error.code != "store_corrupt":
+            raise
+        yield Finding("file", name, "damaged", message=error.message)
+
+
+def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Finding:
+    faults = find_faults(tx)
+    if faults:
+        return Finding("file", name, "damaged", message="; ".join(faults))
+    entries = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
+    return Finding("file", name, entries=entries)
 
 
 def _check_batch(tx: Tx, kind: _Kind, after: int) -> tuple[list[Finding], int | None]:
     """Check the next few of a kind; return the key of the last one, None after the very last."""
     findings, key = list[Finding](), after
     for _ in range(BATCH):
-        try:
-            (following,) = tx.rows(kind.next_key, (key,))[0]
-            end = MAX_INT if following is None else place(following, 0)
-            stray = tx.execute(kind.stray, (place(key, MAX_SEQ), end)).fetchone()
-        except Exception as error:
-            if not is_damage(error):
-                raise
-            message = f"its list of {kind.name}s cannot be read any further"
-            return [*findings, Finding("file", "", "damaged", message=message)], None
-        if stray is not None:
+        (following,) = tx.rows(kind.next_key, (key,))[0]
+        end = MAX_INT if following is None else place(following, 0)
+        if tx.execute(kind.stray, (place(key, MAX_SEQ), end)).fetchone() is not None:
             message = f"{kind.parts} of a {kind.name} that does not exist"
             findings.append(Finding(kind.name, "", "damaged", message=message))
         if following is None:
             return findings, None
+        if following <= key:
+            message = f"its list of {kind.name}s is out of order"
+            return [*findings, Finding("file", "", "damaged", message=message)], None
         findings.append(_check_one(tx, kind, following))
         key = following
     return findings, key
@@ -91,12 +81,8 @@ def _check_one(tx: Tx, kind: _Kind, key: int) -> Finding:
     try:
         return kind.look(tx, key)
     except StoreError as error:
-        owner = error.details.get("run_id", error.details.get("session_id", ""))
-        return Finding(kind.name, owner, "damaged", message=error.message)
-    except Exception as error:
-        if is_damage(error):
-            return Finding(kind.name, "", "damaged", message=str(error))
-        raise
+        name = error.details.get("run_id", error.details.get("session_id", ""))
+        return Finding(kind.name, name, "damaged", message=error.message)
 
 
 def _check_run(tx: Tx, key: int) -> Finding:
@@ -106,11 +92,8 @@ def _check_run(tx: Tx, key: int) -> Finding:
 
 
 def _check_session(tx: Tx, key: int) -> Finding:
-    session_id, count, checked = session_rows.walk(tx, key)
-    if checked:
-        return Finding("session", session_id, entries=count)
-    message = "its thoughts are from a version that kept no checksums; they get theirs when the next thought is added"
-    return Finding("session", session_id, "unchecked", count, message)
+    session_id, count = session_rows.walk(tx, key)
+    return Finding("session", session_id, entries=count)
 
 
 _KINDS = (

@@ -8,9 +8,7 @@ from typing import Any
 from ..errors import StoreError
 from ..records import Damaged, StoreStats, Tally, Whole, WholeKind, WholeRun, Written
 from . import runs, session_rows, sql
-from .damage import is_damage
 from .sql import Tx
-from .steady import Uptime
 
 LARGE_BYTES = 8 * 1024 * 1024
 """After so much, no further one is read in the same transaction."""
@@ -31,9 +29,12 @@ def read(
     found, size, key = list[tuple[int, Whole | Damaged]](), 0, after
     while len(found) < limit and size < LARGE_BYTES:
         statement, values = (_NEXT[kind], (key,)) if owner is None else (_NEXT_OF[kind], (key, owner))
-        (key,) = tx.rows(statement, values)[0]
-        if key is None:
+        (following,) = tx.rows(statement, values)[0]
+        if following is None:
             break
+        if following <= key:
+            raise StoreError(f"the list of {kind}s is damaged: it is out of order", code="store_corrupt")
+        key = following
         whole = _read_one(tx, kind, key)
         found.append((key, whole))
         size += _size(whole)
@@ -45,10 +46,6 @@ def _read_one(tx: Tx, kind: WholeKind, key: int) -> Whole | Damaged:
         return _READ[kind](tx, key)
     except StoreError as error:
         return Damaged(error.message)
-    except Exception as error:
-        if is_damage(error):
-            return Damaged(str(error))
-        raise
 
 
 def _size(whole: Whole | Damaged) -> int:
@@ -59,11 +56,11 @@ def _size(whole: Whole | Damaged) -> int:
     return sum(len(thought.text) + len(thought.body) for thought in whole.thoughts)
 
 
-def write(tx: Tx, whole: Whole, up: Uptime) -> Written:
+def write(tx: Tx, whole: Whole) -> Written:
     """Write a run or session of another store; see `Store`."""
     if isinstance(whole, WholeRun):
-        return runs.write_whole(tx, whole, up)
-    return session_rows.write_whole(tx, whole, up)
+        return runs.write_whole(tx, whole)
+    return session_rows.write_whole(tx, whole)
 
 
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:

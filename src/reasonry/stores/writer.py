@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import ReasonryError, StoreError
-from . import sql, text_index
+from . import sql
 from .database import Source, is_fault, is_suspicious
+from .searchable import INDEX
 
 T = TypeVar("T")
 Work = Callable[[sql.Tx], T]
@@ -26,17 +27,9 @@ MAX_BATCH = 256
 WOKEN_AT_ONCE = 8
 """Callers that go on in one turn of the event loop; what else is due there is not kept waiting by all of them."""
 
-ERASE_BYTES = 16 * 1024 * 1024
-"""Up to this size a store erases deleted data at once, because that takes a tenth of a second at most."""
-
-ERASE_WAIT_S = 0.5
-"""How long erasing waits for readers, while other writes wait for it."""
-
 
 class _Job(NamedTuple):
-    work: Work[Any] | None
-    """None: erase what was deleted, however long that takes."""
-    deletes: bool
+    work: Work[Any]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
 
@@ -48,15 +41,9 @@ class _Outcome(NamedTuple):
 
 
 class Writer:
-    """Runs jobs from any number of tasks and event loops.
-
-    Attributes:
-        erasure_pending: Whether bytes of something deleted may still be in the store's files.
-    """
+    """Runs jobs from any number of tasks and event loops."""
 
     def __init__(self, source: Source) -> None:
-        self.erasure_pending = False
-        self._index_has_rest = False
         self._source = source
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -65,25 +52,33 @@ class Writer:
         self._suspect = False
         self._closed = False
 
-    async def do(self, work: Work[T], *, deletes: bool = False) -> T:
+    async def do(self, work: Work[T]) -> T:
         """Run `work` in a write transaction and return its value when that is durable.
-
-        Work that `deletes` succeeds on a full disk, too.
 
         What `work` raises is raised here, and nothing of it is written. A call that is cancelled may or may not
         have been written.
         """
-        return await self._put(work, deletes)
+        return await self._put(work)
 
-    def post(self, work: Work[None]) -> None:
-        """Run `work` in a write transaction behind all that was put here before; nobody is told what comes of it."""
-        self._put(work, deletes=False).add_done_callback(lambda done: done.cancelled() or done.exception())
+    async def rewrite(self) -> bool:
+        """Rewrite the file without what was deleted, and empty its log; return whether the log could be emptied."""
+        return await asyncio.to_thread(self._rewrite)
 
-    async def erase(self) -> None:
-        """Erase all bytes of deleted data; `erasure_pending` tells whether some may remain."""
-        await self._put(None, deletes=False)
+    def _rewrite(self) -> bool:
+        try:
+            db = self._source.writer(verify=False)
+            try:
+                db.execute("VACUUM")
+                return self._source.empty_log(db)
+            finally:
+                self._source.close(db)
+        except Exception as error:
+            meant = self._source.read_fault(error)
+            if meant is error:
+                raise
+            raise meant from error
 
-    def _put(self, work: Work[T] | None, deletes: bool) -> asyncio.Future[T]:
+    def _put(self, work: Work[T]) -> asyncio.Future[T]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         with self._start:
@@ -92,7 +87,7 @@ class Writer:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="reasonry-store", daemon=True)
                 self._thread.start()
-            self._queue.put(_Job(work, deletes, loop, future))
+            self._queue.put(_Job(work, loop, future))
         return future
 
     async def close(self) -> None:
@@ -110,8 +105,6 @@ class Writer:
             batch, more = self._next_batch()
             if batch:
                 _settle(self._perform(batch))
-        if self._db is not None and self.erasure_pending:
-            self._erase(self._db, ERASE_WAIT_S)
         self._drop_connection()
 
     def _next_batch(self) -> tuple[list[_Job], bool]:
@@ -132,54 +125,21 @@ class Writer:
             return self._commit(batch)
         except Exception as error:
             retry = len(batch) > 1 and is_fault(error) and not is_suspicious(error)
-            if len(batch) == 1 and batch[0].deletes and self._source.is_full(error):
-                return [self._delete_in_reserve(batch[0], error)]
             if not retry:
                 return [_Outcome(job, error=self._source.read_fault(error)) for job in batch]
         return [outcome for job in batch for outcome in self._perform([job])]
 
-    def _delete_in_reserve(self, job: _Job, error: Exception) -> _Outcome:
-        """Delete something although the disk is full, in the reserved space and in that of the log.
-
-        Overwriting deleted data takes as much space in the log as it took in the file. If there is less it is not
-        overwritten now; `erasure_pending` says so.
-        """
-        self._source.give_up_reserve()
-        for overwrite in ("ON", "FAST"):
-            try:
-                db = self._connection()
-                if self._source.has_room_for_log(db):
-                    db.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
-                db.execute(f"PRAGMA secure_delete = {overwrite}")
-                return self._commit([job])[0]
-            except Exception as found:
-                error = found
-                if not self._source.is_full(error):
-                    break
-            finally:
-                if self._db is not None:
-                    self._db.execute("PRAGMA secure_delete = ON")
-                self._source.keep_reserve(share=2)
-        return _Outcome(job, error=self._source.read_fault(error))
-
     def _commit(self, batch: list[_Job]) -> list[_Outcome]:
         db = self._connection()
-        tx, changes = sql.Tx(db, text_index, set()), db.total_changes()
+        tx = sql.Tx(db, sql.SQLITE, INDEX)
         try:
             db.execute(sql.BEGIN_WRITE)
             outcomes = [_run(db, tx, job, alone=len(batch) == 1) for job in batch]
-            if db.in_transaction and db.total_changes() != changes:
-                db.execute(sql.SET_MARK)
             if db.in_transaction:
                 db.execute(sql.COMMIT)
         except Exception as error:
             self._give_up(db, error)
             raise
-        asked = any(job.work is None for job in batch)
-        self.erasure_pending |= tx.has_deleted or asked
-        self._index_has_rest |= tx.has_unindexed
-        if asked or (tx.has_deleted and self._source.size() <= ERASE_BYTES):
-            self._erase(db, self._source.busy_timeout_s if asked else ERASE_WAIT_S)
         return outcomes
 
     def _connection(self) -> sql.Database:
@@ -207,31 +167,12 @@ class Writer:
             with contextlib.suppress(Exception):
                 self._source.close(db)
 
-    def _erase(self, db: sql.Database, wait_s: float) -> None:
-        """Rewrite the store and empty its log.
-
-        Deleted data is overwritten in place. But pages that were once split may have copies of it in their unused
-        part, and the log has the pages as they were before.
-        """
-        try:
-            whole = self._source.can_be_rewritten()
-            if whole:
-                if self._index_has_rest:
-                    text_index.erase(sql.Tx(db, text_index, set()))
-                    self._index_has_rest = False
-                db.execute("VACUUM")
-            emptied = self._source.has_room_for_log(db) and self._source.empty_log(db, wait_s)
-            self.erasure_pending = not (emptied and whole)
-        except Exception as error:
-            # The deletion itself is durable; this is tried again with the next, and when the store is closed.
-            self._give_up(db, error)
-
 
 def _run(db: sql.Database, tx: sql.Tx, job: _Job, *, alone: bool) -> _Outcome:
     if not alone:
         db.execute(sql.SAVEPOINT)
     try:
-        outcome = _Outcome(job, job.work(tx) if job.work else None)
+        outcome = _Outcome(job, job.work(tx))
     except Exception as error:
         if is_fault(error):
             raise

@@ -10,10 +10,10 @@ Algorithm, for a question x, with a chain of intermediate steps z_1, …, z_n:
     does y hold? if not, y' ~ p(y | x, z_1, …, z_n, why)  only with `check`              answer_verification
 
 *Differs from the paper*: an instruction replaces the worked examples; steps and answer may come as JSON as well as in
-the paper's text form, "… The answer is …"; a reply that does not get to the answer is gone on with; a reply with a
-false equation of numbers is asked for again, once. Two options go beyond the paper: the problem is decomposed before it
-is reasoned about, and the answer is checked by its author; the table has no way back from the check, so reasoning about
-a failed one happens there.
+the paper's text form, "… The answer is …"; an answer that is a text or code may come alone; a reply that does not get
+to the answer is gone on with; a reply with a false equation of numbers is asked for again, once. Two options go beyond
+the paper: the problem is decomposed before it is reasoned about, and the answer is checked by its author; the table has
+no way back from the check, so reasoning about a failed one happens there.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core import parse
 from ..core.answering import (
+    OPEN_TASK,
+    REPAIR_FORM,
+    REPAIRED,
     UNREADABLE,
     Answer,
     AnswerOptions,
@@ -33,16 +35,30 @@ from ..core.answering import (
     CheckReply,
     FinalAnswer,
     answer_outcome,
+    quotation,
     read_check,
     refuse_once,
     settle_answer,
     without_number,
 )
 from ..core.effects import Ask
-from ..core.fit import Unreadable
-from ..core.stated import stated_answer
-from ..core.strategy import Body, EffectFailed, Field, Outcome, Stage, Strategy, Thought, go, request, stay
+from ..core.problem import subject_of
+from ..core.strategy import (
+    UNASKED,
+    Body,
+    EffectFailed,
+    Field,
+    Outcome,
+    Stage,
+    Strategy,
+    Thought,
+    go,
+    request,
+    stay,
+)
 from ..puzzles import false_equations
+from ..reading import parse
+from ..reading.fit import Unreadable
 
 SYSTEM = """You solve a problem by reasoning in steps before you answer. Each step is one inference or one \
 calculation, written out so that it can be checked. What was worked out so far is shown to you; build on it. You are \
@@ -53,30 +69,31 @@ DECOMPOSE = """Now list what has to be worked out, in order, without solving any
 {"steps": ["first thing to work out", "second", …]}"""
 """Ours; the paper has no such question."""
 
-STEP_BY_STEP = "Think step by step: write every step out with its result before you give the answer."
-"""Said to models that do not reason by themselves, in place of the paper's examples, which reason first."""
+REASON = f"""Now solve the problem step by step: first every step with its result, then the answer alone, in the form \
+the problem asks for. Reply with one JSON object
+{{"steps": ["step with its result", …], "answer": "…"}}
+or with the steps in plain text and a last line "Answer: …". {OPEN_TASK}"""
+"""The form of the paper's worked examples: the chain, then "The answer is …" (arXiv:2201.11903, appendix G), in words
+that have no language of their own.
+"""
 
-REASON = """Now solve the problem: first the steps that lead to the answer, then the answer alone, in the form the \
-problem asks for. Reply with one JSON object
-{"steps": ["step with its result", …], "answer": "…"}
-or in plain text that ends in "The answer is …"."""
-"""The form of the paper's worked examples: the chain, then "The answer is …" (arXiv:2201.11903, appendix G)."""
-
-GO_ON = """Now reason on from the last step, without repeating any. When nothing is left to work out, give the answer \
+GO_ON = f"""Now reason on from the last step, without repeating any. When nothing is left to work out, give the answer \
 alone, in the form the problem asks for.
-{"steps": ["step with its result", …], "answer": "…" or null}"""
+{{"steps": ["step with its result", …], "answer": "…" or null}}
+{OPEN_TASK}"""
 """Ours: for a chain that a reply did not bring to its end."""
 
-FORMULATE = """Now derive the answer from the steps. Give it alone, in the form the problem asks for.
-{"answer": "…"}"""
+FORMULATE = f"""Now derive the answer from the steps. Give it alone, in the form the problem asks for.
+{{"answer": "…"}}
+{OPEN_TASK}"""
 """Ours: for a chain that ended without its answer."""
 
-CHECK = """Now check the answer {answer!r} against the problem: put it back in, or work it out another way.
+CHECK = """Now check the answer {answer} against the problem: put it back in, or work it out another way.
 {{"reason": "how you checked, and what came of it", "correct": true or false, "answer": "the corrected one" or null}}"""
 """Ours; the paper has no check."""
 
-REPAIR = """Now go through the steps again with this objection in mind, and correct the answer.
-{"reason": "where the error was and what follows instead", "correct": true, "answer": "the corrected answer alone"}"""
+REPAIR = f"""Now go through the steps again with this objection in mind, and correct the answer.
+{REPAIRED}"""
 """Ours; see `CHECK`."""
 
 
@@ -99,11 +116,15 @@ class Decomposition(Struct, frozen=True):
 class Reasoning(Struct, frozen=True, kw_only=True):
     """The next steps of the chain, and the answer where it is reached."""
 
-    steps: Annotated[tuple[str, ...], Meta(min_length=1, description="The steps, with their results.")]
+    steps: Annotated[tuple[str, ...], Meta(description="The steps, with their results.")] = ()
     answer: Annotated[
         Answer | None, Meta(description="The answer alone; null if steps are still missing.")
     ] = None
-    done: Annotated[bool, Meta(description="Whether nothing is left to work out.")] = False
+    done: Annotated[bool, UNASKED] = False
+
+    def __post_init__(self) -> None:
+        if not self.steps and not str(self.answer or "").strip():
+            raise ValueError("it has neither a step nor the answer")
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -134,30 +155,17 @@ def decompose(s: State) -> Body:
 
 def read_steps(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
     """Read steps and answer, structured or in the paper's text form; refuse a false equation, once."""
-    reading = _read_reasoning(ask, texts[-1])
-    if isinstance(reading, Unreadable):
+    reading = parse.read_form(texts[-1], Reasoning, shown=ask.prompt, subject=subject_of(s))
+    if isinstance(reading, Unreadable) or subject_of(s).is_open:
         return reading
 
     def find_faults(text: str) -> list[str]:
-        earlier = _read_reasoning(ask, text)
+        earlier = parse.read_form(text, Reasoning, shown=ask.prompt, subject=subject_of(s))
         return (
             [] if isinstance(earlier, Unreadable) else false_equations(_as_text(earlier[0]), about=s.problem)
         )
 
     return refuse_once(ask, texts, find_faults) or reading
-
-
-def _read_reasoning(ask: Ask, text: str) -> tuple[Reasoning, str] | Unreadable:
-    reading = parse.read_form(text, Reasoning, shown=ask.prompt)
-    reply = None if isinstance(reading, Unreadable) else reading[0]
-    if text.lstrip().startswith(("{", "[", "```")) or (reply is not None and reply.answer is not None):
-        return reading
-    answer = stated_answer(text)
-    if not isinstance(answer, str):
-        return reading
-    lines = tuple(line.strip() for line in text.splitlines() if line.strip())
-    steps = lines if reply is None else reply.steps
-    return Reasoning(steps=steps, answer=answer, done=True), "lines"
 
 
 def _as_text(reply: Reasoning) -> str:
@@ -168,22 +176,22 @@ def reason(s: State) -> Body:
     """z_1, …, z_n, y ~ p(z, y | x); stay until the chain is complete."""
     if s.is_reasoned:
         return go(s, "solution_formulation")
-    question = replace(_question(s, "reason", GO_ON if s.steps else REASON), step_by_step=STEP_BY_STEP)
-    (answer,) = yield request(s, question)
+    (answer,) = yield request(s, _question(s, "reason", GO_ON if s.steps else REASON))
     reply: Reasoning = answer.value
     text = "" if reply.answer is None else str(reply.answer).strip()
     final = s.final.propose(text) if text else s.final
     steps = tuple(without_number(step) for step in reply.steps)
     s = replace(s, steps=(*s.steps, *steps), done=reply.done or bool(text), final=final)
-    return stay(s, "\n".join(steps))
+    return stay(s, *(["\n".join(steps)] if steps else []))
 
 
 def formulate(s: State) -> Body:
     """Y ~ p(y | x, z_1, …, z_n), unless a reply brought it; where it cannot be read, the last step is all there is."""
+    why = ""
     if s.final.text is None:
         try:
             (reply,) = yield request(s, _question(s, "answer", FORMULATE))
-            final = s.final.propose(reply.value.text)
+            why, final = reply.value.reasoning, s.final.propose(reply.value.text)
         except EffectFailed as lost:
             best = s.steps[-1] if s.steps and lost.failure.code == UNREADABLE else None
             final = s.final.fall_back(best, f"the answer could not be read: {lost.failure.message}")
@@ -191,17 +199,17 @@ def formulate(s: State) -> Body:
                 raise
         s = replace(s, final=final)
     answer = s.final.text or ""
-    return go(s, "answer_verification", Thought(answer, data={"answer": answer}))
+    return go(s, "answer_verification", Thought(why or answer, data={"answer": answer}))
 
 
 def check(s: State) -> Body:
     """Does y hold? If not, y' ~ p(y | x, z_1, …, z_n, why)."""
 
     def repair(s: State) -> Ask:
-        return _question(s, "repair", REPAIR)
+        return replace(_question(s, "repair", REPAIR), form=REPAIR_FORM)
 
     def review(s: State) -> Ask:
-        return _question(s, "check", CHECK.format(answer=s.final.text))
+        return _question(s, "check", CHECK.format(answer=quotation(s.final.text or "")))
 
     return (yield from settle_answer(s, repair, s.steps, review=review if s.options.check else None))
 
@@ -243,7 +251,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     title="Chain of Thought",
     source="arXiv:2201.11903",
     summary="Reasons through a problem in steps before it answers: for arithmetic and logic.",
-    version=2,
+    version=3,
     aliases=("cot",),
     options=Options,
     state=State,

@@ -25,17 +25,29 @@ hypotheses used up to a solution. A hypothesis whose test cannot be read is the 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core import parse
 from ..core.answering import UNREADABLE, AnswerOptions, AnswerReply, FinalAnswer, rule, settle_answer
 from ..core.effects import Ask, Verify
-from ..core.fit import Unreadable
-from ..core.strategy import Body, EffectFailed, Field, Move, Outcome, Stage, Strategy, Thought, go, request
+from ..core.strategy import (
+    SHORT_REPLY,
+    Body,
+    EffectFailed,
+    Field,
+    Move,
+    Outcome,
+    Stage,
+    Strategy,
+    Thought,
+    go,
+    request,
+)
+from ..reading import parse
+from ..reading.fit import Unreadable
 
 # The roles of a thought are those that the sequential-thinking tool names, on which seed 000's Base Sequential rests.
 SYSTEM = """You think a problem through in numbered thoughts, one at a time. A thought is one step: an analysis, a \
@@ -56,21 +68,22 @@ EVALUATE = f"""Now look at the latest thought critically: say in reason what you
 it, or one it rests on, is wrong, sound is false and revisesThought is the number of the thought to replace. If it is \
 sound, next says how to go on:
 {NEXT}
-{{{{"reason": "…", "sound": true, "revisesThought": null, "next": "thought_adjustment", "totalThoughts": {{total}}, \
-"branchFromThought": null}}}}"""
+{{{{"reason": "…", "sound": true or false, "revisesThought": number or null, "next": "…" or null, "totalThoughts": \
+number or null, "branchFromThought": number or null}}}}"""
 REVISE = f"""Now replace thought {{number}}: write it as it should have been. Then next says how to go on:
 {NEXT}
-{{{{"thought": "…", "next": "thought_adjustment", "totalThoughts": {{total}}, "branchFromThought": null}}}}"""
+{{{{"thought": "…", "next": "…", "totalThoughts": number or null, "branchFromThought": number or null}}}}"""
 DECIDE = f"""Now decide how to go on:
 {NEXT}
-{{{{"reason": "…", "next": "thought_adjustment", "totalThoughts": {{total}}, "branchFromThought": null}}}}"""
+{{{{"reason": "…", "next": "…", "totalThoughts": number or null, "branchFromThought": number or null}}}}"""
 HYPOTHESIZE = """Now propose a solution as a hypothesis: one statement that could turn out wrong. Give the answer \
 alone too, in the form the problem asks for.
 {"hypothesis": "…", "finalAnswer": "…"}"""
 TEST = f"""Now try to refute the hypothesis, with the thoughts so far and with the problem itself: say in reason how \
 it was tested, then whether it holds. If it does not, next says how to go on:
 {NEXT}
-{{{{"reason": "…", "holds": true, "next": null, "totalThoughts": null, "branchFromThought": null}}}}"""
+{{{{"reason": "…", "holds": true or false, "next": "…" or null, "totalThoughts": number or null, \
+"branchFromThought": number or null}}}}"""
 FINALIZE = """Now write the solution. Give the answer alone, in the form the problem asks for.
 {"answer": "…"}"""
 
@@ -174,11 +187,16 @@ class State(Struct, frozen=True, omit_defaults=True):
     options: Options
     log: tuple[Thought, ...] = ()
     """Everything recorded; thought n of the session is `log[n - 1]`."""
+    places: tuple[int, ...] = ()
+    """Where in the session each thought stands that was generated, by its number; one that was replaced, its successor.
+
+    Questions know thoughts by these numbers: what else is recorded is not counted.
+    """
     expected: int = 1
-    generated: int = 0
     latest: int = 0
     """Number of the latest thought that was generated or revised."""
     revising: int = 0
+    """Number of the thought that is to be replaced."""
     decision: Decision | None = None
     branch: str | None = None
     leaves: str | None = None
@@ -190,6 +208,11 @@ class State(Struct, frozen=True, omit_defaults=True):
     holds: bool | None = False
     """Whether the hypothesis stood its test; None: no reply to the test could be read."""
     final: FinalAnswer = FinalAnswer()
+
+    @property
+    def generated(self) -> int:
+        """How many thoughts were generated; one that replaces another counts no more."""
+        return len(self.places)
 
 
 def plan(s: State) -> Body:
@@ -204,9 +227,9 @@ def think(s: State) -> Body:
     """t_n ~ p(t | x, t_1, …, t_{n-1})."""
     more = s.expected - s.generated - 1
     left = f"About {more} more will follow it." if more > 0 else "It may be the last one."
-    task = THINK.format(number=len(s.log) + 1, left=left)
-    (reply,) = yield request(s, _question(s, "think", task))
-    s = replace(s, generated=s.generated + 1, latest=len(s.log) + 1)
+    number = s.generated + 1
+    (reply,) = yield request(s, _question(s, "think", THINK.format(number=number, left=left)))
+    s = replace(s, places=(*s.places, len(s.log) + 1), latest=number)
     return _record(s, "thought_evaluation", reply.value.thought)
 
 
@@ -219,8 +242,10 @@ def read_evaluation(state: State, _: Ask, texts: Sequence[str]) -> tuple[Evaluat
             return reading
         reading = _flatten(nested[0]), nested[1]
     reply: Evaluation = reading[0]
+    if reply.sound:
+        return _branch_fault(state, reply) or reading
     fault = _thought_fault(state, reply.revises_thought) if _count(reply.revises_thought) else None
-    return fault or (_branch_fault(state, reply) if reply.sound else None) or reading
+    return fault or reading
 
 
 def _flatten(nested: NestedEvaluation) -> Evaluation:
@@ -256,8 +281,10 @@ def revise(s: State) -> Body:
     """t_n replaces t_k."""
     (answer,) = yield request(s, _question(s, "revise", _with_counts(s, REVISE)))
     reply: Revision = answer.value
-    s = replace(s, latest=len(s.log) + 1, decision=_decision(reply))
-    return _record(s, "continuation_decision", reply.thought, revises=s.revising)
+    replaced = s.places[s.revising - 1]
+    places = (*s.places[: s.revising - 1], len(s.log) + 1, *s.places[s.revising :])
+    s = replace(s, places=places, latest=s.revising, decision=_decision(reply))
+    return _record(s, "continuation_decision", reply.thought, revises=replaced)
 
 
 def read_decision(state: State, _: Ask, texts: Sequence[str]) -> tuple[Decision, str] | Unreadable:
@@ -290,7 +317,7 @@ def adjust(s: State) -> Move:
 
 def branch(s: State) -> Move:
     """The thoughts that follow leave t_k."""
-    left = (_count(s.decision.branch_from_thought) if s.decision else None) or s.latest
+    left = s.places[((_count(s.decision.branch_from_thought) if s.decision else None) or s.latest) - 1]
     name = f"branch-{s.branches + 1}"
     s = replace(s, decision=None, branches=s.branches + 1)
     data = {"branchId": name, "branchFromThought": left}
@@ -370,7 +397,7 @@ def outcome(state: State) -> Outcome:
 
 
 def _latest_thought(state: State) -> str | None:
-    return state.log[state.latest - 1].text if state.latest else None
+    return state.log[state.places[state.latest - 1] - 1].text if state.latest else None
 
 
 def progress(state: State) -> dict[str, Any]:
@@ -407,9 +434,10 @@ def _thought_fault(state: State, written: Number) -> Unreadable | None:
     numbers = set(re.findall(r"\d+", str(written)))
     if len(numbers) > 1:
         return Unreadable(f"{str(written)[:60]!r} names several thoughts; name one")
-    if all(1 <= int(number[:9]) <= len(state.log) for number in numbers):
+    if all(1 <= int(number[:9]) <= state.generated for number in numbers):
         return None
-    return Unreadable(f"there is no thought {numbers.pop()[:9]}; there are thoughts 1 to {len(state.log)}")
+    there = f"there are thoughts 1 to {state.generated}" if state.generated > 1 else "there is thought 1"
+    return Unreadable(f"there is no thought {numbers.pop()[:9]}; {there}")
 
 
 def _branch_fault(
@@ -426,27 +454,36 @@ def _record(
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
-    lines = [f"{_label(number, thought)}: {thought.text}" for number, thought in enumerate(state.log, 1)]
-    prompt = "\n\n".join([f"Problem: {state.problem}", *lines, *state.final.objections, task])
+    prompt = "\n\n".join([f"Problem: {state.problem}", *_lines(state), *state.final.objections, task])
     facts = {"kind": kind, "problem": state.problem, "thoughts": [thought.text for thought in state.log]}
     return Ask(prompt, SYSTEM, {**facts, "hypothesis": state.hypothesis})
 
 
 def _with_counts(state: State, task: str) -> str:
-    total = max(state.expected, state.generated + 1)
-    return task.format(number=state.revising, count=state.generated, total=total)
+    return task.format(number=state.revising, count=state.generated)
 
 
-_KINDS = {"sound": "evaluation", "next": "decision", "hypothesis": "hypothesis", "holds": "test"}
-"""What an entry of the log is, by a field of its data."""
+_KINDS = {"sound": "Evaluation", "hypothesis": "Hypothesis", "holds": "Test"}
+"""What an entry of the log is called that is no thought, by a field of its data."""
 
 
-def _label(number: int, thought: Thought) -> str:
-    kinds = ["approach"] if number == 1 else [kind for name, kind in _KINDS.items() if name in thought.data]
-    notes = [*kinds, thought.branch] if thought.branch else kinds
-    if thought.revises is not None:
-        notes = [*notes, f"replaces thought {thought.revises}"]
-    return f"Thought {number} ({', '.join(notes)})" if notes else f"Thought {number}"
+def _lines(state: State) -> Iterator[str]:
+    """Yield what was thought so far: thoughts with their numbers, and what was said of them; no bookkeeping."""
+    numbers: dict[int, int] = {}
+    for place, entry in enumerate(state.log, 1):
+        kind = next((_KINDS[name] for name in _KINDS if name in entry.data), None)
+        if place == 1:
+            yield f"Approach: {entry.text}"
+        elif kind:
+            yield f"{kind}: {entry.text}"
+        elif not entry.data:
+            earlier = numbers.get(entry.revises or 0)
+            numbers[place] = earlier or len(set(numbers.values())) + 1
+            notes = [*([entry.branch] if entry.branch else []), *(["replaced"] if earlier else [])]
+            shown = f" ({', '.join(notes)})" if notes else ""
+            yield f"Thought {numbers[place]}{shown}: {entry.text}"
+        elif "next" in entry.data and not entry.text.startswith("Next: "):
+            yield f"Decision: {entry.text}"
 
 
 _SOUND = {"type": "boolean", "description": "Whether the latest thought holds."}
@@ -458,7 +495,7 @@ LINEAR: Strategy[State, Options] = Strategy(
     title="Linear thinking",
     source="seed 000, Base Sequential",
     summary="Thinks step by step with revisions, branches and a tested hypothesis: for any problem.",
-    version=2,
+    version=3,
     aliases=("base_sequential", "sequential"),
     options=Options,
     state=State,
@@ -499,6 +536,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             fields=(Field("sound", _SOUND, required=False),),
             body=evaluate,
             reply=Evaluation,
+            max_output_tokens=SHORT_REPLY,
             example={"reason": "4 * 6 is 24.", "sound": True, "next": "hypothesis_generation"},
             read=read_evaluation,
         ),
@@ -520,6 +558,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             "a branch; with a solution in sight, state it as a hypothesis.",
             body=decide,
             reply=Decision,
+            max_output_tokens=SHORT_REPLY,
             example={"reason": "One step is missing.", "next": "thought_adjustment", "totalThoughts": 5},
             read=read_decision,
         ),
@@ -557,6 +596,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             fields=(Field("holds", _HOLDS, required=False),),
             body=test,
             reply=HypothesisTest,
+            max_output_tokens=SHORT_REPLY,
             example={"reason": "It uses each number once and makes 24.", "holds": True},
             read=read_test,
         ),

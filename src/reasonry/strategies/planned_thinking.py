@@ -13,8 +13,8 @@ Algorithm, for a problem x, with thoughts t_i and the plan p_i as it stands afte
 *Differs from the seed*: the rules are checked instead of hoped for (`core/plan.py`), and a thought that breaks one is
 asked for again with the reason; what a plan leaves out stands as it stood, and only the plan as it stands is shown
 with the thoughts; the concluding thought need not evaluate the one before; there is a limit, and the last thought
-before it is told so; where no reply can be read, the latest thought is the solution, unchecked; a solution that a
-verifier proves wrong is concluded again, up to `max_repairs` times.
+before it is told so; a text that was written in parts is put together; where no reply can be read, the latest thought
+is the solution, unchecked; a solution that a verifier proves wrong is concluded again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core import parse
 from ..core.answering import UNREADABLE, AnswerOptions, FinalAnswer, claim
+from ..core.asking_again import question_text
 from ..core.effects import Ask
 from ..core.events import Reply
-from ..core.fit import Unreadable
 from ..core.plan import (
     DONE,
     PENDING,
@@ -60,6 +59,9 @@ from ..core.strategy import (
     request,
     stay,
 )
+from ..reading import parse
+from ..reading.fit import Unreadable
+from ..reading.open_task import is_open_task
 
 # The three duties of a thought, the statuses and the conclusion are those of seed 001's instructions.
 SYSTEM = f"""You solve a problem in thoughts, along a plan that you keep. In each thought you do three things.
@@ -70,13 +72,13 @@ first of them.
 3. Give the plan as it stands now; steps that were done before may be left out. Statuses: "{PENDING}"; "{DONE}", with \
 a short result; "{VERIFICATION_NEEDED}", with a mark that says why. A step with sub_steps is {DONE} only when all of \
 them are. A step that is not needed any more is {DONE}, with a result that says why.
-The last step of the plan is called "Conclusion". Execute it when all other steps are {DONE}: write the solution \
-into current_thinking, mark it {DONE}, and only then set next_thought_needed to false.
+The last step of the plan is called "Conclusion". Execute it when all other steps are {DONE}: write the whole solution \
+into current_thinking, all that the user is to read; mark it {DONE}, and only then set next_thought_needed to false.
 Reply with one JSON object and nothing else, such as:
-{{"evaluation": "Thought 2 is correct: …", "current_thinking": "the work of this thought", "planning": \
-[{{"description": "…", "status": "{DONE}", "result": "…"}}, {{"description": "…", "status": "{VERIFICATION_NEEDED}", \
-"mark": "…", "sub_steps": [{{"description": "…", "status": "{PENDING}"}}]}}, {{"description": "Conclusion", "status": \
-"{PENDING}"}}], "next_thought_needed": true}}"""
+{{"evaluation": "whether thought 2 holds, and why", "current_thinking": "the work of this thought", \
+"planning": [{{"description": "…", "status": "{DONE}", "result": "…"}}, {{"description": "…", "status": \
+"{VERIFICATION_NEEDED}", "mark": "…", "sub_steps": [{{"description": "…", "status": "{PENDING}"}}]}}, \
+{{"description": "Conclusion", "status": "{PENDING}"}}], "next_thought_needed": true}}"""
 
 # What is asked before each thought is seed 001's next_thought_number, and its rule for the conclusion.
 BEGIN = "Now think thought 1: set up the plan and execute its first step. Its evaluation is null."
@@ -143,7 +145,7 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
     """Read a thought, with what its plan leaves out as it stood, and hold it to the rules of the plan."""
-    reading = parse.read_form(texts[-1], PlannedThought, shown=parse.question_text(ask))
+    reading = parse.read_form(texts[-1], PlannedThought, shown=question_text(ask))
     if isinstance(reading, Unreadable):
         return reading
     thought: PlannedThought = reading[0]
@@ -247,9 +249,27 @@ def _append(state: State, reply: Reply) -> tuple[State, Thought]:
     thought: PlannedThought = reply.value
     state = replace(state, thoughts=(*state.thoughts, thought))
     if not thought.next_thought_needed or state.room <= 0:
-        state = replace(state, final=state.final.propose(thought.current_thinking))
+        state = replace(state, final=state.final.propose(_solution(state)))
     data = {"planning": plan_data(thought.planning), "next_thought_needed": thought.next_thought_needed}
     return state, Thought(f"{thought.text}\n\nPlan:\n{format_plan(thought.planning)}", data=data)
+
+
+def _solution(state: State) -> str:
+    """Return what the last thought concludes with, after what was written before of the same text.
+
+    Where a text or code is asked for, it may have been written in parts: thoughts that open with a heading are its
+    sections, of which a later one replaces an earlier one of that heading, and a conclusion without code rests on the
+    last thought that has some. A conclusion that has them again is the whole.
+    """
+    *before, last = (thought.current_thinking.strip() for thought in state.thoughts)
+    if not is_open_task(state.problem, state.options):
+        return last
+    headed = {text.partition("\n")[0]: text for text in (*before, last) if text.startswith("#")}
+    sections = [text for heading, text in headed.items() if heading not in last]
+    if last.startswith("#") and sections:
+        return "\n\n".join((*sections, last))
+    code = next((text for text in reversed(before) if "```" in text), None)
+    return last if code is None or "```" in last or last.startswith("#") else f"{code}\n\n{last}"
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
@@ -305,7 +325,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     title="Planned thinking",
     source="seed 001",
     summary="Keeps, checks and refines a nested plan until it is worked off: for long, composite problems.",
-    version=3,
+    version=4,
     aliases=("chain_of_thought_node",),
     options=Options,
     state=State,

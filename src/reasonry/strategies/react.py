@@ -26,16 +26,18 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core import parse
 from ..core.actions import Action, TurnRead, Written, read_actions, resolve_action
 from ..core.answering import Answer, AnswerReply, claim, rule
+from ..core.asking_again import question_text
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, ToolReturned, Verified
 from ..core.evidence import evidence_text
-from ..core.fit import Unreadable
+from ..core.problem import subject_of
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request
 from ..core.text import cut
-from ..core.toolcard import ToolCard, cards_text
+from ..core.toolcard import ToolCard, cards_text, cards_that_serve
+from ..reading import parse
+from ..reading.fit import Unreadable
 
 SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
 tools or give the answer. What your actions bring is shown to you before the next turn.
@@ -45,7 +47,7 @@ Tools:
 
 Reply with JSON in one of these two ways:
 {{"thought": "what follows, what to find out next", "actions": [{{"tool": "name", "arguments": {{}}}}]}}
-{{"thought": "why the answer is settled", "answer": "the answer alone"}}
+{{"thought": "why the answer is settled", "answer": "the answer alone; a text or code whole"}}
 Put several actions into one turn only if none needs the result of another. Rely on observations, not on \
 memory. After an error or an empty result try another way; never repeat an action unchanged."""
 
@@ -100,6 +102,11 @@ class State(Struct, frozen=True, omit_defaults=True):
     tool_calls: int = 0
 
     @property
+    def cards(self) -> tuple[ToolCard, ...]:
+        """The tools that are offered."""
+        return cards_that_serve(self.options.tools)
+
+    @property
     def is_spent(self) -> bool:
         """Whether the last turn has been taken."""
         return len(self.turns) >= self.options.max_steps
@@ -117,7 +124,13 @@ def context(state: State) -> str:
 
 def read_turn(state: State, ask: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
     """Read a turn: data, a transcript (`Action: search[x]`), or the answer, in any of the forms of `core.actions`."""
-    reading = read_actions(state.options.tools, texts[-1], shown=parse.question_text(ask))
+    reading = read_actions(state.cards, texts[-1], shown=question_text(ask))
+    if subject_of(state).is_open and (isinstance(reading, Unreadable) or not reading[0].actions):
+        # A text that was asked for says `Answer:` and `Action:` as it likes.
+        subject = replace(subject_of(state), alone=True)
+        found = parse.read_form(texts[-1], AnswerReply, shown=question_text(ask), subject=subject)
+        if not isinstance(found, Unreadable):
+            return TurnRead(found[0].reasoning, answer=found[0].text), found[1]
     if isinstance(reading, Unreadable):
         return reading
     turn = reading[0]
@@ -128,14 +141,14 @@ def read_turn(state: State, ask: Ask, texts: Sequence[str]) -> tuple[TurnRead, s
 
 def read_answer(state: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerReply, str] | Unreadable:
     """Read the answer: as a turn has it, or as any answer is stated; an action is none."""
-    shown = parse.question_text(ask)
-    reading = read_actions(state.options.tools, texts[-1], shown=shown)
-    if not isinstance(reading, Unreadable):
-        if reading[0].answer:
-            return AnswerReply(reading[0].answer), reading[1]
-        if reading[0].actions:
-            return Unreadable("no turn is left for an action; give the answer")
-    return parse.read_form(texts[-1], AnswerReply, shown=shown)
+    shown = question_text(ask)
+    reading = read_actions(state.cards, texts[-1], shown=shown)
+    if not isinstance(reading, Unreadable) and reading[0].actions:
+        return Unreadable("no turn is left for an action; give the answer")
+    found = parse.read_form(texts[-1], AnswerReply, shown=shown, subject=subject_of(state))
+    if isinstance(found, Unreadable) and not isinstance(reading, Unreadable) and reading[0].answer:
+        return AnswerReply(reasoning=reading[0].thought, answer=reading[0].answer), reading[1]
+    return found
 
 
 def think(to: str) -> Callable[[State], Body]:
@@ -161,10 +174,10 @@ def act(s: State) -> Body:
     calls = {call.text: call for action in actions if isinstance(call := _resolve(s, action), Action)}
     effects = [CallTool(call.tool, call.arguments) for call in calls.values()]
     results = yield request(s, *effects, give_failures=True)
-    brought = {
-        key: _observation(result, s.options.max_observation_chars)
-        for key, result in zip(calls, results, strict=True)
-    }
+    brought: dict[str, str] = {}
+    for key, result in zip(calls, results, strict=True):
+        shown = "\n".join([context(s), *brought.values()])
+        brought[key] = _observation(result, s.options.max_observation_chars, shown)
     earlier = {_key(s, action): n for n, past in enumerate(s.turns[:-1], 1) for action in past.actions}
     places: dict[str, int] = {}
     observations: list[str] = []
@@ -225,9 +238,9 @@ def outcome(state: State) -> Outcome:
 
 
 def _question(state: State, kind: str, tail: str = "") -> Ask:
-    names = [card.name for card in state.options.tools]
+    names = [card.name for card in state.cards]
     facts = {"kind": kind, "problem": state.problem, "tools": names, "turn": len(state.turns) + 1}
-    return Ask(context(state) + tail, SYSTEM.format(tools=cards_text(state.options.tools)), facts)
+    return Ask(context(state) + tail, SYSTEM.format(tools=cards_text(state.cards)), facts)
 
 
 def _with_early(reply: TurnRead) -> tuple[Written, ...]:
@@ -237,7 +250,7 @@ def _with_early(reply: TurnRead) -> tuple[Written, ...]:
 
 
 def _resolve(state: State, action: Written) -> Action | Unreadable:
-    return resolve_action(state.options.tools, action)
+    return resolve_action(state.cards, action)
 
 
 def _key(state: State, action: Written) -> str:
@@ -246,13 +259,10 @@ def _key(state: State, action: Written) -> str:
     return call.text if isinstance(call, Action) else action.text
 
 
-def _observation(result: ToolReturned | Failed, limit: int) -> str:
-    text = (
-        f"Error: {result.message}"
-        if isinstance(result, Failed)
-        else evidence_text(result.value) or "(nothing)"
-    )
-    return cut(text, limit)
+def _observation(result: ToolReturned | Failed, limit: int, shown: str) -> str:
+    if isinstance(result, Failed):
+        return cut(f"Error: {result.message}", limit)
+    return cut(evidence_text(result.value, shown) or "(nothing)", limit)
 
 
 def _add_observations(state: State, *observations: str) -> State:
@@ -287,7 +297,7 @@ REACT: Strategy[State, Options] = Strategy(
     source="arXiv:2210.03629",
     summary="Thinks, acts with a tool, looks at the result, thinks again: for problems that need facts.",
     options=Options,
-    version=2,
+    version=3,
     state=State,
     outcome=outcome,
     progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},

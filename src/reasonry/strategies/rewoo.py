@@ -26,8 +26,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core import parse
 from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, settle_answer
+from ..core.asking_again import question_text
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
 from ..core.evidence import (
@@ -42,10 +42,24 @@ from ..core.evidence import (
     planned_calls,
     references,
 )
-from ..core.fit import Unreadable
-from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request, stay
+from ..core.strategy import (
+    Body,
+    Field,
+    Move,
+    Outcome,
+    Stage,
+    Strategy,
+    Thought,
+    all_required,
+    go,
+    inlined_schema,
+    request,
+    stay,
+)
 from ..core.text import cut
-from ..core.toolcard import ToolCard, card_named, cards_text
+from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve
+from ..reading import parse
+from ..reading.fit import Unreadable
 
 PLANNER = """You plan how to solve a problem with tools, before any tool has been used. List every call \
 needed, each with an id (#E1, #E2, …). Where a call needs the result of another, write that one's id in its \
@@ -58,7 +72,7 @@ Tools:
 {tools}
 
 Reply with JSON:
-{{"calls": [{{"id": "#E1", "plan": "what this finds out", "tool": "name", "input": "text, or an object of \
+{{"calls": [{{"id": "#E1", "plan": "what this finds out", "tool": "{tool}", "input": "text, or an object of \
 arguments; may contain #E ids"}}]}}"""
 """The paper's planner (arXiv:2305.18323): `Plan: … #E1 = tool[input]`, LLM steps with "Given context: #E1"."""
 
@@ -70,7 +84,7 @@ what you know, as briefly as it allows: other steps go on with your result as it
 SOLVER = """You are given a problem, a plan that was carried out to solve it, and the evidence each step \
 brought. Evidence may be beside the point or missing; weigh it, and rely on it before your memory. Reason \
 first, with every calculation written out, then give the answer alone. Reply with JSON:
-{"reasoning": "what follows from the evidence", "answer": "the answer alone"}"""
+{"reasoning": "what follows from the evidence", "answer": "the answer alone; a text or code whole"}"""
 """The paper's solver (arXiv:2305.18323, appendix): "… some of these information contain noise so you should trust them
 with caution"; it asks for the answer at once."""
 
@@ -133,7 +147,10 @@ def plan(s: State) -> Body:
     """(P_1, #E_1 = tool_1[input_1]), … = Planner(x)."""
     cards = _cards(s)
     facts = {"kind": "rewoo_plan", "problem": s.problem, "tools": [card.name for card in cards]}
-    question = Ask(f"Problem: {s.problem}", PLANNER.format(tools=cards_text(cards)), facts)
+    form = all_required(inlined_schema(CallPlan))
+    form["properties"]["calls"]["items"]["properties"]["tool"]["enum"] = facts["tools"]
+    rules = PLANNER.format(tools=cards_text(cards), tool=cards[0].name)
+    question = Ask(f"Problem: {s.problem}", rules, facts, form=form)
     (reply,) = yield request(s, question)
     calls: tuple[PlannedCall, ...] = reply.value
     text = "\n".join(_step_text(call) for call in calls)
@@ -146,15 +163,20 @@ def read_plan(
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
     """Read a plan, as data or as lines, and see whether it can be carried out."""
     cards, reason = _cards(state), None
-    for calls, rung in _plans(texts[-1], cards, parse.question_text(ask)):
+    for calls, rung in _plans(texts[-1], cards, question_text(ask)):
         fault = calls.reason if isinstance(calls, Unreadable) else plan_fault(calls, cards)
         if isinstance(calls, Unreadable) or fault is not None:
             reason = reason or fault
         elif len(calls) > state.options.max_calls:
             return Unreadable(f"plan at most {state.options.max_calls} calls")
         else:
-            return calls, rung
+            return tuple(_in_its_own_name(call, cards) for call in calls), rung
     return Unreadable(reason or "no plan was found in it")
+
+
+def _in_its_own_name(call: PlannedCall, cards: Sequence[ToolCard]) -> PlannedCall:
+    card = card_named(cards, call.tool)
+    return call if card is None else replace(call, tool=card.name)
 
 
 def _plans(
@@ -211,7 +233,9 @@ def collect(s: State) -> Move:
 
 def solve(s: State) -> Body:
     """Y = Solver(x, P_1, E_1, …, P_n, E_n)."""
-    evidence = [_evidence_text(s, call.id) for call in s.calls]
+    evidence: list[str] = []
+    for call in s.calls:
+        evidence.append(_evidence_text(s, call.id, "\n".join(evidence)))
     steps = [f"{_step_text(call)}\n{found}" for call, found in zip(s.calls, evidence, strict=True)]
 
     def question(s: State) -> Ask:
@@ -237,7 +261,7 @@ def outcome(state: State) -> Outcome:
 
 
 def _cards(state: State) -> tuple[ToolCard, ...]:
-    cards = state.options.tools
+    cards = cards_that_serve(state.options.tools)
     return cards if card_named(cards, LLM.name) else (*cards, LLM)
 
 
@@ -259,9 +283,9 @@ def _step_text(call: PlannedCall) -> str:
     return f"Plan: {call.plan}\n{_call_text(call)}" if call.plan else _call_text(call)
 
 
-def _evidence_text(state: State, name: str) -> str:
+def _evidence_text(state: State, name: str, shown: str = "") -> str:
     if name in state.evidence:
-        return f"Evidence {name}: {evidence_text(state.evidence[name])}"
+        return f"Evidence {name}: {evidence_text(state.evidence[name], shown)}"
     return f"Evidence {name}: none ({state.failed.get(name, 'not run')})"
 
 
@@ -289,7 +313,7 @@ REWOO: Strategy[State, Options] = Strategy(
     source="arXiv:2305.18323",
     summary="Plans all tool calls at once, runs them side by side, solves once: few, short model calls.",
     options=Options,
-    version=2,
+    version=3,
     state=State,
     outcome=outcome,
     progress=lambda state: {

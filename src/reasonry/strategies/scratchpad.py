@@ -27,7 +27,6 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core import parse
 from ..core.answering import (
     Answer,
     AnswerOptions,
@@ -38,9 +37,10 @@ from ..core.answering import (
     settle_answer,
 )
 from ..core.effects import Ask
-from ..core.fit import Unreadable
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 from ..puzzles import false_equations
+from ..reading import parse
+from ..reading.fit import Unreadable
 
 SYSTEM = """You compute with a scratchpad: small operations, one a line, and after them the value of every variable. \
 Keep each operation so small that it can be checked at a glance; take values from the scratchpad alone, never from \

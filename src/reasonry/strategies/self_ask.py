@@ -28,17 +28,19 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core import parse
 from ..core.answering import Answer, AnswerOptions, FinalAnswer, ReasonedAnswer, settle_answer
+from ..core.asking_again import question_text
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
-from ..core.fit import NONE_WORDS, Unreadable
-from ..core.stated import stated_answer
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
 from ..patterns import lazy_pattern
+from ..reading import parse
+from ..reading.fit import Unreadable
+from ..reading.prose import stated_answer
+from ..reading.yes_no import NONE_WORDS
 
 SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
 without knowing the main question, and names what it is about instead of pointing back. You are told at the end \
@@ -174,7 +176,7 @@ def read_follow_up(_: State, ask: Ask, texts: Sequence[str]) -> tuple[FollowUp, 
 
 
 def _read_data(text: str, ask: Ask) -> tuple[FollowUp, str] | Unreadable:
-    reading = parse.read_form(text, FollowUp, shown=parse.question_text(ask))
+    reading = parse.read_form(text, FollowUp, shown=question_text(ask))
     if isinstance(reading, Unreadable) or reading[0].sub_question is None:
         return reading
     return (

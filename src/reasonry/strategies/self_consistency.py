@@ -12,8 +12,8 @@ Algorithm, for a question with up to m samples:
     v(a) = Σ_i 1(a_i = a)                                                  consistency_analysis
     argmax_a v(a), a tie going to the answer seen first                    majority_selection
 
-*Differs from the paper*: paths are drawn with an instruction instead of examples, which asks for the paper's last
-sentence ("The answer is …"), or with any other strategy; a path without a readable answer is drawn anew;
+*Differs from the paper*: paths are drawn with an instruction instead of examples, which asks for the answer at the end
+as the paper's have it, or with any other strategy; a path without a readable answer is drawn anew;
 sampling stops when the leader can no longer lose, which changes no answer, or, with `stop="beta"`, when it is
 the majority with probability `confidence`; answers that a verifier proves wrong have no vote, and one proved
 right ends the run.
@@ -27,19 +27,22 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core import parse
 from ..core.answering import Answer, AnswerReply, claim, rule
+from ..core.asking_again import question_text
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Verified
-from ..core.fit import Unreadable
-from ..core.stated import stated_answer
+from ..core.problem import subject_of
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
-from ..core.vote import Vote, confidence, is_settled, tally, tidy
+from ..reading import parse
+from ..reading.fit import Unreadable
+from ..reading.vote import Vote, confidence, is_settled, tally, tidy
 
 SYSTEM = """Solve the problem by yourself, from scratch. End with the answer alone, in the form the problem asks \
-for, in one last sentence of this form:
-The answer is …."""
-"""The last sentence is that of the paper's examples (arXiv:2203.11171, appendix A.3; Wei et al., arXiv:2201.11903)."""
+for; a text or code begins on the next line:
+Answer: …"""
+"""In place of the last sentence of the paper's examples, "The answer is …" (arXiv:2203.11171, appendix A.3), a word for
+every language.
+"""
 
 
 LEAST_DRAWN_ANEW = 2
@@ -81,7 +84,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     verify: Annotated[bool, Meta(description="Have the run's verifier look at each answer.")] = False
 
 
-NO_ANSWER = 'it states no answer; end with "The answer is …"'
+NO_ANSWER = 'it states no answer; end with "Answer: …"'
 
 
 class Sample(Struct, frozen=True, kw_only=True):
@@ -91,7 +94,7 @@ class Sample(Struct, frozen=True, kw_only=True):
     answer: Answer
 
     def __post_init__(self) -> None:
-        AnswerReply(self.answer)
+        AnswerReply(answer=self.answer)
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -193,19 +196,16 @@ def _path(state: State, sample: int) -> Effect:
     return replace(ask, step_by_step=REASON, about=about)
 
 
-def read_sample(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Sample, str] | Unreadable:
+def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Sample, str] | Unreadable:
     """Read a path: prose that ends with the answer, as in the paper, or data."""
     text = texts[-1]
     if text.strip() in ask.system:
         return Unreadable("it repeats the form of the question; answer the question")
-    reading = parse.read_form(text, Sample, shown=parse.question_text(ask))
-    if not isinstance(reading, Unreadable):
-        return reading
-    answer = stated_answer(text)
-    if isinstance(answer, str):
-        return Sample(reasoning=text.strip(), answer=answer), "stated"
+    reading = parse.read_form(
+        text, Sample, shown=question_text(ask), subject=replace(subject_of(s), alone=True)
+    )
     is_prose = not text.lstrip().startswith(("{", "[", "```"))
-    return Unreadable(NO_ANSWER) if answer is None and is_prose else reading
+    return Unreadable(NO_ANSWER) if isinstance(reading, Unreadable) and is_prose else reading
 
 
 def _was_cut(path: Any) -> bool:
@@ -294,9 +294,9 @@ def outcome(state: State) -> Outcome:
         "samples_saved": saved,
         "samples_failed": len(state.failures),
     }
-    return Outcome(
-        answer, detail=f"{state.drawn} of {state.options.samples} samples drawn", document=document
-    )
+    lost = f", {len(state.lost)} without an answer that could be read" if state.lost else ""
+    detail = f"{state.drawn} of {state.options.samples} samples drawn{lost}"
+    return Outcome(answer, detail=detail, document=document)
 
 
 def _samples(state: State, votes: Sequence[Vote]) -> list[dict[str, Any]]:
@@ -344,7 +344,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     source="arXiv:2203.11171",
     summary="Draws independent solutions and votes on the answer: for problems with one short answer.",
     options=Options,
-    version=3,
+    version=4,
     state=State,
     outcome=outcome,
     progress=lambda state: {"samples_used": state.drawn, "votes": outcome(state).document["votes"]},

@@ -25,22 +25,26 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core import parse
 from ..core.answering import (
+    OPEN_TASK,
+    REPAIR_FORM,
+    REPAIRED,
     Answer,
     AnswerOptions,
     CheckReply,
     FinalAnswer,
     answer_outcome,
+    quotation,
     read_check,
     refuse_once,
     settle_answer,
     without_number,
 )
 from ..core.effects import Ask
-from ..core.fit import Unreadable
-from ..core.strategy import Body, Field, Outcome, Stage, Strategy, Thought, go, request
+from ..core.strategy import SHORT_REPLY, Body, Field, Outcome, Stage, Strategy, Thought, go, request
 from ..puzzles import false_equations
+from ..reading import parse
+from ..reading.fit import Unreadable
 
 SYSTEM = """You solve a problem by stepping back from its details first: you find the general question behind it, \
 answer that one, and reason from the answer. What was worked out so far is shown to you. You are told at the end what \
@@ -58,18 +62,19 @@ holds. Leave the details of the problem aside.
 {"generalPrinciple": "…"}"""
 """The second half of `ABSTRACT`, for a reply that leaves it out."""
 
-SOLVE = """Now solve the problem from the principle, step by step: what of it applies and why its conditions are met, \
+SOLVE = f"""Now solve the problem from the principle, step by step: what of it applies and why its conditions are met, \
 the problem set up with it, then the working. Give the answer last, alone, in the form the problem asks for.
-{"steps": ["step with its result", …], "answer": "…"}"""
+{{"steps": ["step with its result", …], "answer": "…"}}
+{OPEN_TASK}"""
 """Reasoning grounded on the principle, arXiv:2310.06117, table 10: "Using the principles … solve step by step"."""
 
-CHECK = """Now check the answer {answer!r}: against the principle and its conditions, for units and magnitude, and \
+CHECK = """Now check the answer {answer} against the principle and its conditions, for units and magnitude, and \
 against what was asked.
 {{"reason": "how you checked, and what came of it", "correct": true or false, "answer": "the corrected one" or null}}"""
 """Ours; the paper has no check."""
 
-REPAIR = """Now solve it again from the principle with this objection in mind.
-{"reason": "where the error was and what follows instead", "correct": true, "answer": "the corrected answer alone"}"""
+REPAIR = f"""Now solve it again from the principle with this objection in mind.
+{REPAIRED}"""
 """Ours; see `CHECK`."""
 
 
@@ -167,10 +172,10 @@ def check(s: State) -> Body:
     """Does y hold? If not, y' ~ p(y | x, q', P, why)."""
 
     def repair(s: State) -> Ask:
-        return _question(s, "repair", REPAIR)
+        return replace(_question(s, "repair", REPAIR), form=REPAIR_FORM)
 
     def review(s: State) -> Ask:
-        return _question(s, "check", CHECK.format(answer=s.final.text))
+        return _question(s, "check", CHECK.format(answer=quotation(s.final.text or "")))
 
     path = (s.principle, *s.steps)
     return (yield from settle_answer(s, repair, path, review=review if s.options.check else None))
@@ -211,7 +216,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     name="step_back",
     title="Step-Back",
     source="arXiv:2310.06117",
-    version=2,
+    version=3,
     summary="Finds the principle first and reasons from it: for science, and questions dense with detail.",
     options=Options,
     state=State,
@@ -233,6 +238,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             fields=(Field("stepBackQuestion", _QUESTION, required=False),),
             body=abstract,
             reply=Abstraction,
+            max_output_tokens=SHORT_REPLY,
             example={
                 "stepBackQuestion": "How do pressure, volume and temperature of a gas hang together?",
                 "generalPrinciple": "Ideal gas law: PV = nRT, for a dilute gas.",

@@ -1,6 +1,7 @@
 """The supervisor: brings the runs of one process to their end in the background, and tells those who follow them."""
 
+from .job_taking import CONCURRENCY, Jobs
 from .run_events import RunEvent
-from .supervisor import Supervisor
+from .supervisor import MAX_QUEUED, Supervisor
 
-__all__ = ["RunEvent", "Supervisor"]
+__all__ = ["CONCURRENCY", "MAX_QUEUED", "Jobs", "RunEvent", "Supervisor"]

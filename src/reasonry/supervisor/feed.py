@@ -13,13 +13,12 @@ from typing import Final
 
 from ..engine.follow import FoldedLine
 from ..engine.observe import Unwatched
+from ..engine.streamed_text import StreamedText
 from ..masking import SECRETS
 from .run_events import RunEvent, event_of
 
 KEPT_LINES: Final = 1_000
 KEPT_PIECES: Final = 2_000
-CONTEXT_CHARS: Final = 512
-"""Of a reply that streams in, so much is looked at again for a key that goes on in the next piece."""
 
 
 class Feed(Unwatched):
@@ -39,7 +38,7 @@ class Feed(Unwatched):
         self._events: dict[int, RunEvent] = {}
         """The lines that somebody has read already."""
         self._readers: set[_FeedReader] = set()
-        self._streams: dict[str, _ReplyStream] = {}
+        self._streams: dict[str, StreamedText] = {}
         self._closed = False
 
     def add(self, lines: Sequence[FoldedLine]) -> None:
@@ -47,18 +46,17 @@ class Feed(Unwatched):
         for line in lines:
             if len(self._lines) == KEPT_LINES:
                 self._events.pop(self._lines[0].seq, None)
+            effect_id = getattr(line.entry, "id", None) or ""
+            if stream := self._streams.pop(effect_id, None):
+                self._pass_text(effect_id, stream.end())
             self._lines.append(line)
             self._seq = line.seq
-            self._streams.pop(getattr(line.entry, "id", None) or "", None)
         self._wake()
 
     def text(self, effect_id: str, piece: str) -> None:
         """See `Observer`."""
-        if not self.wants_text:
-            return
-        shown = self._streams.setdefault(effect_id, _ReplyStream()).mask(piece)
-        if shown:
-            self._pass(RunEvent(None, "text", {"effect": effect_id, "text": shown}))
+        # Also where nobody reads: a reader who comes later must not see the end of a key that has begun already.
+        self._pass_text(effect_id, self._streams.setdefault(effect_id, StreamedText()).add(piece))
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
@@ -103,6 +101,10 @@ class Feed(Unwatched):
             self._events[seq + 1] = event_of(self._lines[seq - self._seq], *self._about)
         return self._events[seq + 1]
 
+    def _pass_text(self, effect_id: str, text: str) -> None:
+        if text:
+            self._pass(RunEvent(None, "text", {"effect": effect_id, "text": text}))
+
     def _pass(self, event: RunEvent) -> None:
         for reader in (*self._readers, *([self._early] if self._early is not None else [])):
             if reader.text or event.kind != "text":
@@ -134,24 +136,3 @@ class _FeedReader:
         if self._passing and self._passing[0][0] <= after:
             return self._passing.popleft()[1]
         return None
-
-
-class _ReplyStream:
-    """One reply as it streams in, with `***` in place of keys, wherever they are cut into pieces."""
-
-    def __init__(self) -> None:
-        self._seen = self._shown = ""
-
-    def mask(self, piece: str) -> str:
-        """Return what can be shown of the reply by now and has not been shown yet."""
-        self._seen += piece
-        masked = SECRETS.mask_begun(self._seen)
-        same = 0
-        for before, now in zip(self._shown, masked, strict=False):
-            if before != now:
-                break
-            same += 1
-        fresh, self._shown = masked[same:], masked
-        if masked == self._seen and len(masked) > 2 * CONTEXT_CHARS:
-            self._seen = self._shown = masked[-CONTEXT_CHARS:]
-        return fresh

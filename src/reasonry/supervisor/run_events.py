@@ -16,7 +16,6 @@ from ..engine.follow import FoldedLine
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Performed, Resumed, Settled, Steered
 from ..engine.record import record_of
 from ..engine.result import Result
-from ..masking import SECRETS
 
 MAX_TEXT_CHARS: Final = 16_000
 """Of a text in an event; the run's trace has it whole."""
@@ -33,7 +32,7 @@ class RunEvent(Struct, frozen=True):
     Args:
         id: The position in the journal, counted from 1 without gaps; None: it is not in the journal.
         kind: `begun`, `answered`, …
-        result: What came of the run, whole and unmasked, where it has just ended here; not in the document.
+        result: What came of the run, whole, where it has just ended here; not in the document.
     """
 
     id: int | None
@@ -47,7 +46,7 @@ class RunEvent(Struct, frozen=True):
 
 
 def event_of(line: FoldedLine, run_id: str, session_id: str) -> RunEvent:
-    """Return a line of a journal as an event, masked and bounded."""
+    """Return a line of a journal as an event, bounded."""
     kind, data = _entry_event(line.entry, line.result)
     if kind == "begun":
         data = {"run_id": run_id, "session_id": session_id, **data}
@@ -61,7 +60,7 @@ def event_of(line: FoldedLine, run_id: str, session_id: str) -> RunEvent:
     }
     stands = {"at_ms": line.at_ms, "usage": _usage(line.usage)} if line.status else {}
     document = {**data, **stands, **{name: value for name, value in came.items() if value}}
-    return RunEvent(line.seq, kind, SECRETS.mask_data(_bound(document)), line.result)
+    return RunEvent(line.seq, kind, _bound(document), line.result)
 
 
 def _entry_event(entry: Entry, result: Result | None) -> tuple[str, Data]:

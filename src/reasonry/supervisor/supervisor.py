@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from typing import Any, Final
 
@@ -25,12 +24,14 @@ from ..engine.journal import CALLER, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
-from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
+from ..errors import ConflictError, OverloadedError, UsageError
 from ..participants import Participants
-from ..records import RequestKey, RunRow
+from ..records import JobOptions, RequestKey
 from ..use_cases import Vet
 from .feed import Feed
+from .owners_days import OwnersDays, now_ms, owner_of
 from .run_events import RunEvent, event_of
+from .suspects import Suspects, set_aside
 
 LOOK_EVERY_S: Final = 0.5
 """How often a run that nobody of this process drives is looked at for news."""
@@ -44,7 +45,13 @@ CUT_S: Final = 1.0
 TELL_S: Final = 0.5
 """How long to wait then for a store that is told what this process holds no more."""
 
-PAGE: Final = 100
+MAX_QUEUED: Final = 100_000
+"""Jobs that wait at once; who begins one more is told to try again later."""
+
+FULL_RETRY_S: Final = 5.0
+
+NEVER_HERE: Final = ("strategy_changed", "strategy_unknown", "store_newer", "store_corrupt")
+"""Why a run cannot be driven by this process, though another may."""
 
 _log = logging.getLogger("reasonry")
 
@@ -75,23 +82,18 @@ class _Drive:
         self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
-Admit = Callable[[OpenRun], Awaitable[None]]
-"""Called with a run that is about to be driven, which this process has the right to; it may end the run."""
-
-HandOver = Callable[[str, str], Awaitable[None]]
-"""Has somebody drive a run, of this or another process: told its id and its owner."""
-
-
 class Supervisor:
     """Brings runs to their end in the background.
 
+    A run that is begun as a job waits in the store: for the workers that share it, or for one process (see `Jobs`).
+
     Attributes:
-        hand_over: Set where runs that are begun or gone on with, unless it is said otherwise, wait for whoever has
-            room for them.
-        check_queue: Raises OverloadedError where as many of these wait as may.
+        queued: Jobs that wait, as of a moment ago.
+        has_job: Set when one was begun here, and when this process is about to end.
 
     Args:
         max_runs: How many it drives at once.
+        max_queued: How many jobs may wait.
         usd_a_day: Says what an owner may spend in a day; None: as much as they like.
         reopen: Says who works on a run with these participants in its record, where nobody says so anew.
     """
@@ -101,18 +103,18 @@ class Supervisor:
         app: App,
         *,
         max_runs: int = 256,
+        max_queued: int = MAX_QUEUED,
         usd_a_day: Callable[[str], float | None] = lambda owner: None,
         reopen: Callable[[ParticipantNames], Participants] = lambda recorded: Participants(),
     ) -> None:
-        self._app, self._max_runs = app, max_runs
-        self.hand_over: HandOver | None = None
-        self.check_queue: Callable[[], None] = lambda: None
-        self._usd_a_day, self._reopen = usd_a_day, reopen
+        self._app, self._max_runs, self._max_queued = app, max_runs, max_queued
+        self.queued = 0
+        self.has_job = asyncio.Event()
+        self._days, self._reopen = OwnersDays(usd_a_day), reopen
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._taking_up: set[asyncio.Task[None]] = set()
-        self._allowances: dict[str, Allowance] = {}
+        self._suspects = Suspects()
         self._draining = False
         self._bell = asyncio.Event()
         """Set for a moment when something has changed in a run that is not driven here, or a drive has ended."""
@@ -142,12 +144,12 @@ class Supervisor:
         key: str | None = None,
         digest: bytes = b"",
         text: bool = False,
-        here: bool = True,
+        job: JobOptions | None = None,
     ) -> tuple[str, bool]:
-        """Accept a run, and drive it in the background, after a restart too.
+        """Accept a run, and drive it in the background; one that is no job stands still when this process dies.
 
         Args:
-            here: This process drives it, whoever else could.
+            job: It is a job, and waits so.
             key: The same owner's start with the same key and digest begins nothing new, for a day.
             digest: Of all that was asked for.
             text: Whether answers are streamed from the first on, for whoever is about to watch.
@@ -164,14 +166,11 @@ class Supervisor:
         if request is not None and (begun := await app.store.run_begun_with(request)):
             # However full it is here, and whatever has been spent.
             return begun, False
-        hand_over = None if here else self.hand_over
-        with self._room(hand_over):
-            allowance = await self._check_day(app, performers)
-            run_id, written = await app.engine.accept_once(
-                order, unattended=True, key=request, drive=hand_over is None
-            )
-            if hand_over is not None:
-                await hand_over(run_id, _owner_of(app))
+        with self._room(job):
+            allowance = await self._days.check(app, performers)
+            run_id, written = await app.engine.accept_once(order, job=job, key=request, drive=job is None)
+            if job is not None:
+                self.has_job.set()
             elif written is not None:
                 await self._open(app, written, performers, allowance, text=text)
         return run_id, written is not None
@@ -189,7 +188,7 @@ class Supervisor:
         key: str | None = None,
         digest: bytes = b"",
         text: bool = False,
-        here: bool = True,
+        job: JobOptions | None = None,
     ) -> tuple[str, bool]:
         """Accept a run that begins at a point of another, and drive it in the background; otherwise as `start`.
 
@@ -201,16 +200,15 @@ class Supervisor:
         request = request_key(key, digest)
         if request is not None and (begun := await app.store.run_begun_with(request)):
             return begun, False
-        hand_over = None if here else self.hand_over
-        with self._room(hand_over):
+        with self._room(job):
             named = participants or await self._recorded_participants(app, run_id)
             order, performers, names = await app.order_fork(run_id, named, options or {}, budget)
-            allowance = await self._check_day(app, performers)
+            allowance = await self._days.check(app, performers)
             forked, written = await app.engine.fork_once(
-                run_id, order, at, reworded, unattended=True, key=request, drive=hand_over is None
+                run_id, order, at, reworded, job=job, key=request, drive=job is None
             )
-            if hand_over is not None:
-                await hand_over(forked, _owner_of(app))
+            if job is not None:
+                self.has_job.set()
             elif written is not None:
                 await self._open(app, written, performers, allowance, names, text=text)
         return forked, written is not None
@@ -223,7 +221,7 @@ class Supervisor:
         budget: Budget | None = None,
         *,
         text: bool = False,
-        here: bool = True,
+        job: JobOptions | None = None,
     ) -> None:
         """Go on with a run in the background.
 
@@ -231,7 +229,7 @@ class Supervisor:
 
         Args:
             participants: None: those that its record names.
-            text: As in `start`; so is `here`.
+            text: As in `start`; so is `job`.
 
         Raises:
             ConflictError: It is at work, or came to its own end.
@@ -240,45 +238,42 @@ class Supervisor:
         check_budget(budget or Budget())
         if await self._continue(app, run_id, participants, budget):
             return
-        hand_over = None if here else self.hand_over
-        with self._room(hand_over):
+        with self._room(job):
             async with AsyncExitStack() as held:
-                allowance = await self._allowance(app)
+                allowance = await self._days.allowance(app)
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 named = participants or self._reopen(opened.run.participants)
-                performers = await app.reopen(opened, named, budget, unattended=True)
+                performers = await app.reopen(opened, named, budget, job=job)
                 if opened.run.snapshot.status != "active":
                     raise ConflictError(
                         f"run {run_id} came to its own end; fork it to try another way", run_id=run_id
                     )
-                if hand_over is None:
+                if job is None:
                     self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
-            if hand_over is not None:
-                await hand_over(run_id, _owner_of(app))
+            self.has_job.set()
 
-    async def take_up(
-        self, run_id: str, owner: str = "", admit: Admit | None = None
-    ) -> asyncio.Future[Result] | None:
-        """Drive a run in the background that was accepted and has not been brought to its end.
+    async def take_up(self, run_id: str, owner: str = "") -> asyncio.Future[Result] | None:
+        """Drive a job in the background; one that has cost too many processes their lives is set aside.
 
         Returns:
             Where it stands when the drive has ended; None: it has ended, or is paused.
 
         Raises:
-            ConflictError: Somebody else drives it.
+            ConflictError: Somebody else drives it, or it has to wait for another to end.
             OverloadedError: As in `start`.
         """
         app = self._app.for_owner(owner) if owner else self._app
         with self._room():
             async with AsyncExitStack() as held:
                 opened = await held.enter_async_context(app.engine.open(run_id))
-                if admit is not None and _is_to_be_driven(opened):
-                    await admit(opened)
-                if not _is_to_be_driven(opened):
+                if opened.run.snapshot.status != "active" or opened.run.paused:
                     return None
-                allowance = await self._allowance(app)
+                if await set_aside(opened):
+                    return None
+                held.enter_context(self._suspects.beside(opened))
+                allowance = await self._days.allowance(app)
                 named = self._reopen(opened.run.participants)
-                performers = await app.reopen(opened, named, unattended=True)
+                performers = await app.reopen(opened, named)
                 drive = self._drive(app, opened, performers, allowance, held.pop_all())
                 self._ring()
                 return drive.ended
@@ -327,10 +322,15 @@ class Supervisor:
             )
 
     @contextmanager
-    def _room(self, hand_over: HandOver | None = None) -> Generator[None]:
-        """Keep a place for a run that is to be driven here, or see that one may wait; raises as `check_room`."""
-        if hand_over is not None:
-            self.check_queue()
+    def _room(self, job: JobOptions | None = None) -> Generator[None]:
+        """Keep a place for a run that is to be driven here, or see that a job may wait; raises as `check_room`."""
+        if job is not None:
+            if self.queued >= self._max_queued:
+                raise OverloadedError(
+                    f"{self._max_queued} runs wait to be driven, and no more may; try again later",
+                    retryable=True,
+                    retry_after_s=FULL_RETRY_S,
+                )
             yield
             return
         self.check_room()
@@ -339,6 +339,11 @@ class Supervisor:
             yield
         finally:
             self._starting -= 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more runs may be driven here."""
+        return self._draining or self._places <= 0
 
     @property
     def _places(self) -> int:
@@ -377,7 +382,7 @@ class Supervisor:
         text: bool = False,
     ) -> _Drive:
         """Drive a run in the background; the right to do so is `held`."""
-        drive = _Drive(opened, _owner_of(app), performers, allowance, text=text)
+        drive = _Drive(opened, owner_of(app), performers, allowance, text=text)
         self._drives[opened.row.run_id] = drive
         if self._draining:
             drive.control.drain()
@@ -400,38 +405,6 @@ class Supervisor:
             del self._drives[run_id]
             drive.feed.close()
             drive.ended.cancel()
-
-    # -- what an owner may spend in a day
-
-    async def _check_day(self, app: App, performers: Performers) -> Allowance | None:
-        """Return what the owner may spend today, if that is limited.
-
-        Raises:
-            UsageError: `budget_exceeded`, `price_unknown`.
-        """
-        allowance = await self._allowance(app)
-        if allowance is None:
-            return None
-        check_priced("max_usd_a_day", performers.models, performers.prices)
-        refusal = allowance.refusal()
-        if refusal is not None:
-            raise UsageError(f"{refusal.detail}; it begins anew at midnight, UTC", code="budget_exceeded")
-        return allowance
-
-    async def _allowance(self, app: App) -> Allowance | None:
-        """Return what the owner may spend today, as the store and this process know it."""
-        owner = _owner_of(app)
-        usd = self._usd_a_day(owner)
-        if usd is None:
-            return None
-        if owner not in self._allowances:
-
-            async def spent_since(at_ms: int) -> float:
-                return (await app.store.usage_since(at_ms, owner)).usd
-
-            self._allowances[owner] = Allowance(usd, _now_ms, spent_since, app.store, owner)
-        await self._allowances[owner].catch_up()
-        return self._allowances[owner]
 
     # -- steering
 
@@ -500,48 +473,16 @@ class Supervisor:
         finally:
             self._ring()
 
-    # -- the beginning and the end of the process
-
-    async def take_up_unfinished(self) -> int:
-        """Go on in the background with the runs that a server has accepted and not brought to their end.
-
-        Returns:
-            How many there are; paused ones are left alone.
-        """
-        rows = list[RunRow]()
-        which: dict[str, Any] = {"status": "active", "unattended": True, "paused": False}
-        while page := await self._app.store.runs(
-            limit=PAGE, before=rows[-1].run_id if rows else None, **which
-        ):
-            rows += [row for row in page if row.model != CALLER]
-        task = asyncio.create_task(self._take_up(rows[::-1]))
-        self._taking_up.add(task)
-        task.add_done_callback(self._taking_up.discard)
-        return len(rows)
-
-    async def _take_up(self, rows: Sequence[RunRow]) -> None:
-        for row in rows:
-            while self._places <= 0:
-                await self._wait_for_news()
-            try:
-                await self.take_up(row.run_id, row.owner)
-            except ConflictError as error:
-                # Another process has been quicker, or the run has ended meanwhile.
-                _log.info("run %s is not taken up: %s", row.run_id, error)
-            except OverloadedError:
-                return
-            except ReasonryError as error:
-                _log.warning("run %s cannot be taken up: %s", row.run_id, error)
+    # -- the end of the process
 
     async def drain(self, timeout_s: float = 4.0) -> None:
-        """Begin nothing new, wait for what is in flight, then let all runs go; the next process takes them up.
+        """Begin nothing new, wait for what is in flight, then let all runs go; others take up those that are jobs.
 
         Args:
             timeout_s: What is in flight after so long, but for a moment, is cut off; its calls are counted.
         """
         self._draining = True
-        for task in self._taking_up:
-            task.cancel()
+        self.has_job.set()
         for drive in self._drives.values():
             drive.control.drain()
         if tasks := {*self._tasks}:
@@ -552,7 +493,7 @@ class Supervisor:
             await asyncio.wait(tasks, timeout=CUT_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(TELL_S):
-                await asyncio.gather(*(allowance.close() for allowance in self._allowances.values()))
+                await self._days.close()
         self._ring()
 
     def _ring(self) -> None:
@@ -583,7 +524,7 @@ class Supervisor:
             UsageError: It has no event `after`.
         """
         drive = self._drives.get(run_id)
-        if drive is None or drive.owner != _owner_of(app):
+        if drive is None or drive.owner != owner_of(app):
             # Whoever may not read it is told that there is no such run.
             await app.store.run(run_id)
         known, follower, is_idle = after, Follower(app.store, app.strategies, run_id), False
@@ -650,18 +591,6 @@ def _check_known(run_id: str, known: int, last: int) -> None:
         raise UsageError(f"run {run_id} has no event {known}; its last one is {last}", field="after")
 
 
-def _is_to_be_driven(opened: OpenRun) -> bool:
-    return opened.run.snapshot.status == "active" and not opened.run.paused
-
-
-def _owner_of(app: App) -> str:
-    return getattr(app.store, "owner", "")
-
-
 def request_key(key: str | None, digest: bytes) -> RequestKey | None:
     """Return what makes a request the same as an earlier one, if it has a key."""
-    return None if key is None else RequestKey(key, digest, _now_ms())
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return None if key is None else RequestKey(key, digest, now_ms())

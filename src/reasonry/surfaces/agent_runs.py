@@ -96,8 +96,6 @@ def _is_open(row: RunRow) -> bool:
 
 
 async def _row_document(engine: Engine, row: RunRow) -> Document:
-    if row.status == "damaged":
-        return {"runId": row.run_id, "status": row.status}
     document: Document = {
         "runId": row.run_id,
         "sessionId": row.session_id,

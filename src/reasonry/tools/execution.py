@@ -7,8 +7,8 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
-from ..core.parse import without_surrogates
 from ..errors import ToolError, UsageError
+from ..reading.parse import without_surrogates
 from .results import json_data
 
 Status = Literal["ok", "error", "timeout", "memory", "denied"]

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import msgspec
 
-from ..core.parse import without_surrogates
 from ..errors import ToolError
+from ..reading.parse import without_surrogates
 
 MAX_RESULT_BYTES = 64 * 1024
 MAX_DEPTH = 60

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from ..core.effects import Verify
 from ..core.events import Verified
-from ..core.parse import without_surrogates
 from ..engine.ports import NOT_FAILURES, Verifier
 from ..errors import UsageError
 from ..plugins import installed_plugins, split_plugin
@@ -31,6 +30,7 @@ from ..puzzles import (
     solve,
     solve_numbers,
 )
+from ..reading.parse import without_surrogates
 from ..regular_files import read_regular_file
 from .execution import ExecutionLimits, Sandbox
 from .sandbox import open_sandbox

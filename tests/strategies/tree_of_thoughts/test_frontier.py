@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.strategies.tree_of_thoughts.frontier import (
-    Frontier,
-    Open,
-    Traversal,
-    has_converged,
-    push,
-    take,
-    trim,
-)
+from reasonry.strategies.tree_of_thoughts.state import Frontier, Open, Traversal
+from reasonry.strategies.tree_of_thoughts.traversal import has_converged, push, take, trim
 
 
 def opened(**scores: float) -> Frontier:

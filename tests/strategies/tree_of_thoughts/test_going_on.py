@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -226,6 +228,100 @@ def test_where_all_equations_are_false_it_is_said_which() -> None:
     walked = search(World(say=say), max_depth=1)
     assert "Refuted: 4736 × 8 is 37888, not 37788" in asked(walked, "propose")[1].prompt
     assert best(walked) == "4736 × 8 = 37888"
+
+
+# -- what leads nowhere, by the word of whoever values it
+
+
+def test_an_empty_proposal_closes_its_node_which_may_still_be_the_answer() -> None:
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        is_complete = kind == "propose" and facts["path"] == ["a"]
+        return 'Nothing is left to do.\n\n{"thoughts": []}' if is_complete else None
+
+    walked = search(World({"a": 0.9}, otherwise=0.0, say=say))
+    assert [ask.facts["path"] for ask in asked(walked, "propose")].count(["a"]) == 1, "it is not asked again"
+    assert walked.outcome.answer == "an answer"
+    assert walked.asks[-1].facts["path"] == ["a"]
+    assert walked.outcome.document["diagnostics"]["parse_retries"]["generation"] == 0
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_where_no_first_step_is_proposed_the_search_is_exhausted(scored: bool) -> None:
+    world = World(say=lambda kind, facts: {"thoughts": []} if kind == "propose" else None)
+    walked = search(world, score_with_proposals=scored)
+    assert (walked.outcome.reason, walked.snapshot.error) == ("exhausted", None)
+    assert len(walked.asks) == 2, "before the first step it is asked once more"
+
+
+def test_in_the_search_of_the_seed_an_empty_proposal_is_an_error() -> None:
+    walked = search_as_seed(World(say=lambda kind, facts: {"thoughts": []} if kind == "propose" else None))
+    assert (walked.outcome.reason, walked.snapshot.error) == ("error", "output_invalid")
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**6), st.sampled_from(TRAVERSALS), st.integers(1, 3), st.sampled_from([None, 3]))
+def test_what_was_valued_0_is_asked_only_where_nothing_else_is_left(
+    seed: int, traversal: str, width: int, beam: int | None
+) -> None:
+    """Before a node valued 0 is expanded, all others are, and the root has been asked as often as it may be."""
+
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        if kind == "answer":
+            return {"reason": "No.", "answer": None}
+        chance = random.Random(f"{seed} {facts}")
+        if kind == "propose":
+            above = facts["path"][-1] if facts["path"] else ""
+            return {"thoughts": [above + letter for letter in chance.sample("abcdef", 3)]}
+        scores = {str(n): chance.choice([0, 0, 0.3, 0.6]) for n in range(1, len(facts["thoughts"]) + 1)}
+        return {"scores": scores}
+
+    options = {"traversal_strategy": traversal, "expand_width": width, "beam_width": beam}
+    walked = search(World(say=say), max_depth=2, max_nodes=60, **options)
+    nodes = state_of(walked).nodes
+    valued = {node.content: node.score for node in nodes.values()}
+    order = [(ask.facts["path"] or [""])[-1] for ask in asked(walked, "propose")]
+    hopeless = [place for place, text in enumerate(order) if text and valued[text] == 0]
+    if hopeless:
+        before = order[: hopeless[0]]
+        assert before.count("") == 1 + Options().max_reasks
+        born = {text for text in before if text}
+        open_then = [
+            node
+            for node in nodes.values()
+            if node.parent and node.score and node.depth < 2 and node.content[:-1] in {"", *born}
+        ]
+        assert all(node.asked or node.dropped for node in open_then)
+
+
+def test_where_all_leads_nowhere_the_first_step_is_looked_at_before_the_last() -> None:
+    dead = World({"a": 0.9, "b": 0.5}, otherwise=0.0, say=Again())
+    walked = search(dead, max_depth=2, max_reasks=1)
+    paths = [ask.facts["path"] for ask in asked(walked, "propose")]
+    assert paths[:4] == [[], ["a"], ["b"], []]
+    again = asked(walked, "propose")[3].prompt
+    assert "- a\n  Nothing that was tried after it led on." in again
+    assert "- c\n  It was valued 0: no solution can be reached from it." in again
+
+
+def test_a_search_that_a_mind_gave_up_ends_within_20_calls() -> None:
+    """3 3 8 8 as a mind played it that never thought of 8 / 3: 52 calls, 26 of them to be told that nothing is left."""
+    said: dict[str, dict[str, list[str]]] = json.loads(
+        Path(__file__).with_name("mind_3388.json").read_text("utf-8")
+    )
+
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        here = said[kind].get(facts["path"][-1] if facts["path"] else "", [])
+        if kind == "answer":
+            return said[kind][""][0]
+        return here.pop(0) if here else {"thoughts": []}
+
+    walked = search(World(say=say), problem="Use 3, 3, 8 and 8 to make 24.")
+    assert len(walked.asks) <= 20
+    assert (walked.outcome.reason, walked.snapshot.error) == ("exhausted", None)
+    assert walked.outcome.answer is None
+    last = asked(walked, "propose")[-1]
+    assert last.facts["path"] == [], "it went back to the first step"
+    assert "8 + 8 + 3 + 3 = 22" in last.prompt
 
 
 # -- a single candidate

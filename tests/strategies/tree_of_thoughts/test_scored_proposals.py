@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reasonry.core.events import Answered
-from reasonry.core.fit import Unreadable
+from reasonry.reading.fit import Unreadable
 from reasonry.strategies.tree_of_thoughts.asks import read_thoughts
 
 from ..searching import World, search
@@ -30,8 +30,8 @@ def propose(*texts: str) -> Walked:
 
 def refusal(text: str, *, scored: bool = True) -> str:
     """Return why a reply is refused."""
-    state = search(**OPTIONS | {"score_with_proposals": scored}).snapshot.state
-    read = read_thoughts(state, None, [text])  # pyright: ignore[reportArgumentType]
+    searched = search(**OPTIONS | {"score_with_proposals": scored})
+    read = read_thoughts(searched.snapshot.state, searched.asks[0], [text])
     assert isinstance(read, Unreadable)
     return read.reason
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reasonry.strategies.tree_of_thoughts.tree import (
+from reasonry.strategies.tree_of_thoughts.state import (
     Node,
     best_leaf,
     candidate_document,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -87,6 +89,24 @@ def serve_in_thread(
         server.should_exit = True
         thread.join(10)
         assert not thread.is_alive(), "the server did not end"
+
+
+def in_flight(client: httpx2.Client) -> float:
+    (found,) = re.findall(r"^reasonry_requests_in_flight (\S+)$", client.get("/metrics").text, re.MULTILINE)
+    return float(found)
+
+
+def eventually(holds: Any, within_s: float = 60.0) -> bool:
+    """Whether something comes to hold in time."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        try:
+            if holds():
+                return True
+        except httpx2.HTTPError:
+            pass
+        time.sleep(0.02)
+    return False
 
 
 def script_model(path: Path, *replies: tuple[str, str]) -> str:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
 from reasonry.app import App
+from reasonry.errors import UsageError
+from reasonry.surfaces.cli import serve as serve_command
+from reasonry.surfaces.cli.settings import Common
 from reasonry.surfaces.http.context import Wiring
 from reasonry.surfaces.http.serve import serve
 from reasonry.surfaces.http.settings import ServerSettings
@@ -71,3 +78,39 @@ def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(ImportError, match="no module named so"):
         asyncio.run(start())
+
+
+@pytest.mark.parametrize("variable", ["REASONRY_TOKENS", "REASONRY_ALLOWED_HOSTS"])
+@pytest.mark.parametrize("value", ["", "think.example"])
+def test_a_secret_that_was_not_set_lets_nobody_in(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+
+    def start(work: Coroutine[Any, Any, None], *_: object) -> None:
+        work.close()
+        raise LookupError("it starts")
+
+    monkeypatch.setattr(serve_command, "run_async", start)
+    starts = (variable, value) == ("REASONRY_ALLOWED_HOSTS", "")
+    with pytest.raises(
+        LookupError if starts else UsageError, match="it starts" if starts else "REASONRY_TOKENS"
+    ):
+        serve_command.serve(common=Common(store="memory"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits are POSIX's")
+def test_more_connections_than_a_shell_lets_a_process_have_open_shut_nobody_out(folder: Path) -> None:
+    command = [sys.executable, "-m", "reasonry", "serve", "--port", "0", "--json", "--store", "memory"]
+    limited = ["sh", "-c", 'ulimit -Sn 200 && exec "$@"', "sh", *command]
+    with subprocess.Popen(limited, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = json.loads("".join(process.stdout.readline() for _ in range(3)))["url"]
+        host, _, port = url.removeprefix("http://").partition(":")
+        with contextlib.ExitStack() as silent:
+            try:
+                for _ in range(250):
+                    silent.enter_context(socket.create_connection((host, int(port))))
+                assert httpx2.get(f"{url}/healthz", timeout=60).status_code == 200
+            finally:
+                process.kill()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from .serving import TOKENS, Serving
 
 
@@ -21,5 +23,8 @@ def test_where_tokens_are_set_the_api_asks_for_one(guarded: Serving) -> None:
     assert guarded.client(TOKENS["ana"]).get("/api/openapi.json").status_code == 200
 
 
-def test_a_server_whose_runs_do_not_wait_has_no_queue(serving: Serving) -> None:
-    assert serving.client().get("/api/queue").json() == {"queue": None}
+def test_a_server_of_one_machine_drives_its_jobs_itself(serving: Serving) -> None:
+    client, deadline = serving.client(), time.monotonic() + 10
+    while (told := client.get("/api/queue").json()["queue"])["workers"] != 1:
+        assert time.monotonic() < deadline
+    assert told == {"depth": 0, "oldest_s": 0.0, "workers": 1}

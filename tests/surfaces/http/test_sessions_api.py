@@ -66,6 +66,8 @@ def test_a_session_is_thought_in_read_in_pages_found_exported_imported_and_forgo
         entry["thought"] for entry in first["thoughts"] + rest["thoughts"]
     ]
     assert "seven herons" in client.get(f"{place}/export", params={"format": "markdown"}).json()["text"]
+    odd = {"thoughtHistory": [{"thought": 1, "branchId": [1]}], "branches": {}}
+    assert client.post("/api/sessions/import", json=odd).status_code == 400
 
     assert client.patch(place, json={"pinned": True}).json()["pinned"] is True
     assert client.delete(place).json()["deleted"] is True

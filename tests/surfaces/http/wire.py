@@ -48,11 +48,8 @@ class Wire:
         Args:
             has_body: False: it is the answer to a HEAD.
         """
-        while b"\r\n\r\n" not in self._received:
-            if not (more := self._receive()):
-                return b"", b""
-            self._received += more
-        head, _, self._received = self._received.partition(b"\r\n\r\n")
+        if not (head := self.head()):
+            return b"", b""
         length = next(
             int(line.split(b":")[1])
             for line in head.split(b"\r\n")
@@ -63,6 +60,15 @@ class Wire:
             self._received += more
         body, self._received = self._received[:length], self._received[length:]
         return head, body
+
+    def head(self) -> bytes:
+        """Return the head of the next response; nothing where there is none."""
+        while b"\r\n\r\n" not in self._received:
+            if not (more := self._receive()):
+                return b""
+            self._received += more
+        head, _, self._received = self._received.partition(b"\r\n\r\n")
+        return head
 
     def rest(self) -> bytes:
         """Return all that comes until the other side ends the connection."""

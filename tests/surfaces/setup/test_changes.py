@@ -271,6 +271,28 @@ def test_a_file_that_changes_under_the_hands_is_not_written(tmp_path: Path) -> N
     assert desk.file(cursor).read_text("utf-8") == '{"mcpServers": {"new": {}}}'
 
 
+def test_a_file_that_changes_while_the_new_one_is_synced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, cursor = Desk(tmp_path), find_agent("cursor")
+    desk.add(cursor)
+    plan = desk.setup.plan(cursor, structs.replace(WANTED, launch=Launch("/moved/reasonry")))
+    path, receipts = desk.file(cursor), desk.receipts.read()
+    theirs, sync = '{"mcpServers": {"new": {}}}', os.fsync
+
+    def write_meanwhile(descriptor: int) -> None:
+        sync(descriptor)
+        if [*path.parent.glob("*.new")]:
+            path.write_text(theirs, "utf-8")
+
+    monkeypatch.setattr(os, "fsync", write_meanwhile)
+    with pytest.raises(ConflictError, match="meanwhile"):
+        desk.setup.make(plan)
+    assert path.read_text("utf-8") == theirs
+    assert [*path.parent.iterdir()] == [path]
+    assert desk.receipts.read() == receipts
+
+
 def test_what_could_not_be_written_is_not_taken_for_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

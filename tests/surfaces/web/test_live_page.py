@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reasonry.app import App
-from reasonry.queues import Queue, Waiting, place_of
-from reasonry.queues.queue_tables import add
+from reasonry.core.budget import Budget
+from reasonry.participants import Participants
+from reasonry.records import JobOptions
 from tests.servers import ChatRequest
 from tests.surfaces.http.serving import TOKENS, Serving, serve_in_thread
 
@@ -203,25 +204,22 @@ def test_the_list_says_what_waits_and_who_works(browser: Browser, folder: Path) 
     store = str(folder / "runs.db")
 
     async def wait_here() -> None:
-        async with App(store) as app:
-            place = place_of(app.store)
-            assert place is not None
-            queue = Queue(place)
-            await queue.do(lambda: queue.transact(lambda connection: add(connection, "adopted", 3)))
-            await queue.put([Waiting(f"run-{number}", "ben") for number in range(2)])
-            await queue.close()
+        async with App(store, environ={}) as app:
+            for _ in range(2):
+                order, _ = app.order("12 + 30", "linear", {}, Budget(), Participants(model="offline"))
+                await app.for_owner("ben").engine.accept_once(order, job=JobOptions())
 
     elsewhere(wait_here())
-    with serve_in_thread(store, tokens=TOKENS, queued=True, worker=0) as server:
+    with serve_in_thread(store, tokens=TOKENS, concurrency=0) as server:
         context = browser.new_context()
         live = Live(context.new_page(), server.url)
         page = live.open()
         page.fill("#token", TOKENS["ana"])
         page.keyboard.press("Enter")
         line = page.inner_text("p:has-text('waiting')")
-        assert re.fullmatch(r"0 workers · 2 waiting, [\d.]+ m?s · 3 adopted", line)
+        assert re.fullmatch(r"0 workers · 2 waiting, [\d.]+ m?s", line)
         told = server.client(TOKENS["ana"]).get("/api/queue").json()["queue"]
-        assert {**told, "oldest_s": 0} == {"depth": 2, "oldest_s": 0, "workers": 0, "adopted": 3}
+        assert {**told, "oldest_s": 0} == {"depth": 2, "oldest_s": 0, "workers": 0}
         context.close()
         assert live.troubles == []
 

@@ -1,38 +1,51 @@
 """Connections to a PostgreSQL database, each used by one thread at a time, so that any event loop may wait for them.
 
 Nothing waits for the database without an end: every transaction has a deadline, which the client itself keeps, and a
-connection that does not answer by then is closed. The next call makes a new one.
+connection that does not answer by then is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
 
 from ...errors import ReasonryError, StoreError, UsageError
-from .. import sql
-from . import words
+from .. import schema, sql
+from . import jobs
 from .address import Address
-from .table_steps import migrate
-from .texts import Texts
+from .texts import ADD_INDEX, HAS_INDEX, INDEX, Texts, read, spell
 
 T = TypeVar("T")
 Work = Callable[[sql.Tx], T]
 
+POSTGRES = sql.SqlDialect(
+    integer="BIGINT",
+    real="DOUBLE PRECISION",
+    blob="BYTEA",
+    name='TEXT COLLATE "C"',
+    table_end="",
+    lock=" FOR UPDATE",
+    lock_name="SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+    next_key="SELECT nextval('{}_key')",
+    hint="",
+    has="strpos({}, {}) > 0",
+)
+
 CONNECTIONS = 10
 """Most connections of one store."""
 
-CONNECT_S = 3
-"""How long connecting may take, if no less is left."""
-
 LIMIT_S = 5.0
 """How long a transaction may take, and how long one waits for a database that answers nobody."""
+
+PATIENCE_S = 1.0
+"""How long one waits for a connection of the pool before one asks why there is none."""
 
 LONG_S = 600.0
 """The same for what reads or writes a whole store."""
@@ -40,10 +53,11 @@ LONG_S = 600.0
 TRIES = 20
 """How often a transaction is tried that others come into."""
 
-HOLD = "SELECT pg_advisory_lock(hashtextextended(%s, 0))"
+MIGRATE_LOCK = 0x5265736E
+"""The number of the lock under which one process at a time makes the tables."""
 
-_WRITE = "BEGIN"
-_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN = {"write": "BEGIN", "read": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+_UNCERTAIN = "SET LOCAL synchronous_commit TO off"
 _AGAIN = ("40001", "40P01", "23505")
 """Serialization failure, deadlock, and a row that another transaction has added meanwhile."""
 
@@ -54,7 +68,7 @@ _DAMAGED = ("XX001", "XX002")
 
 @cache
 def _connection_class() -> Any:
-    """Return the class of connections that end what they wait for at a deadline."""
+    """Return the class of connections that end their waiting at a deadline."""
     import psycopg
 
     class TimedConnection(psycopg.Connection[Any]):
@@ -67,47 +81,32 @@ def _connection_class() -> Any:
     return TimedConnection
 
 
-class Translating:
-    """A connection as the work on rows sees it: it takes the statements of `sql`."""
+@cache
+def _raw_cursor() -> Any:
+    """Return the class of cursors that take statements as the server does; a library may want the usual one."""
+    import psycopg
 
-    def __init__(self, db: Any, writes: bool) -> None:
-        self._db, self._writes, self._count = db, writes, 0
-        self._prefetched = dict[str, dict[tuple[Any, ...], list[Any]]]()
+    return psycopg.RawCursor
 
-    def execute(self, statement: str, values: Any = (), /) -> sql.Cursor:
+
+class Spelling:
+    """A connection as the work on rows sees it: any text can be kept."""
+
+    def __init__(self, db: Any) -> None:
+        self._db, self._count = db, 0
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> sql.Cursor:
         """Run a statement."""
-        if statement in self._prefetched:
-            rows = self._prefetched[statement].get(tuple(values))
-            if rows is not None:
-                return _Rows(rows)
-        its_words, spelled = words.in_its_words(statement, self._writes), words.spell_values(values)
-        cursor = self._db.cursor(binary=True)
-        cursor.execute(its_words, spelled)
-        if self._writes and statement == sql.SESSION and cursor.rowcount == 0:
-            # Others who are about to begin the same session wait here, because there is no row to wait for.
-            cursor.execute(words.LOCK_NAME, spelled)
-            cursor.execute(its_words, spelled)
+        cursor = _raw_cursor()(self._db)
+        cursor.execute(statement, [spell(value) for value in values])
         self._count = cursor.rowcount
-        return _Rows(map(_read_row, cursor.fetchall()) if cursor.description else ())
+        rows = cursor.fetchall() if cursor.description else ()
+        return _Rows(tuple([read(value) for value in row]) for row in rows)
 
-    def prefetch(self, statement: str, asked: Sequence[tuple[Any, ...]]) -> None:
-        """See `Tx`; of one statement only what was prefetched last is kept."""
-        wanted = list(dict.fromkeys(asked))
-        if not wanted:
-            return
-        found: dict[tuple[Any, ...], list[Any]] = {values: [] for values in wanted}
-        columns = [words.spell_values(column) for column in zip(*wanted, strict=True)]
-        cursor = self._db.cursor(binary=True)
-        cursor.execute(words.for_each(statement, tuple(map(type, wanted[0]))), columns)
-        for number, *row in cursor.fetchall():
-            found[wanted[number - 1]].append(_read_row(row))
-        self._prefetched[statement] = found
-
-    def executemany(self, statement: str, values: Sequence[Sequence[Any]], /) -> None:
+    def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> None:
         """Run a statement once for each of the bindings."""
-        spelled = [words.spell_values(some) for some in values]
-        with self._db.cursor() as cursor:
-            cursor.executemany(words.in_its_words(statement, self._writes), spelled)
+        with _raw_cursor()(self._db) as cursor:
+            cursor.executemany(statement, [[spell(value) for value in some] for some in values])
 
     def changes(self) -> int:
         """Return how many rows the last statement added, changed or removed."""
@@ -128,82 +127,50 @@ class _Rows:
         return list(self._rows)
 
 
-def _read_row(row: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple([words.read(value) if isinstance(value, str) else value for value in row])
-
-
 class Connections:
-    """Runs transactions in threads of its own.
-
-    Args:
-        address: Where the database is.
-    """
+    """Runs transactions in threads of its own, over a pool of connections."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._idle: list[Any] = []
         self._threads: ThreadPoolExecutor | None = None
+        self._pool: Any = None
+        self._texts = Texts(False)
         self._start = threading.Lock()
-        self._living = threading.Lock()
         self._closed = False
-        self._is_ready = False
-        self._life: Any = None
-        """Holds the lock that shows that this store object lives."""
         self._answered = 0.0
-        """When the database last did what it was asked."""
+        """When the database last did a transaction."""
 
     async def read(self, work: Work[T], limit_s: float | None = None) -> T:
         """Run work in a transaction that sees one state of the store."""
-        return await self._in_thread(lambda asked: self._do(work, _READ, asked, limit_s))
+        return await self._in_thread(
+            lambda asked: self._do(work, (_BEGIN["read"],), asked, limit_s or LIMIT_S)
+        )
 
-    async def write(self, work: Work[T], limit_s: float | None = None) -> T:
+    async def write(self, work: Work[T], limit_s: float | None = None, *, certain: bool = True) -> T:
         """Run work in a transaction that writes; it may be run again where another comes into it."""
-        return await self._in_thread(lambda asked: self._do(work, _WRITE, asked, limit_s))
+        begin = (_BEGIN["write"],) if certain else (_BEGIN["write"], _UNCERTAIN)
+        return await self._in_thread(lambda asked: self._do(work, begin, asked, limit_s or LIMIT_S))
 
-    async def maintain(self, statements: Sequence[str]) -> None:
-        """Run statements outside any transaction, for as long as they take."""
+    async def maintain(self, statement: str) -> None:
+        """Run a statement outside any transaction, for as long as it takes."""
 
         def work(asked: float) -> None:
             until = time.monotonic() + LONG_S
-            db, _ = self._take(asked, until)
-            try:
-                db.deadline = until
+            with self._faults(), contextlib.closing(self._connect(until)) as db:
                 db.execute("SET statement_timeout = 0")
-                for statement in statements:
-                    db.execute(statement)
-            except Exception as error:
-                raise self._fault(error) from error
-            finally:
-                _close(db)
+                db.execute(statement)
 
         await self._in_thread(work)
-
-    def show_life(self, holder: str) -> None:
-        """Hold the lock of a holder of leases until this is closed, or the process dies."""
-        with self._living:
-            if self._life is not None:
-                try:
-                    self._life.deadline = time.monotonic() + LIMIT_S
-                    self._life.execute("SELECT 1")
-                    return
-                except Exception:
-                    _close(self._life)
-                    self._life = None
-            life = self._connect(time.monotonic() + LIMIT_S)
-            life.execute(HOLD, (holder,))
-            self._life = life
 
     async def close(self) -> None:
         """Finish what was begun, then close the connections."""
         with self._start:
             self._closed = True
-            threads = self._threads
+            threads, pool = self._threads, self._pool
         if threads is not None:
             await asyncio.to_thread(threads.shutdown)
-        while self._idle:
-            _close(self._idle.pop())
-        if self._life is not None:
-            _close(self._life)
+        if pool is not None:
+            await asyncio.to_thread(pool.close)
 
     async def _in_thread(self, work: Callable[[float], T]) -> T:
         with self._start:
@@ -214,51 +181,47 @@ class Connections:
             threads = self._threads
         return await asyncio.get_running_loop().run_in_executor(threads, work, time.monotonic())
 
-    def _do(self, work: Work[T], begin: str, asked: float, limit_s: float | None) -> T:
-        until = time.monotonic() + limit_s if limit_s else max(asked, self._answered) + LIMIT_S
+    def _do(self, work: Work[T], begin: Sequence[str], asked: float, limit_s: float) -> T:
+        until = max(asked, self._answered) + limit_s
         for attempt in range(TRIES):
-            db, was_idle = self._take(asked, until)
+            db: Any = None
             try:
-                value = self._transact(db, work, begin, until, limit_s)
+                pool = self._open_pool(until)
+                db = self._take(pool, until)
+                try:
+                    value = self._transact(db, work, begin, until, limit_s)
+                    self._answered = time.monotonic()
+                    return value
+                finally:
+                    pool.putconn(db)
             except Exception as error:
-                if not self._is_to_be_tried_again(error, attempt, db.closed and was_idle):
+                if not self._is_to_be_tried_again(error, attempt, db, until):
                     meant = self._fault(error)
                     if meant is error:
                         raise
                     raise meant from error
-            else:
-                self._answered = time.monotonic()
-                return value
-            finally:
-                self._give_back(db)
             time.sleep(0.001 * attempt)
         raise AssertionError("unreachable")
 
-    def _is_to_be_tried_again(self, error: Exception, attempt: int, is_stale: bool) -> bool:
-        if isinstance(error, ReasonryError) or attempt == TRIES - 1 or _is_timeout(error):
+    def _is_to_be_tried_again(self, error: Exception, attempt: int, db: Any, until: float) -> bool:
+        if isinstance(error, ReasonryError) or attempt == TRIES - 1 or time.monotonic() >= until:
             return False
-        if is_stale:
-            # It was closed while nobody used it, and so may be the others.
-            self._drop_idle()
-            return True
-        return getattr(error, "sqlstate", None) in _AGAIN
+        # A connection of the pool may have been closed while nobody used it.
+        is_stale = db is not None and db.closed and not _is_timeout(error)
+        return is_stale or getattr(error, "sqlstate", None) in _AGAIN
 
-    def _transact(self, db: Any, work: Work[T], begin: str, until: float, limit_s: float | None) -> T:
+    def _transact(self, db: Any, work: Work[T], begin: Sequence[str], until: float, limit_s: float) -> T:
         db.deadline = until
-        texts = Texts()
         try:
-            db.execute(begin)
-            if limit_s is not None:
+            for statement in begin:
+                db.execute(statement)
+            if limit_s != LIMIT_S:
                 for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
                     db.execute(f"SET LOCAL {setting} = {int(limit_s * 1000)}")
-            reading = Translating(db, begin == _WRITE)
-            # What is read where something is written is locked, or may be written meanwhile.
-            tx = sql.Tx(reading, texts, prefetch=None if begin == _WRITE else reading.prefetch)
-            value = work(tx)
-            texts.put(tx)
+            value = work(sql.Tx(Spelling(db), POSTGRES, self._texts, db))
         except BaseException as error:
             if _is_timeout(error):
-                _close(db)
+                db.close()
             elif not db.closed:
                 with contextlib.suppress(Exception):
                     db.execute("ROLLBACK")
@@ -266,85 +229,77 @@ class Connections:
         try:
             db.execute("COMMIT")
         except Exception as error:
-            _close(db)
-            if begin == _READ:
+            db.close()
+            if begin[0] == _BEGIN["read"]:
                 raise
-            raise self._unavailable(
-                "the last write was not acknowledged, and may have been done or not"
-            ) from error
+            why = "the last write was not acknowledged, and may have been done or not"
+            raise self._unavailable(why) from error
         return value
 
-    def _take(self, asked: float, until: float) -> tuple[Any, bool]:
-        """Return a connection, and whether it was made earlier."""
-        waited = time.monotonic() - max(asked, self._answered)
-        if waited >= LIMIT_S - 1:
-            raise self._unavailable(f"it has not answered for {waited:.0f} s")
-        with contextlib.suppress(IndexError):
-            return self._idle.pop(), True
-        return self._connect(until), False
+    def _take(self, pool: Any, until: float) -> Any:
+        from psycopg_pool import PoolTimeout
 
-    def _give_back(self, db: Any) -> None:
-        try:
-            if not db.closed and db.info.transaction_status == 0 and not self._closed:
-                self._idle.append(db)
-                return
-        except Exception:
-            pass
-        _close(db)
+        while True:
+            left = until - time.monotonic()
+            try:
+                return pool.getconn(max(min(left, PATIENCE_S), 0.001))
+            except PoolTimeout:
+                if left <= PATIENCE_S:
+                    raise
+                # The pool goes on trying; a connection of one's own tells why there is none.
+                self._connect(until).close()
 
-    def _drop_idle(self) -> None:
-        while self._idle:
-            with contextlib.suppress(IndexError):
-                _close(self._idle.pop())
+    def _open_pool(self, until: float) -> Any:
+        """Return the pool; the first connection shows whether the server can be used, and makes the tables."""
+        with self._start:
+            if self._pool is None:
+                from psycopg_pool import ConnectionPool
+
+                # What the pool would say is said by the error of the call that waits for it.
+                logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+                with contextlib.closing(self._connect(until)) as db:
+                    self._check_server(db)
+                    self._migrate(db)
+                    (is_indexed,) = (
+                        Spelling(db).execute(HAS_INDEX, (f"{self._address.schema}.{INDEX}",)).fetchone()
+                    )
+                    self._texts = Texts(is_indexed)
+                self._pool = ConnectionPool(
+                    self._address.url,
+                    connection_class=_connection_class(),
+                    kwargs=self._settings(LIMIT_S),
+                    configure=self._configure,
+                    min_size=0,
+                    max_size=CONNECTIONS,
+                    name="reasonry",
+                    open=True,
+                )
+            return self._pool
 
     def _connect(self, until: float) -> Any:
-        """Return a new connection, once the store's tables are there and its server keeps what it acknowledges."""
-        try:
-            db: Any = _connection_class().connect(
-                self._address.url,
-                autocommit=True,
-                connect_timeout=min(CONNECT_S, int(until - time.monotonic())),
-                application_name="reasonry",
-            )
-            db.deadline = until
-            try:
-                self._prepare(db)
-            except BaseException:
-                _close(db)
-                raise
-        except Exception as error:
-            meant = self._fault(error)
-            if meant is error:
-                raise
-            raise meant from error
+        db = _connection_class().connect(self._address.url, **self._settings(until - time.monotonic()))
+        db.deadline = until
+        self._configure(db)
         return db
 
-    def _prepare(self, db: Any) -> None:
-        schema = self._address.schema
-        db.execute(f"SET search_path TO {schema}")
+    def _settings(self, limit_s: float) -> dict[str, Any]:
+        return {
+            "autocommit": True,
+            "connect_timeout": max(1, int(limit_s)),
+            "application_name": "reasonry",
+        }
+
+    def _configure(self, db: Any) -> None:
+        db.execute(f"SET search_path TO {self._address.schema}, public")
         db.execute(f"SET statement_timeout = {int(LIMIT_S * 1000)}")
-        # What a process that is frozen in a transaction has locked, others would wait for as long as it is.
+        # Others would wait for the locks of a process that is frozen in a transaction, for as long as it is.
         db.execute(f"SET idle_in_transaction_session_timeout = {int(LIMIT_S * 1000)}")
         db.execute("SET client_encoding TO 'UTF8'")
-        self._check_server(db)
-        with self._start:
-            if not self._is_ready:
-                migrate(db, schema, self._address.name)
-                self._is_ready = True
 
     def _check_server(self, db: Any) -> None:
-        names = (
-            "fsync",
-            "full_page_writes",
-            "server_encoding",
-            "synchronous_commit",
-            "transaction_read_only",
-        )
-        found = dict(
-            db.execute(
-                "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", (list(names),)
-            ).fetchall()
-        )
+        names = ("fsync", "full_page_writes", "server_encoding", "synchronous_commit")
+        wanted = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
+        found = dict(Spelling(db).execute(wanted, (list(names),)))
         if found.get("server_encoding") != "UTF8":
             raise StoreError(
                 f"the database of the store {self._address.name} has the encoding {found.get('server_encoding')}; "
@@ -360,8 +315,59 @@ class Connections:
                 "change that, or allow it with ?reasonry_unsafe_commit=1 in the URL"
             )
 
+    def _migrate(self, db: Any) -> None:
+        """Apply all pending steps, or none."""
+        name, tables = self._address.schema, Spelling(db)
+        (there,) = tables.execute("SELECT to_regclass($1)", (f"{name}.migration",)).fetchone()
+        if there is not None and not any(self._pending(tables)):
+            return
+        with db.transaction():
+            # Another process may have been quicker, or is at it.
+            tables.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (MIGRATE_LOCK, name))
+            db.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at_ms BIGINT NOT NULL)"
+            )
+            steps, scripts = self._pending(tables)
+            schema.apply(tables, POSTGRES, steps)
+            for script, text in scripts.items():
+                # A script has several statements, which the server takes at once only where there are no parameters.
+                db.execute(text or "SELECT 1", prepare=False)
+                tables.execute(sql.APPLIED, (script, time.time_ns() // 1_000_000))
+            if len(steps) == len(schema.MIGRATIONS):
+                self._add_index(db)
+
+    def _pending(self, tables: Spelling) -> tuple[tuple[schema.Migration, ...], dict[str, str]]:
+        """Return the steps of our tables that are to be taken, and the scripts of those of the jobs."""
+        every = sorted(name for (name,) in tables.execute(sql.MIGRATIONS))
+        ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
+        steps = schema.pending(ours, self._address.name)
+        scripts, is_new = jobs.pending_scripts({*every}), len(ours) == len(every)
+        # What older workers need stays until they have ended.
+        while not is_new and scripts and "_post_" in (last := [*scripts][-1]) and _has_workers(tables):
+            del scripts[last]
+        return steps, scripts
+
+    def _add_index(self, db: Any) -> None:
+        import psycopg
+
+        # A server may lack the extension, or not let this user have it; then searches read the texts.
+        with contextlib.suppress(psycopg.Error), db.transaction():
+            for statement in ADD_INDEX:
+                db.execute(statement)
+
+    @contextlib.contextmanager
+    def _faults(self) -> Generator[None]:
+        try:
+            yield
+        except Exception as error:
+            meant = self._fault(error)
+            if meant is error:
+                raise
+            raise meant from error
+
     def _fault(self, error: Exception) -> Exception:
-        """Return what an error means to whoever uses the store."""
+        """Return what an error means to the user of the store."""
         import psycopg
 
         if not isinstance(error, psycopg.Error):
@@ -382,10 +388,16 @@ class Connections:
         return StoreError(f"the store {self._address.name} cannot be used: {why}", retryable=True)
 
 
+def _has_workers(tables: Spelling) -> bool:
+    return tables.execute(jobs.HAS_WORKERS).fetchone() is not None
+
+
 def _is_timeout(error: BaseException) -> bool:
     import psycopg.errors
+    from psycopg_pool import PoolTimeout
 
-    return type(error).__name__ == "_WaitTimeout" or isinstance(error, psycopg.errors.ConnectionTimeout)
+    kinds = (psycopg.errors.ConnectionTimeout, PoolTimeout)
+    return type(error).__name__ == "_WaitTimeout" or isinstance(error, kinds)
 
 
 def _first_line(error: Any) -> str:
@@ -395,8 +407,3 @@ def _first_line(error: Any) -> str:
     # Lines that are indented are advice on the one before.
     lines = [line for line in lines if not line.startswith("\t")]
     return lines[-1][:200] if lines else type(error).__name__
-
-
-def _close(db: Any) -> None:
-    with contextlib.suppress(Exception):
-        db.close()

@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import suppress
+import asyncio
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from ...errors import StoreError
-from ...records import Backup, Finding, OnProgress
-from .. import lease_rows, sql
-from ..leases import Living
+from ...records import (
+    Backup,
+    Damaged,
+    Finding,
+    JobOptions,
+    JobStanding,
+    OnProgress,
+    RunRow,
+    Whole,
+    WholeKind,
+    Written,
+)
+from .. import sql, whole_rows
 from ..row_store import RowStore
-from ..steady import Uptime, uptime
+from ..sqlite import SqliteStore
 from ..verification import verify
-from . import backup_files
+from . import jobs
 from .address import read_address
 from .connections import LONG_S, Connections
-from .table_steps import TABLES
 
 T = TypeVar("T")
-
-UPTIME = """
-SELECT extract(epoch FROM pg_postmaster_start_time())::text,
-  (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint
-"""
 
 SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
 """
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-UNCERTAIN = "SET LOCAL synchronous_commit TO off"
-"""Of a transaction that need not outlive a crash of the server."""
-
-IS_DEAD = "SELECT pg_try_advisory_xact_lock(hashtextextended(?, 0))"
-"""Whether nobody has the lock that a holder of leases keeps while it lives."""
+TABLES = "run, line, checkpoint, lease, request_key, session, thought, searchable, shared"
+HELD = "SELECT count(*) FROM lease WHERE holder IS NOT NULL AND until_ms > $1"
+BATCH = 50
+KINDS: tuple[WholeKind, ...] = ("run", "session")
 
 
 class PostgresStore(RowStore):
@@ -45,77 +49,135 @@ class PostgresStore(RowStore):
         url: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`; see `Address` for its parameters.
     """
 
-    durable = True
-
     def __init__(self, url: str) -> None:
-        super().__init__()
-        address = read_address(url)
-        self.name = address.name
-        self.address = address
-        self._connections = Connections(address)
+        self.address = read_address(url)
+        self._connections = Connections(self.address)
+        super().__init__(PostgresDatabase(self._connections, self.address.name))
 
-    async def _read(self, work: Callable[[sql.Tx], T]) -> T:
+    async def job_standing(self) -> JobStanding:
+        """See `Store`."""
+        return await self._read(jobs.standing)
+
+    async def workers(self) -> list[jobs.WorkerStanding]:
+        """Return the workers that are alive."""
+        return await self._read(jobs.workers)
+
+    async def put_missing_jobs(self) -> int:
+        """Have all unattended runs wait for a worker that have no job; return how many those are."""
+        return await self._connections.write(jobs.put_missing, LONG_S)
+
+    async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:
+        """See `Store`; the runs among them that have to be driven wait for a worker."""
+        written = await super().write_whole(wholes)
+        await self.put_missing_jobs()
+        return written
+
+
+class PostgresDatabase:
+    """Transactions on a PostgreSQL database; see `Database`."""
+
+    durable = True
+    has_workers = True
+
+    def __init__(self, connections: Connections, name: str) -> None:
+        self.name = name
+        self._connections = connections
+
+    async def read(self, work: Callable[[sql.Tx], T]) -> T:
+        """See `Database`."""
         return await self._connections.read(work)
 
-    async def _write(self, work: Callable[[sql.Tx], T]) -> T:
-        return await self._connections.write(work)
+    async def write(self, work: Callable[[sql.Tx], T], *, certain: bool = True) -> T:
+        """See `Database`."""
+        return await self._connections.write(work, certain=certain)
 
-    def _uptime(self, tx: sql.Tx) -> Uptime:
-        # Stores on several computers count alike by the time of the database.
-        return Uptime(*tx.rows(UPTIME)[0]) if self.uptime is uptime else self.uptime()
+    def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
+        """See `Database`."""
+        jobs.put(tx, row.run_id, row.owner, job)
 
-    def _space(self, tx: sql.Tx) -> tuple[int, int | None]:
+    def now_ms(self, tx: sql.Tx) -> int:
+        """See `Database`."""
+        return tx.rows(CLOCK)[0][0]
+
+    def space(self, tx: sql.Tx) -> tuple[int, int | None]:
+        """See `Database`."""
         return tx.rows(SIZE)[0][0], None
 
     async def vacuum(self) -> None:
         """See `Store`; others go on reading and writing."""
-        await self._connections.maintain([f"VACUUM (ANALYZE) {table}" for table in TABLES])
-
-    def _lease_clock_ms(self, tx: sql.Tx) -> int:
-        return tx.rows(CLOCK)[0][0]
-
-    def _show_life(self, tx: sql.Tx) -> None:
-        self._connections.show_life(self._leases.holder)
-
-    def _find_living(self, tx: sql.Tx, run_id: str, holder: str | None) -> Living | None:
-        if holder is None or tx.rows(IS_DEAD, (holder,))[0][0]:
-            return None
-        return Living(None)
-
-    async def _write_passing(self, work: Callable[[sql.Tx], T]) -> T:
-        def uncertain(tx: sql.Tx) -> T:
-            tx.execute(UNCERTAIN)
-            return work(tx)
-
-        return await self._write(uncertain)
-
-    async def _renew_leases(self, numbers: Mapping[str, int]) -> None:
-        def work(tx: sql.Tx) -> None:
-            self._show_life(tx)
-            lease_rows.renew(tx, self._leases.holder, numbers, self._lease_clock_ms(tx))
-
-        await self._write_passing(work)
-
-    async def _give_back_lease(self, run_id: str) -> None:
-        # One that is not given back ends by itself.
-        with suppress(StoreError):
-            await self._write_passing(lambda tx: lease_rows.give_back(tx, run_id, self._leases.holder))
-
-    async def back_up(
-        self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
-    ) -> Backup:
-        """See `Store`."""
-        return await backup_files.back_up(self._connections, file, force, on_progress)
-
-    async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """See `Store`."""
-        up, now_ms = await self._read(lambda tx: (self._uptime(tx), self._lease_clock_ms(tx)))
-        return await backup_files.restore(self.name, self._connections, file, up, now_ms, on_progress)
+        await self._connections.maintain(f"VACUUM (ANALYZE) {TABLES}")
 
     def verify(self) -> AsyncGenerator[Finding]:
+        """See `Store`; the server checks its pages by itself."""
+        return verify(self.name, lambda work: self._connections.read(work, LONG_S), lambda tx: [])
+
+    async def back_up(self, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
+        """Copy the store to a SQLite store, from which either kind is restored; see `Store`."""
+        with tempfile.TemporaryDirectory(prefix="reasonry-") as folder:
+            copy = SqliteStore(Path(folder) / "copy.db")
+            try:
+                await self._connections.read(lambda tx: asyncio.run(_copy_out(tx, copy, on_progress)), LONG_S)
+                return await copy.back_up(file, force=force)
+            finally:
+                await copy.close()
+
+    async def restore(self, file: Path, on_progress: OnProgress | None) -> Backup:
         """See `Store`."""
-        return verify(self.name, lambda work: self._connections.read(work, LONG_S))
+
+        def work(tx: sql.Tx) -> None:
+            if tx.rows(HELD, (self.now_ms(tx),))[0][0]:
+                raise StoreError(
+                    f"the store {self.name} is in use: its runs are being driven; end the processes that drive them",
+                    code="store_busy",
+                )
+            tx.execute(f"LOCK TABLE {TABLES} IN ACCESS EXCLUSIVE MODE NOWAIT")
+            tx.execute(f"TRUNCATE {TABLES}")
+            tx.execute("DELETE FROM procrastinate_jobs")
+            asyncio.run(_copy_in(tx, copy))
+            jobs.put_missing(tx)
+
+        with tempfile.TemporaryDirectory(prefix="reasonry-") as folder:
+            copy = SqliteStore(Path(folder) / "copy.db")
+            try:
+                backup = await copy.restore(file, on_progress=on_progress)
+                await self._connections.write(work, LONG_S)
+                return backup
+            finally:
+                await copy.close()
 
     async def close(self) -> None:
         """See `Store`."""
         await self._connections.close()
+
+
+async def _copy_out(tx: sql.Tx, copy: SqliteStore, on_progress: OnProgress | None) -> None:
+    total = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
+    done = 0
+    for kind in KINDS:
+        for batch in _batches(tx, kind):
+            await copy.write_whole(batch)
+            done += len(batch)
+            if on_progress is not None:
+                on_progress(done, total)
+
+
+def _batches(tx: sql.Tx, kind: WholeKind) -> Iterator[list[Whole]]:
+    after = 0
+    while page := whole_rows.read(tx, kind, after, BATCH):
+        yield [_check(whole, "no backup was made") for _, whole in page]
+        after = page[-1][0]
+
+
+async def _copy_in(tx: sql.Tx, copy: SqliteStore) -> None:
+    for kind in KINDS:
+        after = 0
+        while page := await copy.read_whole(kind, after, BATCH):
+            for _, whole in page:
+                whole_rows.write(tx, _check(whole, "nothing was restored"))
+            after = page[-1][0]
+
+
+def _check(whole: Whole | Damaged, consequence: str) -> Whole:
+    if isinstance(whole, Damaged):
+        raise StoreError(f"{consequence}: {whole.message}", code="store_corrupt")
+    return whole

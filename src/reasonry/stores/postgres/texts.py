@@ -1,129 +1,62 @@
-"""The index of texts of a PostgreSQL store; see `text_index`.
+"""The texts of a PostgreSQL store: how they are searched, and how they are spelled.
 
-It has each text's sequences of three characters as words of a text search vector, which every server has; a shorter
-query is the beginning of such words. They are written in the transaction that writes the text.
+The extension `pg_trgm` indexes them where the server has it; elsewhere a search reads them. PostgreSQL keeps no text
+with the character NUL: such texts are kept in another spelling, which leaves their order, how they begin, and all other
+texts as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Sequence
+from typing import Any
 
-from .. import text_index
-from ..sql import MAX_SEQ, Tx
-from ..text_index import CHUNK, SEQUENCE_CHARS
+from .. import searchable, sql
+from ..sql import Tx
 
-MAX_SEQUENCES = 20_000
-"""A text of more sequences is not indexed: each search reads it."""
-
-AT_ONCE = 500
-"""How many texts are held in memory to be put into the index."""
-
-PUT = """
-INSERT INTO word (place, sequences) VALUES (?, array_to_tsvector(?)) ON CONFLICT (place) DO UPDATE
-SET sequences = excluded.sequences
-"""
-DROP = "DELETE FROM word WHERE place BETWEEN ? AND ?"
-FIND = """
-SELECT place FROM word WHERE place BETWEEN ? AND ? AND (sequences @@ ?::tsquery OR sequences IS NULL)
-ORDER BY place {} LIMIT ?
-"""
-MISSING = (
-    "SELECT count(*) FROM thought WHERE NOT EXISTS (SELECT 1 FROM word WHERE word.place = thought.place)"
+INDEX = "searchable_trigrams"
+ADD_INDEX = (
+    "CREATE EXTENSION IF NOT EXISTS pg_trgm",
+    f"CREATE INDEX {INDEX} ON searchable USING GIN (folded gin_trgm_ops)",
 )
+HAS_INDEX = "SELECT to_regclass($1) IS NOT NULL"
+FIND = "SELECT place FROM searchable WHERE folded LIKE $1 AND place BETWEEN $2 AND $3 ORDER BY place LIMIT $4"
 
 
 class Texts:
-    """The index within one transaction."""
+    """See `TextIndex`.
 
-    def __init__(self) -> None:
-        self._queued: list[tuple[int, int]] = []
+    Args:
+        is_indexed: Whether there is an index of sequences of three characters.
+    """
 
-    def queue(self, tx: Tx, first: int, last: int) -> None:
-        """Note that texts were written, to be put into the index at the end of the transaction."""
-        self._queued.append((first, last))
+    def __init__(self, is_indexed: bool) -> None:
+        self._is_indexed = is_indexed
 
-    def put(self, tx: Tx) -> None:
-        """Put what was noted into the index."""
-        texts = dict[int, str]()
-        for first, last in self._queued:
-            texts.update(text_index.texts_between(tx, first, last, MAX_SEQ))
-            if len(texts) >= AT_ONCE:
-                _write(tx, texts)
-                texts.clear()
-        _write(tx, texts)
-        self._queued.clear()
-
-    def drop(self, tx: Tx, first: int, last: int) -> None:
+    def put(self, tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
         """See `TextIndex`."""
-        self._queued = [(low, high) for low, high in self._queued if not (first <= low and high <= last)]
-        tx.execute(DROP, (first, last))
+        tx.executemany(sql.PUT_TEXT, texts)
 
-    def candidates(
-        self, tx: Tx, needle: str, low: int, high: int, *, backwards: bool = False
-    ) -> Iterator[int]:
+    def find(self, tx: Tx, needle: str, low: int, high: int, limit: int) -> list[int]:
         """See `TextIndex`."""
-        return self.indexed_places(tx, needle, low, high, backwards)
+        if not self._is_indexed:
+            return searchable.scan(tx, needle, low, high, limit)
+        escaped = needle.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        return [at for (at,) in tx.execute(FIND, (f"%{escaped}%", low, high, limit))]
 
-    def indexed_places(
-        self, tx: Tx, needle: str, low: int, high: int, backwards: bool = False
-    ) -> Iterator[int]:
+    def drop(self, tx: Tx, low: int, high: int) -> None:
         """See `TextIndex`."""
-        statement, query, size = FIND.format("DESC" if backwards else "ASC"), _query(needle), CHUNK
-        while low <= high:
-            found = [at for (at,) in tx.execute(statement, (low, high, query, size))]
-            yield from found
-            if len(found) < size:
-                return
-            # The server finds them all each time.
-            size *= 8
-            if backwards:
-                high = found[-1] - 1
-            else:
-                low = found[-1] + 1
-
-    def queued_ranges(self, tx: Tx, low: int, high: int) -> list[tuple[int, int]]:
-        """See `TextIndex`; nothing waits here."""
-        return []
-
-    def describe_damage(self, tx: Tx) -> list[str]:
-        """See `TextIndex`."""
-        (count,) = tx.rows(MISSING)[0]
-        return (
-            [f"the index of texts lacks {count} thoughts, so that searches may not find them"]
-            if count
-            else []
-        )
+        tx.execute(sql.DROP_TEXTS, (low, high))
 
 
-def _write(tx: Tx, texts: Mapping[int, str]) -> None:
-    if texts:
-        tx.executemany(PUT, [(at, sequences(text)) for at, text in texts.items()])
+def spell(value: Any) -> Any:
+    """Return a value as it is kept: a text with two characters for NUL, and for the one that begins them."""
+    if not isinstance(value, str) or ("\x00" not in value and "\x01" not in value):
+        return value
+    return value.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
 
 
-def sequences(text: str) -> list[str] | None:
-    """Return what the index has of a text; None: nothing, because it is too much."""
-    whole = _fold(text) + text_index.END
-    found = {whole[start : start + SEQUENCE_CHARS] for start in range(len(whole) - SEQUENCE_CHARS + 1)}
-    return sorted(found) if len(found) <= MAX_SEQUENCES else None
-
-
-def _fold(text: str) -> str:
-    # The second is spelled otherwise; see `words`.
-    return text_index.fold(text).replace("\x01", "\ufffd")
-
-
-@lru_cache(maxsize=64)
-def _query(needle: str) -> str:
-    """Return the expression that matches each text which contains another one."""
-    wanted = _fold(needle)
-    if len(wanted) < SEQUENCE_CHARS:
-        return f"{_quote(wanted)}:*"
-    return " & ".join(
-        _quote(wanted[start : start + SEQUENCE_CHARS]) for start in text_index.starts(len(wanted))
-    )
-
-
-def _quote(word: str) -> str:
-    escaped = word.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"
+def read(kept: Any) -> Any:
+    """Return the value that is kept so."""
+    if not isinstance(kept, str) or "\x01" not in kept:
+        return kept
+    return kept.replace("\x01\x01", "\x00").replace("\x01\x02", "\x01")

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.strategy import Field, Stage, Strategy
+from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy
 from . import finishing, plan_evaluation, planning, tasks
 from .questions import (
     Complexity,
@@ -75,7 +75,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     title="Analysis pipeline",
     source="seed 002",
     summary="Plans, carries out and judges tasks, then answers, in one word if wanted: for decisions in programs.",
-    version=4,
+    version=5,
     aliases=("pipeline",),
     resources=("py_executor", CHECKER, RETRIEVER),
     options=Options,
@@ -99,6 +99,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             fields=(Field("complexity_level", _LEVEL, required=False),),
             body=planning.size_up,
             reply=Complexity,
+            max_output_tokens=SHORT_REPLY,
             example={
                 "complexity_level": "moderate",
                 "dimensions": ["language features", "libraries", "speed", "ease of use"],
@@ -134,6 +135,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             fields=(Field("overall_score", _SCORE, required=False),),
             body=plan_evaluation.choose_plan,
             reply=EvaluationReply,
+            max_output_tokens=SHORT_REPLY,
             example={
                 "evaluations": [
                     {"plan": "A", "reason": "Compares before it knows either side.", "overall_score": 78},
@@ -152,6 +154,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             fields=(Field("tool_input", _INPUT, required=False),),
             body=tasks.convert,
             reply=ConversionReply,
+            max_output_tokens=SHORT_REPLY,
             example={
                 "tool_input": {"query": "Python's libraries and habits for web scraping, with their limits"}
             },
@@ -186,6 +189,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             fields=(Field("quality", _QUALITY),),
             body=tasks.judge,
             reply=QualityReply,
+            max_output_tokens=SHORT_REPLY,
             example={"reason": "Complete, and what is uncertain is marked.", "quality": "ACCEPTED"},
         ),
         Stage(
@@ -197,6 +201,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             fields=(Field("continue_iterations", _CONTINUE, required=False),),
             body=finishing.decide,
             reply=DecisionReply,
+            max_output_tokens=SHORT_REPLY,
             example={
                 "continue_iterations": False,
                 "quality_summary": "Both languages are covered.",

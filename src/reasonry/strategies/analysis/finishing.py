@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ...core import parse
 from ...core.answering import UNREADABLE, AnswerReply, repair_or_fail, verify_answer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
-from ...core.fit import Unreadable
 from ...core.strategy import Body, EffectFailed, Move, Thought, fail, go, request
+from ...reading import parse
+from ...reading.fit import Unreadable
 from .planning import plans_due
 from .questions import (
     CAPTION_FIELD,
@@ -252,6 +252,8 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
         (replies[-1], "text") if isinstance(reading, Unreadable) else (reading[0].value, reading[1])
     )
     value = state.focus.value(value_text)
+    if value is None and mode in ("text", "plain", "stated", "lines"):
+        value = state.focus.value_opening(str(value_text))
     return (value, mode) if value is not None else Unreadable(f"value must be {state.focus.rule}")
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...core.stated import stated_answer
 from ...patterns import lazy_pattern
+from ...reading.prose import stated_answer
 
 WORDS: dict[str, tuple[str, ...]] = {
     "yes/no": ("Yes", "No"),
@@ -84,6 +84,11 @@ class Focus(Struct, frozen=True):
             # A truth value is the word for it: the first of a pair such as yes/no.
             allowed = [word for word in self.words if word.casefold() in _TRUTHS[raw]]
         return allowed[0] if len(allowed) == 1 else None
+
+    def value_opening(self, text: str) -> str | int | float | None:
+        """Return the value a reply opens with, before it says why: `**Yes** — she may`; None if it opens with none."""
+        opening = _OPENING.split(text.strip(), maxsplit=1)
+        return self.value(opening[0].strip()) if self.words and len(opening) > 1 else None
 
     def value_named_in(self, text: str) -> str | int | float | None:
         """Return the one value that a sentence gives; None if it gives none, several, or may deny the one it names.

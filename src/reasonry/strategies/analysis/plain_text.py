@@ -8,39 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...core.evidence import evidence_text
+from ...core.evidence import evidence_text, passage_place, passages_text
 from ...patterns import lazy_pattern
 from .questions import texts
 
 _CITED = lazy_pattern(r"\[(\d{1,3})\]")
 
-HIDDEN = frozenset({"score"})
-"""Fields of a passage that say nothing to who reads it."""
 
-
-def passages_text(passages: Any) -> str:
-    """Return passages with the numbers to cite them by, and where each stands."""
-    if not isinstance(passages, list):
-        return evidence_text(passages)
-    shown = (f"[{number}] {_passage(passage)}" for number, passage in enumerate(passages, 1))
-    return "\n".join(shown) or "(none fit)"
-
-
-def _passage(passage: Any) -> str:
-    if not isinstance(passage, Mapping) or not isinstance(passage.get("text"), str):
-        return data_text(passage)
-    where = _place(passage)
-    return f"({where}) {passage['text'].strip()}" if where else passage["text"].strip()
-
-
-def _place(passage: Any) -> str:
-    if not isinstance(passage, Mapping):
-        return ""
-    return ", ".join(
-        f"{name} {value}" if name != "source" else str(value)
-        for name, value in passage.items()
-        if name not in (*HIDDEN, "text") and value is not None
-    )
+def found_text(passages: Any) -> str:
+    """Return what was found: passages with their numbers, anything else as it is."""
+    return passages_text(passages) if isinstance(passages, list) else evidence_text(passages)
 
 
 def result_text(resource: str, result: Any, *, with_passages: bool = False) -> str:
@@ -54,7 +31,7 @@ def result_text(resource: str, result: Any, *, with_passages: bool = False) -> s
     writers = {"knowledge": _knowledge, "logic_kernel": _logic, "py_executor": _program}
     lines = list(writers[resource](result)) if resource in writers else [data_text(result)]
     if with_passages and result.get("passages"):
-        lines = ["Passages it was given:", passages_text(result["passages"]), "What it says:", *lines]
+        lines = ["Passages it was given:", found_text(result["passages"]), "What it says:", *lines]
     return "\n".join(lines)
 
 
@@ -65,17 +42,21 @@ def _knowledge(result: Mapping[str, Any]) -> Iterator[str]:
     passages = result.get("passages")
     cited = {int(digits) for digits in _CITED.findall(str(result.get("answer")))}
     if isinstance(passages, list) and cited:
-        shown = (f"[{n}] {_place(passage)}" for n, passage in enumerate(passages, 1) if n in cited)
+        shown = (f"[{n}] {passage_place(passage)}" for n, passage in enumerate(passages, 1) if n in cited)
         yield "Sources: " + "; ".join(shown)
 
 
 def _logic(result: Mapping[str, Any]) -> Iterator[str]:
     yield from texts(tuple(result["steps"]) if isinstance(result.get("steps"), list) else result.get("steps"))
     yield f"Conclusion: {result.get('conclusion', '')}"
+    check = result.get("check")
+    # A check that came to nothing says nothing of the deduction.
+    if isinstance(check, Mapping) and check.get("verdict") == "unknown":
+        return
     if result.get("formal_claim"):
         yield f"Formal claim: {data_text(result['formal_claim'])}"
-    if result.get("check") is not None:
-        yield f"Check of the claim: {data_text(result['check'])}"
+    if check is not None:
+        yield f"Check of the claim: {data_text(check)}"
 
 
 def _program(result: Mapping[str, Any]) -> Iterator[str]:

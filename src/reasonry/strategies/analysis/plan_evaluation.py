@@ -5,20 +5,19 @@ By default all plans are judged side by side in one question; with `judge_plans=
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from ...core import parse
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
-from ...core.fit import Unreadable, fit, unwrap
 from ...core.strategy import Body, Thought, inlined_schema, request
-from ...core.vote import is_settled, tally
 from ...patterns import lazy_pattern
+from ...reading import parse
+from ...reading.fit import Unreadable, fit, unwrap
+from ...reading.vote import is_settled, tally
 from .planning import majority, plan_branch, questions_of_a_round, select_plan
 from .questions import EVALUATE, EVALUATE_ALONE, EvaluationReply, ScoreReply
 from .state import (
@@ -103,13 +102,12 @@ def _question_of_all(state: State, sample: int, together: int) -> Ask:
     count = len(state.now.plans)
     order = [(place + sample) % count + 1 for place in range(count)]
     plans = "\n\n".join(f"Plan {plan_letter(n)}:\n{state.now.plans[n - 1].text}" for n in order)
-    shown = [
-        {"plan": plan_letter(n), "reason": "strengths and weaknesses in a sentence", "overall_score": 70}
-        if place == 0
-        else {"plan": plan_letter(n), "reason": "…", "overall_score": 50}
-        for place, n in enumerate(order)
-    ]
-    form = json.dumps({"evaluations": shown}, ensure_ascii=False)
+    reasons = ["strengths and weaknesses in a sentence", *(["…"] * (count - 1))]
+    shown = (
+        f'{{"plan": "{plan_letter(n)}", "reason": "{reason}", "overall_score": 0 to 100}}'
+        for n, reason in zip(order, reasons, strict=True)
+    )
+    form = f'{{"evaluations": [{", ".join(shown)}]}}'
     task = EVALUATE.format(resources=resources_shown(state), count=count, plans=plans, form=form)
     facts = {"candidates": count}
     return question(

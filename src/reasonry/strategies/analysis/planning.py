@@ -9,12 +9,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core import parse
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply, ToolReturned
-from ...core.fit import Unreadable, plain_name
 from ...core.strategy import Body, Move, Thought, fail, go, inlined_schema, request
 from ...core.toolcard import ToolCard, card_named, no_such_tool
+from ...reading import parse
+from ...reading.fit import Unreadable
 from .questions import (
     ANGLES,
     ANY_LEVEL,
@@ -215,18 +215,22 @@ def _plan_question(state: State, number: int, together: int, fault: str) -> Ask:
     )
 
 
-def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
-    """Read a plan; every task needs a resource there is, something to do, and only earlier tasks' results."""
+def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
+    """Read a plan; every task needs a resource there is, something to do, and only earlier tasks' results.
+
+    A plan that can be carried out and only has too few or too many tasks is taken at the last try.
+    """
     reading = parse.read_form(replies[-1], PlanReply)
     if isinstance(reading, Unreadable):
         reading = _read_task_texts(state, replies[-1]) or reading
     if isinstance(reading, Unreadable):
         return reading
-    if fault := _count_fault(state, len(reading[0].tasks)):
+    fault = _count_fault(state, len(reading[0].tasks))
+    if fault and len(replies) <= ask.retries:
         return Unreadable(fault)
     cards, tasks = resources(state.options), list[PlannedTask]()
     for number, task in enumerate(reading[0].tasks, 1):
-        card = card_named(cards, task.resource_name) or _card_spelled(cards, task.resource_name)
+        card = card_named(cards, task.resource_name)
         if card is None:
             return Unreadable(f"task {number}: {no_such_tool(cards, task.resource_name)}")
         if not task.task_query.strip():
@@ -253,7 +257,7 @@ def _read_task_texts(state: State, text: str) -> tuple[PlanReply, str] | None:
 
 def _task_in_text(cards: Sequence[ToolCard], item: Any) -> PlannedTask | None:
     name, _, query = item.partition(":") if isinstance(item, str) else ("", "", "")
-    card = card_named(cards, name.strip()) or _card_spelled(cards, name)
+    card = card_named(cards, name)
     return PlannedTask(card.name, query.strip()) if card is not None and query.strip() else None
 
 
@@ -276,18 +280,12 @@ def _task_counts(state: State) -> tuple[int, int]:
     return TASKS[level] if level else ANY_LEVEL
 
 
-def _card_spelled(cards: Sequence[ToolCard], written: str) -> ToolCard | None:
-    """Return the only card of a name that is spelled otherwise: `Logic Kernel` for `logic_kernel`."""
-    alike = [card for card in cards if plain_name(card.name) == plain_name(written)]
-    return alike[0] if len(alike) == 1 else None
-
-
 def _plan_task(state: State, number: int, fault: str) -> str:
     fewest_tasks, most_tasks = _task_counts(state)
     concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
     return PLAN.format(
         cards=cards_shown(state),
-        documents=documents_shown(state),
+        documents=documents_shown(state, whole=True),
         least=fewest_tasks,
         most=most_tasks,
         depends=DEPENDS if concurrent else "",

@@ -83,7 +83,7 @@ A plan was drafted:
 
 Now score it from 0 to 100. Does each task use the right resource? Is the order right? Are all aspects of the query \
 covered? Can it be carried out with the resources there are?
-{{"reason": "strengths and weaknesses in a sentence or two", "overall_score": 70}}"""
+{{"reason": "strengths and weaknesses in a sentence or two", "overall_score": 0 to 100}}"""
 
 # Stage 4, task execution: the query as input, the resource, the quality gate.
 CONVERT = """The next task is for `{resource}`:
@@ -99,7 +99,7 @@ PERFORM = {
 {passages}{errors}
 Now say what is known about it, from the context and the passages where they have it, else from general knowledge. \
 Cite passages as [n]. Say how sure you are.{judged}
-{{"answer": "…", "confidence": 0.8{verdict}}}""",
+{{"answer": "…", "confidence": 0 to 1{verdict}}}""",
     "logic_kernel": """The next task is for `logic_kernel`:
 {input}
 {errors}
@@ -108,19 +108,22 @@ Now deduce it, step by step, from what was accepted above; each step is one infe
     "py_executor": """The next task is for `py_executor`:
 {input}
 {errors}
-Now write the Python program that does it. It runs in a sandbox ({sandbox}), without files and network. Its last \
-line is an expression: the result.
+Now write the Python program that does it. Its last line is an expression: the result. The tool that runs it: \
+{sandbox}
 {{"code": "…"}}""",
 }
 JUDGED = (
     " Then decide whether later work may build on it: REJECTED if it is unsound, off the point or made up."
 )
-VERDICT_FIELDS = ', "reason": "what was checked", "quality": "ACCEPTED"'
-FORMAL = " If the conclusion can be stated formally, do so in formal_claim too; it is then checked. Its form: {how}"
-FORMAL_FIELD = ', "formal_claim": null'
+VERDICT_FIELDS = ', "reason": "what was checked", "quality": "ACCEPTED" or "REJECTED"'
+FORMAL = (
+    " If the conclusion can be stated in SMT-LIB2, state it in formal_claim too; it is then checked. An example: "
+    '{"declarations": ["(declare-const x Int)"], "assumptions": ["(> x 2)"], "claim": "(> (* x x) 4)"}'
+)
+FORMAL_FIELD = ', "formal_claim": as above or null'
 DOCUMENTS = "The user's documents, which `knowledge` {how}:\n{documents}\n\n"
 PASSAGES = "\nPassages:\n{passages}\n"
-SANDBOX = "plain Python"
+SANDBOX = "Runs plain Python, without files and network."
 
 ERRORS = """
 It was tried before and failed:
@@ -142,7 +145,7 @@ Its result:
 Now decide whether later work may build on this result. Accept it if it does what the task asks, is sound, agrees \
 with what was accepted before and is honest about what is uncertain. Reject it if it is wrong, refuted, off the \
 point, empty or made up.
-{{"reason": "what was checked, and what is wrong if anything is", "quality": "ACCEPTED"}}"""
+{{"reason": "what was checked, and what is wrong if anything is", "quality": "ACCEPTED" or "REJECTED"}}"""
 
 # Stage 5, iteration decision.
 DECIDE = """Iteration {number} of at most {most} is over{wanted}.
@@ -150,13 +153,14 @@ DECIDE = """Iteration {number} of at most {most} is over{wanted}.
 Now decide whether another iteration is worth it: are aspects of the query still open, did results raise new \
 questions, is there an error to correct?
 {{"quality_summary": "how good the work is so far", "decision_rationale": "why to go on, or to stop", \
-"continue_iterations": false, "recommendations_for_next_iteration": "what to focus on, if going on"}}"""
+"continue_iterations": true or false, "recommendations_for_next_iteration": "what to focus on, if going on"}}"""
 
 SETBACKS = "What did not work so far:\n{lines}"
 
 # Stage 6, synthesis.
 SYNTHESIZE = """Now bring all accepted results together and answer the query. Give the whole answer with its \
-reasoning, the key findings, and the final answer for the user: polished, direct, complete in itself.{none}
+reasoning, the key findings, and the final answer for the user: polished, direct, complete in itself. A text or code \
+that the query asks for is the final answer, whole; the answer then says what it rests on.{none}
 {{"answer": "the whole answer with its reasoning", "key_findings": ["…"], "final_answer": "…", "title": "…", \
 "headline": "the upshot in one line"{field}}}"""
 NOTHING_ACCEPTED = " Nothing was accepted, so say plainly how far the answer can be relied upon."

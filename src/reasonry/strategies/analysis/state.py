@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ...core.answering import AnswerOptions, FinalAnswer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
+from ...core.evidence import passages_text
 from ...core.toolcard import ToolCard, cards_text
 from .focus import Focus, focus_of
 from .plain_text import data_text
@@ -360,14 +361,22 @@ def resources_shown(state: State) -> str:
     return "; ".join(f"{name} ({words})" if words else name for name, words in brief)
 
 
-def documents_shown(state: State) -> str:
-    """Return what documents the user gave and how each begins, as planners are shown it."""
+def documents_shown(state: State, *, whole: bool = False) -> str:
+    """Return the user's documents as a question shows them: how each begins.
+
+    Args:
+        whole: Show documents that are read whole as they are.
+    """
+    if not state.documents:
+        return ""
+    if whole and state.passages is not None:
+        return DOCUMENTS.format(how="reads whole", documents=passages_text(state.passages))
     how = "searches" if state.passages is None else "reads whole"
     lines = (
         f"{document['source']} ({document['characters']} characters): {document['begins']}"
         for document in state.documents
     )
-    return DOCUMENTS.format(how=how, documents="\n".join(lines)) if state.documents else ""
+    return DOCUMENTS.format(how=how, documents="\n".join(lines))
 
 
 def question(

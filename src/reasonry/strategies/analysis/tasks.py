@@ -18,17 +18,17 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core import parse
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply, ToolReturned
 from ...core.fields import faults
-from ...core.fit import Unreadable
 from ...core.strategy import Body, Move, Thought, go, inlined_schema, request, stay
 from ...core.text import cut
 from ...core.toolcard import ToolCard, arguments_for, card_named, convert_types
-from ...core.vote import is_settled, tally
 from ...patterns import lazy_pattern
-from .plain_text import passages_text, result_text
+from ...reading import parse
+from ...reading.fit import Unreadable
+from ...reading.vote import is_settled, tally
+from .plain_text import found_text, result_text
 from .questions import (
     CODE_ERRORS,
     CONVERT,
@@ -410,20 +410,16 @@ def _results(tasks: Sequence[Task]) -> list[Thought]:
 
 
 def _performance(state: State, task: Task, together: int) -> Ask:
-    checker = card_named(state.options.tools, CHECKER)
+    checks = CHECKER in state.tool_names
     sandbox = card_named(state.options.tools, "py_executor")
-    formal = ""
-    if checker is not None:
-        how = f"{checker.description} {msgspec.json.encode(checker.parameters).decode()}"
-        formal = FORMAL.format(how=how)
     found = _passages(state, task) if task.resource_name == "knowledge" else None
-    passages = "" if found is None else PASSAGES.format(passages=passages_text(found))
+    passages = "" if found is None else PASSAGES.format(passages=found_text(found))
     text = PERFORM[task.resource_name].format(
         input=task.text,
         errors=_errors(task),
         passages=passages,
-        formal=formal,
-        field=FORMAL_FIELD if checker else "",
+        formal=FORMAL if checks else "",
+        field=FORMAL_FIELD if checks else "",
         judged=JUDGED if state.options.judge_own_results else "",
         verdict=VERDICT_FIELDS if state.options.judge_own_results else "",
         sandbox=(sandbox.description if sandbox else "") or SANDBOX,

@@ -21,13 +21,15 @@ looked at in the order max_nodes, max_duration, threshold, converged, max_depth.
 every thought before it is valued: what it refutes is pruned, what it proves ends the search at any depth. A thought
 with an equation that is not true is pruned too. Where the search would end, the answer is asked for first: if the best
 path has none, or the verifier refutes it, the path is pruned and the search goes on. A node all of whose steps are
-refuted is asked for others, told which and why, `max_reasks` times; then it is refuted itself. So a search ends without
-an answer only where nothing is left to ask.
+proved wrong is asked for others, told which and why, `max_reasks` times; then it is refuted itself. An empty proposal
+closes its node, and a node that was valued 0 waits. Where nothing else is left, the search goes back to the highest
+level that may still be asked: to the first step before the second. So it ends without an answer only where nothing is
+left to ask. The preset `seed` has none of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -35,10 +37,10 @@ from msgspec.structs import replace
 from ...core.answering import UNREADABLE
 from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified
-from ...core.proposal import distinct, normal
-from ...core.scored_proposal import ScoredThought
-from ...core.strategy import Body, Field, Move, Stage, Strategy, Thought, fail, go, request, stay
+from ...core.strategy import SHORT_REPLY, Body, Field, Move, Stage, Strategy, Thought, fail, go, request, stay
 from ...puzzles.equations import false_equations
+from ...reading.proposal import distinct, normal
+from ...reading.scored_proposal import ScoredThought
 from .asks import (
     EVALUATION_PROMPT,
     FORMULATION_PROMPT,
@@ -49,15 +51,15 @@ from .asks import (
     ask_for_answer,
     ask_for_scores,
     ask_for_thoughts,
+    proposes_nothing,
     read_scores,
     read_thoughts,
     scores_of,
     unscored_thoughts,
 )
 from .result import outcome, progress
-from .state import ROOT, Options, State, note_replies
+from .state import ROOT, Node, Options, State, children, grow, note_replies, path_to, rank
 from .traversal import choose_next, has_rival, prune_best, why_stop
-from .tree import Node, children, grow, path_to, rank
 
 __all__ = [
     "EVALUATION_PROMPT",
@@ -86,7 +88,7 @@ def expand(to: str) -> Callable[[State], Body]:
     """S'_t = {[s, z] | s in S_{t-1}, z in G(p, s, k)}; the first step is proposed before its branches are opened."""
 
     def stage(s: State) -> Body:
-        if s.fresh:
+        if s.fresh or all(s.nodes[name].closed for name in s.expanding):
             return go(s, to)
         replies = yield request(
             s, *(ask_for_thoughts(s, parent) for parent in s.expanding), give_failures=True
@@ -97,12 +99,13 @@ def expand(to: str) -> Callable[[State], Body]:
         unread = tuple(
             "thoughts_parse_failed" if isinstance(found, Failed) else "scores_parse_failed"
             for reply, found in zip(replies, proposed, strict=True)
-            if isinstance(reply, Failed) and reply.code == UNREADABLE
+            if isinstance(reply, Failed) and reply.code == UNREADABLE and found != []
         )
         s = replace(s, errors=(*s.errors, *unread))
-        # A node whose steps could not be read stays a leaf, as long as there is another to go on with.
+        # A node whose steps could not be read stays a leaf, as long as there is a tree to go on with.
         fatal = next((reply for reply in lost if reply.code != UNREADABLE), None)
-        if fatal is None and len(lost) == len(replies) and s.chosen is None:
+        is_bare = s.chosen is None if s.options.follows_seed else len(s.nodes) == 1
+        if fatal is None and len(lost) == len(replies) and is_bare:
             fatal = lost[0]
         if fatal is not None:
             return fail(s, "error", fatal.message, fatal.code)
@@ -117,16 +120,17 @@ def expand(to: str) -> Callable[[State], Body]:
                 fresh.append(_value(node, None, guess=isinstance(reply, Failed)))
                 branch = f"{line}.{place}" if line else f"{place}"
                 thoughts.append(Thought(text, branch=branch, leaves=line, data={"node_id": name}))
-        return go(replace(s, nodes=_count_asked(s), fresh=tuple(fresh)), to, *thoughts)
+        closed = {name for name, found in zip(s.expanding, proposed, strict=True) if found == []}
+        return go(replace(s, nodes=_count_asked(s, closed), fresh=tuple(fresh)), to, *thoughts)
 
     return stage
 
 
 def _proposals_in(s: State, reply: Reply | Failed) -> Sequence[str | ScoredThought] | Failed:
-    """Return what a reply proposed; where only scores were missing in the last one, that all the same."""
-    if isinstance(reply, Failed):
-        return unscored_thoughts(s, reply) or reply
-    return reply.value
+    """Return what a reply proposed; where only scores were missing in the last one, or all steps, that all the same."""
+    if not isinstance(reply, Failed):
+        return reply.value
+    return [] if proposes_nothing(s, reply.replies[-1:]) else unscored_thoughts(s, reply) or reply
 
 
 def _texts_with_scores(proposed: Sequence[str | ScoredThought]) -> dict[str, float | None]:
@@ -140,8 +144,11 @@ def _new_texts(proposed: Sequence[str], known: Sequence[Node]) -> list[str]:
     return [text for text in distinct(proposed) if normal(text) not in had]
 
 
-def _count_asked(s: State) -> dict[str, Node]:
-    return s.nodes | {name: replace(s.nodes[name], asked=s.nodes[name].asked + 1) for name in s.expanding}
+def _count_asked(s: State, closed: Collection[str]) -> dict[str, Node]:
+    asked = (s.nodes[name] for name in s.expanding)
+    return s.nodes | {
+        here.id: replace(here, asked=here.asked + 1, closed=here.id in closed) for here in asked
+    }
 
 
 # -- V(p, S)
@@ -308,6 +315,7 @@ def decide(s: State) -> Body:
             if reply.code != UNREADABLE:
                 return fail(s, "error", reply.message, reply.code)
             s = replace(s, unchecked=f"no reply to the last question could be read: {reply.message}")
+            answer = best.content if s.options.verify or s.options.follows_seed else "\n".join(path)
         else:
             written: Formulated = reply.value
             answer, why = written.text, written.reason
@@ -317,7 +325,7 @@ def decide(s: State) -> Body:
         (verdict,) = yield request(s, Verify(s.problem, (*path, answer), final=True, about=best.id))
         s = replace(s, unchecked="") if verdict.verdict == "right" else s
         if verdict.verdict == "wrong" and not proved:
-            return _give_up(s, "refuted", f"the answer {answer!r} is wrong: {verdict.detail}")
+            return _give_up(s, "refuted", f"its answer is wrong: {answer}\n{verdict.detail}".strip())
         answer = None if verdict.verdict == "wrong" else answer
     return _conclude(replace(s, answer=best.content if answer is None else answer))
 
@@ -383,7 +391,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     name="tree_of_thoughts",
     title="Tree of Thoughts",
     source="arXiv:2305.10601",
-    version=3,
+    version=4,
     summary="Tries several steps at every point, values them and follows the best: for puzzles and plans.",
     aliases=("tot",),
     options=Options,
@@ -463,6 +471,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             ),
             body=evaluate,
             reply=Scores,
+            max_output_tokens=SHORT_REPLY,
             example={
                 "checks": {"1": "6 * 4 is 24: within reach.", "2": "Nothing makes 24 of 36 and 13."},
                 "scores": {"1": 0.7, "2": 0.2},

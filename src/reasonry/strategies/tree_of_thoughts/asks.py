@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from ...core.answering import Answer
+from ...core.answering import OPEN_TASK, Answer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
-from ...core.fit import Unreadable
-from ...core.open_json import OPEN_BRACKETS, open_end
-from ...core.parse import without_thinking
-from ...core.proposal import distinct, normal, parse_thoughts
-from ...core.score import parse_scores
-from ...core.scored_proposal import ScoredThought, parse_scored_thoughts
 from ...core.strategy import inlined_schema
-from .state import Options, State
-from .tree import Node, children
+from ...reading.fit import Unreadable
+from ...reading.hidden_thinking import without_thinking
+from ...reading.open_json import OPEN_BRACKETS, open_end
+from ...reading.parse import json_values
+from ...reading.proposal import distinct, normal, parse_thoughts
+from ...reading.score import parse_scores
+from ...reading.scored_proposal import ScoredThought, parse_scored_thoughts
+from .state import Node, Options, State, children
 
 GENERATION_PROMPT = """\
 You explore a problem step by step, as a tree: at each point several different steps are tried. You are shown the \
@@ -69,14 +69,17 @@ _SCORES = (
 )
 _ANSWER = (
     'Reply with one JSON object: {"reason": "how the steps arrive at the answer, or why they do not", '
-    '"answer": "the answer"}; without an answer, "answer" is null.'
+    '"answer": "the answer"}; without an answer, "answer" is null. ' + OPEN_TASK
 )
 
 
 WANTED = '{"thoughts": ["first candidate", "second candidate"]}'
 SCORED_WANTED = '{"thoughts": [{"thought": …, "score": 0.7}, …]}'
+NONE_LEFT = 'If no step is left: {"thoughts": []}'
+NOTHING_YET = "it proposes no step; propose a first one"
 NO_SCORE = "give each candidate a score from 0 to 1:"
-TRIED = "These steps were tried here and are refuted; propose others:"
+TRIED = "These steps were tried here and came to nothing; propose others:"
+VALUED_0 = "It was valued 0: no solution can be reached from it."
 
 
 class Proposals(Struct, frozen=True):
@@ -129,11 +132,11 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
     left = s.options.max_depth - s.nodes[parent].depth
     kind = "next" if path else "first"
     wish = f"Propose {count} different {kind} steps." if count > 1 else f"Propose the {kind} step."
-    refuted = [child for child in children(s.nodes, parent) if child.refuted]
-    tried = "".join(f"\n- {_indent(child.content)}\n  Refuted: {_indent(child.why)}" for child in refuted)
+    tried = children(s.nodes, parent)
+    listed = "".join(f"\n- {_indent(child.content)}\n  {_indent(_fate(child))}" for child in tried)
     return Ask(
         prompt=f"{_so_far(s.problem, path)}\n\n"
-        + (f"{TRIED}{tried}\n\n" if refuted else "")
+        + (f"{TRIED}{listed}\n\n" if tried else "")
         + f"{wish} {_steps(left)} left, this one included.",
         system=_generation(s.options),
         facts={
@@ -143,7 +146,7 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
             "count": count,
             "steps_left": left,
         }
-        | ({"refuted": [child.content for child in refuted]} if refuted else {}),
+        | ({"refuted": [child.content for child in tried]} if tried else {}),
         by="drafter",
         retries=s.options.max_parse_retries,
         about=parent,
@@ -151,23 +154,50 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
     )
 
 
+def _fate(child: Node) -> str:
+    """Return what became of a step whose parent is asked for others."""
+    if child.refuted:
+        return f"Refuted: {child.why}"
+    return VALUED_0 if child.score == 0 and not child.children else "Nothing that was tried after it led on."
+
+
 def _generation(options: Options) -> str:
     prompt = options.generation_prompt or GENERATION_PROMPT
+    none_left = "" if options.follows_seed else f" {NONE_LEFT}"
     if options.proposes_scores:
-        return f"{prompt}\n{options.evaluation_prompt or SCORING_PROMPT}\n\n{_SCORED_PROPOSALS}"
-    return f"{prompt}\n\n{_PROPOSALS}"
+        return f"{prompt}\n{options.evaluation_prompt or SCORING_PROMPT}\n\n{_SCORED_PROPOSALS}{none_left}"
+    return f"{prompt}\n\n{_PROPOSALS}{none_left}"
 
 
 def read_thoughts(
-    state: State, _: Ask, texts: Sequence[str]
+    state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[list[str | ScoredThought], str] | Unreadable:
-    """Read what was proposed; more than was asked for is left out, what is said twice counts once."""
+    """Read what was proposed; more than was asked for is left out, what is said twice counts once.
+
+    A list that is empty says that no step is left; before the first step it is asked about once more.
+    """
+    if proposes_nothing(state, texts[-1:]):
+        is_first = not ask.facts["path"] and "refuted" not in ask.facts
+        return Unreadable(NOTHING_YET) if is_first else ([], "json")
     if state.options.proposes_scores:
         return _read_scored_thoughts(state, texts[-1])
     thoughts, mode = parse_thoughts(texts[-1])
     if not thoughts:
         return Unreadable(_no_thoughts(texts[-1], WANTED))
     return [*distinct(map(_strip_quotes, thoughts))[: state.options.branching_factor]], mode
+
+
+def proposes_nothing(state: State, replies: Sequence[str]) -> bool:
+    """Whether the last JSON of the last reply is an empty list, or an object whose only list is empty."""
+    if state.options.follows_seed or not replies:
+        return False
+    try:
+        values = [value for value, rung in json_values(without_thinking(replies[-1])) if rung != "repaired"]
+    except RecursionError:
+        return False
+    last = values[-1] if values else None
+    lists = [item for item in last.values() if isinstance(item, list)] if isinstance(last, dict) else [last]
+    return lists == [[]]
 
 
 def _read_scored_thoughts(state: State, text: str) -> tuple[list[str | ScoredThought], str] | Unreadable:

@@ -6,8 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from ...core.strategy import Outcome
-from .state import ROOT, State
-from .tree import Node, candidate_document, path_to
+from .state import ROOT, Node, State, candidate_document, path_to
 
 
 def outcome(state: State) -> Outcome:

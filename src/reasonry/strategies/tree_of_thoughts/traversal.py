@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
-from .frontier import Frontier, Open, has_converged, push, take, trim
-from .state import ROOT, State
-from .tree import Node, children, is_dead_end, mark_beam, rank, refute
+from .asks import VALUED_0
+from .state import (
+    ROOT,
+    Frontier,
+    Node,
+    Open,
+    State,
+    Traversal,
+    children,
+    is_dead_end,
+    mark_beam,
+    path_to,
+    rank,
+    refute,
+)
+
+NOISE: Final = 1e-9
+"""Differences this small come from float arithmetic, not from scores."""
+
+DEAD_END: Final = "every step that was tried after it is refuted"
+PROVED: Final = frozenset({"verifier", "arithmetic", "dead_end"})
+"""How a step was dropped whose parent may at once be asked for others: the mistake lies in the step."""
 
 
 def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
@@ -35,13 +55,12 @@ def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
 def _is_worth_asking(state: State, leaf: Node) -> bool:
     """Whether to ask for the answer of a complete path rather than go on.
 
-    It is, but for one that was valued as hopeless, and once an answer was given up for one that is less promising than
-    what is open.
+    It is, but for one that was valued 0, and once an answer was given up for one that is less promising than what is
+    open.
     """
     if state.options.compare_depths and not state.rejected:
         return True
-    frontier = _with_fresh(state)[0]
-    return _is_better(leaf, frontier) if state.rejected else leaf.score != 0 or not frontier
+    return leaf.score != 0 and (not state.rejected or _is_better(leaf, _with_fresh(state)[0]))
 
 
 def _cap(state: State) -> str:
@@ -70,6 +89,51 @@ def has_rival(state: State, child: Node) -> bool:
 # -- which comes next
 
 
+def push(frontier: Frontier, fresh: Sequence[Open], traversal: Traversal) -> Frontier:
+    """Put new nodes, given in the order they were generated, where the traversal wants them.
+
+    `bfs` puts them last and `dfs` first, both in that order; `best_first` keeps all by score, older first on a tie.
+    """
+    if traversal == "dfs":
+        return (*fresh, *frontier)
+    joined = (*frontier, *fresh)
+    return joined if traversal == "bfs" else tuple(sorted(joined, key=lambda node: -node.score))
+
+
+def trim(frontier: Frontier, beam_width: int | None, ages: Sequence[str]) -> Frontier:
+    """Keep the best-scoring nodes, older ones first on a tie, in the order they stood.
+
+    Args:
+        frontier: What may be expanded.
+        beam_width: How many to keep; None keeps all.
+        ages: The ids of the tree's nodes, oldest first.
+    """
+    if beam_width is None or len(frontier) <= beam_width:
+        return frontier
+    age = {name: number for number, name in enumerate(ages)}
+    kept = sorted(frontier, key=lambda node: (-node.score, age[node.id]))[:beam_width]
+    names = {node.id for node in kept}
+    return tuple(node for node in frontier if node.id in names)
+
+
+def take(frontier: Frontier, width: int) -> tuple[tuple[str, ...], Frontier]:
+    """Return the ids of the next `width` nodes to expand, and the rest."""
+    return tuple(node.id for node in frontier[:width]), frontier[width:]
+
+
+def has_converged(best_scores: Sequence[float], window: int, least_gain: float) -> bool:
+    """Whether the best score so far gained less than `least_gain` over the last `window` rounds.
+
+    Args:
+        best_scores: The best score so far after each round, oldest first.
+        window: Rounds looked at; 1 never converges, since there is nothing to compare.
+        least_gain: 0 never converges, since the best so far never falls.
+    """
+    if window < 2 or len(best_scores) < window:
+        return False
+    return best_scores[-1] - best_scores[-window] < least_gain - NOISE
+
+
 def choose_next(state: State) -> State:
     """Return the state with the nodes to expand next, or with why there are none."""
     frontier, state = _with_fresh(state)
@@ -79,12 +143,41 @@ def choose_next(state: State) -> State:
         left_out = [each.id for each in frontier if each.id not in names]
         state = replace(state, nodes=mark_beam(state.nodes, names, left_out))
     following, rest = take(kept, state.options.expand_width)
+    if not following and not _promising(state):
+        following = _highest_open(state)
     if not following:
         deep = any(leaf.depth >= state.options.max_depth for leaf in state.candidates)
         return replace(state, frontier=(), expanding=(), reason="max_depth" if deep else "exhausted")
     here = state.expanding
     jumps = any(state.nodes[name].parent not in here and name not in here for name in following)
     return replace(state, expanding=following, frontier=rest, new_branch=jumps)
+
+
+def _promising(state: State) -> list[Node]:
+    """Return the leaves that may be the answer and were not valued 0, best first."""
+    return [leaf for leaf in state.candidates if leaf.score != 0]
+
+
+def _highest_open(state: State) -> tuple[str, ...]:
+    """Return the nodes of the highest level that may still be asked, the best of them, where nothing else is left.
+
+    All that followed them came to nothing, or they were valued 0 and never asked. What stands below a node that was
+    closed or refuted is not asked any more.
+    """
+    if state.options.follows_seed:
+        return ()
+    opened = [here for here in state.nodes.values() if _may_be_asked(state, here)]
+    top = min((here.depth for here in opened), default=0)
+    best = rank(here for here in opened if here.depth == top)
+    return tuple(here.id for here in best[: state.options.expand_width])
+
+
+def _may_be_asked(state: State, here: Node) -> bool:
+    if any(step.refuted or step.closed for step in path_to(state.nodes, here.id)):
+        return False
+    if here.children:
+        return here.asked <= state.options.max_reasks
+    return not here.asked and here.depth < state.options.max_depth
 
 
 def _with_fresh(state: State) -> tuple[Frontier, State]:
@@ -98,6 +191,7 @@ def _with_fresh(state: State) -> tuple[Frontier, State]:
         and not child.asked
         and child.depth < state.options.max_depth
         and child.id not in known
+        and (child.score != 0 or state.options.follows_seed)
     ]
     still_open = tuple(each for each in state.frontier if not state.nodes[each.id].refuted)
     frontier = push(still_open, fresh, state.options.traversal_strategy)
@@ -106,16 +200,16 @@ def _with_fresh(state: State) -> tuple[Frontier, State]:
 
 
 def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Open]]:
-    """Have nodes without a child that stands asked again, as long as they may be; refute the others."""
+    """Refute nodes all of whose steps are refuted; where that was proved, have them asked for others first."""
     nodes, reopened = state.nodes, list[Open]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
         if name in waiting or not is_dead_end(nodes, name):
             continue
         here = nodes[name]
-        if here.asked <= state.options.max_reasks:
+        if here.asked > state.options.max_reasks or here.closed:
+            nodes = nodes if name == ROOT else refute(nodes, name, DEAD_END, "dead_end")
+        elif all(child.dropped in PROVED for child in children(nodes, name)):
             reopened.append(Open(name, 1.0 if here.score is None else here.score))
-        elif name != ROOT:
-            nodes = refute(nodes, name, "every step that was tried after it is refuted", "dead_end")
     return replace(state, nodes=nodes), reopened
 
 
@@ -145,23 +239,21 @@ def prune_best(state: State, why: str) -> State:
         return replace(
             closed, frontier=frontier, expanding=(), reason="max_depth", winner=rank(complete)[0].id
         )
-    if not frontier and not any(leaf.score != 0 for leaf in closed.candidates):
-        state = _refute_hopeless(state)
-        frontier, closed = _with_fresh(state)
-    return choose_next(state) if frontier else _end_with(closed, "exhausted")
+    if not frontier and _promising(closed):
+        return _end_with(closed, "exhausted")
+    after = choose_next(state)
+    return _end_with(_refute_hopeless(after), "exhausted") if after.reason else after
 
 
 def _refute_hopeless(state: State) -> State:
-    """Refute what was valued 0 and is all that is left, so that the nodes above it may be asked for other steps."""
+    """Refute what was valued 0 and is all that is left."""
     nodes = state.nodes
     for leaf in state.candidates:
-        nodes = refute(nodes, leaf.id, "it was valued 0: no solution can be reached from it", "hopeless")
+        nodes = refute(nodes, leaf.id, VALUED_0, "hopeless")
     return replace(state, nodes=nodes)
 
 
 def _end_with(state: State, reason: str) -> State:
-    """End with the best leaf that was not valued as hopeless; with none, if there is none."""
-    promising = [leaf for leaf in state.candidates if leaf.score != 0]
-    if promising:
-        return replace(state, reason=reason, winner=promising[0].id)
-    return replace(state, reason=reason)
+    """End with the best leaf that was not valued 0; with none, if there is none."""
+    promising = _promising(state)
+    return replace(state, reason=reason, winner=promising[0].id if promising else None)

@@ -45,12 +45,7 @@ def list_runs(context: Any) -> Candidates:
 
         rows = await app.store.runs(limit=MAX_OFFERED)
         short = await shorten_ids([row.run_id for row in rows], app.store.run_ids)
-        return {
-            short[row.run_id]: row.status
-            if row.status == "damaged"
-            else f"{row.status}, {clip(row.problem, _TITLE_CHARS)}"
-            for row in rows
-        }
+        return {short[row.run_id]: f"{row.status}, {clip(row.problem, _TITLE_CHARS)}" for row in rows}
 
     return _ask_store(context, work)
 

@@ -162,8 +162,6 @@ _COLUMNS = (
 
 
 def _row(row: dict[str, Any], name: str, used: str) -> tuple[str, ...]:
-    if row["status"] == "damaged":
-        return name, "", row["status"], "", "", "what is stored of it is not what was written"
     waits = "questionsOpen" in row
     questions = str(row["questionsOpen"]) if waits else ""
     return name, used, "waiting" if waits else row["status"], questions, row["strategy"], row["problem"]

@@ -35,9 +35,11 @@ app.command(f"{_HERE}.serve:serve", name="serve", help="Serve the page, the API 
 app.command(
     f"{_HERE}.submit:submit",
     name="submit",
-    help="Have the problems of a file solved by the workers of a store.",
+    help="Have the problems of a file solved, in the background of a store.",
 )
-app.command(f"{_HERE}.worker:worker", name="worker", help="Drive runs that wait in the queue of a store.")
+app.command(
+    f"{_HERE}.worker:worker", name="worker", help="Drive runs of a store in PostgreSQL, beside other workers."
+)
 
 
 def _group(name: str, module: str, help: str, commands: dict[str, str]) -> None:
@@ -63,7 +65,7 @@ _group(
     },
 )
 app["runs"].command(
-    f"{_HERE}.run_start:start_", name="start", help="Begin a run that the workers of the store drive."
+    f"{_HERE}.run_start:start_", name="start", help="Begin a run that a server or workers drive."
 )
 app["runs"].command(
     f"{_HERE}.run_steering:pause_",

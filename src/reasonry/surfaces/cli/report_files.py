@@ -6,7 +6,6 @@ from pathlib import Path
 
 from ...engine.record import Record
 from ...errors import UsageError
-from ...masking import SECRETS
 from ...strategies import STRATEGIES
 from ..report_pages import markdown_page
 from ..run_report import run_report
@@ -18,7 +17,7 @@ from .output import check_writable, write_text
 
 
 def _markdown(record: Record, places: int) -> str:
-    return SECRETS.mask(markdown_page(run_report(record)))
+    return markdown_page(run_report(record))
 
 
 def _html(record: Record, places: int) -> str:

@@ -1,8 +1,7 @@
-"""`reasonry runs start`: a run that the workers of the store drive."""
+"""`reasonry runs start`: a run that goes on whatever becomes of the command."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,14 +9,13 @@ from cyclopts import Parameter
 from ...app import App
 from ...core.budget import Budget
 from ...engine.result import Result
-from ...extras import check_extra
-from ...queues import DEFAULT_QUEUE, PRIORITY
+from ...errors import UsageError
 from ...strategies import DEFAULT_STRATEGY
 from .candidates import StrategyName
 from .output import print_document, print_line
+from .own_jobs import OwnJobs, note_who_drives, read_job
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .solve import read_problem, show_result
-from .submit import LOOK_EVERY_S, opened_queue, put, read_wait
 from .whole_numbers import WholeNumber
 
 
@@ -28,14 +26,14 @@ def start_(
     detach: Annotated[bool, Parameter(negative=())] = False,
     strategy: StrategyName = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    priority: WholeNumber = PRIORITY,
+    priority: WholeNumber | None = None,
     at: str | None = None,
-    queue: str = DEFAULT_QUEUE,
+    queue: str | None = None,
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),
 ) -> int:
-    """Begin a run that the workers of the store drive, whatever becomes of this command.
+    """Begin a run that the server or the workers of the store drive, whatever becomes of this command.
 
     Parameters
     ----------
@@ -48,28 +46,31 @@ def start_(
     option
         An option of the strategy, as NAME=VALUE; may be repeated.
     priority
-        From 0, the first to be begun, to 9.
+        From 0, the first to be begun, to 9; with PostgreSQL, as are --at and --queue.
     at
         Not before this time, as 2026-12-24T18:00 (of your clock) or with an offset.
     queue
-        The queue it waits in.
+        The queue it waits in: workers that were started with --queues take it from there.
     """
-    check_extra("server", "reasonry runs start")
-    wait = read_wait(priority, at, queue)
     text = read_problem(problem) or ""
 
     async def work(app: App) -> str | Result:
         budget = limits.budget() or Budget()
         participants = await app.equip(workers.participants(), budget)
         order, _ = app.order(text, strategy, pairs(option), budget, participants)
-        async with opened_queue(app) as opened:
-            await opened.check_room()
-            run_id, _ = await app.engine.accept_once(order, unattended=True)
-            await put(opened, [run_id], wait)
+        job = read_job(app.store, priority, at, queue)
+        if detach and not app.store.durable:
+            raise UsageError("a store in memory ends with this command; give --store a path", option="store")
+        run_id, _ = await app.engine.accept_once(order, job=job)
+        await note_who_drives(app, here=not detach)
         if detach:
             return run_id
-        while (row := await app.store.run(run_id)).status == "active" and not row.paused:
-            await asyncio.sleep(LOOK_EVERY_S)
+        jobs = OwnJobs(app)
+        try:
+            while (row := await app.store.run(run_id)).status == "active" and not row.paused:
+                await jobs.drive([run_id])
+        finally:
+            await jobs.close()
         return await app.engine.result(run_id)
 
     begun = run_async(with_app(common.app(workers.policy()), work))

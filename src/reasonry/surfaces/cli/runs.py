@@ -69,21 +69,22 @@ def list_(
     if not 1 <= limit <= 1000:
         raise UsageError(f"--limit must be from 1 to 1000, got {limit}", option="limit")
 
-    async def work(app: App) -> tuple[list[RunRow], dict[str, str]]:
+    async def work(app: App) -> tuple[list[RunRow], dict[str, str], set[str]]:
         last = None if before is None else await app.run_id(before)
         which = filters.read(app)
         rows = await app.store.runs(status=status, model=model, limit=limit, before=last, **which)
-        return rows, await shorten_ids([row.run_id for row in rows], app.store.run_ids)
+        short = await shorten_ids([row.run_id for row in rows], app.store.run_ids)
+        return rows, short, await app.resumable(rows)
 
-    rows, short = run_async(with_app(common.app(), work))
+    rows, short, left = run_async(with_app(common.app(), work))
     if common.json:
         cursor = rows[-1].run_id if len(rows) == limit else None
-        print_document({"runs": [_document(row) for row in rows], "next": cursor})
+        print_document({"runs": [_document(row, left) for row in rows], "next": cursor})
         return 0
     print_table(
         _COLUMNS,
-        [_row(row, short[row.run_id], local_time(instant(row.created_at_ms))) for row in rows],
-        [_row(row, row.run_id, instant(row.created_at_ms)) for row in rows],
+        [_row(row, left, short[row.run_id], local_time(instant(row.created_at_ms))) for row in rows],
+        [_row(row, left, row.run_id, instant(row.created_at_ms)) for row in rows],
     )
     if not rows:
         is_all = status is None and model is None and not filters.are_any
@@ -103,10 +104,10 @@ _COLUMNS = (
 )
 
 
-def _row(row: RunRow, name: str, begun: str) -> tuple[str, ...]:
-    if row.status == "damaged":
-        return name, "", row.status, "", "what is stored of it is not what was written", ""
+def _row(row: RunRow, left: set[str], name: str, begun: str) -> tuple[str, ...]:
     end = f"({row.reason})" if row.reason not in (None, row.status) else ""
+    if row.run_id in left:
+        end = "(resumable)"
     return name, begun, row.status, row.strategy, row.problem, row.answer or end
 
 
@@ -118,10 +119,8 @@ def _check_status(status: str | None) -> None:
         )
 
 
-def _document(row: RunRow) -> dict[str, Any]:
-    if row.status == "damaged":
-        return {"run_id": row.run_id, "status": row.status}
-    return msgspec.to_builtins(row)
+def _document(row: RunRow, left: set[str]) -> dict[str, Any]:
+    return {**msgspec.to_builtins(row), **({"resumable": True} if row.run_id in left else {})}
 
 
 def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Common()) -> int:
@@ -176,8 +175,7 @@ def stats_(
         while readings.runs < limit:
             rows = await app.store.runs(status=status, limit=100, before=cursor)
             for row in rows:
-                is_wanted = row.status != "damaged" and wanted in (None, row.strategy)
-                if is_wanted and readings.runs < limit:
+                if wanted in (None, row.strategy) and readings.runs < limit:
                     readings.add(await app.engine.record(row.run_id))
             if len(rows) < 100:
                 break
@@ -396,5 +394,4 @@ def delete_(
         print_document({"run_id": row.run_id, "session_id": row.session_id, **document})
         return 0
     print_line(f"deleted run {row.run_id} and its session {row.session_id}")
-    print_notes(notice["message"] for notice in document["notices"])
     return 0

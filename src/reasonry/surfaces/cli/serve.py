@@ -12,13 +12,11 @@ from ...app import App
 from ...engine.policy import Policy
 from ...errors import UsageError
 from ...extras import check_extra
-from ...queues import MAX_QUEUED
-from ...queues.worker import CONCURRENCY
+from ...supervisor import CONCURRENCY, MAX_QUEUED
 from ..present import masked_output
 from .output import print_document, print_notes
 from .settings import Common, Listed, ProviderRates, SessionRules, run_async, with_app
 from .whole_numbers import WholeNumber
-from .worker import check_max_running
 
 
 def serve(
@@ -30,8 +28,7 @@ def serve(
     usd_a_day: str | None = None,
     requests_per_minute: WholeNumber | None = None,
     max_runs: WholeNumber | None = None,
-    no_worker: bool = False,
-    max_running: WholeNumber | None = None,
+    concurrency: WholeNumber = CONCURRENCY,
     max_queued: WholeNumber = MAX_QUEUED,
     open: bool = False,
     listed: Listed = Listed(),
@@ -50,19 +47,18 @@ def serve(
     tokens_file
         A file of PRINCIPAL=TOKEN lines; then each request needs a token. Default: REASONRY_TOKENS.
     allowed_hosts
-        Names by which clients call the server, such as those of a proxy before it. Default: REASONRY_ALLOWED_HOSTS.
+        Names by which clients call the server, such as those of a proxy before it; they need tokens. Default:
+        REASONRY_ALLOWED_HOSTS.
     usd_a_day
         What runs may cost in a day: USD for each principal, or PRINCIPAL=USD,…. Default: REASONRY_USD_A_DAY.
     requests_per_minute
         Of one principal; more are refused.
     max_runs
         Runs that are driven at once; more are refused.
-    no_worker
-        Drive no runs of the queue here: those begun with POST /api/runs wait for a `reasonry worker` on the same store.
-    max_running
-        How many runs of the queue this server and all workers together drive at once; give all of them the same number.
+    concurrency
+        Jobs, such as runs begun with POST /api/runs, that it drives at once; 0: none, a `reasonry worker` drives them.
     max_queued
-        Runs that wait in the queue; more are refused.
+        Jobs that wait; more are refused.
     open
         Show the page in the browser.
     """
@@ -71,13 +67,14 @@ def serve(
     from ..http.serve import make_loop
     from ..http.serve import serve as serve_http
 
-    check_max_running(max_running)
+    if concurrency < 0:
+        raise UsageError(f"--concurrency must be at least 0, got {concurrency}", option="concurrency")
     policy = Policy(rates=rates.limits())
     environ = listed.overlay(rules.environ())
     # What this process starts has no use for them.
-    tokens_text = environ.pop(settings_.TOKENS, "")
+    tokens_text = environ.pop(settings_.TOKENS, None)
     os.environ.pop(settings_.TOKENS, None)
-    if tokens_file is not None and tokens_text:
+    if tokens_file is not None and tokens_text is not None:
         raise UsageError(
             f"--tokens-file and {settings_.TOKENS} are both set: use one of them", option="tokens_file"
         )
@@ -86,7 +83,9 @@ def serve(
         host=host,
         port=port,
         tokens=settings_.read_tokens_file(tokens_file)
-        if tokens_file
+        if tokens_file is not None
+        else {}
+        if tokens_text is None
         else settings_.read_tokens(tokens_text, settings_.TOKENS),
         allowed_hosts=settings_.read_allowed_hosts(
             environ.get(settings_.ALLOWED_HOSTS, "") if allowed_hosts is None else allowed_hosts
@@ -94,15 +93,12 @@ def serve(
         usd_a_day=settings_.read_usd_a_day(
             environ.get(settings_.USD_A_DAY, "") if usd_a_day is None else usd_a_day
         ),
-        queued=True,
-        max_running=max_running,
+        concurrency=concurrency,
         max_queued=max_queued,
     )
     settings = structs.replace(
         settings, **{name: value for name, value in limits.items() if value is not None}
     )
-    if not no_worker:
-        settings = structs.replace(settings, worker=min(CONCURRENCY, settings.max_runs))
     settings.check()
 
     def tell(address: str) -> None:

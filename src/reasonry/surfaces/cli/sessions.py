@@ -94,8 +94,6 @@ _COLUMNS = (
 
 
 def _row(row: dict[str, Any], name: str, used: str) -> tuple[str, ...]:
-    if row["status"] == "damaged":
-        return name, "", row["status"], "", "", "what is stored of it is not what was written"
     status = "ended" if row.get("ended") and row["status"] == "active" else row["status"]
     marks = ", pinned" if row.get("pinned") else ""
     count = str(row["thoughtHistoryLength"])

@@ -64,6 +64,7 @@ class SessionRules:
     Args:
         session_ttl_s: Seconds a session stays active after its last use.
         session_on_expiry: archive or delete.
+        retention: Days without use after which an archived session is deleted; without it, never.
         max_thoughts: Of one session.
         max_branches: Of one session.
         max_thought_chars: Of one thought.
@@ -72,6 +73,7 @@ class SessionRules:
 
     session_ttl_s: str | None = None
     session_on_expiry: str | None = None
+    retention: str | None = None
     max_thoughts: str | None = None
     max_branches: str | None = None
     max_thought_chars: str | None = None
@@ -188,8 +190,8 @@ class ProviderRates:
     """How much goes out to a provider in any minute.
 
     Args:
-        max_requests_per_minute: Calls to a provider in any minute, together with those of other processes on the store
-            that have such a limit: a number, or PROVIDER=NUMBER; may be repeated.
+        max_requests_per_minute: Calls of this process to a provider in any minute: a number, or PROVIDER=NUMBER; may be
+            repeated.
         max_tokens_per_minute: Tokens in any minute; likewise.
     """
 
@@ -238,6 +240,7 @@ class Workers(ProviderRates, Equipment):
         price: What the models cost, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
             Default: REASONRY_PRICE, else what the provider or the price list says.
         call_timeout: Seconds until a call to a model counts as lost.
+        max_output_tokens: Of one reply, with what is reasoned before it. Default: as many as its stage has room for.
         cache_warmup: Send the first call of a fan-out alone, so that the others find its prefix in the provider's
             cache. Default: for providers with prompt caches.
     """
@@ -248,6 +251,7 @@ class Workers(ProviderRates, Equipment):
     record: str | None = None
     price: tuple[str, ...] = ()
     call_timeout: float = POLICY.call_timeout_s
+    max_output_tokens: WholeNumber | None = None
     cache_warmup: bool | None = None
 
     def participants(self) -> Participants:
@@ -267,7 +271,11 @@ class Workers(ProviderRates, Equipment):
         models = [model for model in (self.model, self.judge_model, self.draft_model) if model]
         rates = self.limits(models if self.model else ())
         return structs.replace(
-            super().policy(), call_timeout_s=self.call_timeout, cache_warmup=self.cache_warmup, rates=rates
+            super().policy(),
+            call_timeout_s=self.call_timeout,
+            max_output_tokens=self.max_output_tokens,
+            cache_warmup=self.cache_warmup,
+            rates=rates,
         )
 
     def refuse_models(self) -> None:

@@ -19,8 +19,9 @@ from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from ..report_pages import text_lines
 from ..run_report import outline
+from .answer_text import print_answer
 from .candidates import SessionId, StrategyName
-from .output import print_document, print_line, print_note, print_notes, print_warnings
+from .output import print_document, print_note, print_notes, print_warnings
 from .report_files import check_report, write_report
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .view import watching
@@ -111,7 +112,7 @@ def show_result(result: Result, common: Common) -> int:
         coached = " --coach" if result.model == CALLER else ""
         print_note(f"resume with: reasonry runs resume {result.run_id}{coached}")
     if result.answer is not None:
-        print_line(result.answer)
+        print_answer(result.answer)
     return present.exit_code_of(document)
 
 

@@ -233,7 +233,7 @@ def _document(findings: list[Finding], *, every: bool) -> dict[str, Any]:
 
 
 def _counts_by_state(counts: Counter[str]) -> dict[str, int]:
-    return {state: counts[state] for state in ("whole", "damaged", "unchecked")}
+    return {state: counts[state] for state in ("whole", "damaged")}
 
 
 def _show(document: dict[str, Any]) -> None:

@@ -1,13 +1,12 @@
-"""`reasonry submit`: a file of problems into the queue of a store, and what came of each."""
+"""`reasonry submit`: a file of problems as jobs of a store, and what came of each."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,21 +21,19 @@ from ...core.budget import Budget
 from ...core.text import escaped_json
 from ...engine.engine import Order
 from ...errors import ConflictError, StoreError, UsageError
-from ...extras import check_extra
 from ...participants import Participants
-from ...queues import DEFAULT_QUEUE, MAX_PRIORITY, PRIORITY, Queue, Waiting, place_of, read_queues
-from ...records import RequestKey, RunRow
+from ...records import JobOptions, RequestKey, RunRow
 from ...regular_files import read_regular_file
 from ...strategies import DEFAULT_STRATEGY
 from .candidates import StrategyName
 from .output import check_writable, print_document, print_note, print_notes
+from .own_jobs import OwnJobs, note_who_drives, read_job
 from .settings import Common, Limits, Workers, pairs, run_async, with_app
 from .whole_numbers import WholeNumber
 
 MAX_FILE_BYTES: Final = 1 << 28
 TOGETHER: Final = 100
-"""Runs that are put into the queue, or looked at, at a time."""
-LOOK_EVERY_S: Final = 0.5
+"""Runs that are looked at at a time."""
 PATIENCE_S: Final = 60
 """A batch that runs for hours outlives a store that is started again."""
 SHOWN_FAULTS: Final = 10
@@ -59,15 +56,17 @@ def submit(
     *,
     strategy: StrategyName = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    priority: WholeNumber = PRIORITY,
+    priority: WholeNumber | None = None,
     at: str | None = None,
-    queue: str = DEFAULT_QUEUE,
+    queue: str | None = None,
     results: Path | None = None,
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),
 ) -> int:
-    """Have the problems of a file solved by the workers of the store, and wait for the answers.
+    """Have the problems of a file solved by the server or the workers of the store, and wait for the answers.
+
+    Where no server runs and no workers share the store, this command solves them itself.
 
     The same file again, within a day, begins nothing anew: it waits for what is not done, and shows what came of it.
 
@@ -80,31 +79,27 @@ def submit(
     option
         An option of the strategy, as NAME=VALUE; may be repeated.
     priority
-        From 0, the first to be begun, to 9.
+        From 0, the first to be begun, to 9; with PostgreSQL, as are --at and --queue.
     at
         Not before this time, as 2026-12-24T18:00 (of your clock) or with an offset.
     queue
-        The queue they wait in.
+        The queue they wait in: workers that were started with --queues take them from there.
     results
         Write each result as a JSON line to this file.
     """
-    check_extra("server", "reasonry submit")
-    wait = read_wait(priority, at, queue)
     problems = _read_problems(file)
     if results is not None:
         check_writable(results)
 
     async def work(app: App) -> dict[str, Any]:
-        submission = Submission(app, strategy, pairs(option), workers, limits.budget() or Budget())
-        async with opened_queue(app) as opened:
-            run_ids = await submission.accept(problems, opened)
-            rows = [await _persist(partial(app.store.run, run_id)) for run_id in run_ids]
-            todo = [row for row in rows if row.status == "active" and not row.paused]
-            await _persist(lambda: put(opened, [row.run_id for row in todo], wait))
-        over = len(rows) - len(todo)
-        print_notes(
-            [f"{len(rows)} runs, {over} of them over before; Ctrl-C leaves the others to the workers"]
-        )
+        job = read_job(app.store, priority, at, queue)
+        submission = Submission(app, strategy, pairs(option), workers, limits.budget() or Budget(), job)
+        run_ids = await submission.accept(problems)
+        rows = [await _persist(partial(app.store.run, run_id)) for run_id in run_ids]
+        over = sum(row.status != "active" for row in rows)
+        print_notes([f"{len(rows)} runs, {over} of them over before; after Ctrl-C, the same command goes on"])
+        if over < len(rows):
+            await _persist(lambda: note_who_drives(app, here=True))
         lines = {run_id: problem.line for run_id, problem in zip(run_ids, problems, strict=True)}
         return await _wait(app, lines, results)
 
@@ -114,62 +109,6 @@ def submit(
     else:
         print_note(", ".join(f"{count} {status}" for status, count in counts.items()))
     return 0 if set(counts) <= {"done"} else 1
-
-
-class Wait(NamedTuple):
-    """How runs wait."""
-
-    priority: int
-    delay_s: float
-    queue: str
-
-
-def read_wait(priority: int, at: str | None, queue: str) -> Wait:
-    """Return what the options of a command say of how runs wait.
-
-    Raises:
-        UsageError: One of them is not valid.
-    """
-    if not 0 <= priority <= MAX_PRIORITY:
-        raise UsageError(f"--priority goes from 0 to {MAX_PRIORITY}, got {priority}", option="priority")
-    name, *others = read_queues(queue)
-    if others:
-        raise UsageError("--queue takes one name", option="queue")
-    return Wait(priority, _seconds_until(at), name)
-
-
-@asynccontextmanager
-async def opened_queue(app: App) -> AsyncGenerator[Queue]:
-    """Open the queue of the store.
-
-    Raises:
-        UsageError: It has none.
-    """
-    place = place_of(app.store)
-    if place is None:
-        raise UsageError(
-            "a store in memory has no queue: --store must name one that workers reach", option="store"
-        )
-    queue = Queue(place)
-    try:
-        yield queue
-    finally:
-        await queue.close()
-
-
-async def put(queue: Queue, run_ids: Sequence[str], wait: Wait) -> None:
-    """Put runs into the queue of the store; say so if there is nobody to drive them."""
-    for start in range(0, len(run_ids), TOGETHER):
-        await queue.put(
-            [
-                Waiting(run_id, "", wait.priority, wait.delay_s, wait.queue)
-                for run_id in run_ids[start : start + TOGETHER]
-            ]
-        )
-    if run_ids and not (await queue.standing()).workers:
-        print_note(
-            "no worker is there: `reasonry worker` or `reasonry serve` on this store drives what waits"
-        )
 
 
 class Problem(NamedTuple):
@@ -183,18 +122,23 @@ class Submission:
     """Accepts lines of a file as runs, each once."""
 
     def __init__(
-        self, app: App, strategy: str, options: dict[str, str], workers: Workers, budget: Budget
+        self,
+        app: App,
+        strategy: str,
+        options: dict[str, str],
+        workers: Workers,
+        budget: Budget,
+        job: JobOptions,
     ) -> None:
         self._app, self._strategy, self._options = app, strategy, options
-        self._workers, self._budget = workers, budget
+        self._workers, self._budget, self._job = workers, budget, job
 
-    async def accept(self, problems: Sequence[Problem], queue: Queue) -> list[str]:
+    async def accept(self, problems: Sequence[Problem]) -> list[str]:
         """Return the ids of the runs of problems, in their order.
 
         Raises:
             UsageError: Some cannot be run; they are named, and none was accepted.
             ConflictError: An id stood for another problem not long ago; those before it were accepted.
-            OverloadedError: One is new, and the queue is full; none was accepted.
         """
         participants = await self._app.equip(self._workers.participants(), self._budget)
         wanted, faults = list[tuple[int, Order, RequestKey]](), dict[int, str]()
@@ -205,12 +149,6 @@ class Submission:
                 faults[number] = str(error)
         if faults:
             raise _faults_error(faults)
-        for _, _, key in wanted:
-            # One whose id stood for another problem is refused with its line, below.
-            with suppress(ConflictError):
-                if await self._app.store.run_begun_with(key) is None:
-                    await queue.check_room()
-                    break
         return [await self._accept(number, order, key) for number, order, key in wanted]
 
     def _read(self, line: ProblemLine, participants: Participants) -> tuple[Order, RequestKey]:
@@ -225,7 +163,7 @@ class Submission:
 
     async def _accept(self, number: int, order: Order, key: RequestKey) -> str:
         try:
-            accepted = await _persist(lambda: self._app.engine.accept_once(order, unattended=True, key=key))
+            accepted = await _persist(lambda: self._app.engine.accept_once(order, job=self._job, key=key))
         except ConflictError as error:
             raise ConflictError(
                 f"line {number}: its id stood for another problem not long ago; give it another one. "
@@ -290,39 +228,30 @@ def _spell_lines(numbers: list[int]) -> str:
     return f"lines {', '.join(map(str, numbers[:SHOWN_FAULTS]))}{rest}"
 
 
-def _seconds_until(at: str | None) -> float:
-    if at is None:
-        return 0.0
-    try:
-        instant = datetime.fromisoformat(at).astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        raise UsageError(
-            f"--at takes a time such as 2026-12-24T18:00, got {at[:60]!r}", option="at"
-        ) from None
-    return max(0.0, instant.timestamp() - time.time())
-
-
 async def _wait(app: App, lines: dict[str, ProblemLine], results: Path | None) -> dict[str, int]:
     """Wait until all have ended; say how many have, and write down each as it does."""
-    waiting, counts, shown = dict(lines), dict[str, int](), time.monotonic()
-    with results.open("w", encoding="utf-8") if results else nullcontext() as out:
-        while waiting:
-            for run_id in [*waiting][:TOGETHER]:
-                row = await _persist(partial(app.store.run, run_id))
-                line = waiting.pop(run_id)
-                if row.status == "active":
-                    waiting[run_id] = line
-                    continue
-                counts[row.status] = counts.get(row.status, 0) + 1
+    waiting, counts, shown, jobs = dict(lines), dict[str, int](), time.monotonic(), OwnJobs(app)
+    try:
+        with results.open("w", encoding="utf-8") if results else nullcontext() as out:
+            while waiting:
+                for run_id in [*waiting][:TOGETHER]:
+                    row = await _persist(partial(app.store.run, run_id))
+                    line = waiting.pop(run_id)
+                    if row.status == "active":
+                        waiting[run_id] = line
+                        continue
+                    counts[row.status] = counts.get(row.status, 0) + 1
+                    if out is not None:
+                        out.write(escaped_json(_result_line(row, line)) + "\n")
                 if out is not None:
-                    out.write(escaped_json(_result_line(row, line)) + "\n")
-            if out is not None:
-                out.flush()
-            if waiting:
-                if time.monotonic() - shown > 5:
-                    shown = time.monotonic()
-                    print_note(f"{len(lines) - len(waiting)} of {len(lines)} runs are over")
-                await asyncio.sleep(LOOK_EVERY_S)
+                    out.flush()
+                if waiting:
+                    await _persist(lambda: jobs.drive([*waiting]))
+                    if time.monotonic() - shown > 5:
+                        shown = time.monotonic()
+                        print_note(f"{len(lines) - len(waiting)} of {len(lines)} runs are over")
+    finally:
+        await jobs.close()
     return counts
 
 

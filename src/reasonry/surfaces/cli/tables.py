@@ -27,7 +27,6 @@ _STYLES: Mapping[str, str] = {
     "failed": "red",
     "damaged": "bold red",
     "not usable": "red",
-    "unchecked": "yellow",
     "cancelled": "dim",
     "archived": "dim",
     "ended": "dim",

@@ -9,7 +9,7 @@ from ...core.budget import Budget
 from ...core.machine import Pending, Step
 from ...engine.journal import Run
 from ...engine.observe import Unwatched
-from ...masking import SECRETS
+from ...engine.streamed_text import StreamedText
 
 
 class Watch(Unwatched):
@@ -20,6 +20,7 @@ class Watch(Unwatched):
         self.run: Run | None = None
         self.run_id = ""
         self.in_flight: dict[str, Pending] = {}
+        self.streams: dict[str, StreamedText] = {}
         self.streamed: dict[str, str] = {}
         self.note = ""
         self.since = time.monotonic()
@@ -27,7 +28,7 @@ class Watch(Unwatched):
     @property
     def latest(self) -> str:
         """The end of the answer that came in last, as far as it may be shown; without one, the note."""
-        return SECRETS.mask_begun(next(reversed(self.streamed.values()))) if self.streamed else self.note
+        return next(reversed(self.streamed.values())) if self.streamed else self.note
 
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
@@ -39,10 +40,12 @@ class Watch(Unwatched):
 
     def text(self, effect_id: str, piece: str) -> None:
         """See `Observer`."""
-        self.streamed[effect_id] = SECRETS.mask(self.streamed.get(effect_id, "") + piece)[-400:]
+        shown = self.streams.setdefault(effect_id, StreamedText()).add(piece)
+        self.streamed[effect_id] = (self.streamed.get(effect_id, "") + shown)[-400:]
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
+        self.streams.pop(effect_id, None)
         self.streamed.pop(effect_id, None)
         self.note = f"{effect_id}: {reason}; again in {delay_s:.1f} s"
 
@@ -51,6 +54,7 @@ class Watch(Unwatched):
         self.run = run
         waiting = {pending.id for pending in run.open_effects}
         self.in_flight = {key: pending for key, pending in self.in_flight.items() if key in waiting}
+        self.streams = {key: stream for key, stream in self.streams.items() if key in waiting}
         self.streamed = {key: text for key, text in self.streamed.items() if key in waiting}
 
     @property

@@ -17,6 +17,11 @@ OPEN_PATHS = frozenset({"/", "/healthz"})
 OPEN_FOLDER = "/assets/"
 
 
+def is_open(path: str) -> bool:
+    """Whether an address is answered without a token."""
+    return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
+
+
 def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | None) -> str:
     """Return whose request it is.
 
@@ -27,7 +32,7 @@ def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | 
     Raises:
         UsageError: `unauthorized`: tokens are set, and the request has none of them.
     """
-    if not tokens or path in OPEN_PATHS or path.startswith(OPEN_FOLDER):
+    if not tokens or is_open(path):
         return OPERATOR
     scheme, _, token = (authorization or "").partition(" ")
     digest = hashlib.sha256(token.strip(" ").encode("latin-1", "replace")).digest()

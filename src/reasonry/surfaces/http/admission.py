@@ -1,16 +1,21 @@
 """Which requests are let in, decided before anything is read or begun for them.
 
-In this order: whom it is for and from (`hosts`), who asks (`access`), how often (`request_rates`), how much is under
-way, whether the store answers (`health`), whether there is a place for the run that it begins.
+In this order: whom it is for and from (`hosts`), who asks (`access`), how often (`request_rates`), whether there is a
+place for it, whether the store answers (`health`), whether there is a place for the run that it begins.
+
+Rule: a request takes a place once its body has arrived, so that a slow client takes none from others. A request that
+needs no token takes no place, and counts against nobody's rate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections import Counter
+from collections.abc import Generator, Mapping
 from typing import Any
 
-from ...errors import OverloadedError, TooLargeError, UsageError
-from .access import OPEN_PATHS, find_principal
+from ...errors import OverloadedError, TooLargeError, UsageError, WorldError
+from .access import find_principal, is_open
 from .context import PRINCIPAL, Wiring
 from .hosts import check_host, check_origin
 from .openai.replies import KEY
@@ -27,16 +32,20 @@ _BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})
 
 
 class Admission:
-    """Lets requests in, and counts those that are under way."""
+    """Lets requests in, and counts those that are worked on."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring, self._settings = wiring, wiring.settings
         self._rates = RequestRates(self._settings.requests_per_minute)
         self._coming = 0
         """Requests that were let in to begin a run, and have not been looked at since."""
+        self._held = Counter[str]()
+        """Places that each principal holds."""
+        places = self._settings.max_in_flight
+        self._most_of_one = max(1, places // 2) if len({*self._settings.tokens.values()}) > 1 else places
 
     def let_in(self, scope: Any) -> None:
-        """Let a request in, and note whose it is; it is under way until it is let out.
+        """Let a request in, and note whose it is.
 
         Raises:
             ReasonryError: It is turned away.
@@ -45,12 +54,10 @@ class Admission:
         check_host(headers.get("host"), settings)
         check_origin(headers)
         principal = find_principal(settings.tokens, path, headers.get("authorization"))
-        self._rates.check(principal)
-        self._rates.count(principal)
-        if self._wiring.in_flight >= settings.max_in_flight and path not in OPEN_PATHS:
-            raise OverloadedError(
-                "the server is at work on as many requests as it takes", retryable=True, retry_after_s=1
-            )
+        if not is_open(path):
+            self._rates.check(principal)
+            self._rates.count(principal)
+            self._check_place(principal)
         if path.startswith(NEEDS_STORE):
             self._wiring.health.check()
         # One with a key may have begun its run before.
@@ -59,15 +66,43 @@ class Admission:
             self._wiring.supervisor.check_room(besides=self._coming)
         scope[PRINCIPAL], scope[HEADERS], scope[_IS_COMING] = principal, headers, is_coming
         self._coming += is_coming
-        self._wiring.in_flight += 1
 
     def begin(self, scope: Any) -> None:
         """Note that the answer to a request is begun, which sees to a place for its run by itself."""
         self._coming -= scope[_IS_COMING]
 
-    def let_out(self) -> None:
-        """Note that a request was answered."""
-        self._wiring.in_flight -= 1
+    @contextlib.contextmanager
+    def place(self, scope: Any) -> Generator[None]:
+        """Hold a place for a request whose body has arrived, while it is worked on.
+
+        Raises:
+            ReasonryError: There is none.
+        """
+        principal = scope[PRINCIPAL]
+        if is_open(scope["path"]):
+            yield
+            return
+        self._check_place(principal)
+        self._wiring.in_flight += 1
+        self._held[principal] += 1
+        try:
+            yield
+        finally:
+            self._wiring.in_flight -= 1
+            self._held[principal] -= 1
+
+    def _check_place(self, principal: str) -> None:
+        if self._wiring.in_flight >= self._settings.max_in_flight:
+            raise OverloadedError(
+                "the server is at work on as many requests as it takes", retryable=True, retry_after_s=1
+            )
+        if self._held[principal] >= self._most_of_one:
+            raise WorldError(
+                f"the server is at work on {self._most_of_one} of your requests, and takes no more at once",
+                code="rate_limited",
+                retryable=True,
+                retry_after_s=1,
+            )
 
 
 def _headers(scope: Any) -> Mapping[str, str]:

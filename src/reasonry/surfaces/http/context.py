@@ -7,24 +7,27 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from fastapi import Depends, Request
 
 from ...app import App
-from ...errors import ReasonryError, StoreError, WorldError
+from ...errors import ReasonryError, WorldError
 from ...guided.sessions import Sessions
-from ...queues import Queue, QueueStanding, Waiting, Worker, full_error, place_of
-from ...supervisor.supervisor import Supervisor
+from ...records import JobStanding
+from ...supervisor import Jobs, Supervisor
 from ..agents import AgentAccess
 from .health import Health
 from .metrics import Metrics
 from .settings import ServerSettings
 
+if TYPE_CHECKING:
+    from ...queues import Worker
+
 _LOG = logging.getLogger("reasonry.http")
 
 LOOK_EVERY_S = 1.0
-"""How often the server looks at the queue."""
+"""How often the server looks at the jobs of the store."""
 
 PRINCIPAL = "reasonry.principal"
 REQUEST_ID = "reasonry.request_id"
@@ -56,7 +59,7 @@ class Wiring:
     Attributes:
         in_flight: Requests that are worked on.
         draining: Set when the server is about to end; streams end then.
-        queue: What stands in the queue, as of a moment ago; None: there is none.
+        jobs: How the jobs of the store stand, as of a moment ago.
     """
 
     def __init__(self, app: App, settings: ServerSettings) -> None:
@@ -64,6 +67,7 @@ class Wiring:
         self.supervisor = Supervisor(
             app,
             max_runs=settings.max_runs,
+            max_queued=settings.max_queued,
             usd_a_day=settings.usd_a_day_of,
             reopen=AgentAccess(app).recorded_participants,
         )
@@ -78,10 +82,8 @@ class Wiring:
         )
         self.metrics.watch("reasonry_store_up", "1 while the store answers.", lambda: self.health.is_up)
         self.metrics.watch("reasonry_streams_open", "Event streams.", lambda: sum(self._streams.values()))
-        self.queue: QueueStanding | None = None
-        self._put = 0
-        """Runs that were put into the queue since it was looked at."""
-        self._queue: Queue | None = None
+        self.jobs = JobStanding()
+        self._watch_jobs()
         self._worker: Worker | None = None
         self.draining = asyncio.Event()
         self._drain: asyncio.Future[None] | None = None
@@ -120,82 +122,45 @@ class Wiring:
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
         """Do what goes on beside the requests, while the server runs."""
-        if self.settings.queued:
-            self._open_queue()
-        go_on = self._work_off() if self._queue else self._take_up()
-        beside = [asyncio.ensure_future(work) for work in (self.health.watch(), go_on)]
+        driving = asyncio.ensure_future(self._drive_jobs())
+        beside = [asyncio.ensure_future(work) for work in (self.health.watch(), self._look_at_jobs())]
         try:
             yield
         finally:
             for task in beside:
                 task.cancel()
             await self.drain()
-            if self._queue is not None:
-                await self._queue.close()
+            await driving
 
-    def _open_queue(self) -> None:
-        """Have runs wait in the queue of the store, if it has one."""
-        place = place_of(self.app.store)
-        if place is None:
-            return
-        self._queue = queue = Queue(place)
-
-        def check_room() -> None:
-            waiting = 0 if self.queue is None else self.queue.depth
-            if waiting + self._put >= self.settings.max_queued:
-                raise full_error(self.settings.max_queued)
-
-        async def hand_over(run_id: str, owner: str) -> None:
-            try:
-                await queue.put([Waiting(run_id, owner)])
-                self._put += 1
-                if self._worker is not None:
-                    self._worker.look()
-            except StoreError as error:
-                # It is accepted; a worker finds it in the store.
-                _LOG.error("a run is not in the queue yet: %s", error.code)
-
-        self.supervisor.hand_over, self.supervisor.check_queue = hand_over, check_room
-        self._watch_queue()
-
-    def _watch_queue(self) -> None:
+    def _watch_jobs(self) -> None:
         def show(name: str, about: str, field: str) -> None:
-            self.metrics.watch(name, about, lambda: getattr(self.queue, field, 0))
+            self.metrics.watch(name, about, lambda: getattr(self.jobs, field))
 
-        show("reasonry_queue_depth", "Runs that wait to be driven.", "depth")
+        show("reasonry_queue_depth", "Jobs that wait to be driven.", "depth")
         show("reasonry_queue_oldest_seconds", "How long the first of them has waited.", "oldest_s")
-        show("reasonry_workers", "Workers of this store that are alive.", "workers")
-        show("reasonry_runs_adopted_total", "Runs taken from workers that had died.", "adopted")
+        show("reasonry_workers", "Processes that drive jobs of this store.", "workers")
 
-    async def _work_off(self) -> None:
-        """Drive runs of the queue, where this server does, and look at it now and then."""
-        queue = self._queue
-        while queue is not None:
+    async def _drive_jobs(self) -> None:
+        """Drive jobs of the store, where this server does, until it is about to end."""
+        places = min(self.settings.concurrency, self.settings.max_runs)
+        if not places:
+            return
+        if not self.app.store.has_workers:
+            await Jobs(self.app, self.supervisor, places).take()
+            return
+        from ...queues import DEFAULT_QUEUE, Worker, postgres_store
+
+        self._worker = Worker(postgres_store(self.app.store), self.supervisor, [DEFAULT_QUEUE], places)
+        await self._worker.work()
+
+    async def _look_at_jobs(self) -> None:
+        while True:
             try:
-                if self.settings.worker and self._worker is None:
-                    worker = Worker(
-                        self.app,
-                        queue,
-                        self.supervisor,
-                        concurrency=self.settings.worker,
-                        max_running=self.settings.max_running,
-                    )
-                    await worker.start()
-                    self._worker = worker
-                    await worker.take_up_unfinished()
-                put = self._put
-                self.queue = await queue.standing()
-                self._put -= put
+                self.jobs = await self.app.store.job_standing()
+                self.supervisor.queued = self.jobs.depth
             except ReasonryError as error:
-                _LOG.error("the queue cannot be used at present: %s", error.code)
+                _LOG.error("the jobs of the store cannot be seen at present: %s", error.code)
             await asyncio.sleep(LOOK_EVERY_S)
-
-    async def _take_up(self) -> None:
-        """Go on with the runs that an earlier server accepted."""
-        try:
-            await self.supervisor.take_up_unfinished()
-        except ReasonryError as error:
-            _LOG.error("runs of an earlier server could not be taken up: %s", error.code)
 
     async def drain(self) -> None:
         """End streams, and let runs go, so that the next server takes them up; in time, and once."""
@@ -205,8 +170,9 @@ class Wiring:
         await self._drain
 
     async def _let_go(self) -> None:
-        worker = [self._worker.drain()] if self._worker is not None else []
-        await asyncio.gather(self.supervisor.drain(self.settings.drain_s), *worker)
+        if self._worker is not None:
+            self._worker.end()
+        await self.supervisor.drain(self.settings.drain_s)
 
 
 async def get_context(request: Request) -> RequestContext:

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from ...core.strategy import inlined_schema
 from ...errors import ReasonryError, StoreError, UsageError
-from ...masking import SECRETS
 from ..present import error_document
 from .spelling import spell_message
 
@@ -28,9 +27,8 @@ _decode = msgspec.json.Decoder().decode
 
 
 def reply(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON document as a response, without the keys that are in use here."""
-    body = SECRETS.mask_line(_encode(document))
-    return Response(body, status, headers, media_type="application/json")
+    """Return a JSON document as a response."""
+    return Response(_encode(document), status, headers, media_type="application/json")
 
 
 def document_of_error(error: ReasonryError) -> dict[str, Any]:
@@ -56,8 +54,7 @@ async def read_json(request: Request) -> Any:
             "send the body as JSON, with the header Content-Type: application/json",
             code="unsupported_media_type",
         )
-    # A key of this server that somebody writes into a problem is kept nowhere.
-    body = SECRETS.mask_line(await request.body())
+    body = await request.body()
     try:
         if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _depth(body) > MAX_DEPTH:
             raise UsageError(f"the body is more than {MAX_DEPTH} levels deep", field="body")

@@ -1,6 +1,6 @@
 """What every request goes through, and every response: the one door of the server.
 
-What is let in (`admission`) is read, and answered. Nothing is read or done for a request that is turned away.
+A request that is let in (`admission`) is read, and answered. Nothing is read or done for one that is turned away.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import Response
+from starlette.requests import ClientDisconnect
 
 from ...engine.telemetry import is_traced
 from ...errors import ReasonryError, TooLargeError, UsageError
@@ -84,7 +85,7 @@ class RequestGate:
     async def _answer(self, scope: Any, receive: Any, send: Any) -> int:
         """Answer a request; return with what status, 0 if with none."""
         request_id = self._name(scope)
-        begun, status, is_let_in = time.perf_counter(), 0, HEADERS in scope
+        begun, status = time.perf_counter(), 0
         waiting = self._wiring.health.wait()
 
         async def answer(message: Any) -> None:
@@ -96,14 +97,17 @@ class RequestGate:
             await send(message)
 
         try:
-            if not is_let_in:
+            if HEADERS not in scope:
                 self._admission.let_in(scope)
-                is_let_in = True
             self._admission.begin(scope)
             body = await self._read_body(scope[HEADERS], receive)
-            if scope["path"].startswith(NEEDS_STORE):
-                waiting.begin()
-            await self._app(scope, receive if body is None else _replay(body, receive), answer)
+            with self._admission.place(scope):
+                if scope["path"].startswith(NEEDS_STORE):
+                    waiting.begin()
+                await self._app(scope, receive if body is None else _replay(body, receive), answer)
+        except ClientDisconnect:
+            # The client has gone: no answer would reach it, and there is no fault of ours to log.
+            pass
         except asyncio.CancelledError:
             await error_reply(waiting.fault(), scope)(scope, receive, answer)
         except Exception as error:
@@ -112,8 +116,6 @@ class RequestGate:
                 await response(scope, receive, answer)
         finally:
             waiting.end()
-            if is_let_in:
-                self._admission.let_out()
             self._wiring.metrics.count(scope, status, begun)
         return status
 
@@ -121,6 +123,7 @@ class RequestGate:
         """Return what a request brings; None: nothing.
 
         Raises:
+            ClientDisconnect: It was cut short.
             TooLargeError: It is more than a request may bring.
             UsageError: It is compressed.
         """
@@ -137,7 +140,7 @@ class RequestGate:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                return None
+                raise ClientDisconnect
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > limit:

@@ -12,9 +12,7 @@ router = APIRouter(tags=["operation"])
 
 _HEALTHY = describe_reply(object_schema({"status": {"const": "ok"}}), "The server and its store answer.")
 _COUNT = {"type": "integer", "minimum": 0}
-_QUEUE = object_schema(
-    {"depth": _COUNT, "oldest_s": {"type": "number", "minimum": 0}, "workers": _COUNT, "adopted": _COUNT}
-)
+_QUEUE = object_schema({"depth": _COUNT, "oldest_s": {"type": "number", "minimum": 0}, "workers": _COUNT})
 
 
 @router.get("/healthz", responses={200: _HEALTHY})
@@ -28,15 +26,15 @@ async def check_health(request: Request) -> Response:
     "/api/queue",
     responses={
         200: describe_reply(
-            object_schema({"queue": {"anyOf": [_QUEUE, {"type": "null"}]}}),
-            "Runs that wait, how many seconds the first of them has, workers that are alive, and runs that were taken "
-            "from dead ones, of all owners together; null: runs do not wait here, this server drives them.",
+            object_schema({"queue": _QUEUE}),
+            "Jobs that wait, how many seconds the first of them has, and the processes that drive jobs, of all owners "
+            "together.",
         )
     },
 )
 async def read_queue(context: Context) -> Response:
-    """Say what stands in the queue of the store, as of a moment ago."""
-    return reply({"queue": msgspec.to_builtins(context.wiring.queue)})
+    """Say how the jobs of the store stand, as of a moment ago."""
+    return reply({"queue": msgspec.to_builtins(context.wiring.jobs)})
 
 
 @router.get(

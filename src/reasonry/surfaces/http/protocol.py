@@ -29,7 +29,7 @@ def make_protocol(settings: ServerSettings, turn_away: TurnAway) -> type[HttpToo
     """Return uvicorn's protocol with the bounds of some settings."""
 
     class SettingsProtocol(BoundedProtocol):
-        bounds, door = settings, staticmethod(turn_away)
+        bounds, door, in_turn = settings, staticmethod(turn_away), {}
 
     return SettingsProtocol
 
@@ -39,6 +39,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     bounds: ServerSettings
     door: TurnAway
+    in_turn: dict[BoundedProtocol, None]
+    """All connections, by when each began to wait for its client the last time."""
 
     def __init__(
         self,
@@ -50,24 +52,32 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._in_request = self._in_head = self._has_begun = self._is_refused = False
         self._head_bytes = 0
+        self._answered: RequestResponseCycle | None = None
+        """The request that is being answered; `cycle` is the last that came in."""
         self._coming: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
     # -- what comes in
 
     def connection_made(self, transport: Any) -> None:
-        """Begin a connection, or end it at once where there are too many."""
+        """Begin a connection; where there are too many, it takes the place of one that waits, or is refused."""
         super().connection_made(transport)
-        if len(self.connections) > self.bounds.max_connections:
-            busy = OverloadedError("too many connections", retryable=True, retry_after_s=1)
-            self._refuse(busy)
-        else:
+        has_place = len(self.in_turn) < self.bounds.max_connections or self._end_longest_waiting()
+        self._go_last()
+        if has_place:
             self._await_request()
+        else:
+            self._refuse(OverloadedError("too many connections", retryable=True, retry_after_s=1))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End a connection."""
         self._coming = _cancel(self._coming)
         self._unread = _cancel(self._unread)
+        self.in_turn.pop(self, None)
+        # uvicorn tells only the last request of a connection that its client has gone.
+        self.pipeline.clear()
+        if self._answered is not None:
+            self._answered.disconnected = True
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -90,6 +100,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
+        self._go_last()
         self._in_request = self._in_head = self._has_begun = True
         self._head_bytes = 0
 
@@ -107,6 +118,25 @@ class BoundedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP."""
         self._refuse(UsageError("this is not a request of HTTP/1.1"))
+
+    def _go_last(self) -> None:
+        self.in_turn.pop(self, None)
+        self.in_turn[self] = None
+
+    def _end_longest_waiting(self) -> bool:
+        """End the connection that has waited for its client longest; return whether there was one."""
+        longest = next((each for each in self.in_turn if each._waits_for_client()), None)
+        if longest is None:
+            return False
+        del self.in_turn[longest]
+        longest.transport.abort()
+        return True
+
+    def _waits_for_client(self) -> bool:
+        """Whether the client is to send a request, the rest of one, or to read the answer."""
+        cycle: RequestResponseCycle | Any = self.cycle
+        is_answering = cycle is not None and not (cycle.response_complete or cycle.more_body)
+        return self._unread is not None or not (is_answering or self.pipeline)
 
     def _await_request(self) -> None:
         self._coming = self.loop.call_later(self.bounds.request_timeout_s, self._give_up_request)
@@ -150,6 +180,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         is_free = not self.pipeline and not self.flow.write_paused
         refusal = self.door(cycle.scope) if is_free else None
+        self._answered = cycle
         if refusal is None:
             super()._start_asgi_task(cycle, app)
         else:
@@ -168,6 +199,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """A request has been answered."""
+        self._go_last()
         super().on_response_complete()
         if self.transport.is_closing():
             self._end()
@@ -178,6 +210,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         """The client does not read what it is sent."""
+        self._go_last()
         super().pause_writing()
         self._give_up_unread()
 

@@ -63,7 +63,7 @@ RUN_SCHEMA: Final = object_schema(
     }
 )
 """Of `run_document`; the strategy's own part stands beside these."""
-ROW_SCHEMA: Final = object_schema({"run_id": STRING, "status": {"enum": [*_STATUS["enum"], "damaged"]}})
+ROW_SCHEMA: Final = object_schema({"run_id": STRING, "status": _STATUS})
 
 
 async def run_document(app: App, run_id: str) -> Document:
@@ -104,13 +104,16 @@ def _question_document(question: Mapping[str, Any]) -> Document:
     return {("answer_schema" if name == "answerSchema" else name): part for name, part in question.items()}
 
 
-def row_document(row: RunRow) -> Document:
-    """Return a run as a list shows it."""
-    if row.status == "damaged":
-        return {"run_id": row.run_id, "status": row.status}
+def row_document(row: RunRow, *, resumable: bool = False) -> Document:
+    """Return a run as a list shows it.
+
+    Args:
+        resumable: Nobody drives it, though it has not ended.
+    """
     members = {name: getattr(row, name) for name in row.__struct_fields__ if name not in _OWN}
     usage = {"calls": row.calls, "tokens": row.tokens, "usd": row.usd}
-    return {**members, "mode": "coached" if row.model == CALLER else "driven", "usage": usage}
+    mode = "coached" if row.model == CALLER else "driven"
+    return {**members, "mode": mode, "usage": usage, "resumable": resumable}
 
 
 async def trace_page(standing: RunStanding, name: ListName, limit: int, cursor: str | None) -> Document:

@@ -15,6 +15,7 @@ from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, NotFoundError, UsageError
 from ...guided.arguments import bad_cursor
+from ...records import JobOptions
 from ...supervisor.supervisor import request_key
 from ..agent_calls import AnswerCoached, ForkRun, ResumeRun
 from ..web.find_page import page_of_standing
@@ -65,7 +66,7 @@ async def start_run(context: Context, request: Request, idempotency_key: Key = N
     digest = await _digest(request)
     if not is_coached:
         started = await context.supervisor.start(
-            context.app, order, performers, key=idempotency_key, digest=digest, here=False
+            context.app, order, performers, key=idempotency_key, digest=digest, job=JobOptions()
         )
     else:
         key = request_key(idempotency_key, digest)
@@ -119,7 +120,7 @@ async def fork_run(context: Context, request: Request, run_id: str, idempotency_
         reworded=reworded,
         key=idempotency_key,
         digest=await _digest(request),
-        here=False,
+        job=JobOptions(),
     )
     return await _begun_reply(context, *started)
 
@@ -190,7 +191,9 @@ async def list_runs(
         raise bad_cursor(cursor or "") from None
     shown = rows[:limit]
     more = shown[-1].run_id if len(rows) > limit else None
-    return reply({"runs": [row_document(row) for row in shown], "next_cursor": more})
+    left = await context.app.resumable(shown)
+    entries = [row_document(row, resumable=row.run_id in left) for row in shown]
+    return reply({"runs": entries, "next_cursor": more})
 
 
 @router.get(
@@ -377,7 +380,7 @@ async def resume_run(context: Context, request: Request, run_id: str) -> Respons
         vetted = await context.access.participants_again(run_id, body.as_listed_parts(), body.model)
         is_as_it_was = names.model != CALLER and body == ResumeBody(mode=body.mode, budget=body.budget)
         named = None if is_as_it_was else vetted
-        await context.supervisor.resume(context.app, run_id, named, budget, here=False)
+        await context.supervisor.resume(context.app, run_id, named, budget, job=JobOptions())
     return reply(await run_document(context.app, run_id))
 
 

@@ -24,6 +24,8 @@ from .settings import ServerSettings
 
 _BACKLOG = 2_048
 
+_FILES_A_CONNECTION = 4
+"""Its own, and its share of those of runs: connections to models, tool servers, the store."""
 _COLLECT_AFTER = 50_000
 """New objects before garbage is looked for among them. A run leaves none behind that only the collector would find."""
 
@@ -44,6 +46,7 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], ob
         StoreError: The store cannot be used.
     """
     fastapi = create_server(app, settings)
+    _allow_files(_FILES_A_CONNECTION * settings.max_connections)
     # A store that cannot be used is said so now, not to the first who asks.
     await app.store.runs(limit=1)
     listener = _listen(settings)
@@ -110,6 +113,15 @@ class DrainingServer(uvicorn.Server):
     def _end(self) -> None:
         self.force_exit = self.should_exit
         self.should_exit = True
+
+
+def _allow_files(count: int) -> None:
+    """Have this process open so many files at once, as far as the system lets it: a shell's default is often 1,024."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(count, hard)), hard))
 
 
 def _listen(settings: ServerSettings) -> socket.socket:

@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...errors import UsageError
-from ...queues import MAX_QUEUED
 from ...regular_files import read_regular_file
+from ...supervisor import CONCURRENCY, MAX_QUEUED
 
 OPERATOR = ""
 """The principal of all requests where no tokens are set, and the owner of what other surfaces do."""
@@ -41,11 +41,11 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         allowed_hosts: Names by which the server may be called, besides those of this machine.
         usd_a_day: US dollars that runs of a principal may cost in a day, by principal; `EVERYONE`: of each other one.
         requests_per_minute: Of one principal; more are refused.
-        queued: Whether runs of `/api/runs` wait in the store's queue, for any worker.
-        max_queued: Runs that wait in the queue; more are refused.
-        max_running: How many runs of the queue all workers together drive at once.
-        worker: How many runs of the queue the server drives itself at once; 0: none.
-        max_in_flight: Requests that are worked on at once; more are refused.
+        concurrency: Jobs that the server drives at once; 0: none.
+        max_queued: Jobs that wait; more are refused.
+        max_connections: Connections that are open at once; another ends the one that has waited for its client longest.
+        max_in_flight: Requests that are worked on at once; more are refused. Of several principals, each has half of
+            these places at most.
         max_streams: Event streams that one principal may have open.
         request_timeout_s: Until a request has come in whole.
         send_timeout_s: How long a client may leave what is sent to it unread.
@@ -60,9 +60,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     usd_a_day: Mapping[str, float] = {}
     requests_per_minute: int | None = None
     max_runs: int = 256
-    queued: bool = False
-    worker: int = 0
-    max_running: int | None = None
+    concurrency: int = CONCURRENCY
     max_queued: int = MAX_QUEUED
     max_connections: int = 1_024
     max_in_flight: int = 512
@@ -80,12 +78,14 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         Raises:
             UsageError: Others could reach it, and there is no token.
         """
-        if not (self.tokens or is_loopback(self.host)):
-            raise UsageError(
-                f"{self.host} can be reached from other machines, so tokens must be set: {TOKENS} or "
-                "--tokens-file",
-                option="host",
-            )
+        for option, hosts in (("host", (self.host,)), ("allowed_hosts", sorted(self.allowed_hosts))):
+            for host in hosts:
+                if not (self.tokens or is_loopback(host)):
+                    raise UsageError(
+                        f"{host} can be reached from other machines, so tokens must be set: {TOKENS} or "
+                        "--tokens-file",
+                        option=option,
+                    )
 
     def usd_a_day_of(self, principal: str) -> float | None:
         """Return how many dollars the runs of a principal may cost in a day; None: any number."""
@@ -110,7 +110,7 @@ def read_tokens(text: str, source: str) -> dict[bytes, str]:
         source: The setting or file, to name it in errors. What it holds is not shown.
 
     Raises:
-        UsageError: An entry cannot be read, is too easily guessed, or stands twice.
+        UsageError: There is no entry; one cannot be read, is too easily guessed, or stands twice.
     """
     tokens: dict[bytes, str] = {}
     for number, entry in enumerate(_entries(text), 1):
@@ -127,6 +127,10 @@ def read_tokens(text: str, source: str) -> dict[bytes, str]:
         principal = OPERATOR if name == OPERATOR_NAME else name
         if tokens.setdefault(digest, principal) != principal:
             raise UsageError(f"{source}: two principals have the same token", option=source)
+    if not tokens:
+        raise UsageError(
+            f"{source} is set and has no PRINCIPAL=TOKEN: add an entry, or do not set it", option=source
+        )
     return tokens
 
 
@@ -134,15 +138,12 @@ def read_tokens_file(file: Path) -> dict[bytes, str]:
     """Read a file of such entries, one a line; lines that begin with # say nothing.
 
     Raises:
-        UsageError: It cannot be read, or has no entry.
+        UsageError: It cannot be read, or `read_tokens` refuses its entries.
     """
     data = read_regular_file(file, MAX_TOKENS_FILE_BYTES, label="tokens file", option="tokens_file")
     text = data.decode("utf-8", "replace")
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
-    tokens = read_tokens("\n".join(lines), "tokens-file")
-    if not tokens:
-        raise UsageError(f"{file} has no PRINCIPAL=TOKEN", option="tokens-file")
-    return tokens
+    return read_tokens("\n".join(lines), "tokens-file")
 
 
 def read_allowed_hosts(text: str) -> frozenset[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ...errors import ReasonryError, TooLargeError
+from ...masking import SECRETS
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -172,9 +173,9 @@ def result(id: Any, encoded: bytes) -> bytes:
 
 def error(id: Any, code: int, message: str, data: Any = None) -> bytes:
     """Return the line that refuses a request."""
-    body: dict[str, Any] = {"code": code, "message": message}
+    body: dict[str, Any] = {"code": code, "message": SECRETS.mask(message)}
     if data is not None:
-        body["data"] = data
+        body["data"] = SECRETS.mask_data(data)
     return _encode({"jsonrpc": "2.0", "id": id, "error": body}) + b"\n"
 
 

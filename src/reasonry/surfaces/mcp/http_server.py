@@ -42,7 +42,7 @@ def sdk_server(
                 result = await server.answer(method, params, shows_pages=_shows_pages(context))
             except (ReasonryError, RefusedError) as error:
                 raise _protocol_error(error) from error
-            return _complete(context, SECRETS.mask_data(result))
+            return _complete(context, result)
 
         return answer
 
@@ -59,7 +59,6 @@ def sdk_server(
             document, is_error = await server.call(params, call)
         except (ReasonryError, RefusedError) as error:
             raise _protocol_error(error) from error
-        document = SECRETS.mask_data(document)
         hidden = () if is_error else server.members_for_page(params)
         text = tool_text({name: value for name, value in document.items() if name not in hidden})
         content = [{"type": "text", "text": text}]

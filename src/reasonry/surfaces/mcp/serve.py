@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.registry import Registry, strategy_names
 from ...extras import check_extra
-from ...masking import SECRETS
 from ..present import masked_output
 from ..signals import on_ending
 from .current_session import CurrentSession
@@ -144,10 +143,7 @@ async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
 
     transport = open_transport(source, sink, max_line=MAX_LINE_BYTES, on_end=over.set)
 
-    def send(line: bytes) -> None:
-        transport.send(SECRETS.mask_line(line))
-
-    connection = Connection(server, CurrentSession(), send)
+    connection = Connection(server, CurrentSession(), transport.send)
     on_ending(end_soon)
     transport.start(
         connection.receive, lambda head: connection.refuse(frames.oversize_error(head, MAX_LINE_BYTES))

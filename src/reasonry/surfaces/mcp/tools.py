@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ReasonryError
+from ...masking import SECRETS
 from .current_runs import CurrentRuns
 from .current_session import CurrentSession, Document
 
@@ -99,7 +100,7 @@ def or_error(schema: Mapping[str, Any]) -> Document:
 def error_document(error: Exception) -> Document:
     """Return the document of an error result; an unexpected error goes to the log, not to the client."""
     if isinstance(error, ReasonryError):
-        return {"error": error.document(), **error.beside()}
+        return {"error": SECRETS.mask_data(error.document()), **error.beside()}
     logging.getLogger("reasonry.mcp").error("a tool failed unexpectedly", exc_info=error)
     unforeseen = ReasonryError("Something went wrong inside the server; its standard error says what.")
     return {"error": unforeseen.document()}

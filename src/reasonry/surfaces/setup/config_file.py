@@ -73,8 +73,7 @@ def make_change(change: FileChange, *, is_private: bool = False) -> None:
     """
     path = change.path
     try:
-        if read_config(path) != change.before:
-            raise ConflictError(f"{path} was changed by another program meanwhile; try again", file=str(path))
+        _check_unchanged(change)
         if change.after is None:
             _remove(change)
         else:
@@ -100,11 +99,19 @@ def _write(change: FileChange, text: str, mode: int) -> None:
         os.chmod(name, mode)
         if change.before is not None:
             _keep_owner(path, name)
+        # Syncing may have taken long.
+        _check_unchanged(change)
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _check_unchanged(change: FileChange) -> None:
+    path = change.path
+    if read_config(path) != change.before:
+        raise ConflictError(f"{path} was changed by another program meanwhile; try again", file=str(path))
 
 
 def _keep_owner(path: Path, name: str) -> None:

@@ -67,8 +67,8 @@ async def _ids(app: App, prefix: str, limit: int) -> list[str]:
 
 async def _last(app: App) -> str | None:
     runs, sessions = await app.store.runs(limit=1), await app.store.sessions(limit=1)
-    used = [(row.updated_at_ms, row.run_id) for row in runs if row.status != "damaged"]
-    used += [(row.used_at_ms, row.session_id) for row in sessions if row.status != "damaged"]
+    used = [(row.updated_at_ms, row.run_id) for row in runs]
+    used += [(row.used_at_ms, row.session_id) for row in sessions]
     return max(used)[1] if used else None
 
 

@@ -13,7 +13,6 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from ...core.text import inert
-from ...masking import SECRETS
 
 FORMAT = 1
 
@@ -287,12 +286,12 @@ class PageDocument(Struct, kw_only=True):
 
 @lru_cache(maxsize=256)
 def _plain_cached(text: str) -> str:
-    return inert(SECRETS.mask(text))
+    return inert(text)
 
 
 def plain(text: str) -> str:
-    """Return a text as a page shows it: without keys, and with characters that act unseen spelled out."""
-    return _plain_cached(text) if len(text) < 200 else inert(SECRETS.mask(text))
+    """Return a text as a page shows it: with characters that act unseen spelled out."""
+    return _plain_cached(text) if len(text) < 200 else inert(text)
 
 
 def plain_or_none(text: str | None) -> str | None:

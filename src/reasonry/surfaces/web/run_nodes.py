@@ -379,7 +379,8 @@ def add_thoughts(
     nodes: dict[str, PageNode], thoughts: Sequence[Thought], document: Mapping[str, Any]
 ) -> list[str]:
     """Add a node for each thought, on the line it continues; return their ids, in the order of the thoughts."""
-    ends: dict[str | None, str] = {None: ROOT}
+    root = next(iter(nodes))
+    ends: dict[str | None, str] = {None: root}
     names: list[str] = []
     for number, thought in enumerate(thoughts, 1):
         name = f"t{number}"
@@ -405,10 +406,10 @@ def add_thoughts(
 
 
 def _mark_main_line(nodes: dict[str, PageNode], last: str, document: Mapping[str, Any]) -> None:
-    here: str | None = last
-    while here is not None and here != ROOT:
+    root, here = next(iter(nodes)), last
+    while here is not None and here != root:
         nodes[here].state = "on_path"
         here = nodes[here].parent
-    if last != ROOT:
+    if last != root:
         has_answer = document["answer"] is not None and not is_active(document)
         nodes[last].state = "open" if is_active(document) else "answer" if has_answer else "on_path"

@@ -122,7 +122,7 @@ async def begin(
             )
             choices.append(CompletionChoice(run_id))
             if not is_new:
-                await _take_up_cancelled(context, run_id)
+                await _take_up_again(context, run_id)
     except ReasonryError:
         for choice in choices:
             await cancel_run(context, choice.run_id)
@@ -155,11 +155,14 @@ def _names_in(value: Any) -> set[str]:
     return names | _names_in(value.get("over_options"))
 
 
-async def _take_up_cancelled(context: RequestContext, run_id: str) -> None:
-    """Go on with a run that ended because its client hung up, now that it has come again."""
-    if (await context.app.store.run(run_id)).status != "cancelled":
-        return
-    if _was_left(await context.app.engine.result(run_id)):
+async def _take_up_again(context: RequestContext, run_id: str) -> None:
+    """Go on with a run that stopped because its client hung up or its server ended, now that its client came again."""
+    row = await context.app.store.run(run_id)
+    if row.status == "active":
+        is_left = run_id in await context.app.resumable([row])
+    else:
+        is_left = row.status == "cancelled" and _was_left(await context.app.engine.result(run_id))
+    if is_left:
         with suppress(ConflictError):
             await context.supervisor.resume(context.app, run_id)
 
@@ -250,14 +253,14 @@ async def follow(
                 yield _end_of(result, wanted, choice)
                 return
             # The client before this one hung up a moment ago.
-            await _take_up_cancelled(context, choice.run_id)
+            await _take_up_again(context, choice.run_id)
 
 
 def _check_not_draining(context: RequestContext, choice: CompletionChoice) -> None:
     if context.supervisor.draining:
         raise OverloadedError(
-            "the server is about to end; its run goes on when it is back, and the same request with its "
-            "Idempotency-Key is given what comes of it",
+            "the server is about to end; the same request with its Idempotency-Key goes on with the run once the "
+            "server is back, as does `reasonry runs resume`",
             retryable=True,
             retry_after_s=5,
             run_id=choice.run_id,

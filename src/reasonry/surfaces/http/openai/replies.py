@@ -10,7 +10,6 @@ from fastapi import Response
 from sse_starlette.sse import EventSourceResponse
 
 from ....errors import ReasonryError
-from ....masking import SECRETS
 from ...present import http_status
 from ..documents import document_of_error
 
@@ -58,9 +57,9 @@ def run_header(runs: Sequence[str]) -> dict[str, str]:
 
 
 def event_lines(document: Mapping[str, Any], name: str = "") -> bytes:
-    """Return a document as one event of a stream, without the keys that are in use here."""
+    """Return a document as one event of a stream."""
     head = f"event: {name}\n".encode() if name else b""
-    return head + b"data: " + SECRETS.mask_line(msgspec.json.encode(document)) + b"\n\n"
+    return head + b"data: " + msgspec.json.encode(document) + b"\n\n"
 
 
 def stream(lines: AsyncGenerator[bytes], runs: Sequence[str]) -> Response:

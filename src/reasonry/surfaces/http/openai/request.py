@@ -21,7 +21,7 @@ MAX_STOPS = 4
 MAX_TOOLS = 128
 _TOOL_NAME = r"^[a-zA-Z0-9_-]{1,64}$"
 
-TAKEN: frozenset[str] = frozenset(
+NUMBERS = frozenset(
     {
         "temperature",
         "top_p",
@@ -32,20 +32,28 @@ TAKEN: frozenset[str] = frozenset(
         "min_p",
         "top_a",
         "typical_p",
-    }
-    | {
         "repetition_penalty",
         "repeat_penalty",
-        "user",
-        "safety_identifier",
-        "metadata",
-        "store",
-        "service_tier",
     }
-    | {"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "reasoning_effort", "verbosity"}
-    | {"prediction", "reasoning", "truncation"}
 )
-"""Fields that are taken and change nothing: how a model is sampled is the strategy's business."""
+"""Numbers that are taken and change nothing: how a model is sampled is the strategy's business."""
+
+TAKEN: frozenset[str] = NUMBERS | {
+    "user",
+    "safety_identifier",
+    "metadata",
+    "store",
+    "service_tier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "prompt_cache_options",
+    "reasoning_effort",
+    "verbosity",
+    "prediction",
+    "reasoning",
+    "truncation",
+}
+"""Fields that are taken and change nothing."""
 
 EMPTY: Mapping[str, Sequence[Any]] = {
     "logprobs": (False,),
@@ -138,6 +146,8 @@ def read_fields(body: Any, form: type[T]) -> T:
             raise UsageError(
                 f"{name[:80]}: this field is not served{only}", field=name[:80], code="unsupported_parameter"
             )
+        if name in NUMBERS and type(value) not in (int, float):
+            raise UsageError(f"{name}: it must be a number", field=name)
     try:
         return msgspec.convert({name: value for name, value in fields.items() if name in served}, form)
     except msgspec.ValidationError as error:

@@ -205,9 +205,9 @@ export function mountList(main, { query, onNavigate }) {
 
 /** Who works off the queue and what waits in it; nothing where the server does so alone, and at once. */
 function queueLine(queue) {
-  if (!queue || (queue.workers === 1 && !queue.depth)) return "";
-  const { workers, depth, oldest_s, adopted } = queue;
-  return dotted([count(workers, "worker"), depth && `${count(depth, "waiting", "waiting")}, ${duration(oldest_s * 1000)}`, adopted && `${adopted} adopted`]);
+  if (queue.workers === 1 && !queue.depth) return "";
+  const { workers, depth, oldest_s } = queue;
+  return dotted([count(workers, "worker"), depth && `${count(depth, "waiting", "waiting")}, ${duration(oldest_s * 1000)}`]);
 }
 
 function choice(label, options, value = "") {

@@ -34,7 +34,7 @@ export function listRow(entry, isChosen, choose) {
   const { of, id, address, status } = entry;
   const title = firstLine(entry.title).slice(0, ROW_CHARACTERS) || id;
   const answer = firstLine(entry.answer).slice(0, ROW_CHARACTERS);
-  const box = of === "runs" && !entry.isDemo && status !== "damaged" && element("input", {
+  const box = of === "runs" && !entry.isDemo && element("input", {
     type: "checkbox", "aria-label": `Compare ${title}`, title: "Compare", checked: isChosen,
     on: { change: (event) => choose(id, event.target.checked) },
   });

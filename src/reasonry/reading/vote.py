@@ -1,0 +1,214 @@
+"""Voting: which answers say the same, which has the most votes, and when more votes are not worth drawing.
+
+Rule 1: votes are counted in the order drawn, and a vote never changes its side. So counts only grow, and the
+        exact bound holds: once `is_settled` says so, no further vote can change the winner.
+Rule 2: a tie goes to the answer seen first.
+Rule 3: answers with several parts agree where their quantities do, in order, and one has all words of the other.
+Rule 4: a number without a unit agrees with the same number with one; two units agree where one is converted exactly
+        into the other, see `quantity`.
+
+Stopping rules: the exact bound; and the Beta rule of arXiv:2305.11860, which stops when the leader is the
+true majority with the wanted probability.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from math import comb
+
+from msgspec import Struct
+
+from ..patterns import lazy_pattern
+from .quantity import UNITS, Quantity, quantities, read_quantity, without_latex
+
+_LEAD_IN = lazy_pattern(
+    r"^(?:(?:so|thus|hence|therefore|finally)[,:]?\s+)?(?:(?:the|my|our)\s+)?(?:final\s+)?"
+    r"(?:answer|result|solution)\s*(?:is\b|=|:)\s*:?\s*",
+    re.IGNORECASE,
+)
+_UNKNOWN = lazy_pattern(r"^[a-z]\s*=\s*", re.IGNORECASE)
+_BOXED = lazy_pattern(r"^\\boxed\{(.*)\}$", re.DOTALL)
+_FRACTION = lazy_pattern(r"\\[dt]?frac\{(-?\d+)\}\{(\d+)\}")
+_VULGAR = lazy_pattern("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
+_GROUPED = lazy_pattern("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
+"""Spaces that are written inside a number only; a plain one may as well stand between two numbers."""
+_MINUS = lazy_pattern("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])")
+
+
+_SEPARATOR = lazy_pattern(r"[,;/\n]|\b(?:and|und|et|y|e|or)\b")
+_WORD = lazy_pattern(r"[^\W\d_]+")
+_FILLERS = frozenset(
+    {
+        "a",
+        "an",
+        "the",
+        "is",
+        "are",
+        "it",
+        "of",
+        "and",
+        "so",
+        "per",
+        "in",
+        "at",
+        "to",
+        "he",
+        "she",
+        "was",
+        "und",
+    }
+)
+_NEGATIONS = frozenset({"no", "not", "none", "never", "nobody", "nothing", "cannot", "false", "without"})
+_LONGEST = 300
+
+
+class Key(Struct, frozen=True):
+    """An answer without its wording. Compare with `agree`."""
+
+    text: str
+    number: str | None = None
+    """The value as a lowest-terms fraction, for answers that are a number."""
+    unit: str = ""
+    measure: str = ""
+    """The dimension and the value in its basic unit, where the unit has one: the same for 3.5 h and 210 min."""
+    parts: tuple[Key, ...] = ()
+    """Of an answer with several parts, its quantities in order."""
+    words: tuple[str, ...] = ()
+    """Of an answer with several parts, its words in order."""
+
+
+class Vote(Struct, frozen=True):
+    """An answer and those who gave it."""
+
+    answer: str
+    """As its first voter wrote it."""
+    count: int
+    voters: tuple[int, ...]
+    """Positions among all answers, from 0."""
+
+
+def tidy(answer: str) -> str:
+    """Return an answer without lead-in ("The answer is"), markup and trailing period."""
+    text, before = answer, None
+    while text != before:
+        before, text = text, _unwrap(text.strip())
+    return text
+
+
+def normalise(answer: str) -> Key:
+    """Strip an answer to what it says: tidied, whatever its case; quantities as fractions."""
+    text = _GROUPED.sub("", _VULGAR.sub(" ", answer))
+    text = _MINUS.sub("-", unicodedata.normalize("NFKC", text).replace("\u2044", "/"))
+    text = tidy(without_latex(tidy(text))) if "\\" in text or "$" in text else tidy(text)
+    text = " ".join(text.casefold().split())
+    found = read_quantity(text)
+    return _read_parts(text) if found is None else _key_of(text, found)
+
+
+def agree(first: Key, other: Key) -> bool:
+    """Whether two answers say the same."""
+    if first.number is None or other.number is None:
+        return first.text == other.text or _have_same_parts(first, other)
+    if first.measure and other.measure:
+        return first.measure == other.measure
+    return first.number == other.number and (not first.unit or not other.unit or first.unit == other.unit)
+
+
+def _key_of(text: str, found: Quantity) -> Key:
+    measure = "" if found.measure is None else "{} {}".format(*found.measure)
+    return Key(text, str(found.number), found.unit, measure)
+
+
+def _read_parts(text: str) -> Key:
+    """Return an answer that is not one quantity: with its parts, where it has several and a number among them."""
+    if len(text) > _LONGEST or not _SEPARATOR.search(text):
+        return Key(text)
+    words, parts, place = list[str](), list[Key](), 0
+    for start, end, found in quantities(text):
+        # What stands after a number is a word, and no unit, unless it is one that is known.
+        beside = "" if found.unit in UNITS.values() else found.unit
+        words += _WORD.findall(f"{text[place:start]} {beside}")
+        parts.append(_key_of("", Quantity(found.number) if beside else found))
+        place = end
+    words += _WORD.findall(text[place:])
+    content = [word.rstrip("s") or word for word in words if word not in _FILLERS]
+    return Key(text, parts=tuple(parts), words=tuple(content))
+
+
+def _have_same_parts(first: Key, other: Key) -> bool:
+    """Whether answers with several parts have the same ones in the same order, and one has all words of the other."""
+    if not first.parts or len(first.parts) != len(other.parts):
+        return False
+    fewer, more = sorted((first.words, other.words), key=len)
+    rest = iter(more)
+    is_within = all(word in rest for word in fewer) and not (set(fewer) ^ set(more)) & _NEGATIONS
+    return is_within and all(map(agree, first.parts, other.parts))
+
+
+def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
+    """Count the votes, given in the order drawn; most votes first, ties by who was seen first.
+
+    A number without a unit joins the first answer of that number, which takes on the first unit it is given.
+    """
+    sides: list[tuple[Key, list[int]]] = []
+    for position, answer in enumerate(answers):
+        key = normalise(answer)
+        for index, (side, voters) in enumerate(sides):
+            if agree(side, key):
+                voters.append(position)
+                if key.unit and not side.unit:
+                    sides[index] = (key, voters)
+                break
+        else:
+            sides.append((key, [position]))
+    votes = [Vote(answers[voters[0]], len(voters), tuple(voters)) for _, voters in sides]
+    return tuple(sorted(votes, key=lambda vote: (-vote.count, vote.voters[0])))
+
+
+def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
+    """Whether the leader stays the leader however the remaining votes fall: the exact bound.
+
+    Args:
+        votes: As `tally` returns them.
+        remaining: How many votes may still come.
+    """
+    if not votes:
+        return remaining <= 0
+    leader = votes[0]
+    needed = [leader.count + 1]
+    needed += [
+        leader.count - vote.count + (1 if leader.voters[0] < vote.voters[0] else 0) for vote in votes[1:]
+    ]
+    return remaining < min(needed)
+
+
+def lead_confidence(first: int, second: int) -> float:
+    """Return how probable it is that the leader beats the runner-up in the long run: P(p > 1/2 | votes).
+
+    With p ~ Beta(first + 1, second + 1) this is the regularised incomplete beta function
+    I½(second + 1, first + 1), which for whole counts is the tail of a fair coin.
+    """
+    tosses = first + second + 1
+    return sum(comb(tosses, heads) for heads in range(second + 1, tosses + 1)) / (1 << tosses)
+
+
+def confidence(votes: Sequence[Vote]) -> float:
+    """Return `lead_confidence` of the leader over the runner-up; 0 without votes."""
+    if not votes:
+        return 0.0
+    return lead_confidence(votes[0].count, votes[1].count if len(votes) > 1 else 0)
+
+
+def _unwrap(text: str) -> str:
+    text = _FRACTION.sub(r"\1/\2", text)
+    text = _UNKNOWN.sub("", _LEAD_IN.sub("", text))
+    if boxed := _BOXED.match(text):
+        text = boxed[1]
+    for mark in ("**", "__", "`", '"', "'", "$"):
+        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
+            text = text[len(mark) : -len(mark)]
+    if re.fullmatch(r"\(\w+\)|\w\)|\([+-][\d.,/]+\)", text):
+        text = text.strip("()")
+    return text.rstrip(".,;:! \n") or text

@@ -1,0 +1,136 @@
+"""The jobs of a PostgreSQL store: which runs wait for its workers, in tables of procrastinate in the store's schema.
+
+So a run and its job are one commit, and a backup or a copy has one place. A job is "bring this run to where it ends or
+stands still"; what works it off is in `queues`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ...records import JobOptions, JobStanding
+from .. import sql
+
+TASK: Final = "reasonry.drive"
+DEAD_S: Final = 8
+"""A worker that is not heard of for so long counts as dead."""
+MOST_TURNS: Final = 9
+"""From so many waiting runs of an owner on, one more makes no difference."""
+WORKER: Final = "reasonry-worker"
+"""How connections of workers are named, with the schema, the process and the machine after it."""
+
+SCRIPTS: Final = "procrastinate/"
+"""How the scripts of its tables are called among the steps of the store."""
+HAS_WORKERS: Final = (
+    "SELECT 1 FROM procrastinate_workers WHERE last_heartbeat > now() - interval '1 min' LIMIT 1"
+)
+
+OWN_INDEXES: Final = """
+CREATE INDEX reasonry_job_owner ON procrastinate_jobs ((args->>'owner')) WHERE status = 'todo';
+CREATE INDEX reasonry_job_run ON procrastinate_jobs ((args->>'run_id'));
+"""
+OF_OWNER: Final = f"""
+SELECT count(*) FROM (
+  SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND args->>'owner' = $1 LIMIT {MOST_TURNS}
+) AS waiting
+"""
+WITHOUT_JOB: Final = """
+SELECT run_id, owner FROM run WHERE unattended <> 0 AND status = 'active' AND paused = 0 AND NOT EXISTS (
+  SELECT 1 FROM procrastinate_jobs WHERE args->>'run_id' = run_id AND status IN ('todo', 'doing')
+) ORDER BY key
+"""
+STANDING: Final = f"""
+WITH waiting AS (
+  SELECT id FROM procrastinate_jobs WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())
+)
+SELECT (SELECT count(*) FROM waiting),
+  coalesce((SELECT extract(epoch FROM now() - min(at)) FROM procrastinate_events
+    WHERE job_id = (SELECT min(id) FROM waiting)), 0)::float8,
+  (SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > now() - interval '{DEAD_S} s')
+"""
+WORKERS: Final = f"""
+SELECT split_part(application_name, ' ', 2), (extract(epoch FROM now() - min(backend_start)))::float8
+FROM pg_stat_activity
+WHERE datname = current_database() AND application_name LIKE '{WORKER}:' || current_schema() || ' %'
+GROUP BY 1 ORDER BY min(backend_start)
+"""
+
+
+class WorkerStanding(NamedTuple):
+    """A worker that is alive, and for how long its connections have been open."""
+
+    process: str
+    since_s: float
+
+
+def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
+    """Have a run wait for a worker, as part of a transaction.
+
+    Of runs of the same priority, those come first of whose owner fewer wait: so nobody's many hold up another's few.
+    """
+    (others,) = tx.rows(OF_OWNER, (owner,))[0]
+    at = None if job.at_ms is None else datetime.fromtimestamp(job.at_ms / 1_000, UTC)
+    task = _client().configure_task(
+        TASK,
+        allow_unknown=True,
+        queue=job.queue,
+        priority=-(job.priority * (MOST_TURNS + 1) + others),
+        schedule_at=at,
+        connection=tx.connection,
+    )
+    task.defer(run_id=run_id, owner=owner, carried=dict(job.carried))
+
+
+def put_missing(tx: sql.Tx) -> int:
+    """Have all unattended runs wait that have no job, as after a restore; return how many."""
+    missing = tx.rows(WITHOUT_JOB)
+    for run_id, owner in missing:
+        put(tx, run_id, owner, JobOptions())
+    return len(missing)
+
+
+def standing(tx: sql.Tx) -> JobStanding:
+    """Return how the jobs stand."""
+    return JobStanding(*tx.rows(STANDING)[0])
+
+
+def workers(tx: sql.Tx) -> list[WorkerStanding]:
+    """Return the workers that are alive, those that began first before the others."""
+    return [WorkerStanding(*row) for row in tx.rows(WORKERS)]
+
+
+@cache
+def _client() -> Any:
+    import procrastinate
+
+    return procrastinate.App(connector=procrastinate.PsycopgConnector())
+
+
+# -- the tables
+
+
+def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
+    """Return the scripts of procrastinate's tables that are to be run, by their names, in their order.
+
+    Args:
+        applied: The names of those that were run.
+    """
+    folder = _folder()
+    scripts = {f"{SCRIPTS}{path.stem}": path for path in sorted(folder.glob("migrations/*.sql"))}
+    if applied.isdisjoint(scripts):
+        whole = (folder / "schema.sql").read_text("utf-8") + OWN_INDEXES
+        return {**dict.fromkeys(scripts, ""), min(scripts): whole}
+    return {name: path.read_text("utf-8") for name, path in scripts.items() if name not in applied}
+
+
+def _folder() -> Path:
+    # The package itself need not be loaded for that.
+    spec = find_spec("procrastinate")
+    assert spec is not None, "the extra `server` brings it"
+    assert spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0]) / "sql"

@@ -1,0 +1,181 @@
+"""The tables of a store, and the list of steps that made them.
+
+Steps are added at the end and never changed. Both databases have the same tables; their words come from the dialect.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from ..errors import StoreError
+from . import sql
+from .sql import SqlDialect
+
+APPLICATION_ID = 0x5265736E
+"""The application id of a store's SQLite file: "Resn"."""
+
+
+class Migration(NamedTuple):
+    """One step: its statements, run in one transaction, and those that one database alone has."""
+
+    name: str
+    statements: tuple[str, ...]
+    sqlite: tuple[str, ...] = ()
+    postgres: tuple[str, ...] = ()
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        "0001_runs_and_sessions",
+        (
+            """
+            CREATE TABLE run (
+              key {integer} PRIMARY KEY,
+              run_id {name} NOT NULL UNIQUE,
+              session_id {name} NOT NULL,
+              strategy {name} NOT NULL,
+              model {name} NOT NULL,
+              problem TEXT NOT NULL,
+              status {name} NOT NULL,
+              created_at_ms {integer} NOT NULL,
+              updated_at_ms {integer} NOT NULL,
+              reason TEXT,
+              answer TEXT,
+              owner {name} NOT NULL,
+              unattended {integer} NOT NULL,
+              paused {integer} NOT NULL,
+              calls {integer} NOT NULL,
+              tokens {integer} NOT NULL,
+              usd {real},
+              last_line {integer} NOT NULL,
+              last_digest {blob} NOT NULL
+            ){table_end}
+            """,
+            "CREATE INDEX run_owner ON run (owner, key)",
+            "CREATE INDEX run_job ON run (owner, key) WHERE status = 'active' AND unattended = 1 AND paused = 0",
+            "CREATE TABLE line (place {integer} PRIMARY KEY, body {blob} NOT NULL, digest {blob} NOT NULL){table_end}",
+            """
+            CREATE TABLE checkpoint (
+              key {integer} PRIMARY KEY,
+              line {integer} NOT NULL,
+              digest {blob} NOT NULL,
+              body {blob} NOT NULL
+            ){table_end}
+            """,
+            # A lease that was given back keeps its number, and has no holder.
+            """
+            CREATE TABLE lease (
+              key {integer} PRIMARY KEY,
+              holder TEXT,
+              number {integer} NOT NULL,
+              until_ms {integer} NOT NULL,
+              deaths {integer} NOT NULL,
+              place {integer} NOT NULL
+            ){table_end}
+            """,
+            """
+            CREATE TABLE request_key (
+              owner {name} NOT NULL,
+              key {name} NOT NULL,
+              digest {blob} NOT NULL,
+              run {integer} NOT NULL,
+              at_ms {integer} NOT NULL,
+              PRIMARY KEY (owner, key)
+            ){table_end}
+            """,
+            "CREATE INDEX request_key_run ON request_key (run)",
+            "CREATE INDEX request_key_at ON request_key (at_ms)",
+            """
+            CREATE TABLE session (
+              key {integer} PRIMARY KEY,
+              session_id {name} NOT NULL UNIQUE,
+              strategy {name} NOT NULL,
+              created_at_ms {integer} NOT NULL,
+              used_at_ms {integer} NOT NULL,
+              status {name} NOT NULL,
+              pinned {integer} NOT NULL,
+              thoughts {integer} NOT NULL,
+              purpose TEXT NOT NULL,
+              run_id {name},
+              head {blob} NOT NULL,
+              owner {name} NOT NULL,
+              last_thought {integer} NOT NULL,
+              last_digest {blob} NOT NULL
+            ){table_end}
+            """,
+            "CREATE INDEX session_owner ON session (owner, key)",
+            "CREATE INDEX session_active ON session (used_at_ms) WHERE pinned = 0 AND status = 'active'",
+            "CREATE INDEX session_in_journal ON session (key) WHERE run_id IS NOT NULL AND last_thought < thoughts",
+            """
+            CREATE TABLE thought (
+              place {integer} PRIMARY KEY,
+              number {integer} NOT NULL,
+              text TEXT NOT NULL,
+              branch TEXT,
+              body {blob} NOT NULL,
+              digest {blob} NOT NULL
+            ){table_end}
+            """,
+            # Mostly thought 7 is the seventh call; only the others need an index.
+            """
+            CREATE INDEX thought_odd_number ON thought ((place >> 24), number)
+            WHERE number <> (place & 16777215)
+            """,
+            "CREATE TABLE searchable (place {integer} PRIMARY KEY, folded TEXT NOT NULL){table_end}",
+            "CREATE TABLE shared (name {name} PRIMARY KEY, body {blob} NOT NULL){table_end}",
+        ),
+        sqlite=(
+            "CREATE INDEX run_list ON run (owner, status, strategy, model, created_at_ms, unattended, paused)",
+            "CREATE INDEX run_usage ON run (updated_at_ms, owner, calls, tokens, usd, strategy, model)",
+            "CREATE INDEX session_list ON session (used_at_ms, key, owner, status, strategy, (run_id IS NULL))",
+            """
+            CREATE VIRTUAL TABLE word USING fts5 (
+              text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+            )
+            """,
+        ),
+        postgres=(
+            "CREATE SEQUENCE run_key",
+            "CREATE SEQUENCE session_key",
+            "CREATE INDEX run_status ON run (status, key)",
+            "CREATE INDEX run_strategy ON run (strategy, key)",
+            "CREATE INDEX run_model ON run (model, key)",
+            "CREATE INDEX run_unattended ON run (key) WHERE unattended <> 0",
+            "CREATE INDEX run_paused ON run (key) WHERE paused <> 0",
+            "CREATE INDEX run_created ON run (created_at_ms)",
+            "CREATE INDEX run_usage ON run (updated_at_ms) INCLUDE (owner, calls, tokens, usd, strategy, model)",
+            "CREATE INDEX session_used ON session (used_at_ms, key)",
+            "CREATE INDEX session_owner_used ON session (owner, used_at_ms, key)",
+            "CREATE INDEX session_status ON session (status, used_at_ms, key)",
+            "CREATE INDEX session_strategy ON session (strategy, used_at_ms, key)",
+            "CREATE INDEX session_guided ON session ((run_id IS NULL), used_at_ms, key)",
+        ),
+    ),
+)
+
+
+def pending(applied: list[str], store: str) -> tuple[Migration, ...]:
+    """Return the steps that have not been applied to a store.
+
+    Raises:
+        StoreError: `store_newer`: steps were applied that this version does not know.
+    """
+    known = [step.name for step in MIGRATIONS]
+    if applied != known[: len(applied)]:
+        raise StoreError(
+            f"the store {store} was written by another version of reasonry ({applied[-1][:60]}); upgrade reasonry, "
+            "or use another store",
+            code="store_newer",
+            path=store,
+        )
+    return MIGRATIONS[len(applied) :]
+
+
+def apply(db: sql.Executes, dialect: SqlDialect, steps: tuple[Migration, ...]) -> None:
+    """Apply steps, inside a transaction."""
+    for step in steps:
+        own = step.sqlite if dialect is sql.SQLITE else step.postgres
+        for statement in (*step.statements, *own):
+            db.execute(statement.format(**dialect._asdict()))
+        db.execute(sql.APPLIED, (step.name, time.time_ns() // 1_000_000))

@@ -1,0 +1,86 @@
+"""The jobs of a store that no workers share: one process takes them, those of different owners in turns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import Final
+
+from ..app import App
+from ..errors import ConflictError, OverloadedError, ReasonryError, StoreError
+from ..records import RunRow
+from .supervisor import NEVER_HERE, Supervisor
+
+CONCURRENCY: Final = 32
+
+LOOK_EVERY_S: Final = 0.5
+
+REST_S: Final = 2.0
+"""After how long a job is tried again that another process has, or that stands still."""
+
+LONG_REST_S: Final = 60.0
+"""The same of a job that this process cannot drive."""
+
+_log = logging.getLogger("reasonry")
+
+
+class Jobs:
+    """Drives the jobs of a store, so many at once."""
+
+    def __init__(self, app: App, supervisor: Supervisor, places: int) -> None:
+        self._app, self._supervisor, self._places = app, supervisor, places
+        self._at_work = Counter[str]()
+        """How many jobs of each owner are driven here."""
+        self._resting = dict[str, float]()
+        """Until when a job is left alone, by the monotonic clock."""
+
+    async def take(self) -> None:
+        """Drive jobs until the process is about to end."""
+        has_job = self._supervisor.has_job
+        while not self._supervisor.draining:
+            has_job.clear()
+            try:
+                while self._at_work.total() < self._places and await self._take_next():
+                    continue
+            except ReasonryError as error:
+                _log.error("no jobs can be taken at present: %s", error)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await has_job.wait()
+
+    async def _take_next(self) -> bool:
+        """Drive the next job, if any waits; return whether to look for another."""
+        now_s = time.monotonic()
+        self._resting = {run_id: until for run_id, until in self._resting.items() if until > now_s}
+        rows = await self._app.store.waiting(self._resting)
+        if not rows or self._supervisor.is_full:
+            return False
+        await self._take_up(min(rows, key=lambda row: self._at_work[row.owner]))
+        return True
+
+    async def _take_up(self, row: RunRow) -> None:
+        try:
+            ended = await self._supervisor.take_up(row.run_id, row.owner)
+        except ReasonryError as error:
+            passes = (
+                isinstance(error, (ConflictError, OverloadedError, StoreError))
+                and error.code not in NEVER_HERE
+            )
+            if not passes:
+                _log.warning("run %s cannot be driven here: %s", row.run_id, error)
+            self._resting[row.run_id] = time.monotonic() + (REST_S if passes else LONG_REST_S)
+            return
+        if ended is None:
+            return
+        self._at_work[row.owner] += 1
+
+        def note_end(_: object) -> None:
+            self._at_work[row.owner] -= 1
+            # Where it has not ended, it stands still until its caller answers.
+            self._resting[row.run_id] = time.monotonic() + REST_S
+            self._supervisor.has_job.set()
+
+        ended.add_done_callback(note_end)

@@ -1,0 +1,147 @@
+r"""An answer on a terminal: a closed list of LaTeX is written plainly, and Markdown is drawn.
+
+    LaTeX       `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …),
+                and what encloses a formula: `$…$`, `\(…\)`, `\[…\]`
+    Markdown    headings, `**bold**`, `code`, fences and tables
+
+Everything else stays as it is written, and all of it does in code, in a pipe and in JSON.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ...core.text import inert
+from .output import print_line
+from .terminal import open_console
+
+_LATEX: Final = re.compile(r"\\(?:frac\s*\{|text\s*\{|times(?![a-z])|cdot(?![a-z]))", re.IGNORECASE)
+_FORMULA: Final = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+_SIGNS: Final = {r"\times": "×", r"\cdot": "·", r"\left": "", r"\right": ""}
+_SIGN: Final = re.compile(r"\\(?:times|cdot|left|right)(?![A-Za-z])")
+_SPACING: Final = re.compile(r"(?:\\[,;: ]|\\!|\\q?quad(?![A-Za-z])|(?<=\d)~(?=\S))\s*")
+_GROUP: Final = re.compile(r"\\(?P<name>frac|text)\s*\{")
+_ATOM: Final = re.compile(r"[\w.,]+|[\w.,]*\([^()]*\)")
+
+_FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
+_FENCED: Final = re.compile(r"(^\s{0,3}(?:```|~~~)[\s\S]*?(?:^\s{0,3}(?:```|~~~)[ \t]*$|\Z))", re.MULTILINE)
+_HEADING: Final = re.compile(r"#{1,6}\s+(?P<text>\S.*?)\s*#*")
+_SPAN: Final = re.compile(r"(?<![\w*])\*\*(?=\S)(?P<bold>[^*\n]+)(?<=\S)\*\*(?![\w*])|`(?P<code>[^`\n]+)`")
+_RULE: Final = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?\|?\s*")
+_CODE: Final = re.compile(
+    r"^\s*(?:def|class|import|from \S+ import|return|#include|function|const|let|var|print)\b|[;{}]\s*$|^(?: {4}|\t)\S",
+    re.MULTILINE,
+)
+"""What shows that a text is code, whose signs are no Markdown."""
+
+
+def print_answer(answer: str) -> None:
+    """Print an answer on standard output: drawn on a terminal, otherwise as it is but inert."""
+    if not sys.stdout.isatty():
+        print_line(answer)
+        return
+    console = open_console()
+    for part in parts_of(inert(answer)):
+        if isinstance(part, str):
+            print_line(part)
+        else:
+            console.print(part)
+
+
+def plain_latex(text: str) -> str:
+    """Return a text with the LaTeX of the list written plainly; text without a command of the list is left as it is."""
+    if not _LATEX.search(text):
+        return text
+
+    def open_formula(match: re.Match[str]) -> str:
+        inside = next(filter(None, match.groups()))
+        return inside.strip() if "\\" in inside else match[0]
+
+    text = _groups(_FORMULA.sub(open_formula, text))
+    text = _SIGN.sub(lambda match: _SIGNS[match[0]], text)
+    return _SPACING.sub(" ", text)
+
+
+def _groups(text: str) -> str:
+    r"""Return a text with its `\frac{a}{b}` as `a/b` and its `\text{…}` as what stands in it."""
+    match = _GROUP.search(text)
+    if match is None:
+        return text
+    first = _end_of_group(text, match.end() - 1)
+    second = _end_of_group(text, first) if first and match["name"] == "frac" else first
+    if not first or not second:
+        return text[: match.end()] + _groups(text[match.end() :])
+    inside = _groups(text[match.end() : first - 1])
+    if match["name"] == "frac":
+        below = text[first:second].strip()[1:-1]
+        inside = f"{_with_brackets(inside)}/{_with_brackets(_groups(below))}"
+    before, after = text[: match.start()], _groups(text[second:])
+    inside = inside.lstrip() if before[-1:].isspace() else inside
+    return before + (inside.rstrip() if after[:1].isspace() else inside) + after
+
+
+def _end_of_group(text: str, start: int) -> int:
+    """Return where a group ends whose brace stands at `start`, perhaps after blanks; 0 if there is none."""
+    depth = 0
+    for place in range(start, len(text)):
+        depth += (text[place] == "{") - (text[place] == "}")
+        if depth == 0 and not text[place].isspace():
+            return place + 1 if text[place] == "}" else 0
+    return 0
+
+
+def _with_brackets(term: str) -> str:
+    return term.strip() if _ATOM.fullmatch(term.strip()) else f"({term.strip()})"
+
+
+def parts_of(text: str) -> Iterator[Any]:
+    """Yield the parts of an answer: strings as they are to be printed, the rest as rich draws it."""
+    lines = text.split("\n")
+    if not any(map(_FENCE.match, lines)) and _CODE.search(text):
+        yield from lines
+        return
+    plain = (part if _FENCE.match(part) else plain_latex(part) for part in _FENCED.split(text))
+    lines, place = "".join(plain).split("\n"), 0
+    while place < len(lines):
+        line, width = lines[place], 1
+        if _FENCE.match(line):
+            width = next((n for n, later in enumerate(lines[place + 1 :], 2) if _FENCE.match(later)), 1)
+            yield from lines[place + 1 : place + width - 1] if width > 1 else [line]
+        elif "|" in line and place + 1 < len(lines) and _RULE.fullmatch(lines[place + 1]):
+            rows = [line]
+            while place + len(rows) + 1 < len(lines) and "|" in lines[place + len(rows) + 1]:
+                rows.append(lines[place + len(rows) + 1])
+            width = len(rows) + 1
+            yield _table(rows)
+        elif heading := _HEADING.fullmatch(line):
+            yield _rich_line(heading["text"], "bold underline")
+        else:
+            yield _rich_line(line) if _SPAN.search(line) else line
+        place += width
+
+
+def _rich_line(line: str, style: str = "") -> Any:
+    """Return a line with its bold words and its code in their styles, without their marks."""
+    from rich.text import Text
+
+    text, end = Text(style=style), 0
+    for span in _SPAN.finditer(line):
+        text.append(line[end : span.start()])
+        text.append(span["bold"] or span["code"], "bold" if span["bold"] else "cyan")
+        end = span.end()
+    return text.append(line[end:])
+
+
+def _table(rows: Sequence[str]) -> Any:
+    from rich.table import Table
+
+    cells = [[_rich_line(cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
+    table = Table()
+    for place in range(max(map(len, cells))):
+        table.add_column(cells[0][place] if place < len(cells[0]) else "")
+    for row in cells[1:]:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,57 @@
+"""Asking again: the question stays the beginning of the prompt, and what was wrong is shown, bounded."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from reasonry.core.asking_again import MAX_EXCERPT, ask_again, question_text
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered
+from reasonry.reading.fit import Unreadable
+from reasonry.reading.parse import read_form
+
+
+class Closed(Struct, frozen=True):
+    answer: str | None
+
+
+def test_what_was_replied_before_is_no_example_of_the_question() -> None:
+    two = '```json\n{"answer": "5"}\n```\n```json\n{"answer": "6"}\n```'
+    ask = Ask('How many? Reply with {"answer": "the number"}.')
+    first = read_form(two, Closed, shown=question_text(ask))
+    assert isinstance(first, Unreadable)
+    again = ask_again(ask, Answered(two), first.reason)
+    assert question_text(again) == question_text(ask)
+    assert read_form('I mean {"answer": "6"}.', Closed, shown=question_text(again)) == (
+        Closed("6"),
+        "embedded",
+    )
+    assert isinstance(
+        read_form('So: {"answer": "the number"}.', Closed, shown=question_text(again)), Unreadable
+    )
+
+
+ASK = Ask("Which?", system="You choose.", form={"type": "object"})
+
+
+def test_asking_again_keeps_the_question_as_a_prefix_and_shows_what_was_wrong() -> None:
+    again = ask_again(ASK, Answered("blue"), "no JSON object was found in it")
+    assert again.prompt.startswith(ASK.prompt)
+    assert again.system == ASK.system
+    assert "blue" in again.prompt
+    assert "no JSON object was found in it" in again.prompt
+    third = ask_again(again, Answered("green"), "it is empty")
+    assert third.prompt.startswith(again.prompt)
+
+
+def test_after_a_reply_that_was_cut_off_a_shorter_one_is_wished_for() -> None:
+    assert "briefly" in ask_again(ASK, Answered('{"thoughts": [', truncated=True), "cut off").prompt
+
+
+@given(st.text(max_size=20) | st.just("x" * 1_000_000))
+def test_asking_again_shows_a_bounded_part_of_any_reply(text: str) -> None:
+    again = ask_again(ASK, Answered(text), "it is no good")
+    assert len(again.prompt) < len(ASK.prompt) + MAX_EXCERPT + 500
+    again.prompt.encode()

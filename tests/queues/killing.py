@@ -1,0 +1,296 @@
+"""Servers, workers, `reasonry submit` and PostgreSQL, killed without warning at random moments while runs are driven.
+
+What was in flight at a kill is counted: the questions that the journals have no answer for, of the runs whose lease the
+killed process held; with PostgreSQL killed, of all that are driven. All processes are frozen meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from reasonry.app import App
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered
+from reasonry.puzzles.equations import false_equations
+from tests.servers import ServerProcess
+from tests.servers.postgres import PostgresServer
+
+PROBLEM: Final = "Use 4, 9, 10 and 13 to make 24"
+OPTIONS: Final = {"expand_width": 2, "max_depth": 3}
+CLIENTS: Final = 8
+ROOT: Final = Path(__file__).parents[2]
+
+HELD: Final = """
+SELECT run.run_id, lease.number, pg_try_advisory_xact_lock(hashtextextended(lease.holder, 0))
+FROM lease JOIN run ON run.key = lease.key WHERE run.status = 'active' AND lease.holder IS NOT NULL
+"""
+
+
+class Part:
+    """A process that is started again whenever it was killed."""
+
+    def __init__(self, name: str, log: Path, *arguments: str, program: Sequence[str] = ("reasonry",)) -> None:
+        self.name, self._log = name, log
+        self._command = [sys.executable, "-m", *program, *arguments]
+        self.start()
+
+    def start(self) -> None:
+        """Start it."""
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd=ROOT)
+
+    def signal(self, number: int) -> None:
+        """Send it a signal, if it is there."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """End it without warning."""
+        self.process.kill()
+        self.process.wait()
+
+    def end(self) -> None:
+        """Have it end."""
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+class Scene:
+    """A store in PostgreSQL, and all that works on it."""
+
+    def __init__(self, postgres: PostgresServer, model: ServerProcess, folder: Path, workers: int) -> None:
+        self.postgres, self.store, self.model = postgres, postgres.url, model
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.log, self._folder = folder / "parts.log", folder
+        self._shared = ("--store", self.store, "--models", model.model)
+        serve = ("serve", "--concurrency", "0", "--port", str(self.port), *self._shared)
+        self.parts = [Part("server", self.log, *serve)]
+        self.parts += [Part("worker", self.log, "worker", *self._shared) for _ in range(workers)]
+        self.results, self.over = folder / "results.jsonl", threading.Event()
+        self.submit: Part | None = None
+        self._counted = set[tuple[str, int]]()
+
+    def submit_file(self, runs: int) -> None:
+        """Have `reasonry submit` begin so many runs."""
+        file = self._folder / "problems.jsonl"
+        lines = [{"id": f"line {number}", "problem": PROBLEM, "options": OPTIONS} for number in range(runs)]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        self.submit = Part(
+            "submit",
+            self.log,
+            *("submit", str(file), "--strategy", "tree_of_thoughts", "--max-calls", "200"),
+            *("--model", self.model.model, "--store", self.store, "--results", str(self.results)),
+        )
+
+    def begin(self, number: int) -> str:
+        """Begin a run over HTTP, however often that must be tried; return its id."""
+        body = {
+            "problem": PROBLEM,
+            "strategy": "tree_of_thoughts",
+            "options": OPTIONS,
+            "budget": {"calls": 200},
+        }
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/api/runs",
+            data=json.dumps(body).encode(),
+            headers={"content-type": "application/json", "idempotency-key": f"chaos-{number}"},
+        )
+        while not self.over.is_set():
+            try:
+                with urllib.request.urlopen(request, timeout=10) as response:
+                    return json.load(response)["run_id"]
+            except urllib.error.HTTPError as error:
+                if error.code not in (429, 503):
+                    raise AssertionError(f"refused: {error.code} {error.read()[:500]!r}") from None
+            except (OSError, ValueError):
+                pass
+            time.sleep(0.1)
+        raise AssertionError("the server takes no run")
+
+    def freeze(self) -> None:
+        """Stop all that can be killed, as it stands."""
+        for part in self.parts:
+            part.signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let all go on."""
+        for part in self.parts:
+            part.signal(signal.SIGCONT)
+
+    def count_in_flight(self, *, of_all: bool = False) -> int:
+        """Return how many calls killed processes had in flight, or all processes have; each is counted once."""
+        import psycopg
+
+        with psycopg.connect(self.store, options="-csearch_path=reasonry") as db:
+            held = db.execute(HELD).fetchall()
+        found = {(run_id, number) for run_id, number, is_free in held if of_all or is_free} - self._counted
+        self._counted |= found
+        return asyncio.run(open_questions(self.store, [run_id for run_id, _ in found]))
+
+    def submitted(self) -> list[str]:
+        """Return the runs of the file."""
+        if not self.results.exists():
+            return []
+        return [json.loads(line)["run_id"] for line in self.results.read_text(encoding="utf-8").splitlines()]
+
+    def end(self) -> None:
+        """End all that works."""
+        for part in (*self.parts, *([self.submit] if self.submit else [])):
+            part.end()
+
+
+async def open_questions(store: str, run_ids: Sequence[str]) -> int:
+    """Return how many questions of runs have no answer."""
+    async with App(store, environ={}) as app:
+        read = [(await app.engine.read(run_id)).run for run_id in run_ids]
+    return sum(
+        isinstance(pending.effect, Ask)
+        for run in read
+        if run.snapshot.status == "active"
+        for pending in run.open_effects
+    )
+
+
+class Chaos:
+    """Kills, one after the other, and what was in flight then."""
+
+    def __init__(self, scene: Scene, seed: int, pause_s: float) -> None:
+        self._scene, self._pause_s, self._random = scene, pause_s, random.Random(seed)
+        self.kills, self.in_flight = Counter[str](), 0
+
+    def keep_killing(self) -> None:
+        """Kill until all is over, and start again what has ended by itself."""
+        scene = self._scene
+        try:
+            while not scene.over.wait(self._random.uniform(0.5, 1.5) * self._pause_s):
+                self._kill_one(scene)
+        finally:
+            scene.over.set()
+            scene.thaw()
+
+    def _kill_one(self, scene: Scene) -> None:
+        submit = [] if scene.submit is None else [scene.submit]
+        # What finds no database when it starts ends, and whoever supervises it starts it again.
+        for part in (*scene.parts, *submit):
+            if part.process.poll() not in (None, 0):
+                part.start()
+        victims = [*scene.parts, *(part for part in submit if part.process.poll() is None)]
+        victim = self._random.choice([*victims, scene.postgres])
+        scene.freeze()
+        if isinstance(victim, PostgresServer):
+            self.in_flight += scene.count_in_flight(of_all=True)
+            self.kills["database"] += 1
+            victim.kill()
+            scene.thaw()
+            time.sleep(self._random.uniform(0, 2 * self._pause_s))
+            victim.start()
+            return
+        victim.kill()
+        self.kills[victim.name] += 1
+        self.in_flight += scene.count_in_flight()
+        scene.thaw()
+        time.sleep(self._random.uniform(0, self._pause_s))
+        victim.start()
+
+
+class Outcome(NamedTuple):
+    """What became of runs.
+
+    Attributes:
+        answers: Those of the model that are recorded.
+    """
+
+    ended: Counter[str]
+    right: int
+    answers: int
+
+
+async def look(store: str, run_ids: Sequence[str]) -> Outcome:
+    """Return what became of runs."""
+    ended, right, answers = Counter[str](), 0, 0
+    async with App(store, environ={}) as app:
+        for run_id in run_ids:
+            run, row = (await app.engine.read(run_id)).run, await app.store.run(run_id)
+            ended[row.status if row.status == "done" else f"{row.status} ({row.reason})"] += 1
+            answer = row.answer or ""
+            right += row.status == "done" and "= 24" in answer and not false_equations(answer)
+            answers += sum(isinstance(event.event, Answered) for event in run.events)
+    return Outcome(ended, right, answers)
+
+
+async def count_active(store: str) -> int:
+    """Return how many runs have not ended; a page of them at most."""
+    async with App(store, environ={}) as app:
+        return len(await app.store.runs(limit=100, status="active"))
+
+
+class Report(NamedTuple):
+    """What came of runs amid the killing."""
+
+    runs: list[str]
+    outcome: Outcome
+    kills: Counter[str]
+    in_flight: int
+    twice: int
+    took_s: float
+
+    def check(self, wanted: int) -> None:
+        """Make sure that no run was lost, doubled or wrong, and that nothing but what was in flight was paid twice."""
+        assert len(self.runs) == len({*self.runs}) == wanted
+        assert (self.outcome.ended, self.outcome.right) == ({"done": wanted}, wanted)
+        assert 0 <= self.twice <= self.in_flight, (self.twice, self.in_flight)
+
+
+def drive_amid_kills(scene: Scene, runs: int, *, seed: int, pause_s: float, wait_s: float) -> Report:
+    """Begin runs, a third by `submit` and the others over HTTP, and kill until all have ended."""
+    chaos, accepted = Chaos(scene, seed, pause_s), [scene.begin(0)]
+    begun_s = time.monotonic()
+    scene.submit_file(runs // 3)
+    assert scene.submit is not None
+    with ThreadPoolExecutor(CLIENTS + 1) as threads:
+        killing = threads.submit(chaos.keep_killing)
+        try:
+            accepted += threads.map(scene.begin, range(1, runs - runs // 3))
+            while time.monotonic() < begun_s + wait_s and not scene.over.wait(0.5):
+                # The store may be away.
+                with suppress(Exception):
+                    if scene.submit.process.poll() == 0 and not asyncio.run(count_active(scene.store)):
+                        break
+        finally:
+            scene.over.set()
+        killing.result()
+    ids, took_s = [*accepted, *scene.submitted()], time.monotonic() - begun_s
+    outcome = asyncio.run(look(scene.store, ids))
+    twice = scene.model.stats()["requests"] - outcome.answers
+    return Report(ids, outcome, chaos.kills, chaos.in_flight, twice, took_s)
+
+
+def open_scene(
+    held: ExitStack, postgres: PostgresServer, folder: Path, *, workers: int, **model: Any
+) -> Scene:
+    """Start a model server and all that works on the store; they end with what holds them."""
+    scene = Scene(postgres, held.enter_context(ServerProcess(brain="game24", **model)), folder, workers)
+    held.callback(scene.end)
+    return scene

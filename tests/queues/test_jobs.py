@@ -1,0 +1,203 @@
+"""Which jobs a worker drives, in which order, and which it leaves to others."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from reasonry.app import App
+from reasonry.engine import journal
+from reasonry.errors import UsageError
+from reasonry.queues import Later, drive_run, postgres_store
+from reasonry.records import JobOptions
+from reasonry.stores.postgres import jobs
+from reasonry.supervisor import Supervisor
+from tests.surfaces.http.serving import serve_in_thread
+
+from .working import accept, until_ended, working
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_jobs_are_begun_by_priority_those_of_a_time_to_come_not_before_it_and_no_others_queue(
+    postgres_url: str,
+) -> None:
+    async with App(postgres_url, environ={}) as app:
+        soon = JobOptions(priority=0, at_ms=int((time.time() + 3) * 1_000))
+        (low,) = await accept(app, "offline", 1, JobOptions(priority=9))
+        (middle,) = await accept(app, "offline", 1)
+        (late,) = await accept(app, "offline", 1, soon)
+        (high,) = await accept(app, "offline", 1, JobOptions(priority=0))
+        (other,) = await accept(app, "offline", 1, JobOptions(queue="elsewhere"))
+        assert (await app.store.job_standing()).depth == 4
+        async with working(app, concurrency=1):
+            rows = [await until_ended(app, run_id) for run_id in (high, middle, low)]
+            assert [row.status for row in rows] == ["done"] * 3
+            assert [row.updated_at_ms for row in rows] == sorted(row.updated_at_ms for row in rows)
+            assert (await app.store.run(late)).status == "active"
+            assert (await until_ended(app, late)).updated_at_ms >= (soon.at_ms or 0)
+            assert (await app.store.run(other)).status == "active"
+            standing = await app.store.job_standing()
+            assert (standing.depth, standing.workers) == (1, 1)
+            assert len(await postgres_store(app.store).workers()) == 1
+    async with App(postgres_url, environ={}) as app:
+        assert (await app.store.job_standing()).workers == 0
+
+
+async def test_of_two_owners_the_one_with_few_runs_does_not_wait_for_the_one_with_many(
+    postgres_url: str,
+) -> None:
+    async with App(postgres_url, environ={}) as app:
+        many = await accept(app.for_owner("ann"), "offline", 500)
+        few = await accept(app.for_owner("bob"), "offline", 5)
+        async with working(app, concurrency=4):
+            for run_id in few:
+                await until_ended(app, run_id)
+            left = await app.store.runs(limit=1000, owner="ann", status="active")
+        assert len(left) > len(many) - 50
+
+
+async def test_a_job_comes_with_its_run_or_not_at_all_and_one_that_was_lost_is_put_again(
+    postgres_url: str,
+) -> None:
+    async with App(postgres_url, environ={}) as app:
+        store = postgres_store(app.store)
+        first, second = await accept(app, "offline", 2)
+
+        def lose(tx: jobs.sql.Tx) -> None:
+            tx.execute("DELETE FROM procrastinate_jobs WHERE args->>'run_id' = $1", (first,))
+
+        await store._write(lose)
+        async with app.engine.open(second) as opened:
+            await opened.stop("cancelled", "by its user")
+            # Whoever resumes it as a job gives it out of hand at once.
+            assert await opened.reopen(job=JobOptions())
+            async with App(postgres_url, environ={}) as another:
+                assert await another.store.find_driven([second]) == set()
+        assert await store.put_missing_jobs() == 1
+        assert await store.put_missing_jobs() == 0
+        async with working(app):
+            assert (await until_ended(app, first)).status == "done"
+            assert (await until_ended(app, second)).status == "done"
+
+
+async def test_a_restored_store_and_a_copied_one_have_their_jobs(postgres_url: str, folder: Path) -> None:
+    async with App(str(folder / "runs.db"), environ={}) as app:
+        (run_id,) = await accept(app, "offline", 1)
+        await app.store.back_up(folder / "backup")
+    async with App(postgres_url, environ={}) as app:
+        await app.store.restore(folder / "backup")
+        assert (await app.store.job_standing()).depth == 1
+        async with working(app):
+            assert (await until_ended(app, run_id)).status == "done"
+
+
+async def test_a_run_of_a_newer_version_is_left_to_a_worker_of_that_version(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with App(postgres_url, environ={}) as app:
+        with monkeypatch.context() as newer:
+            newer.setattr("reasonry.engine.engine.Begun", partial(journal.Begun, schema=journal.SCHEMA + 1))
+            (of_newer,) = await accept(app, "offline", 1)
+        (of_own,) = await accept(app, "offline", 1)
+        lines = await app.store.lines(of_newer)
+        with pytest.raises(Later) as later:
+            await drive_run(Supervisor(app), of_newer)
+        assert later.value.delay_s == 60
+        async with working(app, concurrency=1):
+            # It does not hold up what the worker can drive.
+            assert (await until_ended(app, of_own)).status == "done"
+        assert await app.store.lines(of_newer) == lines
+
+
+async def test_what_older_workers_need_of_the_tables_stays_until_they_have_ended(
+    postgres_url: str,
+) -> None:
+    last = max(name for name in jobs.pending_scripts(frozenset()) if "_post_" in name)
+
+    async def applied() -> bool:
+        async with App(postgres_url, environ={}) as app:
+            store = postgres_store(app.store)
+            found = await store._read(lambda tx: tx.rows("SELECT 1 FROM migration WHERE name = $1", (last,)))
+            return bool(found)
+
+    async def change(*statements: str) -> None:
+        async with App(postgres_url, environ={}) as app:
+            for statement in statements:
+                await postgres_store(app.store)._write(lambda tx, text=statement: tx.execute(text))
+
+    assert await applied()
+    await change(
+        "INSERT INTO procrastinate_workers DEFAULT VALUES", f"DELETE FROM migration WHERE name = '{last}'"
+    )
+    assert not await applied()
+    await change("DELETE FROM procrastinate_workers")
+    assert await applied()
+
+
+async def test_procrastinates_own_command_sees_the_queue(postgres_url: str) -> None:
+    async with App(postgres_url, environ={}) as app:
+        await accept(app, "offline", 2)
+    command = [
+        sys.executable,
+        "-m",
+        "procrastinate",
+        "--app",
+        "reasonry.queues.shell.app",
+        "shell",
+        "list_queues",
+    ]
+    done = await asyncio.to_thread(
+        subprocess.run,
+        command,
+        env={**os.environ, "REASONRY_STORE": postgres_url},
+        capture_output=True,
+        text=True,
+    )
+    assert "default: 2 jobs" in done.stdout, done
+
+
+def test_a_worker_is_for_postgresql_and_says_so(folder: Path) -> None:
+    with pytest.raises(UsageError, match="reasonry worker is for a store in PostgreSQL"):
+        postgres_store(App(str(folder / "runs.db"), environ={}).store, "reasonry worker")
+
+
+def test_a_server_refuses_jobs_that_too_many_wait_before_and_takes_what_it_has_taken_before(
+    folder: Path,
+) -> None:
+    with serve_in_thread(str(folder / "runs.db"), concurrency=0, max_queued=1) as serving:
+        client, asked = serving.client(), {"problem": "12 + 30", "model": "offline"}
+        first = client.post("/api/runs", json=asked, headers={"Idempotency-Key": "one"})
+        assert first.status_code == 201, first.text
+        deadline = time.monotonic() + 10
+        while client.get("/api/queue").json()["queue"]["depth"] < 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        refused = client.post("/api/runs", json=asked)
+        assert (refused.status_code, "overloaded" in refused.text) == (503, True), refused.text
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert len(client.get("/api/runs").json()["runs"]) == 1
+        again = client.post("/api/runs", json=asked, headers={"Idempotency-Key": "one"})
+        assert again.json()["run_id"] == first.json()["run_id"]
+
+
+async def test_of_two_servers_on_one_machine_one_drives_the_jobs_and_the_other_takes_over(
+    folder: Path,
+) -> None:
+    store = str(folder / "runs.db")
+    async with App(store, environ={}) as one, App(store, environ={}) as other:
+        runs = await accept(one, "offline", 2)
+        assert [row.run_id for row in await one.store.waiting()] == runs[:1]
+        assert await one.store.waiting(runs) == []
+        assert await other.store.waiting() == []
+        assert (await other.store.job_standing()).workers == 1
+        await one.store.close()
+        assert [row.run_id for row in await other.store.waiting()] == runs[:1]
+    await asyncio.sleep(0)

@@ -1,0 +1,71 @@
+"""Which problems ask for a text: said by their words, and never guessed where a value may be wanted."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import Struct
+
+from reasonry.reading.open_task import is_open_task
+
+OPEN = """
+Write an essay of about 400 words on why small towns lose their shops.
+Please write a short e-mail to my landlord asking for the heating to be repaired.
+Write a Python function that returns the longest run of equal characters in a string.
+I run a shop. Can you draft a polite letter to a supplier who is late?
+Give me an SQL query that lists each customer with the number of orders in 2023.
+Give me a simple recipe for lentil soup for four.
+Make a table comparing AA, AAA and 9 V batteries.
+Translate into German: "The meeting has been moved to Thursday."
+Plan a weekend in Lisbon for two people who like food and walking.
+Explain to a ten-year-old why the sky is blue.
+Prove that the sum of two odd integers is even.
+Show the change as a diff: in config.ini set timeout from 30 to 60.
+My kitchen smells odd after I used the gas oven. What should I do?
+How do I change a bicycle inner tube?
+How should I reply to a colleague who always sends me work at 5 pm?
+Why does bread go stale faster in the fridge?
+Compare Go and Rust for a beginner who wants to write a web service. Recommend one.
+(a) Define inflation. (b) Name two causes.
+Schreibe eine kurze Kündigung für mein Fitnessstudio.
+Escribe un poema de seis versos sobre el mar.
+Écris une lettre de motivation pour un stage.
+Scrivi una ricetta breve per la bruschetta al pomodoro.
+""".strip().splitlines()
+
+VALUE = """
+What is 17 times 3?
+Write 0.75 as a fraction.
+Write down the number of days in a leap year.
+A code has four digits: 0, then 4, then 1, then 2. Write it down.
+Use 4, 7, 8 and 8 to make 24. Use each number exactly once and + - * / and parentheses.
+Make 24 from 3, 3, 8 and 8.
+Plan A costs 15 euros a month, plan B costs 22 euros flat. Which is cheaper at 180 minutes?
+Who wrote Middlemarch?
+Is 91 a prime number?
+How many seconds are there in a year of 365 days? Give it as a number.
+Give the answer in centimetres: how long is half a metre?
+What is the difference between 9 and 4?
+A train covers 150 km in 2.5 hours. How long does it take for 210 km? Explain your reasoning.
+Solve for x: 3x - 7 = 20.
+Compare 3/4 and 5/8. Which is larger?
+Wie heißt die Hauptstadt von Spanien?
+17 乘以 3 等于多少?
+""".strip().splitlines()
+
+
+class Options(Struct):
+    verify: bool = False
+
+
+@pytest.mark.parametrize("problem", OPEN)
+def test_a_problem_that_asks_for_a_text_says_so(problem: str) -> None:
+    assert is_open_task(problem, Options())
+
+
+@pytest.mark.parametrize("problem", VALUE)
+def test_a_problem_that_may_ask_for_a_value_is_no_open_task(problem: str) -> None:
+    assert not is_open_task(problem, Options())
+
+
+def test_an_answer_that_a_verifier_looks_at_is_a_value() -> None:
+    assert not is_open_task("Write a Python function that sorts a list.", Options(verify=True))

@@ -1,0 +1,174 @@
+"""Reading replies: what is understood, what is refused, and that nothing makes it raise."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from reasonry.reading.fit import Unreadable
+from reasonry.reading.parse import is_whole, read_form
+
+
+class Steps(Struct, frozen=True):
+    thoughts: list[str]
+
+
+class Rated(Struct, frozen=True):
+    score: float = 0.0
+    note: str = ""
+
+
+class Closed(Struct, frozen=True):
+    answer: str | None
+
+
+@pytest.mark.parametrize(
+    ("text", "thoughts", "mode"),
+    [
+        ('{"thoughts": ["a", "b"]}', ["a", "b"], "json"),
+        ('\ufeff  {"thoughts": ["a"]}\n', ["a"], "json"),
+        ('```json\n{"thoughts": ["a"]}\n```', ["a"], "fenced"),
+        ('Sure:\n```\n{"thoughts": ["a"]}\n```\nDone.', ["a"], "fenced"),
+        ('```json\n{"thoughts": ["a ``` b"]}\n```', ["a ``` b"], "fenced"),
+        ('I think {"thoughts": ["a"]} is right', ["a"], "embedded"),
+        ('[{"thoughts": ["a"]}]', ["a"], "json"),
+        ("{'thoughts': ['a', 'b']}", ["a", "b"], "repaired"),
+        ('{"thoughts": ["a", "b",],}', ["a", "b"], "repaired"),
+        ('```\n{thoughts: ["a" "b"]\n```\nbye', ["a", "b"], "repaired"),
+        ('Here: {"thoughts": ["a", "b"', ["a", "b"], "repaired"),
+    ],
+)
+def test_a_form_is_read_on_the_first_rung_that_holds(text: str, thoughts: list[str], mode: str) -> None:
+    assert read_form(text, Steps) == (Steps(thoughts), mode)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'As in the example {"thoughts": ["example"]}, I say {"thoughts": ["mine"]}',
+        '{"thoughts": ["example"]}\nThis is mine:\n```json\n{"thoughts": ["mine"]}\n```\nThat was {"another": 1}.',
+        '<think>maybe {"thoughts": ["no"]}</think>{"thoughts": ["mine"]}',
+    ],
+)
+def test_of_several_objects_the_last_that_fits_counts(text: str) -> None:
+    reading = read_form(text, Steps)
+    assert isinstance(reading, tuple)
+    assert reading[0] == Steps(["mine"])
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "reason"),
+    [
+        ("", Steps, "no JSON object"),
+        ("I would rather not.", Steps, "the fields wanted are: thoughts"),
+        ("{}", Steps, "none of the fields"),
+        ("[1, 2]", Rated, "not a JSON object"),
+        ('{"thoughts": [null]}', Steps, "`thoughts`: there is nothing in its list"),
+        ('{"other": 1}', Rated, "none of the fields"),
+        ('{"score": "nan"}', Rated, "'nan' is not one number"),
+        ('{"score": NaN}', Rated, "'null' is not one number"),
+        ('{"score": 1e999}', Rated, "'null' is not one number"),
+        ('{"score": ' + "9" * 5000 + "}", Rated, "'null' is not one number"),
+        ('{"thoughts": ' + "[" * 5000 + "]" * 5000 + "}", Steps, "JSON"),
+    ],
+)
+def test_what_does_not_fit_is_unreadable_and_says_why(text: str, form: type[Struct], reason: str) -> None:
+    reading = read_form(text, form)
+    assert isinstance(reading, Unreadable)
+    assert re.search(reason, reading.reason), reading.reason
+
+
+def test_numbers_may_come_as_text() -> None:
+    assert read_form('{"score": "0.7"}', Rated) == (Rated(0.7), "json")
+
+
+def test_null_is_an_answer_of_its_own() -> None:
+    assert read_form('{"answer": null}', Closed) == (Closed(None), "json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"thoughts": ["a", "b"',
+        '{"thoughts": ["a"]} and then I',
+        '```json\n{"thoughts": ["a"]}\n```',
+        "{'thoughts': []}",
+    ],
+)
+def test_a_reply_that_may_be_cut_off_counts_only_if_all_of_it_is_json(text: str) -> None:
+    assert isinstance(read_form(text, Steps, whole=True), Unreadable)
+    assert not is_whole(text)
+
+
+def test_a_whole_reply_counts_even_if_it_may_be_cut_off() -> None:
+    assert read_form('{"thoughts": ["a"]}', Steps, whole=True) == (Steps(["a"]), "json")
+    assert is_whole('{"thoughts": ["a"]}')
+
+
+def test_lone_surrogates_do_not_get_through() -> None:
+    for text in ('{"thoughts": ["\\ud800"]}', '{"thoughts": ["\ud800"]}'):
+        reading = read_form(text, Steps)
+        assert isinstance(reading, tuple)
+        assert reading[0].thoughts == ["\ufffd"]
+    assert read_form('{"thoughts": ["\\ud83d\\ude00"]}', Steps) == (Steps(["😀"]), "json")
+
+
+json_like = st.text(alphabet="{}[]\"',:\\ \n`0.1eantulhogsjon-\ud800é", max_size=200)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(), json_like), st.booleans())
+@example("[" * 100_000, False)
+@example('{"a":' * 100_000, False)
+@example("```{" * 20_000, False)
+def test_no_text_makes_it_raise_and_no_text_passes_for_a_value(text: str, whole: bool) -> None:
+    for form in (Steps, Rated, Closed):
+        reading = read_form(text, form, whole=whole)
+        if isinstance(reading, tuple):
+            value, mode = reading
+            assert isinstance(value, form)
+            assert mode in ("json", "fenced", "embedded", "repaired", "yaml", "lines", "stated", "plain")
+            assert not whole or mode == "json"
+        else:
+            assert reading.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 10_000_000,
+        '{"a":' * 2_000_000,
+        '{"' * 24_000,
+        '{"a":[' + "{}," * 500_000,
+        "x" * 10_000_000,
+        "{'a':" * 2_000,
+        '{"a":["' + "/.\\a'" * 40 + '1"' * 10_000,
+        "{- 1}" * 4_000,
+    ],
+    ids=["braces", "nesting", "half-objects", "list", "prose", "loose nesting", "quotes", "rubbish"],
+)
+def test_hostile_text_takes_bounded_time(text: str) -> None:
+    begun = time.process_time()
+    assert isinstance(read_form(text, Steps), Unreadable)
+    assert time.process_time() - begun < 10
+
+
+@given(
+    st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=3),
+    st.lists(st.text(min_size=1), min_size=1),
+)
+def test_a_form_in_prose_is_found(before: dict[str, Any], thoughts: list[str]) -> None:
+    text = f"First {json.dumps(before)}, then:\n{json.dumps({'thoughts': thoughts})}\nThat is all."
+    reading = read_form(text, Steps)
+    assert isinstance(reading, tuple)
+    assert reading == (
+        Steps([one.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for one in thoughts]),
+        "embedded",
+    )

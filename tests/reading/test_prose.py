@@ -1,0 +1,299 @@
+"""Plain replies: a document is an answer, a closing phrase is none of it, and nothing else is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered
+from reasonry.core.machine import read_reply
+from reasonry.core.strategy import Strategy
+from reasonry.reading.closing import without_closing
+from reasonry.reading.prose import Found, Subject, blocks, find_answer
+from reasonry.strategies import STRATEGIES
+
+from .corpus import Line, Setting, ask
+
+OPEN = "Write a text for the notice board about the gas oven, and say what to do."
+VALUE = "How many minutes is the journey, and when does it end?"
+
+ESSAY = """# Why Bridges Fail
+
+## Introduction
+
+A bridge is a promise made in steel and stone.
+
+## The result of neglect
+
+If you look under a bridge, look for rust. Let me know a bridge, and I will tell you its age.
+
+## Conclusion
+
+Bridges fail because people forget. If you use a bridge every day, you notice nothing."""
+
+CODE = """```python
+def longest(text: str) -> int:
+    answer = 0
+    return {"answer": answer}["answer"]
+```
+
+**How it works:**
+
+1. We go through the text.
+2. We keep the longest run.
+
+The answer is the function above; it runs in O(n)."""
+
+MAIL = """Subject: The oven
+
+Dear neighbours,
+
+the gas oven in flat 3 was repaired:
+
+- on Tuesday, by the caretaker
+- on Thursday, by the fitter
+
+Let me know which of these days you smelled gas. If you have questions for the fitter, call 112 30 44.
+
+Kind regards,
+Priya"""
+
+ADVICE = "1. Unplug the oven. 2. Open the windows. If you smell gas, leave the house and call 112."
+FAQ = "**Question:** Is it safe?\n**Answer:** Yes.\n\n**Question:** Who repairs it?\n**Answer:** We do."
+TABLE = "| Type | Volt |\n|------|------|\n| AA | 1.5 |\n\n**Recommendation:** If you are new to it, start with AA."
+VERSE = "Red bloom on old steel,\nrain has written its slow name\nwhere the gate once swung."
+RECIPE = "## Soup\n\n**Ingredients**\n- 2 carrots\n\n**Result**\n\n1. Cook.\n2. Serve.\n\nEnjoy it while it is hot!"
+QUESTION = "Shall we meet on 4 May? Bring gloves.\n\nWill we see you there?"
+RIDDLE = "Who am I?\n\n**Solution:** The answer is an echo."
+
+TEXTS = {
+    "essay": ESSAY,
+    "code": CODE,
+    "mail": MAIL,
+    "advice": ADVICE,
+    "questions": FAQ,
+    "table": TABLE,
+    "verse": VERSE,
+    "recipe": RECIPE,
+    "post": QUESTION,
+    "riddle": RIDDLE,
+}
+
+WORKED = {
+    "label": "9:40 to 13:25 is 225.\n\n**Answer:** 225 minutes\n\nLet me double-check: 225 / 60 = 3.75 ✓",
+    "sentence": "4 hours are 240, less 15.\n\nThe answer is 225 minutes. Note that 3 h 45 min is the same.",
+    "list": "1. From 9:40 to 12:40 it is 180.\n2. Then 45 more.\n\nIn all 180 + 45 = 225. **225 minutes**",
+    "formula": "First\n\n\\[\n180 + 45\n\\]\n\nSo it is \\boxed{225}, which is less than 4 hours.",
+    "steps": "1. From 9:40 to 12:40 it is 180 minutes.\n2. From 12:40 to 13:25 it is 45 more.",
+}
+
+CLOSINGS = [
+    "Let me know if you have any questions!",
+    "Let me know if you'd like me to make it more formal!",
+    "I hope this helps! 😊",
+    "Would you like me to adjust the tone or the length?",
+    "If you have any further questions, feel free to ask.",
+    "Sag Bescheid, wenn ich noch etwas ändern soll!",
+]
+
+CONTENT = [
+    "If you smell gas, leave the house and call 112.",
+    "If you have a fever, see a doctor at once.",
+    "Let me know if the price is above 100 euros before paying.",
+    "Feel free to mention that others have the same problem, but don't name them.",
+    "Enjoy it. And then come and help me carry the oven.",
+    "I hope you are well and that the garden survived the storm.",
+    "Have a spare key ready.",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_the_reply_to_an_open_task_is_its_answer(text: str) -> None:
+    assert find_answer(text, Subject(OPEN, is_open=True)) == Found(text)
+    for closing in CLOSINGS:
+        assert find_answer(f"{text}\n\n{closing}", Subject(OPEN, is_open=True)) == Found(text)
+
+
+@pytest.mark.parametrize("text", ["# Report\n\n## Cause\n\nRust.\n\n## Result\n\nIt fell, one evening, and "
+                                  "nobody was there who could have told us how long it had made that noise."
+                                  "\n\n## Measures\n\nPaint.", ESSAY, CODE])  # fmt: skip
+def test_a_document_is_an_answer_whoever_asks(text: str) -> None:
+    assert find_answer(text, Subject("The state of our bridges")) == Found(text)
+
+
+def test_reasoning_before_the_one_label_of_an_open_task_is_no_part_of_the_answer() -> None:
+    text = f"Step 1: Choose an image.\nStep 2: Write it.\n\n**Final Answer:**\n\n{VERSE}"
+    assert find_answer(text, Subject(OPEN, is_open=True)) == Found(
+        VERSE, "Step 1: Choose an image.\nStep 2: Write it."
+    )
+    assert find_answer(f"Answer:\n\n{MAIL}", Subject(OPEN, is_open=True)) == Found(MAIL)
+
+
+@pytest.mark.parametrize("sentence", CONTENT)
+def test_a_sentence_with_content_is_never_taken_for_a_closing_phrase(sentence: str) -> None:
+    assert without_closing(f"Open the windows. {sentence}") == f"Open the windows. {sentence}"
+
+
+@pytest.mark.parametrize("closing", CLOSINGS)
+def test_a_closing_phrase_goes_where_all_of_a_sentence_is_one(closing: str) -> None:
+    assert without_closing(f"Open the windows.\n\n---\n\n{closing}") == "Open the windows."
+    assert without_closing(f"{closing}\n\nKind regards,\nPriya").startswith(closing)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "answer"),
+    [
+        ("ANSWER: **51**", "What is 17 times 3?", "51"),
+        ("Thus, 17 * 3 equals 51.", "What is 17 times 3?", "51"),
+        ("10 * 3 = 30\n7 * 3 = 21\n30 + 21 = 51", "What is 17 times 3?", "51"),
+        ("The product was found by adding.\n\n### Result\n\nIt is this.\n\n**51**", "What is 17 times 3?", "51"),
+        ("17 * 3 = 51.\n\nDie Antwort lautet: 51.", "Was ist 17 mal 3?", "51"),
+        ("17 × 3 = 51.\n\nLa réponse est 51.", "Combien font 17 fois 3 ?", "51"),
+        ("Es fácil.\n\nLa respuesta es 51.", "¿Cuánto es 17 por 3?", "51"),
+        ("È facile.\n\nLa risposta è 51.", "Quanto fa 17 per 3?", "51"),
+        ("É fácil.\n\nA resposta é 51.", "Quanto é 17 vezes 3?", "51"),
+        ("17 × 3 = 51\n\n答案是 51。", "17 乘以 3 等于多少?", "51"),
+        ("17 × 3 = 51\n\n答えは 51 です。", "17 × 3 は?", "51"),
+        ("Ja. Die Hauptstadt von Spanien ist Madrid.", "Wie heißt die Hauptstadt von Spanien?", "Madrid"),
+        ("**No**, 91 is not a prime number: 91 = 7 × 13.", "Is 91 a prime number?", "No"),
+        ("Total: **$60**", "What does she pay?", "$60"),
+        ("It now costs **50 euros**.", "What does it cost now?", "50 euros"),
+        ("Work it out. So the film ends at 22:05.", "A film starts at 19:50. When does it end?", "22:05"),
+        ("The answer is 51.\n\nSummary: We added 17 three times.", "What is 17 times 3?", "51"),
+        ("So it was 48. Wait, that's not right: 40 / 0.8 = 50.\n\nAnswer: 50", "What was it?", "50"),
+    ],
+)  # fmt: skip
+def test_a_short_answer_is_found_where_it_is_stated_or_concluded(
+    text: str, problem: str, answer: str
+) -> None:
+    found = find_answer(text, Subject(problem))
+    assert isinstance(found, Found)
+    assert found.answer == answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is ….",
+        "It is one of them.\n\nThe answer is either 41 or 51.",
+        "With a quarter: 6 coins.\nAnswer: 6\nAnswer: 3",
+        "Method A.\n\nAnswer: 5\n\nMethod B, with care.\n\nAnswer: 7",
+        "The answer is 5. But that forgets the cans.",
+        "I can't know how many people are sitting there.",
+        "First, we find the speed.",
+        '{"reasoning": "51", "answer": ""}',
+    ],
+)
+def test_no_answer_and_two_answers_are_none(text: str) -> None:
+    assert not isinstance(find_answer(text, Subject("How many are there?")), Found)
+
+
+def test_an_answer_that_a_verifier_looks_at_stands_alone() -> None:
+    assert find_answer(CODE, Subject(OPEN, alone=True)) is None
+    assert find_answer(VERSE, Subject(OPEN, is_open=True, alone=True)) is None
+    assert find_answer(f"Answer:\n{VERSE}", Subject(OPEN, is_open=True, alone=True)) == Found(VERSE)
+
+
+def test_the_parts_of_a_text_are_all_of_it() -> None:
+    for text in (*TEXTS.values(), *WORKED.values()):
+        assert "".join("".join(blocks(text)).split()) == "".join(text.split())
+    assert "\\[\n180 + 45\n\\]" in blocks(WORKED["formula"])
+
+
+# -- the law
+
+
+FORMS = [
+    (strategy, stage.name)
+    for strategy in STRATEGIES.values()
+    for stage in strategy.stages
+    if strategy.is_driven and stage.reply is not None
+]
+LISTS = {
+    "step_decomposition",
+    "approach_exploration",
+    "branch_creation",
+    "branch_development",
+    "plan_generation",
+}
+"""What asks for a list alone, or for values: a remark around them is no part of it."""
+DROPPED = re.compile(
+    r"step|final|the|so|answer|is|note|that|recommendation|solution|result|question|conclusion|in|all|boxed|text|python|\d{1,2}",
+    re.IGNORECASE,
+)
+"""Words of labels and of sentences that state an answer, numbers of lists, the language of a fence."""
+
+
+@pytest.mark.parametrize("text", [*TEXTS.values(), *WORKED.values()], ids=[*TEXTS, *WORKED])
+@pytest.mark.parametrize("problem", [OPEN, VALUE])
+def test_every_word_of_an_accepted_reply_is_kept(problem: str, text: str) -> None:
+    for strategy, stage in FORMS:
+        if stage in LISTS or (kept := read(strategy, stage, problem, text)) is None:
+            continue
+        lost = [word for word in re.findall(r"\w+", text) if word not in kept and not DROPPED.fullmatch(word)]
+        assert not lost, f"{strategy.name}.{stage}: {lost}"
+
+
+def read(strategy: Strategy, stage: str, problem: str, text: str) -> set[str] | None:
+    """Return the words of what a stage reads in a reply; None if it does not take it, or is not asked."""
+    asked = ask(
+        Line("law", f"{strategy.name}.{stage}", problem, "", Setting(options={"tools": ["search"]}), reads={})
+    )
+    if asked is None or not isinstance(asked[2].effect, Ask):
+        return None
+    reading = read_reply(strategy.stage(stage), asked[1].state, asked[2].effect, (Answered(text),))
+    if reading.refusal is not None:
+        return None
+    return set(re.findall(r"\w+", "\n".join(strings(msgspec.to_builtins(reading.value)))))
+
+
+def strings(value: object) -> Iterator[str]:
+    if isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from strings(item)
+    else:
+        yield str(value)
+
+
+@pytest.mark.parametrize(
+    ("problem", "text", "answer"),
+    [
+        ("Who won, and in which year?", "Answer: Ada Borel, 1931", "Ada Borel, 1931"),
+        (
+            "From when until when is it open?",
+            "The shop is open from 9 to 17 h.",
+            "The shop is open from 9 to 17 h",
+        ),
+        (
+            "Who was the first to cross it?",
+            "**The first to cross it was Ida Kern, in 1911.**",
+            "The first to cross it was Ida Kern, in 1911",
+        ),
+        ("How many are there?", "Answer: 7 or 8", None),
+        ("On which day?", "The answer is Monday or Friday; nothing says which.", None),
+        ("How many apples are left?", "The answer is the number of apples that are left.", None),
+        (
+            "On which day?",
+            "Answer: day 4\n\nWait, the last day counts too.\n\nCorrected answer: day 5",
+            "day 5",
+        ),
+        ("On which day?", "Answer: day 4\n\nWait, the last day counts too.", None),
+        ("Which are the best?", "Here are three:\n\n1. **Red.**\n2. **Green.**\n3. **Blue.**", None),
+        ("Which is a bird?", "$$\\boxed{\\text{(B) wren}}$$", "(B) wren"),
+    ],
+)
+def test_nothing_is_picked_out_of_an_answer_that_says_more(
+    problem: str, text: str, answer: str | None
+) -> None:
+    found = find_answer(text, Subject(problem))
+    assert (found.answer if isinstance(found, Found) else None) == answer
+
+
+def test_a_document_in_one_fence_of_its_own_kind_is_taken_out_of_the_fence() -> None:
+    found = find_answer("```markdown\n# Title\n\nText.\n```", Subject(OPEN, is_open=True))
+    assert isinstance(found, Found)
+    assert found.answer == "# Title\n\nText."

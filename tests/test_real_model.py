@@ -1,0 +1,160 @@
+"""Every strategy with a real small model: it reaches an end within its budget, and what it reports is true.
+
+The model is `tests/servers/small_model.py`; the tests are skipped where the dependency group `real-model` is not
+installed. What it says differs from machine to machine, so nothing here depends on that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.app import App
+from reasonry.core.budget import Budget
+from reasonry.engine.policy import Policy
+from reasonry.engine.result import Result
+from reasonry.participants import Participants
+from reasonry.strategies import STRATEGIES
+
+from .servers.small_model import MISSING, SmallModel, small_model
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        bool(MISSING), reason=f"{' and '.join(MISSING)} not installed: uv sync --group real-model"
+    ),
+]
+
+PROBLEMS = {
+    "self_consistency": "What is 17 + 25?",
+    "tree_of_thoughts": "Use 4, 9, 10 and 13 to make 24",
+    "react": "In which county was the author of the novel Emma born?",
+}
+PROBLEM = "Tom has 12 apples, gives 5 away and buys 8 more. How many has he now?"
+BUDGET = Budget(calls=5, tokens=1_200)
+LIMIT = 32
+POLICY = Policy(max_output_tokens=LIMIT, backoff_s=0.01)
+ECHOES = ("the answer alone", "one operation a line each written out", "answer", "")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SmallModel]:
+    with small_model() as running:
+        yield running
+
+
+async def solved(
+    server: SmallModel,
+    strategy: str,
+    problem: str,
+    budget: Budget = BUDGET,
+    policy: Policy = POLICY,
+    **options: Any,
+) -> tuple[Result, dict[str, Any]]:
+    async with App("memory", policy) as app:
+        chosen = STRATEGIES[strategy]
+        order, performers = app.order(problem, chosen, options, budget, Participants(model=server.model))
+        result = await app.solve(order, performers)
+        return result, await app.engine.trace(result.run_id)
+
+
+def plain(text: str | None) -> str:
+    return " ".join(re.findall(r"\w+", (text or "").casefold()))
+
+
+@pytest.mark.parametrize("strategy", [name for name, one in STRATEGIES.items() if one.is_driven])
+async def test_every_strategy_reaches_an_end_within_its_budget(strategy: str, server: SmallModel) -> None:
+    problem = PROBLEMS.get(strategy, PROBLEM)
+    read, written = server.tokens()
+    result, trace = await solved(server, strategy, problem)
+    read, written = (after - before for after, before in zip(server.tokens(), (read, written), strict=True))
+    usage = result.usage
+    assert result.status in ("done", "failed")
+    assert result.termination.code in (None, "output_invalid"), result.termination
+    assert 0 < usage.calls <= (BUDGET.calls or 0)
+    assert usage.tokens <= (BUDGET.tokens or 0)
+    assert (usage.input_tokens - usage.cached_input_tokens, usage.output_tokens) == (read, written)
+    assert usage.estimated_tokens == 0
+    assert len(trace["questions"]) >= 1
+    for answer in (result.answer, result.best_answer):
+        assert answer is None or plain(answer) not in (*ECHOES, plain(problem)), answer
+
+
+async def test_every_reply_is_cut_at_the_limit_and_asked_for_once_more_with_twice_the_room(
+    server: SmallModel,
+) -> None:
+    policy = Policy(max_output_tokens=8)
+    result, trace = await solved(server, "chain_of_thought", PROBLEM, Budget(calls=5), policy)
+    first, second = trace["questions"][:2]
+    assert (result.usage.calls, result.usage.output_tokens) == (2, 8 + 16)
+    assert "was cut off" in first["read"]
+    assert "was cut off" in second["read"]
+    assert result.termination.code == "output_invalid"
+
+
+async def test_a_question_that_is_too_long_for_the_model_ends_the_run_with_a_code_of_its_own(
+    server: SmallModel,
+) -> None:
+    result, _ = await solved(server, "chain_of_thought", f"{PROBLEM} " * 400, Budget(calls=5))
+    assert (result.status, result.termination.code) == ("failed", "context_overflow")
+    assert "give a shorter problem" in (result.termination.detail or "")
+    assert (result.usage.calls, result.usage.tokens) == (1, 0)
+
+
+async def test_a_killed_run_goes_on_and_no_answer_is_asked_for_again(
+    server: SmallModel, folder: Path
+) -> None:
+    store, limits = str(folder / "store.db"), ("--max-calls", "5", "--max-output-tokens", str(LIMIT))
+    words = ("solve", PROBLEM, "--strategy", "linear", "--model", server.model, "--store", store, *limits)
+    with subprocess.Popen(
+        [sys.executable, "-m", "reasonry", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "HOME": str(folder)},
+    ) as child:
+        await answered(store, 2)
+        child.kill()
+    before = await answered(store, 2)
+    (_, written), known = server.tokens(), await output_tokens(store)
+    async with App(store, POLICY) as app:
+        (row,) = await app.store.runs()
+        result = await app.resume(row.run_id)
+        trace = await app.engine.trace(row.run_id)
+    assert result.status in ("done", "failed")
+    assert result.termination.code in (None, "output_invalid")
+    assert result.usage.calls <= 5
+    replies = [(one["id"], one["reply"]) for one in trace["questions"]]
+    assert replies[: len(before)] == [(one["id"], one["reply"]) for one in before]
+    assert len(set(replies)) == len(replies)
+    # Of the call in flight the server may have counted something late.
+    assert 0 <= server.tokens()[1] - written - (result.usage.output_tokens - known) <= LIMIT
+
+
+async def output_tokens(store: str) -> int:
+    async with App(store) as app:
+        (row,) = await app.store.runs()
+        return (await app.engine.result(row.run_id)).usage.output_tokens
+
+
+async def answered(store: str, count: int) -> list[dict[str, Any]]:
+    """Return the questions of the only run in a store that have an answer, as soon as there are so many."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if Path(store).exists():
+            async with App(store) as app:
+                rows = await app.store.runs()
+                trace = await app.engine.trace(rows[0].run_id) if rows else {"questions": []}
+            known = [one for one in trace["questions"] if one.get("reply") is not None]
+            if len(known) >= count:
+                return known
+        time.sleep(0.2)
+    raise AssertionError(f"the run had no {count} answers in time")
