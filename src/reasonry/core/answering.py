@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
-from ..reading.vote import agree, normalise
+from ..reading.vote import agree, normalise, say_the_same_words
 from .asking_again import question_text
 from .effects import Ask, Verify
 from .events import Failed, Verified
@@ -384,9 +384,6 @@ _WORD: Final = lazy_pattern(r"[^\W_]+(?:['’][^\W_]+)*")
 _FILLERS: Final = frozenset(
     {"a", "an", "the", "is", "are", "it", "its", "of", "and", "so", "answer", "order", "left", "over"}
 )
-_NEGATIONS: Final = frozenset(
-    {"no", "not", "none", "never", "nobody", "nothing", "cannot", "false", "without"}
-)
 
 
 def says_the_same(text: str, answer: str) -> bool:
@@ -404,10 +401,7 @@ def says_the_same(text: str, answer: str) -> bool:
     words, wanted = (
         [word for word in _WORD.findall(each.casefold()) if word not in _FILLERS] for each in (text, answer)
     )
-    fewer, more = sorted((words, wanted), key=len)
-    rest = iter(more)
-    is_within = all(word in rest for word in fewer)
-    return bool(fewer) and is_within and not (set(fewer) ^ set(more)) & _NEGATIONS
+    return bool(words and wanted) and say_the_same_words(words, wanted)
 
 
 def read_check(state: Answering, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:

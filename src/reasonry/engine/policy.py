@@ -33,8 +33,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         max_backoff_s: No pause is longer, whatever `Retry-After` says.
         cache_warmup: Whether the first call of a fan-out with a long common prefix goes alone, so that the others find
             it in the provider's cache; None: where the model says that its provider has one.
-        rates: Calls and tokens in any minute, over all runs that share this policy, and all processes on their store
-            that have such limits.
+        rates: Calls and tokens in any minute, over all runs of this process that share this policy.
 
     Raises:
         UsageError: A number is not above 0, or not a whole one where it counts something.

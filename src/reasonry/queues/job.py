@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from ..engine.telemetry import trace_work
-from ..errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, StoreError
+from ..errors import NotFoundError, ReasonryError
 from ..supervisor import Supervisor
-from ..supervisor.supervisor import NEVER_HERE
-
-SOON_S: Final = 2.0
-LATER_S: Final = 60.0
-
-_log = logging.getLogger("reasonry.worker")
+from ..supervisor.job_taking import REST_S, rest_s
 
 
 class Later(Exception):
@@ -58,20 +52,11 @@ async def drive_run(
         except NotFoundError:
             return
         except ReasonryError as error:
-            raise _later(run_id, error) from None
+            raise Later(rest_s(run_id, error), error) from None
         if ended is None:
             return
         await asyncio.wait([ended])
         if supervisor.draining:
             raise Later(0.0, "this worker ends")
         if error := ended.exception():
-            raise Later(SOON_S, error)
-
-
-def _later(run_id: str, error: ReasonryError) -> Later:
-    passes = isinstance(error, (ConflictError, OverloadedError, StoreError))
-    if passes and error.code not in NEVER_HERE:
-        return Later(SOON_S, error)
-    # A worker of another version, or with another model, may.
-    _log.warning("run %s cannot be driven here: %s", run_id, error)
-    return Later(LATER_S, error)
+            raise Later(REST_S, error)

@@ -42,6 +42,7 @@ from .fit import (
 from .lists import list_items
 from .open_json import OPEN_TEXT, open_end
 from .prose import (
+    TAKES_BACK,
     Subject,
     blocks,
     declines,
@@ -92,11 +93,7 @@ _MAY_BE_UNKNOWN = ("subquestionanswer", "result")
 _FORMULA = lazy_pattern(r"(?=.*\d)[\d\s.,()\[\]+*/^=×÷·−–-]{1,200}")
 """A text of numbers and signs alone has nothing of a reasoning."""
 _NOTHING = lazy_pattern(r"[\s`]*(?:json\b)?[\s`]*", re.IGNORECASE)
-_CORRECTION = lazy_pattern(
-    r"\b(?:wait|actually|correction|corrected|sorry|oops|hmm|instead|rather|revised?|on second thought"
-    r"|let me (?:re|fix|correct)|scratch that|no,)",
-    re.IGNORECASE,
-)
+_CORRECTION = lazy_pattern(rf"\b(?:{TAKES_BACK}|rather|revised?)", re.IGNORECASE)
 _ESCAPE = lazy_pattern(
     r"\\(?:\\|(?P<command>"
     r"(?:b(?=(?:oxed|eta|ar|egin|ig[a-z]*|inom|mod|f|ackslash|ecause|ullet|ot|old|oldsymbol|m)(?![a-z]))"

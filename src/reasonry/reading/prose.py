@@ -116,9 +116,13 @@ _REPEATS: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """What is asked for, in the place of the answer."""
+TAKES_BACK: Final = (
+    "wait|actually|correction|corrected|sorry|oops|hmm|instead|on second thought|let me (?:re|fix|correct)"
+    "|scratch that|that(?:'s| is) (?:not right|wrong)|no,"
+)
+"""A pattern of the words with which a writer corrects what stands before them."""
 _TAKES_BACK: Final = lazy_pattern(
-    r"\b(?:wait|actually|correction|corrected|sorry|oops|hmm|instead|on second thought|let me (?:re|fix|correct)"
-    r"|scratch that|that(?:'s| is) (?:not right|wrong)|no,)|^\W*(?:but|however)\b",
+    rf"\b(?:{TAKES_BACK})|^\W*(?:but|however)\b",
     re.IGNORECASE,
 )
 _BESIDE: Final = lazy_pattern(

@@ -141,10 +141,14 @@ def _have_same_parts(first: Key, other: Key) -> bool:
     """Whether answers with several parts have the same ones in the same order, and one has all words of the other."""
     if not first.parts or len(first.parts) != len(other.parts):
         return False
-    fewer, more = sorted((first.words, other.words), key=len)
+    return say_the_same_words(first.words, other.words) and all(map(agree, first.parts, other.parts))
+
+
+def say_the_same_words(first: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether one has all words of the other in their order, and neither denies more than the other."""
+    fewer, more = sorted((first, other), key=len)
     rest = iter(more)
-    is_within = all(word in rest for word in fewer) and not (set(fewer) ^ set(more)) & _NEGATIONS
-    return is_within and all(map(agree, first.parts, other.parts))
+    return all(word in rest for word in fewer) and not (set(fewer) ^ set(more)) & _NEGATIONS
 
 
 def tally(answers: Sequence[str]) -> tuple[Vote, ...]:

@@ -6,15 +6,14 @@ The tables of the SQLite store, in a database that has no file, on the caller's 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import TypeVar
 
 from ..errors import StoreError, UsageError
-from ..records import Backup, Finding, JobOptions, OnProgress, RunRow
+from ..records import Backup, Finding, OnProgress
 from . import database, sql
-from .row_store import RowStore
+from .row_store import OneMachine, RowStore
 from .searchable import INDEX
 
 T = TypeVar("T")
@@ -27,12 +26,11 @@ class MemoryStore(RowStore):
         super().__init__(MemoryDatabase())
 
 
-class MemoryDatabase:
+class MemoryDatabase(OneMachine):
     """Transactions on a database that has no file; see `Database`."""
 
     name = "memory"
     durable = False
-    has_workers = False
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -60,13 +58,6 @@ class MemoryDatabase:
                 raise
             db.execute(sql.COMMIT)
             return value
-
-    def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
-        """See `Database`; the process that drives the jobs looks for them."""
-
-    def now_ms(self, tx: sql.Tx) -> int:
-        """See `Database`."""
-        return time.time_ns() // 1_000_000
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """See `Database`."""

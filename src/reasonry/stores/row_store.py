@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -101,6 +102,19 @@ class Database(Protocol):
     async def close(self) -> None:
         """Finish what was begun, then release all resources."""
         ...
+
+
+class OneMachine:
+    """The part of a `Database` that no workers and no other machine share."""
+
+    has_workers = False
+
+    def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
+        """See `Database`; the process that drives the jobs looks for them."""
+
+    def now_ms(self, tx: sql.Tx) -> int:
+        """See `Database`."""
+        return time.time_ns() // 1_000_000
 
 
 class RowStore:

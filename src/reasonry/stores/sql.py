@@ -214,7 +214,6 @@ RUN_FILTERS = {
     "until_ms": "created_at_ms < {}",
 }
 RUN_OF_SESSION = "SELECT run.key FROM session JOIN run ON run.run_id = session.run_id WHERE session.key = $1"
-SESSION_OF_RUN = "SELECT key FROM session WHERE session_id = $1 AND run_id = $2"
 NEXT_RUN = "SELECT min(key) FROM run WHERE key > $1"
 NEXT_RUN_OF = "SELECT min(key) FROM run WHERE key > $1 AND owner = $2"
 COUNT_RUNS = "SELECT count(*) FROM run"
@@ -267,7 +266,6 @@ SESSION_ROW = """session_id, strategy, created_at_ms, used_at_ms, status, pinned
 SESSION_COLUMNS = f"key, {SESSION_ROW}, last_thought, last_digest"
 SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = $1"
 SESSION_AT = f"SELECT {SESSION_COLUMNS} FROM session WHERE key = $1"
-SESSION_NAME = "SELECT session_id FROM session WHERE key = $1"
 SESSION_LIST = f"""
 SELECT {SESSION_COLUMNS} FROM session WHERE key IN (
   SELECT key FROM session{{hint}} WHERE (used_at_ms, key) < ($1, $2) {{tests}}

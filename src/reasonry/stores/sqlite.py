@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import TypeVar
 
 from ..errors import StoreError
-from ..records import Backup, Finding, JobOptions, OnProgress, RunRow
+from ..records import Backup, Finding, OnProgress
 from . import backup, sql
 from .database import Source, find_faults
 from .readers import Readers
-from .row_store import RowStore
+from .row_store import OneMachine, RowStore
 from .verification import verify
 from .writer import Writer
 
@@ -32,11 +31,10 @@ class SqliteStore(RowStore):
         super().__init__(SqliteDatabase(Source(self.path, busy_timeout_s), str(path)))
 
 
-class SqliteDatabase:
+class SqliteDatabase(OneMachine):
     """Transactions on a SQLite file; see `Database`."""
 
     durable = True
-    has_workers = False
 
     def __init__(self, source: Source, name: str) -> None:
         self.name = name
@@ -51,13 +49,6 @@ class SqliteDatabase:
     async def write(self, work: Callable[[sql.Tx], T], *, certain: bool = True) -> T:
         """See `Database`."""
         return await self._writer.do(work)
-
-    def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
-        """See `Database`; the process that drives the jobs looks for them."""
-
-    def now_ms(self, tx: sql.Tx) -> int:
-        """See `Database`."""
-        return time.time_ns() // 1_000_000
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """See `Database`."""

@@ -12,7 +12,7 @@ from typing import Final
 from ..app import App
 from ..errors import ConflictError, OverloadedError, ReasonryError, StoreError
 from ..records import RunRow
-from .supervisor import NEVER_HERE, Supervisor
+from .supervisor import Supervisor
 
 CONCURRENCY: Final = 32
 
@@ -24,7 +24,19 @@ REST_S: Final = 2.0
 LONG_REST_S: Final = 60.0
 """The same of a job that this process cannot drive."""
 
+_NEVER_HERE: Final = ("strategy_changed", "strategy_unknown", "store_newer", "store_corrupt")
+"""Why a run cannot be driven by this process, though another may."""
+
 _log = logging.getLogger("reasonry")
+
+
+def rest_s(run_id: str, error: ReasonryError) -> float:
+    """Return after how many seconds a run that could not be taken up is to be tried again."""
+    passes = isinstance(error, (ConflictError, OverloadedError, StoreError))
+    if passes and error.code not in _NEVER_HERE:
+        return REST_S
+    _log.warning("run %s cannot be driven here: %s", run_id, error)
+    return LONG_REST_S
 
 
 class Jobs:
@@ -65,13 +77,7 @@ class Jobs:
         try:
             ended = await self._supervisor.take_up(row.run_id, row.owner)
         except ReasonryError as error:
-            passes = (
-                isinstance(error, (ConflictError, OverloadedError, StoreError))
-                and error.code not in NEVER_HERE
-            )
-            if not passes:
-                _log.warning("run %s cannot be driven here: %s", row.run_id, error)
-            self._resting[row.run_id] = time.monotonic() + (REST_S if passes else LONG_REST_S)
+            self._resting[row.run_id] = time.monotonic() + rest_s(row.run_id, error)
             return
         if ended is None:
             return

@@ -50,9 +50,6 @@ MAX_QUEUED: Final = 100_000
 
 FULL_RETRY_S: Final = 5.0
 
-NEVER_HERE: Final = ("strategy_changed", "strategy_unknown", "store_newer", "store_corrupt")
-"""Why a run cannot be driven by this process, though another may."""
-
 _log = logging.getLogger("reasonry")
 
 
