@@ -78,6 +78,13 @@ class _Drive:
         # Nobody may be waiting.
         self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
+    async def want(self, entry: Steered | Stopped) -> bool:
+        """As `Control.want`; where the drive has ended, its right to the run has been given back."""
+        if await self.control.want(entry):
+            return True
+        await asyncio.wait([self.ended])
+        return False
+
 
 class Supervisor:
     """Brings runs to their end in the background.
@@ -286,7 +293,7 @@ class Supervisor:
         if participants is not None and participants.model is not None:
             message = f"run {run_id} is still at work; others can take it up once nothing of it is in flight"
             raise ConflictError(message, run_id=run_id, retryable=True)
-        if not await drive.control.want(Steered(paused=False)):
+        if not await drive.want(Steered(paused=False)):
             return False
         if budget is not None:
             await self.set_budget(app, run_id, budget)
@@ -416,7 +423,7 @@ class Supervisor:
         """
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
-        if drive is not None and await drive.control.want(Stopped("cancelled", detail)):
+        if drive is not None and await drive.want(Stopped("cancelled", detail)):
             return await asyncio.shield(drive.ended)
         result = await app.engine.cancel(run_id, detail)
         self._ring()
@@ -442,7 +449,7 @@ class Supervisor:
         drive = self._drives.get(run_id)
         if drive is not None:
             check_priced(dollar_limit(budget, ()), drive.performers.models, drive.performers.prices)
-            if await drive.control.want(Steered(budget)):
+            if await drive.want(Steered(budget)):
                 return
         await app.set_budget(run_id, budget)
         self._ring()
@@ -450,7 +457,7 @@ class Supervisor:
     async def _steer(self, app: App, run_id: str, entry: Steered) -> None:
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
-        if drive is None or not await drive.control.want(entry):
+        if drive is None or not await drive.want(entry):
             await app.engine.steer(run_id, entry)
             self._ring()
 
