@@ -3,7 +3,7 @@ UV ?= uv
 
 .PHONY: check lint types floors test bench docs site plugins release help
 
-check: test  ## Everything that must hold: the tests run style, types and floors too
+check: lint types floors test  ## Everything that must hold
 
 lint:  ## Style and format
 	$(UV) run ruff check .

@@ -87,4 +87,5 @@ async def test_replies_take_no_more_tokens_than_the_budget_leaves() -> None:
     assert sent[0] < 700
     assert sent == sorted(sent, reverse=True)
     assert spent <= 700
-    assert trace["usage"]["input_tokens"] + trace["usage"]["output_tokens"] == spent
+    # The last stream may be cut off before its usage is stated; then it is booked by an estimate.
+    assert trace["usage"]["input_tokens"] + trace["usage"]["output_tokens"] >= spent
