@@ -3,8 +3,9 @@
 Rule 1: the worker of a library stops when the database is away; here it is begun anew until the process is told to end.
 Rule 2: a worker that is not heard of for `DEAD_S` counts as dead; every `BEAT_S` each of the others looks for such, and
         puts back the jobs that they had.
-Rule 3: where a connection hangs, so that the worker cannot be stopped within `STUCK_S`, the process ends, and whatever
-        started it starts it again: systemd, a container's restart policy.
+Rule 3: where the database has not answered for `HANGS_S`, the worker is begun anew; where its connections hang, so that
+        it cannot be stopped within `STUCK_S`, the process ends, and whatever started it starts it again: systemd, a
+        container's restart policy.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 DEFAULT_QUEUE: Final = JobOptions().queue
 BEAT_S: Final = 2.0
 POLL_S: Final = 1.0
-STUCK_S: Final = 20.0
+HANGS_S: Final = 7.0
+STUCK_S: Final = 11.0
 GRACE_S: Final = 10.0
 """How long jobs may take to end once the supervisor has let go of their runs."""
 FIRST_RETRY_S: Final = 0.1
@@ -82,11 +84,8 @@ class Worker:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             task.cancel()
-        if (await asyncio.wait([worker], timeout=STUCK_S))[1]:
-            _log.error("the connection of the queue hangs; this process ends, to be started again")
-            os._exit(1)
-        if not worker.cancelled():
-            worker.result()
+        with contextlib.suppress(asyncio.CancelledError):
+            await worker
 
     async def _drive_jobs(self, queue: procrastinate.App) -> None:
         async with queue.open_async(), _beside(_rescue(queue)) as rescuing:
@@ -106,8 +105,11 @@ class Worker:
                 await asyncio.wait([worker, rescuing], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 worker.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await worker
+                if (await asyncio.wait([worker], timeout=STUCK_S))[1]:
+                    _log.error("the connection of the queue hangs; this process ends, to be started again")
+                    os._exit(1)
+            if not worker.cancelled():
+                worker.result()
             if rescuing.done():
                 rescuing.result()
 
@@ -150,16 +152,30 @@ def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate
 
 
 async def _rescue(queue: procrastinate.App) -> None:
-    """Put back what workers had at work that are dead."""
+    """Put back the jobs of dead workers, again and again.
+
+    Raises:
+        TimeoutError: The database has not answered for `HANGS_S`.
+    """
+    while True:
+        looking = asyncio.create_task(_put_back(queue))
+        try:
+            # To cancel a query that hangs takes seconds too, and nothing here needs its end.
+            if (await asyncio.wait([looking], timeout=HANGS_S))[1]:
+                raise TimeoutError("the database does not answer")
+            looking.result()
+        finally:
+            looking.cancel()
+        await asyncio.sleep(BEAT_S)
+
+
+async def _put_back(queue: procrastinate.App) -> None:
     from procrastinate.exceptions import ConnectorException
 
-    while True:
-        async with asyncio.timeout(STUCK_S):
-            for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_S):
-                with contextlib.suppress(ConnectorException):
-                    # Another was quicker.
-                    await queue.job_manager.retry_job(job)
-        await asyncio.sleep(BEAT_S)
+    for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_S):
+        with contextlib.suppress(ConnectorException):
+            # Another was quicker.
+            await queue.job_manager.retry_job(job)
 
 
 def _retry_strategy() -> Any:

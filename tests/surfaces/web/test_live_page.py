@@ -200,7 +200,7 @@ def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Se
     page.wait_for_selector(f"a[href='#/sessions/{session}']", state="detached")
 
 
-def test_the_list_says_what_waits_and_who_works(browser: Browser, folder: Path) -> None:
+def test_the_list_says_what_waits_what_can_be_resumed_and_who_works(browser: Browser, folder: Path) -> None:
     store = str(folder / "runs.db")
 
     async def wait_here() -> None:
@@ -208,6 +208,8 @@ def test_the_list_says_what_waits_and_who_works(browser: Browser, folder: Path) 
             for _ in range(2):
                 order, _ = app.order("12 + 30", "linear", {}, Budget(), Participants(model="offline"))
                 await app.for_owner("ben").engine.accept_once(order, job=JobOptions())
+            order, _ = app.order("13 + 31", "linear", {}, Budget(), Participants(model="offline"))
+            await app.for_owner("ana").engine.accept_once(order)
 
     elsewhere(wait_here())
     with serve_in_thread(store, tokens=TOKENS, concurrency=0) as server:
@@ -218,6 +220,7 @@ def test_the_list_says_what_waits_and_who_works(browser: Browser, folder: Path) 
         page.keyboard.press("Enter")
         line = page.inner_text("p:has-text('waiting')")
         assert re.fullmatch(r"0 workers · 2 waiting, [\d.]+ m?s", line)
+        assert page.inner_text("li:has-text('13 + 31') .status").casefold() == "resumable"
         told = server.client(TOKENS["ana"]).get("/api/queue").json()["queue"]
         assert {**told, "oldest_s": 0} == {"depth": 2, "oldest_s": 0, "workers": 0}
         context.close()

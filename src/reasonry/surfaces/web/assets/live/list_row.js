@@ -15,12 +15,13 @@ export function entryOf(of, found) {
     return { of, id, address, at_ms, title: found.purpose, status: found.ended ? "ended" : found.status, strategy: found.strategy, mode: "guided", said: count(thoughts, "thought") };
   }
   const { usd, calls, tokens } = { ...found.usage, ...found };
+  const still = found.paused ? "paused" : found.resumable ? "resumable" : "active";
   const spent = [calls > 0 && count(calls, "call"), usd > 0 ? dollars(usd) : tokens > 0 && count(tokens, "token")];
   return {
     of, id, address,
     at_ms: found.created_at_ms ?? 0,
     title: found.problem,
-    status: found.paused && found.status === "active" ? "paused" : found.status,
+    status: found.status === "active" ? still : found.status,
     strategy: found.strategy,
     mode: found.mode === "coached" ? "coached" : (modelName(found.model) ?? ""),
     answer: found.answer,
