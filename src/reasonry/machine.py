@@ -26,11 +26,12 @@ from .core.strategy import Strategy
 from .errors import StoreError, UsageError
 from .reading.proposal import parse_thoughts
 from .reading.score import parse_scores
-from .strategies import DEFAULT_STRATEGY, STRATEGIES, resolve
+from .strategies import STRATEGIES, resolve
 from .strategies.tree_of_thoughts import (
     EVALUATION_PROMPT,
     FORMULATION_PROMPT,
     GENERATION_PROMPT,
+    TREE_OF_THOUGHTS,
     State,
 )
 from .strategies.tree_of_thoughts.state import Node, best_leaf, children, leaves, node, path_to
@@ -75,7 +76,7 @@ __all__ = [
 
 def begin(
     problem: str,
-    strategy: str | Strategy[Any, Any] = DEFAULT_STRATEGY,
+    strategy: str | Strategy[Any, Any] = TREE_OF_THOUGHTS,
     options: Mapping[str, Any] | None = None,
     *,
     strategies: Registry = STRATEGIES,
@@ -180,5 +181,7 @@ def best(snapshot: Snapshot) -> Node | None:
 
 def _search(snapshot: Snapshot) -> State:
     if not isinstance(snapshot.state, State):
-        raise UsageError(f"{snapshot.strategy} keeps no tree; {DEFAULT_STRATEGY} does", option="snapshot")
+        raise UsageError(
+            f"{snapshot.strategy} keeps no tree; {TREE_OF_THOUGHTS.name} does", option="snapshot"
+        )
     return snapshot.state

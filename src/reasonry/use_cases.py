@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from .core.answer_form import check_form
-from .core.budget import Budget, check_budget
+from .core.budget import DEFAULT_CALLS, Budget, check_budget
 from .core.options import read_options, with_coached_defaults, with_preset
 from .core.problem import check_problem, without_quoted
 from .core.registry import Registry, add_strategies, find_strategy, strategies_at_hand
@@ -89,7 +89,7 @@ class UseCases:
         problem: str,
         strategy: str | Strategy[Any, Any],
         options: Mapping[str, Any],
-        budget: Budget,
+        budget: Budget | None,
         participants: Participants,
         from_session: str | None = None,
         form: dict[str, Any] | None = None,
@@ -97,6 +97,7 @@ class UseCases:
         """Check everything a user asked for, before anything is written or paid.
 
         Args:
+            budget: None: no limit was named; `DEFAULT_CALLS` then, unless the caller answers or a preset is named.
             from_session: The session whose thoughts are quoted below the problem; see `App.problem_after`.
             form: JSON schema that the answer is to fit.
 
@@ -114,6 +115,9 @@ class UseCases:
         # A recording is opened last: nothing is to be written for an order that is refused.
         performers, names = self.pool.open(replace(participants, record=None), asked)
         checked = read_options(chosen, self._with_defaults(options, chosen, performers))
+        if budget is None:
+            is_exempt = isinstance(performers.model, Caller) or "preset" in options
+            budget = Budget() if is_exempt else Budget(calls=DEFAULT_CALLS)
         if performers.verifier is None and getattr(checked, "verify", False):
             raise UsageError("verify needs a verifier: name one", option="verify")
         nested = self._nested_options(chosen, checked)
@@ -259,9 +263,13 @@ class UseCases:
         """Take up a run that is open, to be driven by the performers that are returned; see `resume`.
 
         Args:
+            budget: None: that of the run; `DEFAULT_CALLS` more if it met its limit on calls.
             job: As in `OpenRun.reopen`.
         """
         run = opened.run
+        outcome = run.snapshot.outcome
+        if budget is None and outcome is not None and outcome.reason == "max_calls":
+            budget = structs.replace(run.budget, calls=run.usage.calls + DEFAULT_CALLS)
 
         def open_performers() -> tuple[Performers, ParticipantNames]:
             reopened = self.pool.reopen_all(participants or Participants(), run.participants)
@@ -374,7 +382,7 @@ class UseCases:
         problem: str,
         strategy: str | Strategy[Any, Any],
         options: Mapping[str, Any],
-        budget: Budget,
+        budget: Budget | None,
         participants: Participants,
         from_session: str | None = None,
         *,

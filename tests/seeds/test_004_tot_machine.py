@@ -624,7 +624,13 @@ def test_the_result_has_what_ended_it_and_what_it_took_in_one_place_each() -> No
         {"stage": "continuation_decision", "reply": {"reason": "so", "answer": "a"}, "usage": usage},
     ]
     options = {"max_depth": 1}
-    result = solve_sync("P", model=ScriptedModel.of(*script), options=options, store="memory")
+    result = solve_sync(
+        "P",
+        strategy="tree_of_thoughts",
+        model=ScriptedModel.of(*script),
+        options=options,
+        store="memory",
+    )
     document = result.document()
     ending = document["termination"]
     assert ending == {

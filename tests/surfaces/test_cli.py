@@ -19,6 +19,7 @@ from reasonry.ids import new_id
 from tests.forked import run_command
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+TREE = ("--strategy", "tree_of_thoughts")
 HARD = "Use 1, 2, 3, 4, 5 and 6 to make 600"
 
 
@@ -268,7 +269,7 @@ def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -
     slow = {"stage": "branch_development", "reply": {"thoughts": ["d", "e", "f"]}, "delay_ms": 60_000}
     model = shell.script(*lines, slow)
     process = subprocess.Popen(
-        shell.command("solve", "anything", "--model", model, "--option", "expand_width=1", "--json"),
+        shell.command("solve", "anything", *TREE, "--model", model, "--option", "expand_width=1", "--json"),
         env=shell.environ,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -293,7 +294,7 @@ def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -
     )
     resumed = shell.json("runs", "resume", run_id, "--model", fast)
     assert (resumed["status"], resumed["answer"]) == ("done", "42")
-    assert resumed["usage"]["calls"] == 5
+    assert resumed["usage"]["calls"] == 6, "the call that was in flight when the process died counts"
 
 
 def test_ctrl_c_cancels_cleanly_and_says_how_to_resume(shell: Shell) -> None:
@@ -322,11 +323,29 @@ def test_a_limit_ends_the_run_with_the_best_so_far(shell: Shell) -> None:
         {"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}},
         {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.4, "2": 0.7}}},
     )
-    done = shell.run("solve", "Get there", "--model", model, "--max-calls", "2", "--json")
+    done = shell.run("solve", "Get there", *TREE, "--model", model, "--max-calls", "2", "--json")
     document = json.loads(done.stdout)
     assert done.returncode == 0
     assert (document["answer"], document["termination"]["reason"]) == ("run", "max_calls")
     assert document["usage"]["calls"] == 2
+
+
+def test_a_run_without_a_limit_has_30_calls_and_resuming_grants_30_more(shell: Shell) -> None:
+    lines = [{"stage": "*", "reply": {"steps": [f"step {number}"], "answer": None}} for number in range(99)]
+    options = ("--strategy", "chain_of_thought", "--option", "max_steps=90", "--model", shell.script(*lines))
+    begun = shell.run("solve", "Count to a hundred", *options)
+    assert "at most 30 calls (--max-calls N allows more)" in begun.stderr
+    (row,) = shell.json("runs", "list")["runs"]
+    assert (row["reason"], row["calls"]) == ("max_calls", 30)
+    resumed = shell.json("runs", "resume", row["run_id"])
+    assert (resumed["termination"]["reason"], resumed["usage"]["calls"]) == ("max_calls", 60)
+
+
+def test_a_preset_and_a_named_limit_are_taken_as_they_are(shell: Shell) -> None:
+    preset = shell.json("solve", PUZZLE, *TREE, "--option", "preset=seed")
+    named = shell.json("solve", PUZZLE, "--max-seconds", "60")
+    runs = [shell.json("runs", "show", shown["run_id"]) for shown in (preset, named)]
+    assert [run["budget"].get("calls") for run in runs] == [None, None]
 
 
 def test_a_model_error_keeps_the_best(shell: Shell) -> None:
@@ -335,7 +354,7 @@ def test_a_model_error_keeps_the_best(shell: Shell) -> None:
         {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.4, "2": 0.7}}},
         {"stage": "branch_development", "error": "provider_auth"},
     )
-    done = shell.run("solve", "Get there", "--model", model, "--json")
+    done = shell.run("solve", "Get there", *TREE, "--model", model, "--json")
     document = json.loads(done.stdout)
     assert done.returncode == 8
     assert document["status"] == "failed"
@@ -344,7 +363,9 @@ def test_a_model_error_keeps_the_best(shell: Shell) -> None:
 
 
 def test_a_script_that_runs_out_says_where(shell: Shell) -> None:
-    done = shell.run("solve", "x", "--model", shell.script({"stage": "nowhere", "reply": "x"}), "--json")
+    done = shell.run(
+        "solve", "x", *TREE, "--model", shell.script({"stage": "nowhere", "reply": "x"}), "--json"
+    )
     document = json.loads(done.stdout)
     assert document["termination"]["code"] == "script_exhausted"
     assert "approach_exploration" in document["termination"]["detail"]
@@ -479,9 +500,9 @@ def test_answers_are_recorded_and_played_again(shell: Shell) -> None:
         {"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}},
         {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.4, "2": 0.7}}},
     )
-    first = shell.json("solve", "Go", "--model", model, "--record", str(path), "--option", "max_depth=1",
+    first = shell.json("solve", "Go", *TREE, "--model", model, "--record", str(path), "--option", "max_depth=1",
                        "--option", "formulate_answer=false")  # fmt: skip
-    again = shell.json("solve", "Go", "--model", f"recorded:{path}", "--option", "max_depth=1",
+    again = shell.json("solve", "Go", *TREE, "--model", f"recorded:{path}", "--option", "max_depth=1",
                        "--option", "formulate_answer=false")  # fmt: skip
     assert first["status"] == "done"
     assert again["answer"] == first["answer"]
@@ -515,7 +536,7 @@ def test_escape_sequences_of_a_model_do_not_reach_the_terminal(shell: Shell) -> 
         {"stage": "branch_evaluation", "reply": {"scores": {"1": 1.0}}},
     )
     options = ["--option", "max_depth=1", "--option", "min_depth=0", "--option", "formulate_answer=false"]
-    done = shell.run("solve", "x", "--model", model, *options)
+    done = shell.run("solve", "x", *TREE, "--model", model, *options)
     assert done.returncode == 0
     for bad in ("\x1b", "\x9b", "\u202e"):
         assert bad not in done.stdout + done.stderr
@@ -722,7 +743,7 @@ def test_strategies_of_one_s_own_are_read_from_a_named_folder_only(shell: Shell)
 
 def test_a_run_is_handed_from_a_model_to_its_caller_and_back(shell: Shell) -> None:
     model = shell.script({"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}})
-    options = ["--option", "max_depth=1"]
+    options = [*TREE, "--option", "max_depth=1"]
     failed = shell.json("solve", "Get there", "--model", model, "--max-calls", "1", *options)
     run_id = failed["run_id"]
     assert failed["termination"]["reason"] == "max_calls"

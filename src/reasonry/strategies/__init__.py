@@ -14,6 +14,7 @@ from ..core.strategy import Strategy
 from ..errors import UsageError
 from .analysis import ANALYSIS
 from .chain_of_thought import CHAIN_OF_THOUGHT
+from .choice import AUTO
 from .linear import LINEAR
 from .planned_thinking import PLANNED_THINKING
 from .react import REACT
@@ -41,8 +42,8 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
 STRATEGIES: Mapping[str, Strategy[Any, Any]] = {strategy.name: strategy for strategy in _ALL}
 """By canonical name. The first is what a session thinks by where no strategy is named."""
 
-DEFAULT_STRATEGY = TREE_OF_THOUGHTS.name
-"""What a run thinks by where no strategy is named."""
+DEFAULT_STRATEGY = AUTO
+"""The strategy of a run for which none is named."""
 
 SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
 """The strategy, and its options, that asks one question for one short answer, such as a verdict."""

@@ -49,9 +49,10 @@ class NewRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
     max_calls: Count | None = None
     max_seconds: Amount | None = None
 
-    def budget(self) -> Budget:
-        """Return the limits of the run."""
-        return Budget(calls=self.max_calls, seconds=self.max_seconds)
+    def budget(self) -> Budget | None:
+        """Return the limits of the run; None where none is named."""
+        named = Budget(calls=self.max_calls, seconds=self.max_seconds)
+        return None if named == Budget() else named
 
 
 class OneRun(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -122,9 +123,10 @@ class SolveCall(NewRun, frozen=True, kw_only=True, rename="camel"):
     model: str | None = None
     max_usd: Amount | None = None
 
-    def budget(self) -> Budget:
-        """Return the limits of the run."""
-        return Budget(calls=self.max_calls, usd=self.max_usd, seconds=self.max_seconds)
+    def budget(self) -> Budget | None:
+        """Return the limits of the run; None where none is named."""
+        named = Budget(calls=self.max_calls, usd=self.max_usd, seconds=self.max_seconds)
+        return None if named == Budget() else named
 
 
 CoachCall = NewRun | OneRun | OpenedRun | ListRuns

@@ -27,7 +27,14 @@ def call(raw: Raw, name: str, **arguments: Any) -> Any:
 def test_a_coached_run_goes_from_questions_to_the_result_and_survives_the_server(tmp_path: Path) -> None:
     store = tmp_path / "s.db"
     with Raw(store) as raw:
-        shown = call(raw, "coach", action="start", problem="Get there", options={"max_depth": 1})
+        shown = call(
+            raw,
+            "coach",
+            action="start",
+            problem="Get there",
+            strategy="tree_of_thoughts",
+            options={"max_depth": 1},
+        )
         shown = shown["structuredContent"]
         assert set(shown["questions"][0]) == {"id", "stage", "prompt", "answerSchema"}
     with Raw(store) as raw:

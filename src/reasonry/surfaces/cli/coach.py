@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ...app import App
-from ...core.budget import Budget
 from ...engine.answers import SHAPE
 from ...errors import AnswerRefusedError, UsageError
 from ...ids import shorten_ids
@@ -67,7 +66,7 @@ def start_(
             whole,
             strategy,
             pairs(option),
-            limits.budget() or Budget(),
+            limits.budget(),
             participants,
             session_id,
             brief=brief,

@@ -7,7 +7,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...app import App
-from ...core.budget import Budget
 from ...engine.result import Result
 from ...errors import UsageError
 from ...strategies import DEFAULT_STRATEGY
@@ -55,7 +54,7 @@ def start_(
     text = read_problem(problem) or ""
 
     async def work(app: App) -> str | Result:
-        budget = limits.budget() or Budget()
+        budget = limits.budget()
         participants = await app.equip(workers.participants(), budget)
         order, _ = app.order(text, strategy, pairs(option), budget, participants)
         job = read_job(app.store, priority, at, queue)

@@ -11,7 +11,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...app import App
-from ...core.budget import Budget
 from ...engine.journal import CALLER
 from ...engine.result import Result
 from ...errors import UsageError
@@ -69,12 +68,12 @@ def solve(
             whole,
             strategy,
             pairs(option),
-            limits.budget() or Budget(),
+            limits.budget(),
             participants,
             session_id,
         )
         model, why = order.participants.model, app.pool.model_why
-        with watching(common.json, model, why, limits.budget(), full=full) as watch:
+        with watching(common.json, model, why, order.budget, full=full) as watch:
             if not common.json:
                 print_warnings({"warnings": order.warnings})
             run_id = await app.engine.accept(order)

@@ -93,7 +93,7 @@ def submit(
 
     async def work(app: App) -> dict[str, Any]:
         job = read_job(app.store, priority, at, queue)
-        submission = Submission(app, strategy, pairs(option), workers, limits.budget() or Budget(), job)
+        submission = Submission(app, strategy, pairs(option), workers, limits.budget(), job)
         run_ids = await submission.accept(problems)
         rows = [await _persist(partial(app.store.run, run_id)) for run_id in run_ids]
         over = sum(row.status != "active" for row in rows)
@@ -127,7 +127,7 @@ class Submission:
         strategy: str,
         options: dict[str, str],
         workers: Workers,
-        budget: Budget,
+        budget: Budget | None,
         job: JobOptions,
     ) -> None:
         self._app, self._strategy, self._options = app, strategy, options

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ...core.budget import Budget
+from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.machine import Pending, Step
 from ...engine.journal import Run
 from ...engine.observe import Unwatched
 from ...engine.streamed_text import StreamedText
+
+DEFAULT_LIMIT = f"at most {DEFAULT_CALLS} calls (--max-calls N allows more)"
 
 
 class Watch(Unwatched):
@@ -59,13 +61,14 @@ class Watch(Unwatched):
 
     @property
     def header(self) -> str:
-        """One line: what runs, with which model, and why that one."""
+        """One line: what runs, with which model, why that one, and the limit that nobody named."""
         run = self.run
         name = run.strategy.name if run else ""
         if run and run.begun.why:
             name += f" ({run.begun.why})"
         why = f" ({self.why})" if self.why else ""
-        return f"{name} · model {self.model}{why} · run {self.run_id}"
+        limit = f" · {DEFAULT_LIMIT}" if self.budget == Budget(calls=DEFAULT_CALLS) else ""
+        return f"{name} · model {self.model}{why} · run {self.run_id}{limit}"
 
 
 def bars(watch: Watch) -> list[tuple[str, float, float]]:

@@ -58,7 +58,7 @@ class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True
     mode: RunMode = "driven"
     model: str | None = None
     options: Options = {}
-    budget: Budget = Budget()
+    budget: Budget | None = None
 
     def call(self) -> SolveCall:
         """Return the same as the other surfaces have it, but for mode and budget."""

@@ -53,7 +53,7 @@ async def solve(
         strategy: A name of the registry, or a strategy of your own.
         model: What `--model` takes, or an object of the `Model` port; None: what the environment offers.
         options: Options of the strategy, by name.
-        budget: Hard limits; a run that meets one ends with the best so far.
+        budget: Hard limits; a run that meets one ends with the best so far. None: 30 calls; `Budget()`: no limit.
         store: What `--store` takes, or a store; None: `REASONRY_STORE`, else the user's data folder.
         verifier: What `--verifier` takes, or a callable `(problem, path) -> bool | str | None`, which may take `final`,
             whether the candidate claims to be the answer, as a third parameter.
@@ -91,7 +91,7 @@ async def solve(
             text,
             strategy,
             chosen_options,
-            Budget() if budget is None else budget,
+            budget,
             participants,
             session_id,
         )
@@ -199,7 +199,7 @@ async def coach(
                 text,
                 chosen,
                 chosen_options,
-                Budget() if budget is None else budget,
+                budget,
                 participants,
                 session_id,
             )

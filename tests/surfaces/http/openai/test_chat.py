@@ -158,7 +158,7 @@ def test_n_choices_are_n_runs(talk: Talk) -> None:
 
 def test_options_and_budgets_come_in_a_field_of_their_own_and_with_the_name(talk: Talk) -> None:
     client = talk.client()
-    own = {"options": {"max_depth": 1}, "budget": {"calls": 30}}
+    own = {"options": {"max_depth": 1}, "budget": {"calls": 40}}
     for model, extra in (
         ("tree_of_thoughts?max_depth=1@small", {}),
         ("tree_of_thoughts@small", {"reasonry": own}),
@@ -167,7 +167,7 @@ def test_options_and_budgets_come_in_a_field_of_their_own_and_with_the_name(talk
         run_id = completion.reasonry["runs"][0]["run_id"]
         begun, budget, _ = asyncio.run(talk.serving.app.engine.terms(run_id))
         assert begun.options["max_depth"] == 1
-        assert budget.calls == (30 if extra else None)
+        assert budget.calls == (40 if extra else 30)
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(
             model="react@small", messages=ASK, extra_body={"reasonry": {"budget": {"calls": 0}}}

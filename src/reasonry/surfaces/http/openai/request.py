@@ -78,7 +78,7 @@ class OwnFields(Struct, frozen=True, forbid_unknown_fields=True):
 
     strategy: str | None = None
     options: dict[str, Any] = {}
-    budget: Budget = Budget()
+    budget: Budget | None = None
     verifier: str | None = None
     tools: Annotated[tuple[str, ...], Meta(max_length=100)] = ()
     documents: Annotated[tuple[str, ...], Meta(max_length=100)] = ()
