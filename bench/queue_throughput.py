@@ -3,9 +3,10 @@
     uv run python bench/queue_throughput.py [--workers 1,2,4] [--runs 150] [--concurrency 8] [--latency-ms 60]
         [--folder DIR]
 
-Each run asks a model once. What is counted is the time from the end of a tenth of the runs to the end of nine tenths,
-while others are still begun. How much of the machine's cores was in use meanwhile, by whomever, and
-what workers, database and model spent of it, is measured: with more workers than the cores can serve no more is done.
+First one process accepts and drives such runs without a queue, to show what the queue adds. Each run asks a model
+once. What is counted is the time from the end of a tenth of the runs to the end of nine tenths, while others are still
+begun. How much of the machine's cores was in use meanwhile, by whomever, and what workers, database and model spent of
+it, is measured: with more workers than the cores can serve no more is done.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -66,11 +68,30 @@ def workers(store: str, model: str, count: int, concurrency: int) -> Iterator[li
         yield [process.pid for process in begun]
 
 
+PROBLEM, STRATEGY, BUDGET = "What is 4 + 9?", "chain_of_thought", Budget(calls=9)
+
+
+async def without_queue(
+    url: str, model: str, count: int, concurrency: int, database: int
+) -> tuple[float, float]:
+    """Return the processor time of a run that its own process drives: that process's, and the database's."""
+    places = asyncio.Semaphore(concurrency)
+    async with App(url, environ={}) as app:
+
+        async def drive() -> None:
+            async with places:
+                await app.solve(*app.order(PROBLEM, STRATEGY, {}, BUDGET, Participants(model=model)))
+
+        await drive()
+        own, of_database = time.process_time(), cpu_s(database)
+        await asyncio.gather(*(drive() for _ in range(count)))
+        return (time.process_time() - own) / count, (cpu_s(database) - of_database) / count
+
+
 async def measure(url: str, model: str, count: int, processes: list[int]) -> tuple[float, float, float]:
     """Return runs a second, processor time a run, and which part of the machine was in use."""
     async with App(url, environ={}) as app:
-        participants = Participants(model=model)
-        order, _ = app.order("What is 4 + 9?", "chain_of_thought", {}, Budget(calls=9), participants)
+        order, _ = app.order(PROBLEM, STRATEGY, {}, BUDGET, Participants(model=model))
         spent, (used, there) = sum(map(cpu_s, processes)), machine_s()
         runs = [(await app.engine.accept_once(order, job=JobOptions())).run_id for _ in range(count)]
         for run_id in runs:
@@ -94,6 +115,17 @@ def main() -> int:
     parser.add_argument("--folder", default=".", help="which disk the store is on")
     given = parser.parse_args()
     alone = 0.0
+    with (
+        PlainServer(given.latency_ms, ANSWER) as model,
+        tempfile.TemporaryDirectory(dir=given.folder) as folder,
+        postgres_server(disk=folder) as server,
+    ):
+        spec = f"openai-compatible:{model.url}#test-model"
+        driving = without_queue(server.url, spec, given.runs, given.concurrency, server.pid)
+        own, of_database = asyncio.run(driving)
+    print(
+        f"no queue   processor of the process {own * 1e3:.1f} ms a run, of the database {of_database * 1e3:.1f} ms"
+    )
     for crew in map(int, given.workers.split(",")):
         with (
             PlainServer(given.latency_ms, ANSWER) as model,
@@ -107,7 +139,7 @@ def main() -> int:
         alone = alone or per_s / crew
         print(
             f"{crew} workers  {per_s:6.1f} runs/s, {per_s / (alone * crew):4.0%} of linear; processor of workers and "
-            f"database {cpu * 1e3:.0f} ms a run; {in_use:.0%} of {os.cpu_count()} cores in use",
+            f"database {cpu * 1e3:.1f} ms a run; {in_use:.0%} of {os.cpu_count()} cores in use",
             flush=True,
         )
     return 0
