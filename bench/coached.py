@@ -28,6 +28,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 from tests.surfaces.coached_agents import PUZZLES, QUERY, analyst, play, solver
 
 ANSWERS, AROUND = 1_000, 50
@@ -45,7 +46,15 @@ async def answer_all(store: str) -> list[float]:
     taken: list[float] = []
     async with App(store) as app:
         options = {"max_steps": ANSWERS}
-        shown = await app.coach_start("Count to a thousand.", "scratchpad", options, Budget(), Participants())
+        shown = await app.coach_start(
+            RunRequest(
+                problem="Count to a thousand.",
+                strategy="scratchpad",
+                options=options,
+                budget=Budget(),
+                participants=Participants(),
+            )
+        )
         for number in range(ANSWERS):
             (question,) = shown["questions"]
             answer = {"id": question["id"], "answer": json.dumps(reply(question, number))}

@@ -43,6 +43,7 @@ from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.participants import Participants
 from reasonry.puzzles import Puzzle, check, solve_numbers
+from reasonry.use_cases import RunRequest
 
 TARGET = Fraction(24)
 BREADTH, WIDTH, SAMPLES, DEPTH = 5, 8, 3, 3
@@ -98,7 +99,15 @@ async def plain(wire: Wire, numbers: tuple[int, ...]) -> Took:
 
 
 async def searched(app: App, participants: Participants, numbers: tuple[int, ...]) -> Took:
-    order, performers = app.order(problem(numbers), "tree_of_thoughts", OPTIONS, Budget(), participants)
+    order, performers = app.order(
+        RunRequest(
+            problem=problem(numbers),
+            strategy="tree_of_thoughts",
+            options=OPTIONS,
+            budget=Budget(),
+            participants=participants,
+        )
+    )
     start = time.perf_counter()
     result = await app.solve(order, performers)
     return result.answer, result.usage.calls, result.rounds, time.perf_counter() - start

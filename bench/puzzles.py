@@ -27,6 +27,7 @@ from reasonry.engine.ports import Question
 from reasonry.models.offline import OfflineModel
 from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
+from reasonry.use_cases import RunRequest
 
 TARGET = 24
 SOLVABLE = 1_362
@@ -56,7 +57,13 @@ async def by_machine(hand: Hand) -> Ended:
 async def by_engine(hand: Hand) -> Ended:
     async with App("memory") as app:
         order, performers = app.order(
-            problem_of(hand), "tree_of_thoughts", {}, Budget(), Participants(model="offline")
+            RunRequest(
+                problem=problem_of(hand),
+                strategy="tree_of_thoughts",
+                options={},
+                budget=Budget(),
+                participants=Participants(model="offline"),
+            )
         )
         result = await app.solve(order, performers)
     return result.answer, result.termination.reason

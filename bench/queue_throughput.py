@@ -29,6 +29,7 @@ from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.participants import Participants
 from reasonry.records import JobOptions
+from reasonry.use_cases import RunRequest
 
 ANSWER = '{"steps": ["4 and 9 make 13."], "answer": "13", "done": true}'
 """All that a run asks for, in one answer."""
@@ -80,7 +81,17 @@ async def without_queue(
 
         async def drive() -> None:
             async with places:
-                await app.solve(*app.order(PROBLEM, STRATEGY, {}, BUDGET, Participants(model=model)))
+                await app.solve(
+                    *app.order(
+                        RunRequest(
+                            problem=PROBLEM,
+                            strategy=STRATEGY,
+                            options={},
+                            budget=BUDGET,
+                            participants=Participants(model=model),
+                        )
+                    )
+                )
 
         await drive()
         own, of_database = time.process_time(), cpu_s(database)
@@ -91,7 +102,15 @@ async def without_queue(
 async def measure(url: str, model: str, count: int, processes: list[int]) -> tuple[float, float, float]:
     """Return runs a second, processor time a run, and which part of the machine was in use."""
     async with App(url, environ={}) as app:
-        order, _ = app.order(PROBLEM, STRATEGY, {}, BUDGET, Participants(model=model))
+        order, _ = app.order(
+            RunRequest(
+                problem=PROBLEM,
+                strategy=STRATEGY,
+                options={},
+                budget=BUDGET,
+                participants=Participants(model=model),
+            )
+        )
         spent, (used, there) = sum(map(cpu_s, processes)), machine_s()
         runs = [(await app.engine.accept_once(order, job=JobOptions())).run_id for _ in range(count)]
         for run_id in runs:

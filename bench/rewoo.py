@@ -30,6 +30,7 @@ from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 
 PROBLEM = "What do the reports say about the bridge?"
 ROUNDS, REQUESTS = 5, 8
@@ -49,7 +50,15 @@ async def plain(wire: Wire) -> str:
 
 
 async def planned(app: App, model: str) -> str:
-    order, performers = app.order(PROBLEM, "rewoo", {}, Budget(), Participants(model=model))
+    order, performers = app.order(
+        RunRequest(
+            problem=PROBLEM,
+            strategy="rewoo",
+            options={},
+            budget=Budget(),
+            participants=Participants(model=model),
+        )
+    )
     result = await app.solve(order, performers)
     assert (result.usage.calls, result.rounds) == (REQUESTS, ROUNDS), result
     return result.answer or ""

@@ -29,6 +29,7 @@ from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.participants import Participants
 from reasonry.puzzles import Puzzle, check
+from reasonry.use_cases import RunRequest
 
 PRESET, DEFAULTS = "preset seed", "defaults"
 MAX_NODES = 10_000
@@ -51,11 +52,13 @@ async def row(server: ServerProcess, name: str, options: dict[str, Any], calls: 
     async with App("memory", Policy(max_concurrency=32)) as app:
         for number, numbers in enumerate(puzzles(count), 1):
             order, performers = app.order(
-                problem(numbers),
-                "tree_of_thoughts",
-                {**options, "max_nodes": MAX_NODES},
-                Budget(calls=calls),
-                Participants(model=server.model),
+                RunRequest(
+                    problem=problem(numbers),
+                    strategy="tree_of_thoughts",
+                    options={**options, "max_nodes": MAX_NODES},
+                    budget=Budget(calls=calls),
+                    participants=Participants(model=server.model),
+                )
             )
             result = await app.solve(order, performers)
             puzzle = Puzzle(tuple(map(Fraction, numbers)), TARGET)

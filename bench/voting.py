@@ -33,6 +33,7 @@ from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.participants import Participants
 from reasonry.reading.vote import tally
+from reasonry.use_cases import RunRequest
 
 AT_ONCE = 4
 POLICY = Policy(max_concurrency=MOST_SAMPLES)
@@ -51,7 +52,13 @@ async def plain(wire: Wire, number: int) -> Took:
 async def voted(app: App, model: str, stop: str, window: int, number: int) -> Took:
     options = {"samples": MOST_SAMPLES, "window": window, "stop": stop}
     order, performers = app.order(
-        question(number), "self_consistency", options, Budget(), Participants(model=model)
+        RunRequest(
+            problem=question(number),
+            strategy="self_consistency",
+            options=options,
+            budget=Budget(),
+            participants=Participants(model=model),
+        )
     )
     start = time.perf_counter()
     result = await app.solve(order, performers)

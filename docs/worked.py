@@ -28,6 +28,7 @@ from reasonry.engine.result import Result
 from reasonry.strategies import DEFAULT_STRATEGY
 from reasonry.surfaces.cli.settings import pairs
 from reasonry.surfaces.run_report import thought_title, whole_thought
+from reasonry.use_cases import RunRequest
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = re.compile(r"^```sh\n(reasonry solve .*?)^```", re.MULTILINE | re.DOTALL)
@@ -67,11 +68,13 @@ async def _solve(given: dict[str, Any], steps: _Steps) -> Result:
     async with App("memory", Policy(max_concurrency=1), {}) as app:
         participants = await app.equip(workers.participants())
         order, performers = app.order(
-            given["problem"],
-            given.get("strategy", DEFAULT_STRATEGY),
-            pairs(given.get("option", ())),
-            budget,
-            participants,
+            RunRequest(
+                problem=given["problem"],
+                strategy=given.get("strategy", DEFAULT_STRATEGY),
+                options=pairs(given.get("option", ())),
+                budget=budget,
+                participants=participants,
+            )
         )
         run_id = await app.engine.accept(order)
         return await app.engine.drive(run_id, performers, steps)

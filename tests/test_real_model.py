@@ -23,6 +23,7 @@ from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
 from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
+from reasonry.use_cases import RunRequest
 
 from .servers.small_model import MISSING, SmallModel, small_model
 
@@ -62,7 +63,15 @@ async def solved(
 ) -> tuple[Result, dict[str, Any]]:
     async with App("memory", policy) as app:
         chosen = STRATEGIES[strategy]
-        order, performers = app.order(problem, chosen, options, budget, Participants(model=server.model))
+        order, performers = app.order(
+            RunRequest(
+                problem=problem,
+                strategy=chosen,
+                options=options,
+                budget=budget,
+                participants=Participants(model=server.model),
+            )
+        )
         result = await app.solve(order, performers)
         return result, await app.engine.trace(result.run_id)
 

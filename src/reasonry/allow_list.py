@@ -70,7 +70,7 @@ class AllowList(Struct, frozen=True):
         """The models that may be named."""
         return list(dict.fromkeys((*self.models, OFFLINE)))
 
-    def model(self, name: str | None) -> str | None:
+    def model(self, name: object) -> str | None:
         """Return the model that a name stands for, the default for none.
 
         Raises:
@@ -80,13 +80,13 @@ class AllowList(Struct, frozen=True):
             return self.default_model
         return _entry("model", name, {OFFLINE: OFFLINE, **self.models})
 
-    def verifier(self, name: str | None) -> str | None:
+    def verifier(self, name: object) -> str | None:
         """Return the verifier that a name stands for; none for none.
 
         Raises:
             UsageError: It is not listed; `choices` has the names.
         """
-        if name is None or name.startswith(ARITHMETIC):
+        if name is None or (isinstance(name, str) and name.startswith(ARITHMETIC)):
             return name
         return _entry("verifier", name, self.verifiers, (f"{ARITHMETIC}TARGET",))
 
@@ -131,8 +131,8 @@ def read_allow_list(environ: Mapping[str, str]) -> AllowList:
     return allowed
 
 
-def _entry(argument: str, name: str, listed: Mapping[str, str], forms: Sequence[str] = ()) -> str:
-    if name in listed:
+def _entry(argument: str, name: object, listed: Mapping[str, str], forms: Sequence[str] = ()) -> str:
+    if isinstance(name, str) and name in listed:
         return listed[name]
     choices = [*forms, *listed]
     # What was asked for is not shown: it may hold a key.

@@ -6,12 +6,13 @@ import asyncio
 import copy
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from .core.problem import with_quoted
 from .core.strategy import Strategy
-from .engine.engine import Engine
-from .engine.policy import Policy
+from .engine.engine import Engine, Order
+from .engine.policy import Performers, Policy
 from .engine.session_use import Rows
 from .errors import UsageError
 from .guided.quoting import quote_thoughts
@@ -21,8 +22,8 @@ from .guided.settings import SessionSettings
 from .installed import installed_strategies
 from .masking import SECRETS
 from .participants import PerformerPool
-from .records import Store
-from .use_cases import UseCases
+from .records import RequestKey, Store
+from .use_cases import Admit, RunRequest, UseCases
 
 
 class App(UseCases):
@@ -97,19 +98,41 @@ class App(UseCases):
             chooses_ids=not self._is_one_owners,
         )
 
-    async def problem_after(self, problem: str | None, session: str | None) -> tuple[str, str | None]:
-        """Return the problem of a run that begins with the thoughts of a session, and the session's id.
-
-        The thoughts are quoted below the problem.
+    async def receive(self, request: RunRequest, admit: Admit | None = None) -> tuple[Order, Performers]:
+        """Turn what somebody asks for into an order; nothing is written or paid.
 
         Args:
-            problem: None: the session's first thought.
-            session: Its id, the beginning of it, or `last`; None: no session.
+            admit: Says who may work on the run; None: the operator asks, who may name anything.
 
         Raises:
-            UsageError: There is neither a problem nor a session, or the session has no thoughts.
+            UsageError: Something is wrong with the request; the message says what and what is legal.
             NotFoundError: There is no such session.
+            ToolError: A tool server does not answer.
         """
+        problem, session = await self._problem_after(request.problem, request.session)
+        named = request.participants
+        participants = await (admit(named) if admit else self.equip(named, request.budget))
+        whole = replace(request, problem=problem, session=session, participants=participants)
+        names_files = participants.tools or participants.context or participants.verifier
+        if not names_files and self.pool.is_open(participants.model):
+            # Nothing is read, and a thread would take longer than the work.
+            return self.order(whole)
+        return await self.pool.run_in_thread(lambda: self.order(whole))
+
+    async def coach_start(
+        self,
+        request: RunRequest,
+        admit: Admit | None = None,
+        *,
+        brief: bool = False,
+        key: RequestKey | None = None,
+    ) -> dict[str, Any]:
+        """Start a coached run; `admit` as in `receive`, `brief` as in `Coach`, `key` as in `Engine.accept_once`."""
+        order, performers = await self.receive(replace(request, coached=True), admit)
+        return await self.coach(brief=brief).start(order, performers, key)
+
+    async def _problem_after(self, problem: str | None, session: str | None) -> tuple[str, str | None]:
+        """Return the problem of a run that begins with the thoughts of a session, quoted below it; and its id."""
         if session is None:
             if problem is None:
                 raise UsageError("problem is missing; say what is to be solved", field="problem")

@@ -121,9 +121,12 @@ class PerformerPool:
 
     # -- opening
 
-    def is_open(self, model: str | None) -> bool:
+    def is_open(self, model: str | Model | None) -> bool:
         """Whether a model, None: that of the environment, is open already, so that nothing is read to open it."""
-        return (model or self.environ.get("REASONRY_MODEL", "").strip()) in self._shared
+        return (
+            not isinstance(model, str | None)
+            or (model or self.environ.get("REASONRY_MODEL", "").strip()) in self._shared
+        )
 
     def open(self, participants: Participants, problem: str) -> tuple[Performers, ParticipantNames]:
         """Open the models, the verifier and the tools of a run; return them, and what they are recorded as.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from msgspec import structs
@@ -27,12 +27,40 @@ from .errors import UsageError
 from .ids import find_id
 from .participants import Participants, PerformerPool
 from .records import JobOptions, RequestKey, RunRow
-from .strategies import resolve
+from .strategies import DEFAULT_STRATEGY, resolve
 from .strategies.choice import AUTO, choose_strategy
 from .tools.verifiers import idle_verifier_warning
 
 Vet = Callable[[ParticipantNames], Participants]
 """Says who may work on a run in whose record these participants are, or raises."""
+
+
+Admit = Callable[[Participants], Awaitable[Participants]]
+"""Returns who may work on a run of those that a request names, opened as far as text names them; or raises."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """A run that somebody asks for, on whatever surface.
+
+    Args:
+        problem: None: the first thought of the session.
+        session: The session whose thoughts come with the problem: its id, the beginning of it, or `last`.
+        strategy: A name of the registry, or a strategy of the caller's own.
+        budget: None: no limit is named; `DEFAULT_CALLS` then, unless the caller answers or a preset is named.
+        participants: Who is to work on it. Of a coached run, only its verifier and its tools do.
+        form: JSON schema that the answer is to fit.
+        coached: Whether the caller answers the questions.
+    """
+
+    problem: str | None = None
+    session: str | None = None
+    strategy: str | Strategy[Any, Any] = DEFAULT_STRATEGY
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    budget: Budget | None = None
+    participants: Participants = field(default_factory=Participants)
+    form: dict[str, Any] | None = None
+    coached: bool = False
 
 
 class UseCases:
@@ -84,26 +112,22 @@ class UseCases:
             self.engine.strategies = add_strategies(self.strategies, {strategy.name: strategy})
         return strategy
 
-    def order(
-        self,
-        problem: str,
-        strategy: str | Strategy[Any, Any],
-        options: Mapping[str, Any],
-        budget: Budget | None,
-        participants: Participants,
-        from_session: str | None = None,
-        form: dict[str, Any] | None = None,
-    ) -> tuple[Order, Performers]:
-        """Check everything a user asked for, before anything is written or paid.
+    def order(self, request: RunRequest) -> tuple[Order, Performers]:
+        """Check everything a user asked for, before anything is written or paid; see `receive`.
 
         Args:
-            budget: None: no limit was named; `DEFAULT_CALLS` then, unless the caller answers or a preset is named.
-            from_session: The session whose thoughts are quoted below the problem; see `App.problem_after`.
-            form: JSON schema that the answer is to fit.
+            request: Its problem is the whole one, and its participants are admitted.
 
         Raises:
             UsageError: Something is wrong with it; the message says what and what is legal.
         """
+        problem, strategy, options, form = (
+            request.problem or "",
+            request.strategy,
+            request.options,
+            request.form,
+        )
+        participants = request.participants.with_caller() if request.coached else request.participants
         check_problem(problem)
         if form is not None and (fault := check_form(form)):
             raise UsageError(f"the answer cannot be put into this form: {fault}", option="form")
@@ -115,6 +139,7 @@ class UseCases:
         # A recording is opened last: nothing is to be written for an order that is refused.
         performers, names = self.pool.open(replace(participants, record=None), asked)
         checked = read_options(chosen, self._with_defaults(options, chosen, performers))
+        budget = request.budget
         if budget is None:
             is_exempt = isinstance(performers.model, Caller) or "preset" in options
             budget = Budget() if is_exempt else Budget(calls=DEFAULT_CALLS)
@@ -135,7 +160,7 @@ class UseCases:
             participants=names,
             why=why,
             warnings=(idle,) if idle else (),
-            from_session=from_session,
+            from_session=request.session,
             form=form,
         )
         return order, structs.replace(performers, model=model)
@@ -263,13 +288,13 @@ class UseCases:
         """Take up a run that is open, to be driven by the performers that are returned; see `resume`.
 
         Args:
-            budget: None: that of the run; `DEFAULT_CALLS` more if it met its limit on calls.
+            budget: None: that of the run; `DEFAULT_CALLS` more if that is the limit which nobody named, and it was met.
             job: As in `OpenRun.reopen`.
         """
         run = opened.run
         outcome = run.snapshot.outcome
-        if budget is None and outcome is not None and outcome.reason == "max_calls":
-            budget = structs.replace(run.budget, calls=run.usage.calls + DEFAULT_CALLS)
+        if budget is None and outcome is not None and outcome.reason == "max_calls" and _is_default(run):
+            budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
 
         def open_performers() -> tuple[Performers, ParticipantNames]:
             reopened = self.pool.reopen_all(participants or Participants(), run.participants)
@@ -368,32 +393,22 @@ class UseCases:
         complete = self.pool.attach_built_in(participants, strategy)
         if "tools" not in options:
             complete.check_recorded_tools(begun)
-        merged = {**begun.options, **with_preset(strategy, options)}
-        return self.order(begun.problem, strategy, merged, budget, complete, begun.from_session, begun.form)
+        request = RunRequest(
+            problem=begun.problem,
+            session=begun.from_session,
+            strategy=strategy,
+            options={**begun.options, **with_preset(strategy, options)},
+            budget=budget,
+            participants=complete,
+            form=begun.form,
+        )
+        return self.order(request)
 
     # -- answered by their caller
 
     def coach(self, *, brief: bool = False) -> Coach:
         """Return the coached runs of the store, whose replies are brief if wanted; see `Coach`."""
         return Coach(self.engine, brief)
-
-    async def coach_start(
-        self,
-        problem: str,
-        strategy: str | Strategy[Any, Any],
-        options: Mapping[str, Any],
-        budget: Budget | None,
-        participants: Participants,
-        from_session: str | None = None,
-        *,
-        brief: bool = False,
-        key: RequestKey | None = None,
-    ) -> dict[str, Any]:
-        """Start a coached run; of the participants only the verifier and the tools work on it."""
-        order, performers = await self.pool.run_in_thread(
-            lambda: self.order(problem, strategy, options, budget, participants.with_caller(), from_session)
-        )
-        return await self.coach(brief=brief).start(order, performers, key)
 
     async def coach_take_over(
         self,
@@ -469,6 +484,11 @@ class UseCases:
             return self.pool.open(complete.with_caller(), without_quoted(run.begun.problem))[0]
 
         return lambda run: self.pool.run_in_thread(lambda: open_for(run))
+
+
+def _is_default(run: Run) -> bool:
+    """Whether a run has the limit that nobody named, or what resuming it made of that."""
+    return run.begun.budget == Budget(calls=DEFAULT_CALLS) and run.budget == Budget(calls=run.budget.calls)
 
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:

@@ -16,6 +16,7 @@ from reasonry.core.budget import Budget
 from reasonry.engine.ports import Question
 from reasonry.errors import UsageError
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 
 from ..engine.playing import LOOP, STRATEGIES, CountingModel
 
@@ -118,7 +119,14 @@ async def test_the_last_stage_asks_for_the_form_until_a_reply_fits() -> None:
     model = answers("Oslo", '{"city": "Oslo", "letters": "four"}', f"Here:\n```json\n{good}\n```")
     async with App("memory", environ={}, strategies=STRATEGIES) as app:
         order, performers = app.order(
-            "Where?", LOOP, {"steps": 2}, Budget(), Participants(model=model), form=CAPITAL
+            RunRequest(
+                problem="Where?",
+                strategy=LOOP,
+                options={"steps": 2},
+                budget=Budget(),
+                participants=Participants(model=model),
+                form=CAPITAL,
+            )
         )
         result = await app.solve(order, performers)
         assert (result.status, json.loads(result.answer or "")) == ("done", json.loads(good))
@@ -127,7 +135,16 @@ async def test_the_last_stage_asks_for_the_form_until_a_reply_fits() -> None:
         assert "the answer.letters must be of type integer" in last["prompt"]
         assert (await app.engine.replay(result.run_id))["replay"]["identical"]
         with pytest.raises(UsageError, match="cannot be put into this form"):
-            app.order("Where?", LOOP, {}, Budget(), Participants(model=model), form={"type": "city"})
+            app.order(
+                RunRequest(
+                    problem="Where?",
+                    strategy=LOOP,
+                    options={},
+                    budget=Budget(),
+                    participants=Participants(model=model),
+                    form={"type": "city"},
+                )
+            )
 
 
 @pytest.mark.anyio
@@ -139,7 +156,16 @@ async def test_an_answer_that_fits_as_it_stands_is_not_asked_for_again_and_one_t
     async with App("memory", environ={}, strategies=STRATEGIES) as app:
         for model, status, calls in ((fitting, "done", 1), (never, "failed", 4)):
             participants = Participants(model=model)
-            order, performers = app.order("Where?", LOOP, {"steps": 1}, Budget(), participants, form=CAPITAL)
+            order, performers = app.order(
+                RunRequest(
+                    problem="Where?",
+                    strategy=LOOP,
+                    options={"steps": 1},
+                    budget=Budget(),
+                    participants=participants,
+                    form=CAPITAL,
+                )
+            )
             result = await app.solve(order, performers)
             assert (result.status, model.calls) == (status, calls)
         assert (result.termination.code, result.best_answer) == ("output_invalid", "Oslo")

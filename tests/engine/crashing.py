@@ -28,6 +28,7 @@ from reasonry.records import Line, RunRow
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.catalog import load_tools
+from reasonry.use_cases import RunRequest
 
 from .playing import LOOP
 
@@ -103,7 +104,13 @@ async def drive(job: Job, pipe: int) -> None:
             result = await app.resume(job.run_id, participants)
         else:
             order, performers = app.order(
-                job.problem, ALL[job.strategy], job.options, job.budget, participants
+                RunRequest(
+                    problem=job.problem,
+                    strategy=ALL[job.strategy],
+                    options=job.options,
+                    budget=job.budget,
+                    participants=participants,
+                )
             )
             result = await app.solve(order, performers)
         tell(pipe, result=result.document())

@@ -18,6 +18,7 @@ from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
 from reasonry.errors import ModelError
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 from tests.servers import Fault, ModelServer
 
 from .crashing import ALL
@@ -49,7 +50,15 @@ async def let_go(server: ModelServer) -> None:
 async def solved(
     one: App, model: Any, budget: Budget, observer: Unwatched | None = None, **options: int
 ) -> Result:
-    chosen, performers = one.order("count", LOOP, options, budget, Participants(model=model))
+    chosen, performers = one.order(
+        RunRequest(
+            problem="count",
+            strategy=LOOP,
+            options=options,
+            budget=budget,
+            participants=Participants(model=model),
+        )
+    )
     return await one.solve(chosen, performers, observer)
 
 
@@ -252,7 +261,13 @@ async def test_what_came_until_a_run_was_stopped_is_booked_and_not_guessed_once_
     with ModelServer(replies=(WORDS * 20,), chunk_ms=5) as server:
         async with app() as one:
             chosen, performers = one.order(
-                "count", LOOP, {"steps": 1}, Budget(), Participants(model=server.model)
+                RunRequest(
+                    problem="count",
+                    strategy=LOOP,
+                    options={"steps": 1},
+                    budget=Budget(),
+                    participants=Participants(model=server.model),
+                )
             )
             run_id = await one.engine.accept(chosen)
             driving = asyncio.create_task(one.engine.drive(run_id, performers, watch))

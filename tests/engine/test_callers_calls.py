@@ -15,6 +15,7 @@ from reasonry.engine.ports import Question
 from reasonry.errors import ConflictError, UsageError
 from reasonry.participants import Participants
 from reasonry.tools.callers import CallersTool
+from reasonry.use_cases import RunRequest
 
 from .playing import CountingModel
 
@@ -42,7 +43,15 @@ def reply(question: Question) -> str:
 
 async def begin(app: App, model: CountingModel, budget: Budget | None = None) -> str:
     participants = Participants(model=model, tools=[CallersTool(WEATHER), add])
-    order, performers = app.order("Where is it warm?", "react", {}, budget or Budget(), participants)
+    order, performers = app.order(
+        RunRequest(
+            problem="Where is it warm?",
+            strategy="react",
+            options={},
+            budget=budget or Budget(),
+            participants=participants,
+        )
+    )
     result = await app.solve(order, performers)
     assert (result.status, result.answer) == ("active", None)
     return result.run_id
@@ -92,4 +101,8 @@ async def test_the_caller_s_tools_may_not_be_named_like_another() -> None:
     async with App("memory", environ={}) as app:
         participants = Participants(model=CountingModel(), tools=[CallersTool(ToolCard("add")), add])
         with pytest.raises(UsageError, match="two tools"):
-            app.order("x", "react", {}, Budget(), participants)
+            app.order(
+                RunRequest(
+                    problem="x", strategy="react", options={}, budget=Budget(), participants=participants
+                )
+            )

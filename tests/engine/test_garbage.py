@@ -14,6 +14,7 @@ import pytest
 from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 
 
 @pytest.mark.anyio
@@ -24,7 +25,13 @@ async def test_a_run_that_has_ended_leaves_no_cycles_behind(strategy: str) -> No
         async def solve() -> str:
             participants = Participants(model="offline")
             order, performers = app.order(
-                "Use 4, 9, 10 and 13 to make 24", strategy, {}, Budget(), participants
+                RunRequest(
+                    problem="Use 4, 9, 10 and 13 to make 24",
+                    strategy=strategy,
+                    options={},
+                    budget=Budget(),
+                    participants=participants,
+                )
             )
             return (await app.solve(order, performers)).status
 

@@ -25,6 +25,7 @@ from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.participants import Participants
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY
+from reasonry.use_cases import RunRequest
 from tests.servers import ModelServer, ServerProcess
 
 from .answering import order
@@ -38,7 +39,15 @@ async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: in
     policy = Policy(max_concurrency=30)
     async with App("memory", policy, strategies=ALL) as app:
         options = {"steps": steps, "width": width}
-        chosen, performers = app.order("count", LOOP, options, budget, Participants(model=model))
+        chosen, performers = app.order(
+            RunRequest(
+                problem="count",
+                strategy=LOOP,
+                options=options,
+                budget=budget,
+                participants=Participants(model=model),
+            )
+        )
         result = await app.solve(chosen, performers)
     await model.close()
     return result

@@ -20,6 +20,7 @@ from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.scripted import ScriptedModel
 from reasonry.participants import Participants
 from reasonry.surfaces.present import exit_code
+from reasonry.use_cases import RunRequest
 from tests.servers import ModelServer
 
 from .crashing import ALL
@@ -68,7 +69,15 @@ def order(
 ) -> Any:
     app = App("memory", strategies=ALL, environ=environ or {})
     strategy = "analysis" if options else "loop"
-    return app.order("2 + 2?", strategy, options or {}, budget, Participants(**participants))
+    return app.order(
+        RunRequest(
+            problem="2 + 2?",
+            strategy=strategy,
+            options=options or {},
+            budget=budget,
+            participants=Participants(**participants),
+        )
+    )
 
 
 DEAR = Budget(usd=0.5)
@@ -125,14 +134,30 @@ def test_the_limit_of_a_strategy_inside_another_needs_a_price_too() -> None:
     app = App("memory", environ={})
     options = {"over": "analysis", "over_options": {"cost_limit": 1.0}}
     with pytest.raises(UsageError, match="cost_limit is a limit on dollars"):
-        app.order("2 + 2?", "self_consistency", options, Budget(), Participants(model=UNKNOWN))
+        app.order(
+            RunRequest(
+                problem="2 + 2?",
+                strategy="self_consistency",
+                options=options,
+                budget=Budget(),
+                participants=Participants(model=UNKNOWN),
+            )
+        )
 
 
 async def test_the_price_a_user_names_is_what_is_booked_and_what_the_limit_goes_by() -> None:
     with ModelServer(replies=("four words of text",) * 9) as server:
         async with App("memory", strategies=ALL) as app:
             participants = Participants(model=server.model, price="1000/2000")
-            chosen, performers = app.order("count", "loop", {"steps": 9}, Budget(usd=0.03), participants)
+            chosen, performers = app.order(
+                RunRequest(
+                    problem="count",
+                    strategy="loop",
+                    options={"steps": 9},
+                    budget=Budget(usd=0.03),
+                    participants=participants,
+                )
+            )
             result = await app.solve(chosen, performers)
             usage = result.usage
             assert usage.usd == pytest.approx((1000 * usage.input_tokens + 2000 * usage.output_tokens) / 1e6)
@@ -147,7 +172,13 @@ async def test_a_run_that_goes_on_with_a_model_of_no_price_is_refused_and_left_a
         async with App("memory", strategies=ALL) as app:
             participants = Participants(model=server.model, price="0/0")
             chosen, performers = app.order(
-                "count", "loop", {"steps": 9}, Budget(usd=1, calls=2), participants
+                RunRequest(
+                    problem="count",
+                    strategy="loop",
+                    options={"steps": 9},
+                    budget=Budget(usd=1, calls=2),
+                    participants=participants,
+                )
             )
             result = await app.solve(chosen, performers)
             lines = await app.store.lines(result.run_id)
@@ -163,10 +194,26 @@ async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
     async with App("memory", environ={"REASONRY_PRICE": "1/2"}) as app:
         for budget, options in ((DEAR, {}), (Budget(), {"cost_limit": 1.0})):
             with pytest.raises(UsageError, match="answered by its caller") as caught:
-                await app.coach_start("2 + 2?", "analysis", options, budget, Participants())
+                await app.coach_start(
+                    RunRequest(
+                        problem="2 + 2?",
+                        strategy="analysis",
+                        options=options,
+                        budget=budget,
+                        participants=Participants(),
+                    )
+                )
             assert caught.value.code == "price_unknown"
         assert await app.store.runs() == []
-        started = await app.coach_start("2 + 2?", "analysis", {}, Budget(calls=3), Participants())
+        started = await app.coach_start(
+            RunRequest(
+                problem="2 + 2?",
+                strategy="analysis",
+                options={},
+                budget=Budget(calls=3),
+                participants=Participants(),
+            )
+        )
         with pytest.raises(UsageError, match="answered by its caller"):
             await app.coach_take_over(started["runId"], Participants(), DEAR)
 
@@ -208,7 +255,15 @@ async def test_answers_of_a_program_s_own_model_that_state_no_dollars_are_told_u
     async with App("memory", strategies=ALL) as app:
         for usd, warned in ((None, True), (0.01, False)):
             model = CountingModel(usage=Usage(output_tokens=5, usd=usd))
-            chosen, performers = app.order("count", "loop", {"steps": 3}, DEAR, Participants(model=model))
+            chosen, performers = app.order(
+                RunRequest(
+                    problem="count",
+                    strategy="loop",
+                    options={"steps": 3},
+                    budget=DEAR,
+                    participants=Participants(model=model),
+                )
+            )
             result = await app.solve(chosen, performers)
             assert any("does not count 3 answers" in one for one in result.warnings) == warned
 

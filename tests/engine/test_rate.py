@@ -17,6 +17,7 @@ from reasonry.engine.policy import Policy
 from reasonry.engine.rate import CountedCall, RateLimit, RateLimits
 from reasonry.errors import UsageError
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 
 from .playing import LOOP, STRATEGIES, CountingModel
 
@@ -181,7 +182,15 @@ async def test_all_runs_of_an_app_share_the_limit_and_who_waits_is_told_why(
     model = CountingModel()
     async with App("memory", Policy(rates=RateLimits(requests=3)), strategies=STRATEGIES) as app:
         orders = [
-            app.order("count", LOOP, {"steps": 1, "width": 3}, Budget(), Participants(model=model))
+            app.order(
+                RunRequest(
+                    problem="count",
+                    strategy=LOOP,
+                    options={"steps": 1, "width": 3},
+                    budget=Budget(),
+                    participants=Participants(model=model),
+                )
+            )
             for _ in range(3)
         ]
         results = await asyncio.gather(*(app.solve(*one, Watching()) for one in orders))

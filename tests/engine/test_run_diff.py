@@ -19,6 +19,7 @@ from reasonry.core.strategy import go, request, stay
 from reasonry.engine.run_diff import diff_runs
 from reasonry.models.scripted import ScriptedModel
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +55,15 @@ WORDS = Strategy(
 
 async def solve(app: App, words: Sequence[str], problem: str = "x") -> str:
     model = ScriptedModel.of(*[{"stage": "walk", "reply": word} for word in words])
-    order, performers = app.order(problem, WORDS, {"most": len(words)}, Budget(), Participants(model=model))
+    order, performers = app.order(
+        RunRequest(
+            problem=problem,
+            strategy=WORDS,
+            options={"most": len(words)},
+            budget=Budget(),
+            participants=Participants(model=model),
+        )
+    )
     return (await app.solve(order, performers)).run_id
 
 
@@ -100,8 +109,20 @@ async def test_a_fork_is_compared_from_its_point_on() -> None:
 async def test_other_questions_other_strategies_and_a_run_that_stands_are_said_as_such() -> None:
     async with App("memory", environ={}) as app:
         run, longer = await solve(app, "ab"), await solve(app, "abc", "y")
-        started = await app.coach_start("x", WORDS, {"most": 2}, Budget(), Participants())
-        tree = await app.coach_start("x", "chain_of_thought", {}, Budget(), Participants())
+        started = await app.coach_start(
+            RunRequest(
+                problem="x", strategy=WORDS, options={"most": 2}, budget=Budget(), participants=Participants()
+            )
+        )
+        tree = await app.coach_start(
+            RunRequest(
+                problem="x",
+                strategy="chain_of_thought",
+                options={},
+                budget=Budget(),
+                participants=Participants(),
+            )
+        )
         with pytest.raises(UsageError, match="name two runs"):
             await diff(app, run, run)
         only = await diff(app, run, longer)

@@ -9,6 +9,7 @@ import pytest
 from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 from tests.servers import Fault, ModelServer
 
 pytestmark = pytest.mark.anyio
@@ -17,7 +18,15 @@ pytestmark = pytest.mark.anyio
 async def recorded(server: ModelServer) -> list[dict[str, Any]]:
     """Solve something and return its questions as the trace shows them."""
     async with App("memory") as app:
-        order, performers = app.order("?", "react", {}, Budget(), Participants(model=server.model))
+        order, performers = app.order(
+            RunRequest(
+                problem="?",
+                strategy="react",
+                options={},
+                budget=Budget(),
+                participants=Participants(model=server.model),
+            )
+        )
         result = await app.solve(order, performers)
         trace = await app.engine.trace(result.run_id)
     assert result.status == "done"

@@ -12,6 +12,7 @@ from reasonry.core.budget import Budget
 from reasonry.engine.observe import Unwatched
 from reasonry.engine.policy import Policy
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 from tests.servers import Fault, ModelServer, Player
 
 from .crashing import ALL
@@ -48,7 +49,13 @@ async def watched(
     async with App("memory", policy or Policy(backoff_s=0.001), strategies=ALL) as app:
         problem = "Use 4, 9, 10 and 13 to make 24"
         order, performers = app.order(
-            problem, ALL[strategy], options, budget or Budget(), Participants(model=server.model)
+            RunRequest(
+                problem=problem,
+                strategy=ALL[strategy],
+                options=options,
+                budget=budget or Budget(),
+                participants=Participants(model=server.model),
+            )
         )
         result = await app.solve(order, performers, observer)
         return await app.engine.trace(result.run_id)

@@ -16,6 +16,7 @@ from reasonry.models.choose import open_model
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.openai_wire import Dialect, request_body, share_out
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 from tests.servers import ChatRequest, Fault, ModelServer
 
 from .asking import FORM, question
@@ -143,11 +144,13 @@ def vote(samples: str, budget: Budget | None = None) -> tuple[Result, dict[str, 
         async with App("memory") as app:
             options = {"samples": 6, "window": 3, "stop": "exact"}
             order, performers = app.order(
-                "What is 6 times 7?",
-                "self_consistency",
-                options,
-                budget or Budget(),
-                Participants(model=server.model, price="1/1"),
+                RunRequest(
+                    problem="What is 6 times 7?",
+                    strategy="self_consistency",
+                    options=options,
+                    budget=budget or Budget(),
+                    participants=Participants(model=server.model, price="1/1"),
+                )
             )
             return await app.solve(order, performers)
 

@@ -16,6 +16,7 @@ from reasonry.participants import Participants
 from reasonry.queues import Worker, postgres_store
 from reasonry.records import JobOptions, RunRow
 from reasonry.supervisor import Supervisor
+from reasonry.use_cases import RunRequest
 
 from .killing import OPTIONS, PROBLEM
 
@@ -24,7 +25,15 @@ async def accept(
     app: App, model: str, runs: int, job: JobOptions = JobOptions(), problem: str = PROBLEM
 ) -> list[str]:
     """Begin runs as jobs."""
-    order, _ = app.order(problem, "tree_of_thoughts", OPTIONS, Budget(calls=200), Participants(model=model))
+    order, _ = app.order(
+        RunRequest(
+            problem=problem,
+            strategy="tree_of_thoughts",
+            options=OPTIONS,
+            budget=Budget(calls=200),
+            participants=Participants(model=model),
+        )
+    )
     return [(await app.engine.accept_once(order, job=job)).run_id for _ in range(runs)]
 
 

@@ -12,6 +12,7 @@ from reasonry.errors import ReasonryError, StoreError
 from reasonry.participants import Participants
 from reasonry.records import Damaged, Whole, WholeKind, WholeRun
 from reasonry.stores.sqlite import SqliteStore
+from reasonry.use_cases import RunRequest
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 
@@ -26,7 +27,15 @@ class Names(NamedTuple):
 async def fill(app: App, runs: int = 2, sessions: int = 3) -> None:
     """Run puzzles and think in sessions with branches and revisions."""
     for _ in range(runs):
-        order, performers = app.order(PUZZLE, "tree_of_thoughts", {}, Budget(), Participants(model="offline"))
+        order, performers = app.order(
+            RunRequest(
+                problem=PUZZLE,
+                strategy="tree_of_thoughts",
+                options={},
+                budget=Budget(),
+                participants=Participants(model="offline"),
+            )
+        )
         await app.solve(order, performers)
     for number in range(sessions):
         await think(app, None, f"session {number}", 1, 6)

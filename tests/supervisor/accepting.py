@@ -11,6 +11,7 @@ from reasonry.errors import ReasonryError
 from reasonry.participants import Participants
 from reasonry.records import JobOptions
 from reasonry.supervisor import Jobs, Supervisor
+from reasonry.use_cases import RunRequest
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 OPTIONS = {"expand_width": 2, "max_depth": 3}
@@ -23,7 +24,13 @@ async def accept(path: str, model: str, runs: int) -> None:
         accepted = list[str]()
         for _ in range(runs):
             order, performers = app.order(
-                PROBLEM, "tree_of_thoughts", OPTIONS, Budget(calls=200), Participants(model=model)
+                RunRequest(
+                    problem=PROBLEM,
+                    strategy="tree_of_thoughts",
+                    options=OPTIONS,
+                    budget=Budget(calls=200),
+                    participants=Participants(model=model),
+                )
             )
             accepted.append((await supervisor.start(app, order, performers, job=JobOptions()))[0])
             print(accepted[-1], flush=True)

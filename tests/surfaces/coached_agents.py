@@ -11,6 +11,7 @@ from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.engine.brief_replies import spelled_out
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 
 Question = dict[str, Any]
 Agent = Callable[[Question], Any]
@@ -112,7 +113,12 @@ async def play(
     """Answer a coached run to its end; return the last reply, and how many characters each reply had."""
     named = Participants(verifier=verifier)
     async with App("memory") as app:
-        shown = await app.coach_start(problem, strategy, options or {}, Budget(), named, brief=True)
+        shown = await app.coach_start(
+            RunRequest(
+                problem=problem, strategy=strategy, options=options or {}, budget=Budget(), participants=named
+            ),
+            brief=True,
+        )
         sizes, shared = list[int](), dict[str, Any]()
         while True:
             sizes.append(len(json.dumps(shown, ensure_ascii=False, separators=(",", ":"))))

@@ -22,6 +22,7 @@ from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.agent_calls import AnswerCoached, SolveCall, read_run_call
 from reasonry.surfaces.agents import AgentAccess
+from reasonry.use_cases import RunRequest
 from tests.servers import ModelServer
 
 pytestmark = [
@@ -70,7 +71,7 @@ async def refusal(access: AgentAccess, call: SolveCall) -> dict[str, Any]:
     documents: list[dict[str, Any]] = []
     for ask in (access.order, access.coach_start):
         with pytest.raises(UsageError) as caught:
-            await ask(call)
+            await ask(call.request())
         documents.append(caught.value.document())
     assert documents[0] == documents[1]
     assert not await access.app.store.runs(limit=10)
@@ -131,7 +132,7 @@ async def test_all_that_is_not_listed_is_refused_in_the_same_words_and_nothing_i
 
 async def refused_model(access: AgentAccess, name: str) -> dict[str, Any]:
     with pytest.raises(UsageError) as caught:
-        await access.order(solving("tree_of_thoughts", model=name))
+        await access.order(solving("tree_of_thoughts", model=name).request())
     return caught.value.document()
 
 
@@ -161,7 +162,7 @@ def hostile_once(folder: Path, url: str) -> list[str]:
 
 async def tried(access: AgentAccess, strategy: str, options: dict[str, Any]) -> None:
     try:
-        order, performers = await access.order(solving(strategy, options=options))
+        order, performers = await access.order(solving(strategy, options=options).request())
     except UsageError:
         return
     assert order.participants.model == "offline"
@@ -224,21 +225,23 @@ async def test_what_is_listed_works(tmp_path: Path) -> None:
     }
     async with access_to(**listed) as access:
         assert access.has_model
-        order, performers = await access.order(solving("linear", verifier="fits"))
+        order, performers = await access.order(solving("linear", verifier="fits").request())
         assert order.participants.model == f"scripted:{tmp_path}/script.jsonl"
         assert order.participants.verifier == f"json-schema:{tmp_path}/schema.json"
-        order, _ = await access.order(solving("linear", model="offline"))
+        order, _ = await access.order(solving("linear", model="offline").request())
         assert order.participants.model == "offline"
-        order, performers = await access.order(solving("react", tools=("sum",)))
+        order, performers = await access.order(solving("react", tools=("sum",)).request())
         assert performers.tools is not None
         assert await performers.tools.call("add", {"a": 1, "b": 2}) == 3
-        order, performers = await access.order(solving("analysis", documents=("handbook",), tools=("sum",)))
+        order, performers = await access.order(
+            solving("analysis", documents=("handbook",), tools=("sum",)).request()
+        )
         assert {"add", "search_documents"} <= {card.name for card in order.options.tools}
 
 
 async def test_with_nothing_named_the_model_is_the_operators() -> None:
     async with access_to(REASONRY_MODEL="offline", REASONRY_MODELS="x=openai:x") as access:
-        order, _ = await access.order(solving("tree_of_thoughts"))
+        order, _ = await access.order(solving("tree_of_thoughts").request())
         assert order.participants.model == "offline"
     async with access_to() as access:
         assert not access.has_model
@@ -267,7 +270,7 @@ async def test_what_is_wrong_with_a_listed_file_is_said_in_the_log_alone(
     for kind in kinds:
         async with access_to(**{setting: entry.format(tmp_path / kind)}) as access:
             with pytest.raises(UsageError) as caught, caplog.at_level(logging.WARNING, "reasonry"):
-                await access.order(call)
+                await access.order(call.request())
             refusals.append(caught.value.document())
     assert all(one == refusals[0] for one in refusals)
     assert "log" in refusals[0]["message"]
@@ -304,7 +307,15 @@ async def begun_by_the_operator(
 ) -> AsyncIterator[Any]:
     """A run of the operator, and what an agent may do over the same store."""
     async with App(str(tmp_path / "s.db")) as app:
-        order, _ = app.order("Why?", "chain_of_thought", {}, Budget(), participants)
+        order, _ = app.order(
+            RunRequest(
+                problem="Why?",
+                strategy="chain_of_thought",
+                options={},
+                budget=Budget(),
+                participants=participants,
+            )
+        )
         run_id = await app.engine.accept(order)
     async with App(str(tmp_path / "s.db"), environ=environ) as app:
         yield run_id, AgentAccess(app)
@@ -357,7 +368,7 @@ async def test_opening_a_file_does_not_keep_the_others_waiting(
 
     monkeypatch.setattr(jsonl, "read_regular_file", slowly)
     async with access_to(REASONRY_MODEL=f"scripted:{tmp_path}/x") as access:
-        slow = asyncio.create_task(access.order(solving("linear")))
+        slow = asyncio.create_task(access.order(solving("linear").request()))
         await asyncio.to_thread(reading.wait, 20)
         assert not slow.done()
         go_on.set()

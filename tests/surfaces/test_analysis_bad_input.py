@@ -18,6 +18,7 @@ from reasonry.engine.policy import Policy
 from reasonry.participants import Participants
 from reasonry.surfaces.cli import run
 from reasonry.tools import mcp_client
+from reasonry.use_cases import RunRequest
 from tests.servers import ChatRequest, ModelServer
 
 from ..tools import hostile_server
@@ -279,7 +280,15 @@ async def test_a_tool_that_hangs_for_ever_is_a_failed_task(tmp_path: Path, runni
     async with App("memory", Policy(tool_timeout_s=1.0)) as app:
         participants = await app.equip(Participants(model=running.model, mcp=(hanging,)))
         options = {"candidate_plans": 1, "execution_retry_limit": 1}
-        order, performers = app.order(analyst.QUERY, "analysis", options, Budget(), participants)
+        order, performers = app.order(
+            RunRequest(
+                problem=analyst.QUERY,
+                strategy="analysis",
+                options=options,
+                budget=Budget(),
+                participants=participants,
+            )
+        )
         result = await app.solve(order, performers)
     task = result.details["tasks"][1]
     assert (result.status, task["status"]) == ("done", "FAILED")

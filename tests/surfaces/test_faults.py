@@ -16,6 +16,7 @@ from reasonry.engine.result import Result
 from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli import run
+from reasonry.use_cases import RunRequest
 from tests.servers import Fault, ModelServer, Player
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
@@ -158,7 +159,15 @@ async def patiently(server: ModelServer) -> Result:
     """Solve with little patience for calls."""
     async with App("memory", Policy(call_timeout_s=0.15, backoff_s=0.01)) as app:
         strategy = STRATEGIES["tree_of_thoughts"]
-        order, performers = app.order(PROBLEM, strategy, {}, Budget(), Participants(model=server.model))
+        order, performers = app.order(
+            RunRequest(
+                problem=PROBLEM,
+                strategy=strategy,
+                options={},
+                budget=Budget(),
+                participants=Participants(model=server.model),
+            )
+        )
         return await app.solve(order, performers)
 
 

@@ -17,6 +17,7 @@ from reasonry.engine.journal import ParticipantNames
 from reasonry.errors import UsageError
 from reasonry.models.choose import open_model
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 from tests.servers import ModelServer
 
 from ..models.asking import question
@@ -78,7 +79,15 @@ async def test_a_redirect_does_not_take_the_key_elsewhere(status: int) -> None:
 async def a_run(store: Path, **participants: str) -> str:
     """Write a run whose record names models, as whoever can write the store might."""
     async with App(str(store), environ={}) as app:
-        order, _ = app.order("Why?", "chain_of_thought", {}, Budget(), Participants(model="offline"))
+        order, _ = app.order(
+            RunRequest(
+                problem="Why?",
+                strategy="chain_of_thought",
+                options={},
+                budget=Budget(),
+                participants=Participants(model="offline"),
+            )
+        )
         order = type(order)(
             strategy=order.strategy,
             problem=order.problem,

@@ -20,6 +20,7 @@ from reasonry.participants import Participants
 from reasonry.surfaces.cli import run
 from reasonry.surfaces.cli.watch import Watch
 from reasonry.surfaces.present import error_document, masked_output
+from reasonry.use_cases import RunRequest
 from tests.servers import Fault, ModelServer
 from tests.servers.echoes import written
 
@@ -49,7 +50,15 @@ async def test_nothing_of_the_key_is_stored(
     with ModelServer(faults=faults, replies=[said] * 3) as server:
         async with App(str(tmp_path / "s.db"), ONCE) as app:
             participants = Participants(model=server.model, record=str(tmp_path / "record.jsonl"))
-            order, performers = app.order("Which key?", "react", {}, Budget(), participants)
+            order, performers = app.order(
+                RunRequest(
+                    problem="Which key?",
+                    strategy="react",
+                    options={},
+                    budget=Budget(),
+                    participants=participants,
+                )
+            )
             result = await app.solve(order, performers)
     assert result.status == ("failed" if kind else "done")
     assert not found_in(tmp_path)
@@ -81,7 +90,15 @@ async def test_nothing_of_the_key_that_a_tool_or_a_verifier_gives_away_is_stored
     with ModelServer(replies=replies) as server:
         async with App(str(tmp_path / "s.db"), ONCE) as app:
             participants = Participants(model=server.model, tools=[leak], verifier=judge)
-            order, performers = app.order("Which key?", "react", {}, Budget(), participants)
+            order, performers = app.order(
+                RunRequest(
+                    problem="Which key?",
+                    strategy="react",
+                    options={},
+                    budget=Budget(),
+                    participants=participants,
+                )
+            )
             await app.solve(order, performers)
         prompts = json.dumps(server.bodies)
     assert server.stats()["requests"] >= 2
@@ -100,7 +117,15 @@ async def test_nothing_of_the_key_that_a_user_or_an_agent_writes_is_stored(tmp_p
         exported = json.dumps(await sessions.export({"sessionId": begun["sessionId"], "format": "json"}))
         await sessions.import_(exported.replace("***", KEY))
         reply = {"steps": [text], "answer": f"as it was: {text}", "done": True}
-        coached = await app.coach_start(text, "chain_of_thought", {}, Budget(), Participants())
+        coached = await app.coach_start(
+            RunRequest(
+                problem=text,
+                strategy="chain_of_thought",
+                options={},
+                budget=Budget(),
+                participants=Participants(),
+            )
+        )
         await app.coach_answer(coached["runId"], {coached["questions"][0]["id"]: reply})
     assert not found_in(tmp_path)
 

@@ -28,6 +28,7 @@ from reasonry.tools.knowledge import DocumentSearch
 from reasonry.tools.logic_kernel import ClaimChecker
 from reasonry.tools.mcp_client import McpClient, McpTarget, RemoteTool, _qualify_clashing, mcp_tools
 from reasonry.tools.py_executor import PyExecutor
+from reasonry.use_cases import RunRequest
 
 from . import hostile_server
 
@@ -74,7 +75,15 @@ async def test_a_strategy_calls_its_own_tool_whatever_a_server_offers() -> None:
         participants = await app.equip(
             Participants(model="offline", mcp=(command("named py_executor,check_claim"),))
         )
-        _, performers = app.order("24 from 1 2 3 4", "analysis", {}, Budget(), participants)
+        _, performers = app.order(
+            RunRequest(
+                problem="24 from 1 2 3 4",
+                strategy="analysis",
+                options={},
+                budget=Budget(),
+                participants=participants,
+            )
+        )
         assert performers.tools is not None
         assert await performers.tools.call("py_executor", {"code": "6 * 7"}) != "owned, py_executor, 1"
         assert (await performers.tools.call("py_executor", {"code": "6 * 7"}))["value"] == 42

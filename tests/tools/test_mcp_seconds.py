@@ -23,6 +23,7 @@ from reasonry.errors import ToolError, UsageError
 from reasonry.participants import Participants
 from reasonry.surfaces.present import exit_code
 from reasonry.tools.mcp_client import mcp_tools
+from reasonry.use_cases import RunRequest
 from tests.engine.crashing import ALL
 from tests.engine.playing import CountingModel
 
@@ -90,7 +91,15 @@ async def solved(bench: Bench, how: str, budget: Budget, server_s: float = FOR_E
         participants = Participants(model=CountingModel(**model), mcp=(bench.command(how, server_s),))
         participants = await app.equip(participants, budget)
         assert [one.name for one in participants.tools] == ["climate"]
-        order, performers = app.order("count", "loop", {"steps": 2}, budget, replace(participants, tools=()))
+        order, performers = app.order(
+            RunRequest(
+                problem="count",
+                strategy="loop",
+                options={"steps": 2},
+                budget=budget,
+                participants=replace(participants, tools=()),
+            )
+        )
         return await app.solve(order, performers)
 
 
@@ -128,7 +137,15 @@ async def test_the_time_it_took_to_open_is_gone_for_the_run(bench: Bench) -> Non
         assert 0.3 <= participants.opened_s < FOR_EVER
         # As if it had taken nearly all of the time.
         participants = replace(participants, tools=(), opened_s=FOR_EVER - 0.2)
-        order, performers = app.order("count", "loop", {"steps": 2}, Budget(seconds=FOR_EVER), participants)
+        order, performers = app.order(
+            RunRequest(
+                problem="count",
+                strategy="loop",
+                options={"steps": 2},
+                budget=Budget(seconds=FOR_EVER),
+                participants=participants,
+            )
+        )
         async with takes(0.2, 0.2):
             result = await app.solve(order, performers)
     assert result.termination.reason == "max_seconds"
@@ -176,7 +193,13 @@ async def test_servers_of_a_comparison_have_the_seconds_of_a_run_for_opening_and
 async def test_a_run_that_goes_on_has_what_it_has_left(bench: Bench) -> None:
     async with App("memory", strategies=ALL) as app:
         order, performers = app.order(
-            "count", "loop", {}, Budget(seconds=0.4), Participants(model=CountingModel(latency_s=60.0))
+            RunRequest(
+                problem="count",
+                strategy="loop",
+                options={},
+                budget=Budget(seconds=0.4),
+                participants=Participants(model=CountingModel(latency_s=60.0)),
+            )
         )
         run = await app.solve(order, performers)
         assert run.termination.reason == "max_seconds"

@@ -34,6 +34,7 @@ from ..participants import Participants
 from ..reading.vote import normalise
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
+from ..use_cases import RunRequest
 from .judging import Candidate, Item, Judge, candidates_of, check_items, read_judge
 from .standings import Standing, Trial, standings
 
@@ -202,9 +203,14 @@ class Comparison:
             for strategy in self.strategies:
                 options = self.terms.options.get(strategy, {})
                 try:
-                    order, performers = self.app.order(
-                        item.problem, strategy, options, self.terms.budget, self.participants
+                    request = RunRequest(
+                        problem=item.problem,
+                        strategy=strategy,
+                        options=options,
+                        budget=self.terms.budget,
+                        participants=self.participants,
                     )
+                    order, performers = self.app.order(request)
                 except UsageError as error:
                     message = f"problem {item.id}: {error.message}"
                     raise UsageError(message, code=error.code, **error.details) from error
@@ -405,9 +411,14 @@ class Comparison:
         )
         judge = self._judging_participants()
         strategy, options = SHORT_ANSWER
-        order, performers = self.app.order(
-            question, strategy, {**options, "temperature": 0.0}, Budget(), judge
+        request = RunRequest(
+            problem=question,
+            strategy=strategy,
+            options={**options, "temperature": 0.0},
+            budget=Budget(),
+            participants=judge,
         )
+        order, performers = self.app.order(request)
         run = Wanted(order, performers, judge, self._key(order))
         async with self._locks.setdefault(run.key, asyncio.Lock()):
             judging = await self._result(run)

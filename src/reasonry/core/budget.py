@@ -22,7 +22,7 @@ HEADROOM = 2.0
 """How many times its estimate a call in flight may turn out to take."""
 
 DEFAULT_CALLS = 30
-"""The model calls of a run for which no limit of any kind is named, and those that resuming it grants."""
+"""The model calls of a run for which no limit of any kind is named, and those that each resuming of it grants."""
 
 Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]

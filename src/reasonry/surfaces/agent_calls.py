@@ -15,7 +15,9 @@ from ..core.budget import Amount, Budget, Count
 from ..core.problem import MAX_PROBLEM_CHARS
 from ..errors import UsageError
 from ..guided.arguments import name_arguments, read_action, read_arguments, unknown_arguments
+from ..participants import Participants
 from ..strategies import DEFAULT_STRATEGY
+from ..use_cases import RunRequest
 
 T = TypeVar("T", bound=Struct)
 
@@ -37,6 +39,10 @@ class ListedParts(Struct, frozen=True, kw_only=True, rename="camel"):
     tools: Names = ()
     documents: Names = ()
 
+    def participants(self, model: str | None = None) -> Participants:
+        """Return who is named, with a model."""
+        return Participants(model=model, verifier=self.verifier, tools=self.tools, context=self.documents)
+
 
 class NewRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
     """A run to begin: arguments of `coach` with the action `start`, and of `solve`."""
@@ -49,10 +55,19 @@ class NewRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
     max_calls: Count | None = None
     max_seconds: Amount | None = None
 
-    def budget(self) -> Budget | None:
-        """Return the limits of the run; None where none is named."""
-        named = Budget(calls=self.max_calls, seconds=self.max_seconds)
-        return None if named == Budget() else named
+    def request(self) -> RunRequest:
+        """Return what is asked for."""
+        return self._request(Budget(calls=self.max_calls, seconds=self.max_seconds))
+
+    def _request(self, limits: Budget, model: str | None = None) -> RunRequest:
+        return RunRequest(
+            problem=self.problem,
+            session=self.session_id,
+            strategy=self.strategy,
+            options=self.options,
+            budget=None if limits == Budget() else limits,
+            participants=self.participants(model),
+        )
 
 
 class OneRun(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -123,10 +138,10 @@ class SolveCall(NewRun, frozen=True, kw_only=True, rename="camel"):
     model: str | None = None
     max_usd: Amount | None = None
 
-    def budget(self) -> Budget | None:
-        """Return the limits of the run; None where none is named."""
-        named = Budget(calls=self.max_calls, usd=self.max_usd, seconds=self.max_seconds)
-        return None if named == Budget() else named
+    def request(self) -> RunRequest:
+        """Return what is asked for."""
+        limits = Budget(calls=self.max_calls, usd=self.max_usd, seconds=self.max_seconds)
+        return self._request(limits, self.model)
 
 
 CoachCall = NewRun | OneRun | OpenedRun | ListRuns

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from ..allow_list import ARITHMETIC, OFFLINE, AllowList, read_allow_list
 from ..app import App
 from ..core.budget import Budget
-from ..core.toolcard import ToolCard
 from ..engine.engine import Order
 from ..engine.journal import CALLER, ParticipantNames
 from ..engine.named_prices import Prices
@@ -21,8 +20,8 @@ from ..engine.policy import Performers
 from ..errors import NotFoundError, UsageError
 from ..participants import Participants
 from ..records import RequestKey
-from ..tools.callers import CallersTool
-from .agent_calls import AnswerCoached, ForkRun, ListedParts, NewRun, ResumeRun, SolveCall
+from ..use_cases import RunRequest
+from .agent_calls import AnswerCoached, ForkRun, ListedParts, ResumeRun
 
 T = TypeVar("T")
 
@@ -76,70 +75,33 @@ class AgentAccess:
             return {**described, **arithmetic}
         return {**described, "anyOf": [arithmetic, {"type": "string", "enum": verifiers}]}
 
-    async def order(
-        self,
-        call: SolveCall,
-        *,
-        budget: Budget | None = None,
-        coached: bool = False,
-        callers_tools: Sequence[ToolCard] = (),
-        form: dict[str, Any] | None = None,
-    ) -> tuple[Order, Performers]:
-        """Check everything a request asked for; see `App.order`.
-
-        Args:
-            budget: The limits, where they are more than the call can say.
-            coached: Whether the caller answers the questions.
-            callers_tools: What the caller calls for the run; see `CallersTool`.
-            form: JSON schema that the answer is to fit.
-
-        Raises:
-            UsageError: Something is wrong with it, or is not listed.
-        """
-        problem, session_id = await self._problem_after(call)
-
-        def order() -> tuple[Order, Performers]:
-            participants = self._participants(call, call.model)
-            own = [CallersTool(card) for card in callers_tools]
-            participants = participants.with_caller() if coached else participants
-            participants = replace(participants, tools=[*participants.tools, *own])
-            limits = call.budget() if budget is None else budget
-            return self.app.order(
-                problem, call.strategy, call.options, limits, participants, session_id, form
-            )
-
-        async def order_undisturbed() -> tuple[Order, Performers]:
-            names_files = call.tools or call.documents or call.verifier
-            if names_files or not self.app.pool.is_open(self.allowed.model(call.model)):
-                return await self.app.pool.run_in_thread(order)
-            # Nothing is read, and a thread would take longer than the work.
-            return order()
-
-        return await self._censor_errors(order_undisturbed())
-
-    async def coach_start(self, call: NewRun) -> dict[str, Any]:
-        """Start a coached run; see `App.coach_start`."""
-        problem, session_id = await self._problem_after(call)
-        participants = await self._censor_errors(
-            self.app.pool.run_in_thread(lambda: self._participants(call))
-        )
-        run = self.app.coach_start(
-            problem, call.strategy, call.options, call.budget(), participants, session_id, brief=True
-        )
-        document = await self._censor_errors(run)
-        if session_id is None:
-            return document
-        notes = [*filter(None, [document.get("note")]), OWN_RECORD]
-        return {**document, "note": " ".join(notes), "fromSession": session_id}
-
-    async def _problem_after(self, call: NewRun) -> tuple[str, str | None]:
-        """Return what `App.problem_after` does."""
+    async def order(self, request: RunRequest) -> tuple[Order, Performers]:
+        """Turn what a request asks for into an order; raises as `App.receive`, and where something is not listed."""
         try:
-            return await self.app.problem_after(call.problem, call.session_id)
+            return await self._censor_errors(self.app.receive(request, self.admit))
         except NotFoundError as error:
-            named = (call.session_id or "")[:100]
+            named = (request.session or "")[:100]
             message = f"there is no session {named!r}; list the sessions to see which there are"
             raise NotFoundError(message, **error.details) from None
+
+    async def coach_start(self, request: RunRequest) -> dict[str, Any]:
+        """Start a coached run; raises as `order`."""
+        order, performers = await self.order(replace(request, coached=True))
+        document = await self._censor_errors(self.app.coach(brief=True).start(order, performers))
+        if order.from_session is None:
+            return document
+        notes = [*filter(None, [document.get("note")]), OWN_RECORD]
+        return {**document, "note": " ".join(notes), "fromSession": order.from_session}
+
+    async def admit(self, named: Participants) -> Participants:
+        """Return who may work on a run of those that are named: what the operator lists by these names.
+
+        Raises:
+            UsageError: A name is not listed.
+        """
+        if not named.tools:
+            return self._look_up(named)
+        return await self.app.pool.run_in_thread(lambda: self._look_up(named))
 
     async def coach_answer(
         self,
@@ -263,19 +225,21 @@ class AgentAccess:
                     f"with it: {operators_way}",
                     option="verifier",
                 )
-            return self._participants(named)
+            return self._look_up(named.participants())
 
         return vet
 
-    def _participants(self, named: ListedParts, model: str | None = None) -> Participants:
+    def _look_up(self, named: Participants) -> Participants:
         allowed = self.allowed
+        tools = [tool for tool in named.tools if isinstance(tool, str)]
+        loaded = [tool for spec in allowed.all_of("tools", tools) for tool in self._load(spec)]
         return Participants(
-            model=allowed.model(model),
+            model=allowed.model(named.model),
             verifier=allowed.verifier(named.verifier),
-            tools=[tool for spec in allowed.all_of("tools", named.tools) for tool in self._load(spec)],
-            context=allowed.all_of("documents", named.documents),
-            listed_tools=tuple(named.tools),
-            listed_documents=tuple(named.documents),
+            tools=[*loaded, *(tool for tool in named.tools if not isinstance(tool, str))],
+            context=allowed.all_of("documents", named.context),
+            listed_tools=tuple(tools),
+            listed_documents=named.context,
         )
 
     def recorded_participants(self, recorded: ParticipantNames) -> Participants:
@@ -284,8 +248,8 @@ class AgentAccess:
         Raises:
             UsageError: One of them is not listed any more.
         """
-        named = ListedParts(tools=recorded.listed_tools, documents=recorded.listed_documents)
-        return replace(self._participants(named), model=None, verifier=None)
+        named = Participants(tools=recorded.listed_tools, context=recorded.listed_documents)
+        return replace(self._look_up(named), model=None, verifier=None)
 
     def _load(self, spec: str) -> Sequence[Any]:
         from ..tools.catalog import load_tools

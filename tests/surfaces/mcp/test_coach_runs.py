@@ -16,6 +16,7 @@ import pytest
 from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.participants import Participants
+from reasonry.use_cases import RunRequest
 
 from .raw import COMMAND, Raw, thought
 
@@ -307,7 +308,13 @@ def test_a_run_that_a_model_drove_is_taken_over_without_its_model(tmp_path: Path
     async def drive() -> str:
         async with App(str(tmp_path / "s.db")) as app:
             order, performers = app.order(
-                SUM, "chain_of_thought", {}, Budget(usd=1.0, calls=9), Participants(model=spec, price="1/1")
+                RunRequest(
+                    problem=SUM,
+                    strategy="chain_of_thought",
+                    options={},
+                    budget=Budget(usd=1.0, calls=9),
+                    participants=Participants(model=spec, price="1/1"),
+                )
             )
             return (await app.solve(order, performers)).run_id
 

@@ -16,6 +16,7 @@ from reasonry.app import App
 from reasonry.core.budget import Budget
 from reasonry.participants import Participants
 from reasonry.records import JobOptions
+from reasonry.use_cases import RunRequest
 from tests.servers import ChatRequest
 from tests.surfaces.http.serving import TOKENS, Serving, serve_in_thread
 
@@ -206,9 +207,25 @@ def test_the_list_says_what_waits_what_can_be_resumed_and_who_works(browser: Bro
     async def wait_here() -> None:
         async with App(store, environ={}) as app:
             for _ in range(2):
-                order, _ = app.order("12 + 30", "linear", {}, Budget(), Participants(model="offline"))
+                order, _ = app.order(
+                    RunRequest(
+                        problem="12 + 30",
+                        strategy="linear",
+                        options={},
+                        budget=Budget(),
+                        participants=Participants(model="offline"),
+                    )
+                )
                 await app.for_owner("ben").engine.accept_once(order, job=JobOptions())
-            order, _ = app.order("13 + 31", "linear", {}, Budget(), Participants(model="offline"))
+            order, _ = app.order(
+                RunRequest(
+                    problem="13 + 31",
+                    strategy="linear",
+                    options={},
+                    budget=Budget(),
+                    participants=Participants(model="offline"),
+                )
+            )
             await app.for_owner("ana").engine.accept_once(order)
 
     elsewhere(wait_here())

@@ -15,6 +15,7 @@ from ...engine.answers import SHAPE
 from ...errors import AnswerRefusedError, UsageError
 from ...ids import shorten_ids
 from ...strategies import DEFAULT_STRATEGY
+from ...use_cases import RunRequest
 from .. import present
 from ..agent_calls import MAX_PAGE_ENTRIES, ListRuns
 from ..agent_runs import list_runs
@@ -60,17 +61,15 @@ def start_(
     text = read_problem(problem)
 
     async def work(app: App) -> dict[str, Any]:
-        participants = await app.equip(equipment.participants(), limits.budget())
-        whole, session_id = await app.problem_after(text, session)
-        return await app.coach_start(
-            whole,
-            strategy,
-            pairs(option),
-            limits.budget(),
-            participants,
-            session_id,
-            brief=brief,
+        request = RunRequest(
+            problem=text,
+            session=session,
+            strategy=strategy,
+            options=pairs(option),
+            budget=limits.budget(),
+            participants=equipment.participants(),
         )
+        return await app.coach_start(request, brief=brief)
 
     return show_coached(work, common, equipment)
 

@@ -10,6 +10,7 @@ from ...app import App
 from ...engine.result import Result
 from ...errors import UsageError
 from ...strategies import DEFAULT_STRATEGY
+from ...use_cases import RunRequest
 from .candidates import StrategyName
 from .output import print_document, print_line
 from .own_jobs import OwnJobs, note_who_drives, read_job
@@ -54,9 +55,14 @@ def start_(
     text = read_problem(problem) or ""
 
     async def work(app: App) -> str | Result:
-        budget = limits.budget()
-        participants = await app.equip(workers.participants(), budget)
-        order, _ = app.order(text, strategy, pairs(option), budget, participants)
+        request = RunRequest(
+            problem=text,
+            strategy=strategy,
+            options=pairs(option),
+            budget=limits.budget(),
+            participants=workers.participants(),
+        )
+        order, _ = await app.receive(request)
         job = read_job(app.store, priority, at, queue)
         if detach and not app.store.durable:
             raise UsageError("a store in memory ends with this command; give --store a path", option="store")

@@ -15,6 +15,7 @@ from ...engine.journal import CALLER
 from ...engine.result import Result
 from ...errors import UsageError
 from ...strategies import DEFAULT_STRATEGY
+from ...use_cases import RunRequest
 from .. import present
 from ..report_pages import text_lines
 from ..run_report import outline
@@ -62,16 +63,15 @@ def solve(
     app = common.app(workers.policy())
 
     async def work(app: App) -> Result:
-        participants = await app.equip(workers.participants(), limits.budget())
-        whole, session_id = await app.problem_after(text, session)
-        order, performers = app.order(
-            whole,
-            strategy,
-            pairs(option),
-            limits.budget(),
-            participants,
-            session_id,
+        request = RunRequest(
+            problem=text,
+            session=session,
+            strategy=strategy,
+            options=pairs(option),
+            budget=limits.budget(),
+            participants=workers.participants(),
         )
+        order, performers = await app.receive(request)
         model, why = order.participants.model, app.pool.model_why
         with watching(common.json, model, why, order.budget, full=full) as watch:
             if not common.json:

@@ -7,6 +7,7 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,6 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from ...app import App
-from ...core.budget import Budget
 from ...core.text import escaped_json
 from ...engine.engine import Order
 from ...errors import ConflictError, StoreError, UsageError
@@ -25,6 +25,7 @@ from ...participants import Participants
 from ...records import JobOptions, RequestKey, RunRow
 from ...regular_files import read_regular_file
 from ...strategies import DEFAULT_STRATEGY
+from ...use_cases import RunRequest
 from .candidates import StrategyName
 from .output import check_writable, print_document, print_note, print_notes
 from .own_jobs import OwnJobs, note_who_drives, read_job
@@ -93,8 +94,13 @@ def submit(
 
     async def work(app: App) -> dict[str, Any]:
         job = read_job(app.store, priority, at, queue)
-        submission = Submission(app, strategy, pairs(option), workers, limits.budget(), job)
-        run_ids = await submission.accept(problems)
+        terms = RunRequest(
+            strategy=strategy,
+            options=pairs(option),
+            budget=limits.budget(),
+            participants=workers.participants(),
+        )
+        run_ids = await Submission(app, terms, job).accept(problems)
         rows = [await _persist(partial(app.store.run, run_id)) for run_id in run_ids]
         over = sum(row.status != "active" for row in rows)
         print_notes([f"{len(rows)} runs, {over} of them over before; after Ctrl-C, the same command goes on"])
@@ -119,19 +125,14 @@ class Problem(NamedTuple):
 
 
 class Submission:
-    """Accepts lines of a file as runs, each once."""
+    """Accepts lines of a file as runs, each once.
 
-    def __init__(
-        self,
-        app: App,
-        strategy: str,
-        options: dict[str, str],
-        workers: Workers,
-        budget: Budget | None,
-        job: JobOptions,
-    ) -> None:
-        self._app, self._strategy, self._options = app, strategy, options
-        self._workers, self._budget, self._job = workers, budget, job
+    Args:
+        terms: What all of them have in common.
+    """
+
+    def __init__(self, app: App, terms: RunRequest, job: JobOptions) -> None:
+        self._app, self._terms, self._job = app, terms, job
 
     async def accept(self, problems: Sequence[Problem]) -> list[str]:
         """Return the ids of the runs of problems, in their order.
@@ -140,7 +141,7 @@ class Submission:
             UsageError: Some cannot be run; they are named, and none was accepted.
             ConflictError: An id stood for another problem not long ago; those before it were accepted.
         """
-        participants = await self._app.equip(self._workers.participants(), self._budget)
+        participants = await self._app.equip(self._terms.participants, self._terms.budget)
         wanted, faults = list[tuple[int, Order, RequestKey]](), dict[int, str]()
         for number, line in problems:
             try:
@@ -152,11 +153,15 @@ class Submission:
         return [await self._accept(number, order, key) for number, order, key in wanted]
 
     def _read(self, line: ProblemLine, participants: Participants) -> tuple[Order, RequestKey]:
-        options = {**self._options, **line.options}
-        order, _ = self._app.order(
-            line.problem, line.strategy or self._strategy, options, self._budget, participants
+        request = replace(
+            self._terms,
+            problem=line.problem,
+            strategy=line.strategy or self._terms.strategy,
+            options={**self._terms.options, **line.options},
+            participants=participants,
         )
-        asked = [line, order.strategy.name, options, self._budget, order.participants.model]
+        order, _ = self._app.order(request)
+        asked = [line, order.strategy.name, request.options, request.budget, order.participants.model]
         digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
         name = digest.hex() if line.id is None else f"{line.id}"
         return order, RequestKey(f"submit:{name}"[:200], digest, time.time_ns() // 1_000_000)

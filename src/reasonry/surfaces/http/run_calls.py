@@ -11,7 +11,8 @@ from ...core.budget import Budget
 from ...core.problem import MAX_PROBLEM_CHARS
 from ...engine.rewording import MAX_QUESTION_CHARS
 from ...strategies import DEFAULT_STRATEGY
-from ..agent_calls import ListedParts, Names, Options, SolveCall
+from ...use_cases import RunRequest
+from ..agent_calls import ListedParts, Names, Options
 
 RunMode = Literal["driven", "coached"]
 ListName = Literal["thoughts", "questions", "events", "path", "effects"]
@@ -60,12 +61,17 @@ class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True
     options: Options = {}
     budget: Budget | None = None
 
-    def call(self) -> SolveCall:
-        """Return the same as the other surfaces have it, but for mode and budget."""
-        named = {
-            name: getattr(self, name) for name in self.__struct_fields__ if name not in ("mode", "budget")
-        }
-        return SolveCall(**named)
+    def request(self) -> RunRequest:
+        """Return what is asked for."""
+        return RunRequest(
+            problem=self.problem,
+            session=self.session_id,
+            strategy=self.strategy,
+            options=self.options,
+            budget=self.budget,
+            participants=self.as_listed_parts().participants(self.model),
+            coached=self.mode == "coached",
+        )
 
 
 class ResumeBody(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):

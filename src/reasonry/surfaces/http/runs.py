@@ -62,7 +62,7 @@ async def start_run(context: Context, request: Request, idempotency_key: Key = N
     """Begin a run; a model, or its caller, answers its questions."""
     body = await read_body(request, StartRun)
     is_coached = body.mode == "coached"
-    order, performers = await context.access.order(body.call(), budget=body.budget, coached=is_coached)
+    order, performers = await context.access.order(body.request())
     digest = await _digest(request)
     if not is_coached:
         started = await context.supervisor.start(

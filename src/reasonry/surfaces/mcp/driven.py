@@ -169,7 +169,7 @@ async def _coach(
         case ListRuns():
             return await list_runs(engine, call)
         case NewRun():
-            document = await access.coach_start(call)
+            document = await access.coach_start(call.request())
         case OneRun() | OpenedRun():
             only_open = action in ("answer", "cancel")
             answered = answered_ids(call.answers) if isinstance(call, AnswerCoached) else ()
@@ -204,7 +204,7 @@ async def _solve(
     access: AgentAccess, work: RunWork, schema: Document, arguments: Document, context: CallContext
 ) -> Document:
     arguments = name_known_arguments("solve", arguments, schema)
-    order, performers = await access.order(read_run_call(SolveCall, arguments))
+    order, performers = await access.order(read_run_call(SolveCall, arguments).request())
     return await work.solve(order, performers, context)
 
 

@@ -19,6 +19,7 @@ from ...errors import UsageError
 from ...participants import Participants
 from ...records import Store
 from ...strategies import DEFAULT_STRATEGY
+from ...use_cases import RunRequest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,17 +85,15 @@ async def solve(
         price=price,
     )
     async with App(store, policy or Policy()) as app:
-        participants = await app.equip(named, budget)
-        chosen_options = {} if options is None else options
-        text, session_id = await app.problem_after(problem, session)
-        order, performers = app.order(
-            text,
-            strategy,
-            chosen_options,
-            budget,
-            participants,
-            session_id,
+        request = RunRequest(
+            problem=problem,
+            session=session,
+            strategy=strategy,
+            options={} if options is None else options,
+            budget=budget,
+            participants=named,
         )
+        order, performers = await app.receive(request)
         return await app.solve(order, performers, observer)
 
 
@@ -192,17 +191,15 @@ async def coach(
     try:
         participants = await app.equip(named, budget, run_id=run_id)
         if run_id is None:
-            chosen = DEFAULT_STRATEGY if strategy is None else strategy
-            chosen_options = {} if options is None else options
-            text, session_id = await app.problem_after(problem, session)
-            document = await app.coach_start(
-                text,
-                chosen,
-                chosen_options,
-                budget,
-                participants,
-                session_id,
+            request = RunRequest(
+                problem=problem,
+                session=session,
+                strategy=DEFAULT_STRATEGY if strategy is None else strategy,
+                options={} if options is None else options,
+                budget=budget,
+                participants=participants,
             )
+            document = await app.coach_start(request)
         else:
             if isinstance(strategy, Strategy):
                 app.register(strategy)

@@ -19,8 +19,10 @@ from ....engine.callers_calls import result_events, waiting_calls
 from ....engine.journal import Run
 from ....engine.result import Result
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
+from ....participants import Participants
 from ....supervisor import RunEvent
-from ...agent_calls import SolveCall
+from ....tools.callers import CallersTool
+from ....use_cases import RunRequest
 from ...present import LIMIT_REASONS
 from ..context import RequestContext
 from .attendance import HUNG_UP, Attendance, cancel_run
@@ -95,21 +97,23 @@ async def begin(
     """
     named = read_name(wanted.model, context.app.strategies, context.access.allowed)
     own = wanted.own
-    call = SolveCall(
+    request = RunRequest(
         problem=wanted.problem,
         strategy=own.strategy or named.strategy,
         options={**named.options, **own.options},
-        model=named.model,
-        verifier=own.verifier,
-        tools=own.tools,
-        documents=own.documents,
+        budget=own.budget,
+        participants=Participants(
+            model=named.model,
+            verifier=own.verifier,
+            tools=[*own.tools, *map(CallersTool, wanted.cards)],
+            context=own.documents,
+        ),
+        form=wanted.form,
     )
     choices = list[CompletionChoice]()
     try:
         for place in range(wanted.n):
-            order, performers = await context.access.order(
-                call, budget=own.budget, callers_tools=wanted.cards, form=wanted.form
-            )
+            order, performers = await context.access.order(request)
             if wanted.cards and not performers.callers_tools & _names_in(structs.asdict(order.options)):
                 raise _calls_no_tools(context, order.strategy.name)
             run_id, is_new = await context.supervisor.start(
