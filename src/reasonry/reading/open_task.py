@@ -23,7 +23,7 @@ _TEXT: Final = (
     r"|guide|tutorial|instructions|description|slogans?|headlines?|caption|advert(?:isement)?|translation|dialogue"
     r"|conversation|paragraphs?|sentences|words|outline|proposal|agenda|minutes|invitation|application|cv|resume"
     r"|statement|comparison|overview|explanation|introduction|abstract|template|config(?:uration)?|docker\S*"
-    r"|makefile|\w*file|workflow|yaml|json|xml|html|css|markdown|page|website|component|tests?|diff|patch|docstring"
+    r"|makefile|\w*file|workflow|repl(?:y|ies)|yaml|json|xml|html|css|markdown|page|website|component|tests?|diff|patch|docstring"
     r"|documentation|quiz|lesson|menu|app|api|bash|python|javascript|macro|one-liner|customer|client|complaint"
     r"|enquiry|inquiry)"
 )
@@ -46,10 +46,18 @@ _WITH_NOUN: Final = (
     r"|reply|respond|tell|code|draw|edit|improve|provide|erstelle|mach|gib|crée|faites?|donne[zr]?|cre[ae]|haz"
     r"|dame|crie)\b"
 )
+_SEVERAL: Final = (
+    r"(?:write|create|suggest|propose|list|name|give(?: me)?|tell me|show me|brainstorm|nenne|liste|cite[zr]?|lista"
+    r"|enumera|elenca|liste)\s+(?:me\s+)?(?:\d+|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|several"
+    r"|some|drei|vier|fünf|sechs|sieben|acht|neun|zehn|trois|quatre|cinq|sept|huit|dix|tres|cuatro|cinco|seis|siete"
+    r"|ocho|diez|tre|quattro|cinque|sei|sette|otto|dieci|três|quatro|sete|oito|dez)\s+(?!as\b|is\b)[^\W\d_]{3,}"
+)
+"""Several things are asked for, each in words of its own."""
 _ASKED_TO: Final = lazy_pattern(
     rf"(?:^|[.!?:;)\n]\s+|^\W+)(?:{_POLITE})?(?:{_ALWAYS}{_VALUE}"
     rf"|{_WITH_NOUN}{_VALUE}(?=[^.?!\n]{{0,90}}?\b{_TEXT}\b))"
-    r"|请?(?:写|翻译|解释)|を?(?:書いて|翻訳|説明)",
+    rf"|(?:^|[.!?:;)\n]\s+)(?:{_POLITE})?{_SEVERAL}"
+    r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|翻訳|説明|挙げて)|に訳して",
     re.IGNORECASE,
 )
 _ADVICE: Final = lazy_pattern(

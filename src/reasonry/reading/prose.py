@@ -87,7 +87,8 @@ _LEAD: Final = lazy_pattern(
 )
 """A line that announces the answer."""
 _SENTENCE: Final = lazy_pattern(
-    rf"(?:^|[.!?:。]\s*|(?=\b{_SO}\b))[\s*_#>-]*(?:{_SO}[,:，]?\s*)*(?:{_ARTICLE}\s+)?(?P<final>(?:{_FINAL}\s*)*)"
+    rf"(?:^|[.!?:。]\s*|(?=\b{_SO}\b)|,\s+(?=the (?:{_FINAL}\s)?answer))"
+    rf"[\s*_#>-]*(?:{_SO}[,:，]?\s*)*(?:{_ARTICLE}\s+)?(?P<final>(?:{_FINAL}\s*)*)"
     rf"(?:{_ANSWER}|(?:option|choice)\b|(?:result|solution|ergebnis|lösung|résultat|resultado|risultato))"
     rf"(?:\s+(?:finale?|correcta?))?[*_]*\s*(?:(?:to|of|for|auf|von|à|de|di)\s[^.:\n]{{1,80}}?\s)?"
     rf"(?:{_IS}(?!\w)\s*[:：]?|[:=：])[\s*_]*(?P<answer>(?:(?![.!?。][*_]*(?:\s(?!{_MONTH})|$|[^\x00-\x7f]))[^\n])+?)"
@@ -135,7 +136,8 @@ _EPILOGUE: Final = lazy_pattern(
     r"[\s.*_#>(-]*(?:(?:here(?:'s| is) (?:why|how)|because|since|explanation|explanations?|reason(?:ing)?\b"
     r"|this (?:is because|follows|is"
     r" (?:about|approximately|roughly))|to see|proof\b|justification\b|begründung\b|note\b|remark|summary|in summary"
-    r"|in other words|in detail|working\b|verification|probe\b|i\.e|that is[, ]|question\b|relative to|for comparison"
+    r"|in other words|in detail|working\b|verification|probe\b|fun fact\b"
+    r"|i\.e|that is[, ]|question\b|relative to|for comparison"
     r"|(?:let me |let's |to )?(?:double[- ]?check|verify|check|verifying|checking)\b(?=[^\n]*[\d✓✔])|✓|✔)|\Z)",
     re.IGNORECASE,
 )
@@ -534,15 +536,15 @@ def _value_in(sentence: str, subject: Subject) -> str | None:
         return named[0] if len(named) == 1 else None
     known = {_stem(word) for word in re.findall(r"\w+", subject.problem)}
     numbers = _VALUE.findall(sentence)
+    new = [number for number in numbers if number not in subject.problem]
     if (
-        len(numbers) == 1
+        len(new) == 1
         and asks_for_value(subject.problem)
         and not _NAME_ASKED.search(subject.problem)
         and not UNSURE.search(sentence)
-        and numbers[0] not in subject.problem
     ):
-        unit = re.match(r"\s?[^\W\d_]+", sentence[sentence.index(numbers[0]) + len(numbers[0]) :])
-        return numbers[0] + (unit[0] if unit and _is_unit(unit[0].strip(), subject.problem) else "")
+        unit = re.match(r"\s?[^\W\d_]+", sentence[sentence.index(new[0]) + len(new[0]) :])
+        return new[0] + (unit[0] if unit and _is_unit(unit[0].strip(), subject.problem) else "")
     start, end = 0, len(words)
     while start < end and (
         _is_known(words[start], known) or _is_given(words[start : start + 2], numbers, known, subject)
