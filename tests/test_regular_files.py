@@ -54,7 +54,7 @@ def special(folder: Path, kind: str) -> str:
 def test_what_is_no_regular_file_is_refused_at_once(opener: str, kind: str, tmp_path: Path) -> None:
     path = special(tmp_path, kind)
     begun = time.monotonic()
-    with pytest.raises(UsageError, match=r"regular file|is no file") as caught:
+    with pytest.raises(UsageError, match="regular file") as caught:
         OPENERS[opener](path)
     assert time.monotonic() - begun < 5
     assert caught.value.details["file"] == path

@@ -137,13 +137,13 @@ def test_a_context_file_that_cannot_be_read_is_refused(shell: Shell) -> None:
     with (shell.folder / "huge.txt").open("wb") as file:
         file.truncate(100 * 2**20)
     reasons = {
-        "missing.md": "there is no file 'missing.md'",
-        "": "is no file",
-        ".": "is no file",
+        "missing.md": "'missing.md' cannot be read: No such file",
+        "": "a directory, not a regular file",
+        ".": "a directory, not a regular file",
         "image.bin": "neither UTF-8 text nor a PDF",
         "broken.pdf": "the PDF broken.pdf cannot be read",
-        "huge.txt": "huge.txt is over 32 MiB",
-        "/dev/zero": "is no file",
+        "huge.txt": "'huge.txt' is over 33,554,432 bytes",
+        "/dev/zero": "a device, not a regular file",
         "a\0b": "a",
     }
     for name, reason in reasons.items():

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import TooLargeError, ToolError, UsageError
-from reasonry.tools.documents import MAX_FILE_BYTES, PASSAGE_CHARS, Piece, passages_of, read_document
+from reasonry.tools.documents import MAX_FILE_BYTES, PASSAGE_CHARS, Passage, passages_of, read_document
 from reasonry.tools.knowledge import DocumentSearch, Library
 
 HANDBOOK = """# Handbook
@@ -129,7 +129,7 @@ def test_no_word_of_a_query_is_an_operator(handbook: Path, query: str) -> None:
 
 @given(st.text(max_size=80))
 def test_any_query_is_answered(query: str) -> None:
-    with Library([Piece("s", "some words and an ä", line=1)]) as library:
+    with Library([Passage("s", "some words and an ä", line=1)]) as library:
         assert len(library.passages(query)) <= 1
 
 
@@ -154,9 +154,9 @@ def test_what_is_no_document_is_refused(tmp_path: Path, content: bytes, told: st
 
 
 def test_what_is_missing_or_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no file"):
+    with pytest.raises(UsageError, match="No such file"):
         Library.open([tmp_path / "nothing.txt"])
-    with pytest.raises(UsageError, match="is no file"):
+    with pytest.raises(UsageError, match="a directory, not a regular file"):
         Library.open([tmp_path])
     with pytest.raises(UsageError):
         Library.open(["nul\0l"])

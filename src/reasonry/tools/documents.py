@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from ..errors import TooLargeError, UsageError
@@ -23,50 +24,62 @@ PASSAGE_CHARS = 1_200
 _PDF_MAGIC = b"%PDF-"
 
 
-class Piece(Struct, frozen=True, omit_defaults=True):
+class Passage(Struct, frozen=True, omit_defaults=True):
     """A passage of a document.
 
     Attributes:
         source: The file as the user wrote it.
+        score: Of a search: higher fits better; comparable within one query only.
         line: Line it begins at, from 1; of a text.
         page: Page it stands on, from 1; of a PDF.
     """
 
     source: str
     text: str
+    score: float = 0.0
     line: int | None = None
     page: int | None = None
 
+    @property
+    def citation(self) -> str:
+        """Where it stands, in few characters."""
+        return f"{self.source}, page {self.page}" if self.page else f"{self.source}, line {self.line}"
 
-def read_document(path: str | Path) -> list[Piece]:
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return msgspec.to_builtins(self)
+
+
+def read_document(path: str | Path) -> list[Passage]:
     """Read a file.
 
     Raises:
         UsageError: It is missing, no file, not text, or a PDF that cannot be read.
         TooLargeError: It is over `MAX_FILE_BYTES`, or holds too much.
     """
-    source, raw = str(path), _bytes_of(Path(path).expanduser())
+    source = str(path)
+    raw = read_regular_file(Path(path).expanduser(), MAX_FILE_BYTES, label="document", option="context")
     if raw.startswith(_PDF_MAGIC):
-        return list(_pdf_pieces(source, raw))
-    return [Piece(source, text, line=line) for line, text in passages_of(_text_of(source, raw))]
+        return list(_pdf_passages(source, raw))
+    return [Passage(source, text, line=line) for line, text in passages_of(_text_of(source, raw))]
 
 
-def read_documents(paths: Sequence[str | Path]) -> list[Piece]:
+def read_documents(paths: Sequence[str | Path]) -> list[Passage]:
     """Read files, together at most `MAX_TOTAL_BYTES` of text.
 
     Raises:
         UsageError: One cannot be read.
         TooLargeError: One is too large, or all of them are.
     """
-    pieces: list[Piece] = []
+    passages: list[Passage] = []
     total = 0
     for path in dict.fromkeys(map(str, paths)):
         found = read_document(path)
-        total += sum(len(piece.text) for piece in found)
+        total += sum(len(passage.text) for passage in found)
         if total > MAX_TOTAL_BYTES:
-            raise _too_large("the documents together", MAX_TOTAL_BYTES)
-        pieces += found
-    return pieces
+            raise _too_large("the text of the documents together", MAX_TOTAL_BYTES)
+        passages += found
+    return passages
 
 
 def passages_of(text: str) -> Iterator[tuple[int, str]]:
@@ -95,23 +108,6 @@ def _short_lines(text: str) -> Iterator[tuple[int, str]]:
         yield number, line[begin:]
 
 
-def _bytes_of(path: Path) -> bytes:
-    try:
-        if not path.exists():
-            raise UsageError(f"there is no file {str(path)!r}", option="context", file=str(path))
-        if not path.is_file():
-            raise UsageError(f"{path} is no file", option="context", file=str(path))
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise _too_large(str(path), MAX_FILE_BYTES, file=str(path))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(
-            f"{str(path)!r} cannot be read: {reason}", option="context", file=str(path)
-        ) from None
-    # It may have grown, or become something else, since it was looked at.
-    return read_regular_file(path, MAX_FILE_BYTES, label="document", option="context")
-
-
 def _text_of(source: str, raw: bytes) -> str:
     encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
@@ -124,14 +120,14 @@ def _text_of(source: str, raw: bytes) -> str:
     return text
 
 
-def _pdf_pieces(source: str, raw: bytes) -> Iterator[Piece]:
+def _pdf_passages(source: str, raw: bytes) -> Iterator[Passage]:
     size = 0
     for page, text in enumerate(_pdf_pages(source, raw), 1):
         size += len(text)
         if size > MAX_TEXT_CHARS or page > MAX_PAGES:
             raise _too_large(f"the text of {source}", MAX_TEXT_CHARS, file=source)
         for _, passage in passages_of(text):
-            yield Piece(source, passage, page=page)
+            yield Passage(source, passage, page=page)
 
 
 def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
@@ -158,8 +154,5 @@ def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
         ) from None
 
 
-def _too_large(subject: str, limit: int, file: str | None = None) -> TooLargeError:
-    error = TooLargeError(f"{subject} is over {limit // 2**20} MiB", option="context", limit=limit)
-    if file is not None:
-        error.details["file"] = file
-    return error
+def _too_large(subject: str, limit: int, **details: Any) -> TooLargeError:
+    return TooLargeError(f"{subject} is over {limit // 2**20} MiB", option="context", limit=limit, **details)

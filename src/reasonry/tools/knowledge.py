@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import ToolError, UsageError
-from .documents import Piece, read_documents
+from .documents import Passage, read_documents
 
 MAX_PASSAGES = 50
 SMALL_CHARS = 3_000
@@ -32,44 +31,18 @@ _COMMON = frozenset(
 )
 
 
-class Passage(Struct, frozen=True, omit_defaults=True):
-    """A passage that fits a query.
-
-    Attributes:
-        source: The file as the user wrote it.
-        score: Higher fits better; comparable within one query only.
-        line: Where it begins in a text, from 1.
-        page: Where it stands in a PDF, from 1.
-    """
-
-    source: str
-    text: str
-    score: float
-    line: int | None = None
-    page: int | None = None
-
-    @property
-    def citation(self) -> str:
-        """Where it stands, in few characters."""
-        return f"{self.source}, page {self.page}" if self.page else f"{self.source}, line {self.line}"
-
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON data."""
-        return msgspec.to_builtins(self)
-
-
 class Library:
     """Documents that can be searched. Everything is held in memory; close it.
 
     Args:
-        pieces: The passages of all documents.
+        passages: Those of all documents.
     """
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, passages: Sequence[Passage]) -> None:
         import apsw
 
-        self.pieces = list(pieces)
-        self.sources = list(dict.fromkeys(piece.source for piece in pieces))
+        self.all_passages = list(passages)
+        self.sources = list(dict.fromkeys(passage.source for passage in passages))
         self._lock = threading.Lock()
         self._database = apsw.Connection(":memory:")
         self._database.execute(
@@ -77,7 +50,7 @@ class Library:
         )
         self._database.executemany(
             "INSERT INTO passage (rowid, text) VALUES (?, ?)",
-            ((number, piece.text) for number, piece in enumerate(self.pieces)),
+            ((number, passage.text) for number, passage in enumerate(self.all_passages)),
         )
 
     @classmethod
@@ -106,24 +79,22 @@ class Library:
                 "SELECT rowid, bm25(passage) FROM passage WHERE passage MATCH ? ORDER BY bm25(passage), rowid LIMIT ?",
                 (wanted, k),
             )
-            return [self._passage(number, -score) for number, score in rows]
+            return [replace(self.all_passages[number], score=round(-score, 6)) for number, score in rows]
 
     def overview(self) -> dict[str, Any]:
         """Return what documents there are and how each begins; all of their passages, where they are small."""
         lengths = Counter[str]()
         begins: dict[str, str] = {}
-        for piece in self.pieces:
-            lengths[piece.source] += len(piece.text)
-            begins.setdefault(piece.source, piece.text[:BEGINNING_CHARS])
+        for passage in self.all_passages:
+            lengths[passage.source] += len(passage.text)
+            begins.setdefault(passage.source, passage.text[:BEGINNING_CHARS])
         listed = [
             {"source": source, "characters": lengths[source], "begins": begins[source]}
             for source in self.sources[:MAX_LISTED]
         ]
         if sum(lengths.values()) > SMALL_CHARS:
             return {"documents": listed}
-        found = (Passage(piece.source, piece.text, 0.0, piece.line, piece.page) for piece in self.pieces)
-        shown = [{k: v for k, v in passage.document().items() if k != "score"} for passage in found]
-        return {"documents": listed, "passages": shown}
+        return {"documents": listed, "passages": [passage.document() for passage in self.all_passages]}
 
     def close(self) -> None:
         """Forget everything."""
@@ -134,10 +105,6 @@ class Library:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _passage(self, number: int, score: float) -> Passage:
-        piece = self.pieces[number]
-        return Passage(piece.source, piece.text, round(score, 6), piece.line, piece.page)
 
 
 def _match(query: str) -> str:
