@@ -332,12 +332,12 @@ def _open_tools(tools: Sequence[Any]) -> Any:
 
 
 def _callers_cards(tools: Sequence[Any]) -> tuple[ToolCard, ...]:
-    from .tools.callers import callers_cards
+    from .tools.catalog import callers_cards
 
     return callers_cards(tools)
 
 
 def _callers_tool(card: ToolCard) -> Any:
-    from .tools.callers import CallersTool
+    from .tools.catalog import CallersTool
 
     return CallersTool(card)

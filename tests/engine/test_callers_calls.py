@@ -14,7 +14,7 @@ from reasonry.engine.callers_calls import result_events, waiting_calls
 from reasonry.engine.ports import Question
 from reasonry.errors import ConflictError, UsageError
 from reasonry.participants import Participants
-from reasonry.tools.callers import CallersTool
+from reasonry.tools.catalog import CallersTool
 from reasonry.use_cases import RunRequest
 
 from .playing import CountingModel

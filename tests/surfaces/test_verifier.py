@@ -46,10 +46,16 @@ def script(tmp_path: Path) -> str:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("error", [ValueError("bug"), SystemExit(3)])
-async def test_a_verifier_that_never_works_is_warned_of(error: BaseException) -> None:
-    def broken(problem: str, path: list[str]) -> bool:
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_verifier_that_never_works_is_warned_of(error: BaseException, waits: bool) -> None:
+    def raises(problem: str, path: list[str]) -> bool:
         raise error
 
+    async def raises_later(problem: str, path: list[str]) -> bool:
+        raise error
+
+    broken = raises_later if waits else raises
+    broken.__name__ = "broken"
     result = await solved(broken)
     (warning,) = result.warnings
     assert (result.status, result.answer) == ("done", "42")

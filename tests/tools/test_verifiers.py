@@ -138,24 +138,6 @@ async def test_a_callable_may_wait() -> None:
     assert (await CallableVerifier(Judge()).verify(Verify("p", ("x",)))).detail == "no good"
 
 
-class Leaving(BaseException):
-    """Neither an Exception nor a signal."""
-
-
-@pytest.mark.parametrize("error", [RuntimeError("bug"), SystemExit("bug"), Leaving("bug")])
-@pytest.mark.parametrize("waits", [False, True])
-async def test_a_verifier_that_raises_has_failed_and_ends_nothing(error: BaseException, waits: bool) -> None:
-    def broken(problem: str, path: list[str]) -> bool:
-        raise error
-
-    async def broken_later(problem: str, path: list[str]) -> bool:
-        raise error
-
-    ruling = await CallableVerifier(broken_later if waits else broken).verify(Verify("p", ("x",)))
-    assert (ruling.verdict, ruling.failed) == ("unknown", True)
-    assert f"{type(error).__name__}: bug" in ruling.detail
-
-
 async def test_what_is_no_verdict_is_a_failure() -> None:
     for returned, failed in [(5, True), ({}, True), (None, False), (True, False), ("unknown", False)]:
         verifier = CallableVerifier(lambda problem, path, returned=returned: returned)

@@ -1,23 +1,33 @@
-"""The port of a sandbox: code and limits go in, an execution comes out, whatever the code did."""
+"""A sandbox: code and limits go in, an execution comes out, whatever the code did."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+import asyncio
+import os
+import time
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import ToolError, UsageError
 from ..reading.parse import without_surrogates
-from .results import json_data
+from .results import cut_data
 
 Status = Literal["ok", "error", "timeout", "memory", "denied"]
 
+AT_ONCE = max(2, min(8, os.cpu_count() or 2))
+"""Executions on one event loop; others wait."""
 MAX_CODE_BYTES = 1024 * 1024
 FLOOD_BYTES = 16 * 1024 * 1024
 """Code that prints this much is stopped; what is over the limit of the output but under this is only cut."""
 
 FLOOD_MESSAGE = f"it was stopped after it had printed {FLOOD_BYTES // 2**20} MiB"
+
+
+_slots_of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class ExecutionLimits(Struct, frozen=True):
@@ -77,18 +87,11 @@ class Execution(Struct, frozen=True):
 
     def document(self) -> dict[str, Any]:
         """Return it as the document that every surface shows."""
-        return {
-            "status": self.status,
-            "value": self.value,
-            "stdout": self.stdout,
-            "error": self.error,
-            "truncated": self.truncated,
-            "sandbox": self.sandbox,
-            "duration_ms": self.duration_ms,
-        }
+        names = ("status", "value", "stdout", "error", "truncated", "sandbox", "duration_ms")
+        return {name: getattr(self, name) for name in names}
 
 
-class Sandbox(Protocol):
+class Sandbox(ABC):
     """A place where code can do no harm. Nothing is left of one execution for the next.
 
     Attributes:
@@ -100,35 +103,34 @@ class Sandbox(Protocol):
     async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:
         """Run code. Whatever it does is an `Execution`; cancelling ends it.
 
+        Args:
+            code: The value of its last expression is its value.
+
         Raises:
             SandboxError: It was not run: `sandbox_unavailable`.
         """
-        ...
+        refused = _refusal(code)
+        if refused is not None:
+            return Execution("error", self.name, error=refused)
+        async with _slots_of_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
+            started = time.monotonic()
+            execution = await self._run(code, limits)
+            return replace(execution, duration_ms=round((time.monotonic() - started) * 1000))
+
+    @abstractmethod
+    async def _run(self, code: str, limits: ExecutionLimits) -> Execution:
+        """Run code that is worth starting."""
 
 
-def refusal(code: str, sandbox: str) -> Execution | None:
-    """Return the execution of code that is not worth starting, if it is such."""
+def _refusal(code: str) -> str | None:
+    """Return why code is not worth starting, if it is such."""
     try:
         size = len(code.encode())
     except UnicodeEncodeError:
-        return Execution("error", sandbox, error="the code holds half a character and cannot be read")
-    if size > MAX_CODE_BYTES:
-        return Execution(
-            "error", sandbox, error=f"the code is {size} bytes long; at most {MAX_CODE_BYTES} are run"
-        )
-    return None
-
-
-def fit_value(value: Any, limit_bytes: int) -> tuple[Any, bool]:
-    """Return a value as JSON data of at most that size, and whether it had to be cut (it is text then).
-
-    Raises:
-        ToolError: It is nested too deeply.
-    """
-    data = json_data(value)
-    text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
-    raw = text.encode()
-    return (data, False) if len(raw) <= limit_bytes else (raw[:limit_bytes].decode(errors="ignore"), True)
+        return "the code holds half a character and cannot be read"
+    return (
+        f"the code is {size} bytes long; at most {MAX_CODE_BYTES} are run" if size > MAX_CODE_BYTES else None
+    )
 
 
 class Output:
@@ -174,9 +176,11 @@ def conclude(
 ) -> Execution:
     """Put an execution together, bounded in every part."""
     try:
-        kept, cut = fit_value(value, limits.max_output_bytes)
+        kept, size = cut_data(value, limits.max_output_bytes)
     except ToolError as fault:
         return Execution("error", sandbox, None, output.text(), fault.message, output.truncated)
     if error is not None:
         error = without_surrogates(error)[-4_000:]
-    return Execution(status, sandbox, kept, output.text(), error, cut or output.truncated)
+    return Execution(
+        status, sandbox, kept, output.text(), error, size > limits.max_output_bytes or output.truncated
+    )

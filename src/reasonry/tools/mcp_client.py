@@ -255,7 +255,7 @@ class McpClient:
             raise self._fault(f"failed in {name}: {_reason(error)}") from None
         if result.is_error:
             raise ToolError((_text(result) or f"{name} failed without a reason")[:_MAX_MESSAGE])
-        return fit_result(_value(result), self.max_result_bytes)
+        return fit_result(_value(result))
 
     async def close(self, within_s: float = CLOSE_TIMEOUT_S) -> None:
         """End the connection, and with it a server that was started for it.

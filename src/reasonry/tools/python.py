@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import inspect
 import re
-import threading
 import typing
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -16,7 +13,8 @@ import msgspec
 from ..core.strategy import inlined_schema
 from ..engine.ports import NOT_FAILURES
 from ..errors import ToolError, UsageError
-from .results import MAX_RESULT_BYTES, fit_result
+from .results import fit_result
+from .threads import in_thread
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
 _ARGUMENT = re.compile(r"^\s{2,}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(\S.*)$")
@@ -32,8 +30,6 @@ class PythonTool:
         function: Any callable whose parameters can be given by name.
         name: What models call it by; its own name if None.
         description: For the model; the first paragraph of its docstring if None.
-        timeout_s: Until a call counts as failed; None leaves that to the run.
-        max_result_bytes: Longer results are cut.
 
     Raises:
         UsageError: It cannot be called by name, or has no name.
@@ -45,8 +41,6 @@ class PythonTool:
         *,
         name: str | None = None,
         description: str | None = None,
-        timeout_s: float | None = None,
-        max_result_bytes: int = MAX_RESULT_BYTES,
     ) -> None:
         self.function = function
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
@@ -56,20 +50,21 @@ class PythonTool:
         self.description = summary if description is None else description
         self.form = _form(self.name, function, notes)
         self.parameters: Mapping[str, Any] = _parameters(self.form)
-        self.timeout_s, self.max_result_bytes = timeout_s, max_result_bytes
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function. Its result comes back as JSON data, what it raises as ToolError."""
         values = self._read(arguments)
         try:
-            async with asyncio.timeout(self.timeout_s):
-                value = await self._run(values)
-        except TimeoutError:
-            if self.timeout_s is None:
-                raise ToolError(f"{self.name} failed: it timed out") from None
-            message = f"{self.name} did not return within {self.timeout_s:g} s"
-            raise ToolError(message, code="tool_timeout") from None
-        return fit_result(value, self.max_result_bytes)
+            if _is_async(self.function):
+                value = await self.function(**values)
+            else:
+                value = await in_thread(f"tool {self.name}", self.function, **values)
+        except (ToolError, *NOT_FAILURES):
+            raise
+        except BaseException as error:
+            # Also SystemExit: what a tool does must not end the run.
+            raise ToolError(f"{self.name} failed: {type(error).__name__}: {error}"[:_MAX_MESSAGE]) from error
+        return fit_result(value)
 
     def _read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         fields = self.form.__struct_fields__
@@ -83,55 +78,11 @@ class PythonTool:
             raise ToolError(f"{self.name}: {error}") from None
         return {name: getattr(read, name) for name in fields if name in arguments}
 
-    async def _run(self, values: dict[str, Any]) -> Any:
-        if _is_async(self.function):
-            try:
-                return await self.function(**values)
-            except NOT_FAILURES:
-                raise
-            except BaseException as error:
-                raise _failure(self.name, error) from error
-        return await _in_thread(self.name, self.function, values)
-
 
 def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004
     )
-
-
-def _failure(name: str, error: BaseException) -> ToolError:
-    if isinstance(error, ToolError):
-        return error
-    return ToolError(f"{name} failed: {type(error).__name__}: {error}"[:_MAX_MESSAGE])
-
-
-async def _in_thread(name: str, function: Callable[..., Any], values: dict[str, Any]) -> Any:
-    """Run it in a daemon thread, which, unlike one of a pool, cannot hold up the end of the process."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(value: Any, error: ToolError | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
-
-    def work() -> None:
-        value, failure = None, None
-        try:
-            value = context.run(function, **values)
-        except BaseException as error:
-            # Also SystemExit: what a tool does must not end the run.
-            failure = _failure(name, error)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, value, failure)
-
-    threading.Thread(target=work, name=f"tool {name}", daemon=True).start()
-    return await future
 
 
 def _form(name: str, function: Callable[..., Any], notes: Mapping[str, str]) -> type[msgspec.Struct]:

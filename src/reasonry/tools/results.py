@@ -13,23 +13,31 @@ from ..reading.parse import without_surrogates
 
 MAX_RESULT_BYTES = 64 * 1024
 MAX_DEPTH = 60
-CUT = "… (cut: {size} bytes in all)"
 
 _BIGGEST = 2**63
 
 
-def fit_result(value: Any, limit_bytes: int = MAX_RESULT_BYTES) -> Any:
+def fit_result(value: Any) -> Any:
     """Return a tool's result as JSON data; what is over the limit becomes text that is cut, with a mark.
 
     Raises:
         ToolError: It is nested too deeply.
     """
+    data, size = cut_data(value, MAX_RESULT_BYTES)
+    return data if size <= MAX_RESULT_BYTES else f"{data}… (cut: {size} bytes in all)"
+
+
+def cut_data(value: Any, limit_bytes: int) -> tuple[Any, int]:
+    """Return any value as JSON data, and its size in bytes; data over the limit becomes text that is cut.
+
+    Raises:
+        ToolError: It is nested too deeply.
+    """
     data = json_data(value)
-    text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
-    raw = text.encode()
+    raw = data.encode() if isinstance(data, str) else msgspec.json.encode(data)
     if len(raw) <= limit_bytes:
-        return data
-    return raw[:limit_bytes].decode(errors="ignore") + CUT.format(size=len(raw))
+        return data, len(raw)
+    return raw[:limit_bytes].decode(errors="ignore"), len(raw)
 
 
 def json_data(value: Any) -> Any:

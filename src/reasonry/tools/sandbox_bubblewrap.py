@@ -16,7 +16,6 @@ import secrets
 import shutil
 import signal
 import sys
-import time
 from typing import Any
 
 import msgspec
@@ -25,8 +24,7 @@ from msgspec.structs import replace
 
 from ..errors import SandboxError
 from .bubblewrap_args import CHILD, bubblewrap_command, search_path
-from .concurrency import execution_slot
-from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Status, conclude, refusal
+from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Sandbox, Status, conclude
 from .seccomp import filter_program
 
 _READY = b"!"
@@ -45,7 +43,7 @@ class _Envelope(Struct, frozen=True, forbid_unknown_fields=True):
     cut: bool = False
 
 
-class BubblewrapSandbox:
+class BubblewrapSandbox(Sandbox):
     """Runs code with CPython inside `bwrap`.
 
     Raises:
@@ -62,16 +60,6 @@ class BubblewrapSandbox:
         if program is None:
             raise self._unavailable("there is no filter of system calls for this kind of machine")
         self.bwrap, self._filter = bwrap, program
-
-    async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:
-        """Run code. The value of the last expression is its value."""
-        refused = refusal(code, self.name)
-        if refused is not None:
-            return refused
-        async with execution_slot():
-            started = time.monotonic()
-            execution = await self._run(code, limits)
-            return replace(execution, duration_ms=round((time.monotonic() - started) * 1000))
 
     async def _run(self, code: str, limits: ExecutionLimits) -> Execution:
         output, channel, overran = Output(limits.max_output_bytes), bytearray(), False

@@ -10,16 +10,13 @@ import contextlib
 import os
 import signal
 import threading
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from msgspec.structs import replace
-
 from ..errors import SandboxError
 from ..extras import has_extra, install_hint
-from .concurrency import execution_slot
-from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Status, conclude, refusal
+from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Sandbox, Status, conclude
+from .threads import in_thread
 
 if TYPE_CHECKING:
     from pydantic_monty import ResourceLimits
@@ -33,7 +30,7 @@ _REACHING_OUT = frozenset(
 """Modules that Monty does not have and whose use is an attempt to get out, not a gap of its library."""
 
 
-class MontySandbox:
+class MontySandbox(Sandbox):
     """Runs code with `pydantic-monty`: a subset of Python, without classes' inheritance or third-party packages.
 
     Raises:
@@ -52,41 +49,16 @@ class MontySandbox:
             raise SandboxError(f"the sandbox monty cannot be used: {error}", sandbox=self.name) from None
         self.version: str = pydantic_monty.__version__
 
-    async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:
-        """Run code. The value of the last expression is its value."""
-        refused = refusal(code, self.name)
-        if refused is not None:
-            return refused
-        async with execution_slot():
-            started = time.monotonic()
-            execution = await self._run(code, limits)
-            return replace(execution, duration_ms=round((time.monotonic() - started) * 1000))
-
     async def _run(self, code: str, limits: ExecutionLimits) -> Execution:
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[Execution | BaseException] = loop.create_future()
         feed = _Feed(code, limits)
-
-        def tell(outcome: Execution | BaseException) -> None:
-            if not ended.done():
-                ended.set_result(outcome)
-
-        def work() -> None:
-            outcome = feed.outcome()
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(tell, outcome)
-
         # In a thread: Monty's own asyncio support may abort the process when that ends soon after an execution.
-        threading.Thread(target=work, name="monty").start()
+        running = asyncio.ensure_future(in_thread("monty", feed.run))
         try:
-            outcome = await asyncio.shield(ended)
+            return await asyncio.shield(running)
         except asyncio.CancelledError:
             feed.kill()
-            await ended
+            await running
             raise
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
 
 
 class _Feed:
@@ -99,8 +71,12 @@ class _Feed:
         self._killed = False
         self._lock = threading.Lock()
 
-    def outcome(self) -> Execution | BaseException:
-        """Run the code, blocking; return what became of it, or why it was not run."""
+    def run(self) -> Execution:
+        """Run the code, blocking.
+
+        Raises:
+            SandboxError: It was not run.
+        """
         from pydantic_monty import MontyError
 
         try:
@@ -109,7 +85,8 @@ class _Feed:
             status, message = _status(error, self.output, self.limits)
             return self._conclude(status, message)
         except OSError as error:
-            return SandboxError(f"the sandbox monty could not be started: {error}", sandbox=MontySandbox.name)
+            message = f"the sandbox monty could not be started: {error}"
+            raise SandboxError(message, sandbox=MontySandbox.name) from None
         except Exception as error:
             # This side of the conversation gave up, such as on a value that it cannot take in.
             return self._conclude("error", f"{type(error).__name__}: {error}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import inspect
 import json
 import re
@@ -14,7 +13,7 @@ from typing import Any, Literal
 
 from ..core.effects import Verify
 from ..core.events import Verified
-from ..engine.ports import NOT_FAILURES, Verifier
+from ..engine.ports import Verifier
 from ..errors import UsageError
 from ..plugins import installed_plugins, split_plugin
 from ..puzzles import (
@@ -32,8 +31,9 @@ from ..puzzles import (
 )
 from ..reading.parse import without_surrogates
 from ..regular_files import read_regular_file
-from .execution import ExecutionLimits, Sandbox
+from .execution import Sandbox
 from .sandbox import open_sandbox
+from .threads import in_thread
 
 FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE", "PACKAGE/NAME:…")
 MAX_FILE_BYTES = 16_000_000
@@ -166,7 +166,7 @@ class CallableVerifier:
     It is asked about every candidate, steps on the way included; `final` says whether this one claims to be the
     answer. True is a proof that it is right, so that the run ends with it; False that it is wrong, so that it is
     dropped; None is no proof. `"right"`, `"wrong"` and `"unknown"` are what they say, any other text is the reason why
-    it is wrong; a `Verified` is taken as it is. One that raises, or returns anything else, has failed.
+    it is wrong; a `Verified` is taken as it is. One that returns anything else has failed.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -175,24 +175,14 @@ class CallableVerifier:
         self.name = f"python:{getattr(function, '__name__', type(function).__name__)}"
 
     async def verify(self, claim: Verify) -> Verified:
-        """Look at a candidate."""
-        try:
-            values, named = (claim.problem, list(claim.path)), dict[str, bool]()
-            if self.final == "by name":
-                named = {"final": claim.final}
-            elif self.final == "by place":
-                values = (*values, claim.final)
-            if inspect.iscoroutinefunction(self.function):
-                verdict = await self.function(*values, **named)
-            else:
-                verdict = await asyncio.to_thread(self.function, *values, **named)
-            if inspect.isawaitable(verdict):
-                verdict = await verdict
-        except NOT_FAILURES:
-            raise
-        except BaseException as error:
-            return _failure(f"the verifier failed: {type(error).__name__}: {error}")
-        return _verdict(verdict)
+        """Look at a candidate; whatever the callable raises is raised."""
+        values = (claim.problem, list(claim.path), *([claim.final] if self.final == "by place" else []))
+        named = {"final": claim.final} if self.final == "by name" else {}
+        if inspect.iscoroutinefunction(self.function):
+            verdict = await self.function(*values, **named)
+        else:
+            verdict = await in_thread(self.name, self.function, *values, **named)
+        return _verdict(await verdict if inspect.isawaitable(verdict) else verdict)
 
 
 class SandboxedVerifier:
@@ -206,12 +196,9 @@ class SandboxedVerifier:
         sandbox: Where it is run, each time anew.
     """
 
-    def __init__(
-        self, source: str, sandbox: Sandbox, name: str = "python", limits: ExecutionLimits | None = None
-    ) -> None:
+    def __init__(self, source: str, sandbox: Sandbox, name: str) -> None:
         self.source, self.sandbox, self.name = source, sandbox, name
         self.final = _final_in(source)
-        self.limits = limits or ExecutionLimits()
 
     @classmethod
     def open(cls, path: str) -> SandboxedVerifier:
@@ -242,7 +229,7 @@ class SandboxedVerifier:
             self.final or "", ""
         )
         call = f"verify({_text(claim.problem)}, [{', '.join(map(_text, claim.path))}]{final})"
-        execution = await self.sandbox.run(f"{self.source}\n\n{call}", self.limits)
+        execution = await self.sandbox.run(f"{self.source}\n\n{call}")
         if execution.status == "ok":
             return _verdict(execution.value)
         reason = (execution.error or "").strip().rpartition("\n")[2]

@@ -21,7 +21,7 @@ from ....engine.result import Result
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
 from ....participants import Participants
 from ....supervisor import RunEvent
-from ....tools.callers import CallersTool
+from ....tools.catalog import CallersTool
 from ....use_cases import RunRequest
 from ...present import LIMIT_REASONS
 from ..context import RequestContext
