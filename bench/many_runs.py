@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from reasonry.records import Line, RunRow, SessionRow, ThoughtRow
-from reasonry.stores import runs, session_rows
+from reasonry.stores import run_rows, session_rows
 from reasonry.stores.database import connect
 from reasonry.stores.postgres import PostgresStore
 from reasonry.stores.postgres.texts import spell
@@ -45,7 +45,7 @@ def _add_run(tx: Tx, number: int, rng: random.Random) -> None:
     session = SessionRow(
         session_id, row.strategy, at, at, thoughts=3, purpose=row.problem, run_id=run_id, owner=row.owner
     )
-    runs.create_run(tx, row, [Line(1, b"[]", bytes(16))], None)
+    run_rows.create_run(tx, row, [Line(1, b"[]", bytes(16))], None)
     session_rows.import_session(tx, session, [ThoughtRow(seq, seq, text(rng, 25)) for seq in range(1, 4)])
 
 
@@ -58,7 +58,7 @@ async def fill(path: Path, count: int) -> None:
             _add_run(tx, number, rng)
 
     for first in range(0, count, TOGETHER):
-        await store._write(partial(work, first=first))
+        await store.write(partial(work, first=first))
     await store.close()
 
 

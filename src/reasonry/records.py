@@ -355,6 +355,7 @@ class Damaged(Struct, frozen=True):
     """Stands in the place of a run or session that is damaged."""
 
     message: str
+    id: str = ""
 
 
 Found = tuple[int, str, ThoughtRow | InJournal]

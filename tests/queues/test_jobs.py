@@ -74,7 +74,7 @@ async def test_a_job_comes_with_its_run_or_not_at_all_and_one_that_was_lost_is_p
         def lose(tx: jobs.sql.Tx) -> None:
             tx.execute("DELETE FROM procrastinate_jobs WHERE args->>'run_id' = $1", (first,))
 
-        await store._write(lose)
+        await store.write(lose)
         async with app.engine.open(second) as opened:
             await opened.stop("cancelled", "by its user")
             # Whoever resumes it as a job gives it out of hand at once.
@@ -125,13 +125,13 @@ async def test_what_older_workers_need_of_the_tables_stays_until_they_have_ended
     async def applied() -> bool:
         async with App(postgres_url, environ={}) as app:
             store = postgres_store(app.store)
-            found = await store._read(lambda tx: tx.rows("SELECT 1 FROM migration WHERE name = $1", (last,)))
+            found = await store.read(lambda tx: tx.rows("SELECT 1 FROM migration WHERE name = $1", (last,)))
             return bool(found)
 
     async def change(*statements: str) -> None:
         async with App(postgres_url, environ={}) as app:
             for statement in statements:
-                await postgres_store(app.store)._write(lambda tx, text=statement: tx.execute(text))
+                await postgres_store(app.store).write(lambda tx, text=statement: tx.execute(text))
 
     assert await applied()
     await change(

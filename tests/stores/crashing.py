@@ -41,7 +41,7 @@ async def write(path: str, name: str, count: int) -> None:
     """Append to two runs and think in one session at once, with few pages in the log between checkpoints."""
     store = SqliteStore(Path(path))
     try:
-        await store._write(lambda tx: tx.execute("PRAGMA wal_autocheckpoint = 20"))
+        await store.write(lambda tx: tx.execute("PRAGMA wal_autocheckpoint = 20"))
         await asyncio.gather(
             append(store, f"{name}1", count),
             append(store, f"{name}2", count),

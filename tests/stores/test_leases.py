@@ -257,7 +257,7 @@ async def test_a_lease_counts_who_died_with_it_until_the_run_gets_further(
             else:
                 # The dead renew nothing.
                 for pulse in store._leases._pulses.values():  # type: ignore[attr-defined]
-                    pulse.timer.cancel()
+                    pulse.task.cancel()
                 return deaths
 
     assert [await die() for _ in range(3)] == [0, 1, 2]

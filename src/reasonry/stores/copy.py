@@ -14,6 +14,7 @@ from ..engine import journal
 from ..errors import StoreError, UsageError
 from ..records import Damaged, OnProgress, Store, Whole, WholeKind, WholeRun
 from .open import open_store
+from .whole_rows import KINDS
 
 BATCH = 20
 """Most runs or sessions written in one transaction."""
@@ -74,15 +75,11 @@ async def copy_store(
     batch: int = BATCH,
     on_progress: OnProgress | None = None,
 ) -> CopyReport:
-    """Copy all runs and sessions that are whole, or those of an owner, then verify the target.
-
-    Runs are copied before sessions, so that no session of a run is copied without its run.
-    """
+    """Copy all runs and sessions that are whole, or those of an owner, then verify the target."""
     report, done = CopyReport(source.name, target.name), 0
     tallies = (await source.stats()).tallies
     total = sum(tally.count for tally in tallies if owner in (None, tally.owner))
-    kinds: tuple[WholeKind, ...] = ("run", "session")
-    for kind in kinds:
+    for kind in KINDS:
         after = 0
         while page := await source.read_whole(kind, after, batch, owner):
             after = page[-1][0]

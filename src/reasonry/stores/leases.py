@@ -12,12 +12,11 @@ import platform
 import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
 
-from ..errors import ConflictError
+from ..errors import ConflictError, StoreError
 
 LEASE_S = 10.0
 """How long a lease lasts that is not renewed."""
@@ -95,13 +94,11 @@ def lease_lost_error(run_id: str) -> ConflictError:
     )
 
 
-@dataclass(slots=True)
-class _Pulse:
-    """What renews the leases taken on one event loop."""
+class _Pulse(NamedTuple):
+    """Renews the leases of the runs that are driven on one event loop."""
 
-    timer: asyncio.TimerHandle
-    runs: set[str] = field(default_factory=set[str])
-    renewal: asyncio.Task[None] | None = None
+    task: asyncio.Task[None]
+    runs: set[str]
 
 
 class Leases:
@@ -175,18 +172,17 @@ class Leases:
 
     def _begin(self, loop: asyncio.AbstractEventLoop, run_id: str) -> None:
         if loop not in self._pulses:
-            self._pulses[loop] = _Pulse(self._next_beat(loop))
+            runs = set[str]()
+            self._pulses[loop] = _Pulse(loop.create_task(self._renew_again_and_again(runs)), runs)
         self._pulses[loop].runs.add(run_id)
 
-    def _next_beat(self, loop: asyncio.AbstractEventLoop) -> asyncio.TimerHandle:
-        return loop.call_later(LEASE_S / RENEWALS, self._beat, loop)
-
-    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        pulse = self._pulses[loop]
-        held = {run_id: number for run_id in pulse.runs if (number := self._numbers.get(run_id)) is not None}
-        pulse.renewal = loop.create_task(self._renew(held))
-        pulse.renewal.add_done_callback(_ignore)
-        pulse.timer = self._next_beat(loop)
+    async def _renew_again_and_again(self, runs: set[str]) -> None:
+        while True:
+            await asyncio.sleep(LEASE_S / RENEWALS)
+            held = {run_id: number for run_id in runs if (number := self._numbers.get(run_id)) is not None}
+            # If a lease was lost, the next write of its run says so.
+            with suppress(StoreError):
+                await self._renew(held)
 
     def _end(self, loop: asyncio.AbstractEventLoop, run_id: str) -> None:
         pulse = self._pulses.get(loop)
@@ -194,11 +190,5 @@ class Leases:
             return
         pulse.runs.discard(run_id)
         if not pulse.runs:
-            pulse.timer.cancel()
+            pulse.task.cancel()
             del self._pulses[loop]
-
-
-def _ignore(renewal: asyncio.Task[None]) -> None:
-    # What could not be renewed is tried again at the next beat; if it was lost, the next write says so.
-    if not renewal.cancelled():
-        renewal.exception()

@@ -9,11 +9,11 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec.structs import astuple, replace
 
-from ..errors import ConflictError, NotFoundError
+from ..errors import ConflictError, NotFoundError, UsageError
 from ..records import (
     Found,
     InJournal,
@@ -25,14 +25,11 @@ from ..records import (
     ThoughtRow,
     Use,
     WholeSession,
-    Written,
 )
 from . import searchable, sql
-from .checks import MAX_INT, check_change
 from .digests import first_digest, next_digest
-from .sql import MAX_SEQ, RUNS, Tx, place, places
+from .sql import MAX_INT, MAX_SEQ, RUNS, Tx, new_place, page_size, place, places
 from .thoughts import BATCH, StoredSession, Thoughts
-from .whole import compare_sessions
 
 Decide = Callable[[SessionView], SessionChange]
 
@@ -103,8 +100,8 @@ def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow])
     """Add thoughts, in the order of their `seq`; return the row as it then has to be stored."""
     key, row, last, digest = stored
     for thought in thoughts:
-        digest = next_digest(digest, thought)
-        values = (place(key, thought.seq), thought.number, thought.text, thought.branch, thought.body, digest)
+        at, digest = new_place(key, thought.seq), next_digest(digest, thought)
+        values = (at, thought.number, thought.text, thought.branch, thought.body, digest)
         if thought.seq <= last or tx.change(sql.ADD_THOUGHT, values) != 1:
             raise ConflictError(
                 f"thought {thought.seq} of session {row.session_id} has already been written",
@@ -141,7 +138,8 @@ def change(tx: Tx, session_id: str, decide: Decide) -> Any:
     """Call `decide` with the session and write the change it returns."""
     stored = _find(tx, session_id, lock=True)
     wanted = decide(View(tx, stored))
-    check_change(wanted, stored is not None)
+    if wanted.thought is not None and wanted.row is None and (wanted.delete or stored is None):
+        raise UsageError("a thought needs a session to be written to")
     if wanted.delete and stored is not None:
         _drop(tx, stored.key)
         stored = None
@@ -223,33 +221,41 @@ def session(tx: Tx, session_id: str) -> SessionRow:
     return _find_known(tx, session_id).row
 
 
-def sessions(tx: Tx, which: SessionFilters, limit: int, before: str | None) -> list[SessionRow]:
+def session_ids(tx: Tx, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
+    """Return ids of sessions that begin with a prefix."""
+    return sql.ids_from(tx, "session", prefix, limit, owner)
+
+
+def sessions(
+    tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
+) -> list[SessionRow]:
     """Return a page of the sessions that are listed, last used first."""
     bound = MAX_INT, MAX_INT
     if before is not None:
         last = _find_known(tx, before)
         bound = last.row.used_at_ms, last.key
-    tests, values = sql.tests_of(sql.SESSION_FILTERS, which, 3)
+    tests, values = sql.tests_of(tx, sql.SESSION_FILTERS, which, 3)
     tests += sql.GUIDED[which.get("guided")]
     hint = tx.dialect.hint.format("session_list")
     if query := searchable.fold(which.get("query") or ""):
         test, takes = searchable.sessions_with(tx, query, f"${len(values) + 3}")
         tests, values = f"{tests} {test}", [*values, *([query] if takes else [])]
         hint = hint if takes else ""
-    statement = sql.SESSION_LIST.format(hint=hint, tests=tests, limit=limit)
+    statement = sql.SESSION_LIST.format(hint=hint, tests=tests, limit=page_size(limit))
     return [_read_stored(found).row for found in tx.execute(statement, (*bound, *values))]
 
 
 def thoughts(
     tx: Tx,
     session_id: str,
-    numbers: tuple[int | None, int | None],
-    branch: str | None,
-    after_seq: int,
-    limit: int,
+    *,
+    first: int | None = None,
+    last: int | None = None,
+    branch: str | None = None,
+    after_seq: int = 0,
+    limit: int = 50,
 ) -> list[ThoughtRow]:
     """Return a page of a session's thoughts, in call order."""
-    first, last = numbers
     page = (
         thought
         for thought in Thoughts(tx, _find_known(tx, session_id)).after(min(max(after_seq, 0), MAX_SEQ))
@@ -257,13 +263,20 @@ def thoughts(
         and (last is None or thought.number <= last)
         and (branch is None or (thought.branch or "") == branch)
     )
-    return list(islice(page, limit))
+    return list(islice(page, page_size(limit)))
 
 
 def search_thoughts(
-    tx: Tx, query: str, session_id: str | None, owner: str | None, after: int, limit: int
+    tx: Tx,
+    query: str,
+    *,
+    session_id: str | None = None,
+    owner: str | None = None,
+    after: int = 0,
+    limit: int = 50,
 ) -> list[Found]:
     """Return a page of the thoughts that contain `query`, whatever its case, and of the runs that have thoughts."""
+    limit = page_size(limit)
     low, high, only = min(max(after, 0), MAX_INT - 1) + 1, RUNS - 1, None
     if session_id is not None:
         only = _find_known(tx, session_id).key
@@ -281,7 +294,7 @@ def _in_journals(tx: Tx, owner: str | None, low: int, only: int | None) -> list[
     return [
         (place(key, MAX_SEQ), session_id, InJournal(run_id, place(key, 0)))
         for key, session_id, run_id, of in tx.rows(sql.IN_JOURNAL, (low >> sql.PLACE_BITS,))
-        if owner in (None, of) and only in (None, key)
+        if owner in (None, of) and not tx.hides(of) and only in (None, key)
     ]
 
 
@@ -294,39 +307,32 @@ def _matches(tx: Tx, found: Iterator[int], owner: str | None, apart: set[int]) -
         if key != at_key:
             at_key, rows = key, tx.rows(sql.SESSION_AT, (key,))
             session = _read_stored(rows[0]).row if rows and key not in apart else None
-        if session is not None and owner in (None, session.owner):
+        if session is not None and owner in (None, session.owner) and not tx.hides(session.owner):
             for _, *values, _ in tx.rows(sql.THOUGHTS, (at - 1, at, 1)):
                 yield at, session.session_id, ThoughtRow(sql.seq_of(at), *values)
 
 
-def walk(tx: Tx, key: int) -> tuple[str, int]:
-    """Check each thought of a session; return its id, and how many there are.
+def find_key(tx: Tx, session_id: str) -> int | None:
+    """Return the key of a session; None: there is none."""
+    stored = _find(tx, session_id, lock=True)
+    return None if stored is None else stored.key
+
+
+def whole_session(tx: Tx, key: int) -> WholeSession:
+    """Return all that is kept of the session with that key.
 
     Raises:
         StoreError: `store_corrupt`: part of it differs from what was written.
     """
     stored = _read_stored(tx.rows(sql.SESSION_AT, (key,))[0])
-    return stored.row.session_id, sum(1 for _ in Thoughts(tx, stored).after(0))
-
-
-def whole_session(tx: Tx, key: int) -> WholeSession:
-    """Return all that is kept of the session with that key; raises as `walk`."""
-    stored = _read_stored(tx.rows(sql.SESSION_AT, (key,))[0])
     return WholeSession(stored.row, tuple(Thoughts(tx, stored).after(0)))
 
 
-def write_whole(tx: Tx, session: WholeSession) -> Written:
-    """Write a session of another store; see `Store`."""
-    stored = _find(tx, session.row.session_id, lock=True)
-    if stored is None:
-        import_session(tx, session.row, session.thoughts)
-        return "new"
-    there = whole_session(tx, stored.key)
-    written = compare_sessions(there, session)
-    if written == "continued":
-        stored = stored._replace(row=replace(session.row, owner=stored.row.owner))
-        _set(tx, _add_thoughts(tx, stored, session.thoughts[len(there.thoughts) :]))
-    return written
+def continue_whole(tx: Tx, session: WholeSession, count: int) -> None:
+    """Put a later state of a session, whose first `count` thoughts are there, in the place of an earlier one."""
+    stored = _find_known(tx, session.row.session_id)._replace(row=session.row)
+    searchable.put(tx, [(place(stored.key, 0), session.row.purpose)])
+    _set(tx, _add_thoughts(tx, stored, session.thoughts[count:]))
 
 
 def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:

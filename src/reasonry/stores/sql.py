@@ -12,12 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from ..errors import UsageError
+
 if TYPE_CHECKING:
     from apsw import Connection as Database  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 PLACE_BITS = 24
 MAX_SEQ = (1 << PLACE_BITS) - 1
 """Most lines of a run, and thoughts of a session."""
+
+MAX_INT = (1 << 63) - 1
+"""The largest integer that both databases hold."""
 
 RUNS = 1 << 62
 """Among the searchable texts the place of a run is this plus its key, and that of a session's purpose has seq 0."""
@@ -44,6 +49,8 @@ class SqlDialect(NamedTuple):
     """With the name of an index: has the statement use it."""
     has: str
     """With a text and a part: whether the part is in the text."""
+    clock: str
+    """The time as leases count it, in milliseconds: the same for all processes that share the store."""
 
 
 SQLITE = SqlDialect(
@@ -57,6 +64,7 @@ SQLITE = SqlDialect(
     next_key="SELECT coalesce(max(key), 0) + 1 FROM {}",
     hint=" INDEXED BY {}",
     has="instr({}, {}) > 0",
+    clock="SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
 )
 
 
@@ -140,6 +148,10 @@ class Tx:
         """Return the key of the next row of a table."""
         return self.rows(self.dialect.next_key.format(table))[0][0]
 
+    def now_ms(self) -> int:
+        """Return the time as leases count it."""
+        return self.rows(self.dialect.clock)[0][0]
+
     def hides(self, owner: str) -> bool:
         """Whether what belongs to an owner does not exist for the job."""
         return self.owner is not None and self.owner != owner
@@ -155,6 +167,28 @@ def seq_of(place: int) -> int:
     return place & MAX_SEQ
 
 
+def new_place(key: int, seq: int) -> int:
+    """Return the position of a line or thought that is to be written.
+
+    Raises:
+        UsageError: `seq` is out of range.
+    """
+    if not 1 <= seq <= MAX_SEQ:
+        raise UsageError(f"the seq of a line or thought goes from 1 to {MAX_SEQ}", max=MAX_SEQ)
+    return place(key, seq)
+
+
+def page_size(limit: int) -> int:
+    """Return how many rows of a list are read.
+
+    Raises:
+        UsageError: `limit` is not positive.
+    """
+    if limit < 1:
+        raise UsageError("limit must be 1 or more", option="limit")
+    return min(limit, MAX_INT)
+
+
 def places(key: int) -> tuple[int, int]:
     """Return the first and the last place of the owner `key`."""
     return place(key, 0), place(key, MAX_SEQ)
@@ -167,14 +201,20 @@ def values(count: int, first: int = 1) -> str:
 
 def ids_from(tx: Tx, table: str, prefix: str, limit: int, owner: str | None) -> list[str]:
     """Return the ids that begin with a prefix; no character of an id comes after the last one of Unicode."""
-    tests, values = ("", []) if owner is None else ("AND owner = $3", [owner])
-    statement = IDS_FROM.format(id=f"{table}_id", table=table, tests=tests, limit=limit)
+    tests, values = tests_of(tx, OWNER_FILTER, {"owner": owner}, 3)
+    statement = IDS_FROM.format(id=f"{table}_id", table=table, tests=tests, limit=page_size(limit))
     return [name for (name,) in tx.execute(statement, (prefix, prefix + "\U0010ffff", *values))]
 
 
-def tests_of(filters: Mapping[str, str], which: Mapping[str, Any], first: int) -> tuple[str, list[Any]]:
-    """Return the tests of a list by those of its filters that are not None, and their parameters, from a number on."""
+def tests_of(
+    tx: Tx, filters: Mapping[str, str], which: Mapping[str, Any], first: int
+) -> tuple[str, list[Any]]:
+    """Return the tests of a list by those of its filters that are not None, and their parameters, from a number on.
+
+    What the owner of the job does not own fails them.
+    """
     wanted = [(test, which[name]) for name, test in filters.items() if which.get(name) is not None]
+    wanted += [] if tx.owner is None else [(OWNER_FILTER["owner"], tx.owner)]
     tests = [f"AND {test.format(f'${number}')} " for number, (test, _) in enumerate(wanted, first)]
     return "".join(tests), [int(value) if isinstance(value, bool) else value for _, value in wanted]
 
@@ -186,6 +226,8 @@ ROLLBACK = "ROLLBACK"
 SAVEPOINT = "SAVEPOINT job"
 RELEASE = "RELEASE job"
 ROLLBACK_JOB = "ROLLBACK TO job"
+
+OWNER_FILTER = {"owner": "owner = {}"}
 
 MIGRATIONS = "SELECT name FROM migration"
 APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
@@ -214,8 +256,6 @@ RUN_FILTERS = {
     "until_ms": "created_at_ms < {}",
 }
 RUN_OF_SESSION = "SELECT run.key FROM session JOIN run ON run.run_id = session.run_id WHERE session.key = $1"
-NEXT_RUN = "SELECT min(key) FROM run WHERE key > $1"
-NEXT_RUN_OF = "SELECT min(key) FROM run WHERE key > $1 AND owner = $2"
 COUNT_RUNS = "SELECT count(*) FROM run"
 TALLY_RUNS = """
 SELECT owner, status, count(*), CAST(sum(last_line) AS BIGINT) FROM run GROUP BY 1, 2 ORDER BY 1, 2
@@ -243,7 +283,6 @@ USAGE_GROUPS = {
 }
 ADD_LINE = "INSERT INTO line (place, body, digest) VALUES ($1, $2, $3) ON CONFLICT (place) DO NOTHING"
 LINES = "SELECT place, body, digest FROM line WHERE place BETWEEN $1 AND $2 ORDER BY place"
-STRAY_LINE = "SELECT place FROM line WHERE place > $1 AND place < $2 LIMIT 1"
 DROP_LINES = "DELETE FROM line WHERE place BETWEEN $1 AND $2"
 SET_CHECKPOINT = """
 INSERT INTO checkpoint (key, line, digest, body) VALUES ($1, $2, $3, $4)
@@ -285,8 +324,6 @@ SELECT key, session_id, run_id, owner FROM session
 WHERE run_id IS NOT NULL AND last_thought < thoughts AND key >= $1 ORDER BY key
 """
 """Sessions of runs some of whose thoughts are in the journal alone."""
-NEXT_SESSION = "SELECT min(key) FROM session WHERE key > $1"
-NEXT_SESSION_OF = "SELECT min(key) FROM session WHERE key > $1 AND owner = $2"
 COUNT_SESSIONS = "SELECT count(*) FROM session"
 TALLY_SESSIONS = """
 SELECT owner, status, count(*), CAST(sum(last_thought) AS BIGINT) FROM session GROUP BY 1, 2 ORDER BY 1, 2
@@ -311,8 +348,14 @@ LATEST_THOUGHTS = f"""
 SELECT {THOUGHT_COLUMNS} FROM thought WHERE place BETWEEN $1 AND $2 ORDER BY place DESC LIMIT $3
 """
 THOUGHTS = f"SELECT {THOUGHT_COLUMNS} FROM thought WHERE place > $1 AND place <= $2 ORDER BY place LIMIT $3"
-STRAY_THOUGHT = "SELECT place FROM thought WHERE place > $1 AND place < $2 LIMIT 1"
 DROP_THOUGHTS = "DELETE FROM thought WHERE place BETWEEN $1 AND $2"
+
+# Whole runs and sessions.
+NEXT_KEY = "SELECT key, {kind}_id FROM {kind} WHERE key > $1 {tests} ORDER BY key LIMIT 1"
+STRAY = """
+SELECT 1 FROM {part} WHERE NOT EXISTS (SELECT 1 FROM {kind} WHERE key = place >> 24) LIMIT 1
+"""
+"""Whether there is a line or thought whose run or session does not exist."""
 
 SHARED = "SELECT body FROM shared WHERE name = $1"
 ADD_SHARED = "INSERT INTO shared (name, body) VALUES ($1, $2)"

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from ..records import SessionRow, ThoughtRow
 from . import sql
-from .checks import MAX_INT
 from .digests import first_digest, next_digest, session_damage_error
-from .sql import Tx, places, seq_of
+from .sql import MAX_INT, Tx, places, seq_of
 
 BATCH = 500
 """Thoughts read at once where a whole session is read."""

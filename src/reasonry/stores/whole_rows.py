@@ -1,66 +1,113 @@
-"""Reads and writes whole runs and sessions within a transaction, and counts them."""
+"""Reads and writes whole runs and sessions within a transaction, as one store hands them to another; counts them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..errors import StoreError
-from ..records import Damaged, StoreStats, Tally, Whole, WholeKind, WholeRun, Written
-from . import runs, session_rows, sql
+from ..records import Damaged, StoreStats, Tally, Whole, WholeKind, WholeRun, WholeSession, Written
+from . import run_rows, session_rows, sql
 from .sql import Tx
+
+KINDS: tuple[WholeKind, ...] = ("run", "session")
+"""Runs first, so that no session of a run is there without its run."""
 
 LARGE_BYTES = 8 * 1024 * 1024
 """After so much, no further one is read in the same transaction."""
 
-
 _READ: dict[WholeKind, Callable[[Tx, int], Whole]] = {
-    "run": runs.whole_run,
+    "run": run_rows.whole_run,
     "session": session_rows.whole_session,
 }
-_NEXT: dict[WholeKind, str] = {"run": sql.NEXT_RUN, "session": sql.NEXT_SESSION}
-_NEXT_OF: dict[WholeKind, str] = {"run": sql.NEXT_RUN_OF, "session": sql.NEXT_SESSION_OF}
 
 
 def read(
-    tx: Tx, kind: WholeKind, after: int, limit: int, owner: str | None = None
+    tx: Tx, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
 ) -> list[tuple[int, Whole | Damaged]]:
     """Return the next runs or sessions; see `Store`."""
     found, size, key = list[tuple[int, Whole | Damaged]](), 0, after
-    while len(found) < limit and size < LARGE_BYTES:
-        statement, values = (_NEXT[kind], (key,)) if owner is None else (_NEXT_OF[kind], (key, owner))
-        (following,) = tx.rows(statement, values)[0]
+    tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
+    statement = sql.NEXT_KEY.format(kind=kind, tests=tests)
+    while len(found) < sql.page_size(limit) and size < LARGE_BYTES:
+        (following, name) = tx.execute(statement, (key, *values)).fetchone() or (None, "")
         if following is None:
             break
         if following <= key:
             raise StoreError(f"the list of {kind}s is damaged: it is out of order", code="store_corrupt")
         key = following
-        whole = _read_one(tx, kind, key)
+        try:
+            whole = _READ[kind](tx, key)
+            size += _size(whole)
+        except StoreError as error:
+            whole = Damaged(error.message, name)
         found.append((key, whole))
-        size += _size(whole)
     return found
 
 
-def _read_one(tx: Tx, kind: WholeKind, key: int) -> Whole | Damaged:
-    try:
-        return _READ[kind](tx, key)
-    except StoreError as error:
-        return Damaged(error.message)
-
-
-def _size(whole: Whole | Damaged) -> int:
-    if isinstance(whole, Damaged):
-        return 0
+def _size(whole: Whole) -> int:
     if isinstance(whole, WholeRun):
         return sum(len(line.body) for line in whole.lines)
     return sum(len(thought.text) + len(thought.body) for thought in whole.thoughts)
 
 
-def write(tx: Tx, whole: Whole) -> Written:
-    """Write a run or session of another store; see `Store`."""
-    if isinstance(whole, WholeRun):
-        return runs.write_whole(tx, whole)
-    return session_rows.write_whole(tx, whole)
+def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
+    """Write runs and sessions of another store; see `Store`."""
+    return [
+        _write_run(tx, whole) if isinstance(whole, WholeRun) else _write_session(tx, whole)
+        for whole in wholes
+    ]
+
+
+def _write_run(tx: Tx, run: WholeRun) -> Written:
+    key = run_rows.find_key(tx, run.row.run_id)
+    if key is None:
+        run_rows.add_whole(tx, run)
+        return "new"
+    there = run_rows.whole_run(tx, key)
+    written = _compare_runs(there, run)
+    if written == "continued":
+        run_rows.continue_whole(tx, run, len(there.lines))
+    return written
+
+
+def _compare_runs(there: WholeRun, other: WholeRun) -> Written:
+    """Return what is to be done with a run where one of its id is there; checkpoints and keys do not count."""
+    old, new, count = there.row, other.row, len(there.lines)
+    if (old, there.lines) == (new, other.lines):
+        return "same"
+    began = old.session_id, old.owner, old.created_at_ms
+    is_same_run = began == (new.session_id, new.owner, new.created_at_ms)
+    is_later = len(other.lines) > count or new.updated_at_ms > old.updated_at_ms
+    return "continued" if is_same_run and is_later and other.lines[:count] == there.lines else "differs"
+
+
+def _write_session(tx: Tx, session: WholeSession) -> Written:
+    key = session_rows.find_key(tx, session.row.session_id)
+    if key is None:
+        session_rows.import_session(tx, session.row, session.thoughts)
+        return "new"
+    there = session_rows.whole_session(tx, key)
+    written = _compare_sessions(there, session)
+    if written == "continued":
+        session_rows.continue_whole(tx, session, len(there.thoughts))
+    return written
+
+
+def _compare_sessions(there: WholeSession, other: WholeSession) -> Written:
+    """Return what is to be done with a session where one of its id is there.
+
+    Each store archives its sessions itself, and pinning one is no use of it: these make no difference.
+    """
+    old, new, count = there.row, other.row, len(there.thoughts)
+    if (replace(old, status=new.status, pinned=new.pinned), there.thoughts) == (new, other.thoughts):
+        return "same"
+    is_same_session = (old.run_id, old.owner, old.created_at_ms) == (new.run_id, new.owner, new.created_at_ms)
+    is_later = len(other.thoughts) > count or new.used_at_ms > old.used_at_ms
+    is_prefix = other.thoughts[:count] == there.thoughts
+    return "continued" if is_same_session and is_later and is_prefix else "differs"
 
 
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:

@@ -36,6 +36,7 @@ POSTGRES = sql.SqlDialect(
     next_key="SELECT nextval('{}_key')",
     hint="",
     has="strpos({}, {}) > 0",
+    clock="SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
 )
 
 CONNECTIONS = 10
@@ -64,6 +65,7 @@ _AGAIN = ("40001", "40P01", "23505")
 _FULL = ("53100", "53200")
 _TOO_LARGE = ("54000", "54001")
 _DAMAGED = ("XX001", "XX002")
+_OUT_OF_RANGE = "22003"
 
 
 @cache
@@ -380,6 +382,8 @@ class Connections:
             return StoreError(f"the store {name} has no room left: {why}", code="store_full")
         if state in _TOO_LARGE:
             return UsageError(f"a name is too long to be looked up in the store {name}: {why}")
+        if state == _OUT_OF_RANGE:
+            return UsageError("a number is too large to be stored")
         if state in _AGAIN:
             return StoreError(f"the store {name} is too busy; try again", code="store_busy", retryable=True)
         return self._unavailable(why)

@@ -35,11 +35,9 @@ SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
 """
-CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 TABLES = "run, line, checkpoint, lease, request_key, session, thought, searchable, shared"
 HELD = "SELECT count(*) FROM lease WHERE holder IS NOT NULL AND until_ms > $1"
 BATCH = 50
-KINDS: tuple[WholeKind, ...] = ("run", "session")
 
 
 class PostgresStore(RowStore):
@@ -56,11 +54,11 @@ class PostgresStore(RowStore):
 
     async def job_standing(self) -> JobStanding:
         """See `Store`."""
-        return await self._read(jobs.standing)
+        return await self.read(jobs.standing)
 
     async def workers(self) -> list[jobs.WorkerStanding]:
         """Return the workers that are alive."""
-        return await self._read(jobs.workers)
+        return await self.read(jobs.workers)
 
     async def put_missing_jobs(self) -> int:
         """Have all unattended runs wait for a worker that have no job; return how many those are."""
@@ -95,10 +93,6 @@ class PostgresDatabase:
         """See `Database`."""
         jobs.put(tx, row.run_id, row.owner, job)
 
-    def now_ms(self, tx: sql.Tx) -> int:
-        """See `Database`."""
-        return tx.rows(CLOCK)[0][0]
-
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """See `Database`."""
         return tx.rows(SIZE)[0][0], None
@@ -125,7 +119,7 @@ class PostgresDatabase:
         """See `Store`."""
 
         def work(tx: sql.Tx) -> None:
-            if tx.rows(HELD, (self.now_ms(tx),))[0][0]:
+            if tx.rows(HELD, (tx.now_ms(),))[0][0]:
                 raise StoreError(
                     f"the store {self.name} is in use: its runs are being driven; end the processes that drive them",
                     code="store_busy",
@@ -153,7 +147,7 @@ class PostgresDatabase:
 async def _copy_out(tx: sql.Tx, copy: SqliteStore, on_progress: OnProgress | None) -> None:
     total = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
     done = 0
-    for kind in KINDS:
+    for kind in whole_rows.KINDS:
         for batch in _batches(tx, kind):
             await copy.write_whole(batch)
             done += len(batch)
@@ -169,11 +163,10 @@ def _batches(tx: sql.Tx, kind: WholeKind) -> Iterator[list[Whole]]:
 
 
 async def _copy_in(tx: sql.Tx, copy: SqliteStore) -> None:
-    for kind in KINDS:
+    for kind in whole_rows.KINDS:
         after = 0
         while page := await copy.read_whole(kind, after, BATCH):
-            for _, whole in page:
-                whole_rows.write(tx, _check(whole, "nothing was restored"))
+            whole_rows.write(tx, [_check(whole, "nothing was restored") for _, whole in page])
             after = page[-1][0]
 
 

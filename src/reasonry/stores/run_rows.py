@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from msgspec.structs import astuple, replace
 
-from ..errors import ConflictError, NotFoundError
+from ..errors import ConflictError, NotFoundError, UsageError
 from ..records import (
     KEY_LIFE_MS,
     Checkpoint,
@@ -23,18 +23,18 @@ from ..records import (
     UsageTotal,
     Use,
     WholeRun,
-    Written,
 )
-from . import job_rows, lease_rows, searchable, session_rows, sql
-from .checks import MAX_INT
+from . import lease_rows, searchable, session_rows, sql
 from .digests import run_damage_error
 from .leases import Lease
 from .packing import UnpackError, pack, unpack
-from .sql import RUNS, Tx, place, places, seq_of
-from .whole import compare_runs
+from .sql import MAX_INT, RUNS, Tx, new_place, page_size, place, places, seq_of
 
 _UNATTENDED, _PAUSED = (RunRow.__struct_fields__.index(name) for name in ("unattended", "paused"))
 """Columns that the database keeps as integers."""
+
+MAX_KEY_CHARS = 255
+"""Longest key of a request."""
 
 
 class _Stored(NamedTuple):
@@ -66,6 +66,12 @@ def key_of(tx: Tx, run_id: str) -> int:
     return key
 
 
+def find_key(tx: Tx, run_id: str) -> int | None:
+    """Return the key of a run, whoever owns it; None: there is none."""
+    found = tx.execute(sql.RUN_KEY, (run_id,)).fetchone()
+    return None if found is None else found[0]
+
+
 def _find(tx: Tx, run_id: str, *, lock: bool = False) -> _Stored:
     found = tx.execute(sql.RUN + (tx.dialect.lock if lock else ""), (run_id,)).fetchone()
     stored = None if found is None else _read_stored(found)
@@ -85,7 +91,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
     """Write lines; return the row as it then has to be stored."""
     key, row, last, digest = stored
     for line in lines:
-        values = (place(key, line.seq), pack(line.body), line.digest)
+        values = (new_place(key, line.seq), pack(line.body), line.digest)
         if tx.change(sql.ADD_LINE, values) != 1:
             raise ConflictError(
                 f"line {line.seq} of run {row.run_id} has already been written: another process drives this run",
@@ -100,9 +106,9 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | None) -> str:
     """Add a run and its first lines; return its id, or that of the run which the same request began."""
     row = row if tx.owner is None else replace(row, owner=tx.owner)
-    if key is not None and (begun := begun_with(tx, row.owner, key)) is not None:
+    if key is not None and (begun := begun_with(tx, key, row.owner)) is not None:
         return begun
-    if tx.execute(sql.RUN_KEY, (row.run_id,)).fetchone() is not None:
+    if find_key(tx, row.run_id) is not None:
         raise ConflictError(f"run {row.run_id} already exists", run_id=row.run_id)
     stored = _write(tx, _Stored(tx.next_key("run"), row, 0, b""), lines)
     tx.execute(sql.ADD_RUN, (stored.key, *_values(row), *stored.end))
@@ -124,13 +130,10 @@ def _make_searchable(tx: Tx, stored: _Stored) -> None:
     searchable.put(tx, [(RUNS + stored.key, f"{stored.row.problem}\x1f{stored.row.answer or ''}")])
 
 
-def begun_with(tx: Tx, owner: str, key: RequestKey) -> str | None:
-    """Return the run that the same request has begun, if it has begun one.
-
-    Raises:
-        ConflictError: `idempotency_conflict`: the key was used for another request.
-    """
-    found = tx.execute(sql.REQUEST, (owner, key.key)).fetchone()
+def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
+    """Return the run that the same request has begun, if it has begun one; see `Store`."""
+    _check_key(key)
+    found = tx.execute(sql.REQUEST, (owner if tx.owner is None else tx.owner, key.key)).fetchone()
     if found is None or key.at_ms - found[2] > KEY_LIFE_MS:
         return None
     digest, run, _ = found
@@ -143,6 +146,14 @@ def begun_with(tx: Tx, owner: str, key: RequestKey) -> str | None:
             run_id=run_id,
         )
     return run_id
+
+
+def _check_key(key: RequestKey) -> None:
+    if not 1 <= len(key.key) <= MAX_KEY_CHARS:
+        raise UsageError(
+            f"the key of a request has 1 to {MAX_KEY_CHARS} characters, not {len(key.key)}",
+            max=MAX_KEY_CHARS,
+        )
 
 
 def _keep_request(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
@@ -221,30 +232,23 @@ def whole_run(tx: Tx, key: int) -> WholeRun:
     return WholeRun(stored.row, tuple(_lines(tx, stored)), _checkpoint(tx, key), tuple(keys))
 
 
-def write_whole(tx: Tx, run: WholeRun) -> Written:
-    """Write a run of another store; see `Store`."""
-    run_id, owner = run.row.run_id, run.row.owner
-    found = tx.execute(sql.RUN_KEY, (run_id,)).fetchone()
-    if found is None:
-        create_run(tx, run.row, run.lines, None)
-        written, key = "new", key_of(tx, run_id)
-        for request in run.keys:
-            if tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
-                _keep_request(tx, owner, request, key)
-    else:
-        key, there = found[0], whole_run(tx, found[0])
-        written = compare_runs(there, run)
-        if written == "continued":
-            append(tx, run_id, run.lines[len(there.lines) :], run.row, None, None)
-    if written in ("new", "continued") and run.checkpoint is not None:
+def add_whole(tx: Tx, run: WholeRun) -> None:
+    """Add a run of another store; the keys of requests that are in use here stay with their runs."""
+    create_run(tx, run.row, run.lines, None)
+    owner, key = run.row.owner, key_of(tx, run.row.run_id)
+    for request in run.keys:
+        _check_key(request)
+        if tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
+            _keep_request(tx, owner, request, key)
+    if run.checkpoint is not None:
         _set_checkpoint(tx, key, run.checkpoint)
-    return written
 
 
-def journal_of(tx: Tx, key: int) -> tuple[str, list[Line]]:
-    """Return the id of the run with that key, and its whole journal; raises as `lines`."""
-    stored = _read_stored(tx.rows(sql.RUN_AT, (key,))[0])
-    return stored.row.run_id, _lines(tx, stored)
+def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
+    """Put a later state of a run, whose first `count` lines are there, in the place of an earlier one."""
+    append(tx, run.row.run_id, run.lines[count:], run.row, None, None)
+    if run.checkpoint is not None:
+        _set_checkpoint(tx, key_of(tx, run.row.run_id), run.checkpoint)
 
 
 def _lines(tx: Tx, stored: _Stored, after: int = 0) -> list[Line]:
@@ -269,28 +273,45 @@ def _unpack_line(run_id: str, at: int, body: bytes) -> bytes:
         raise run_damage_error(run_id, f"line {line} of its journal", line=line) from error
 
 
-def waiting(tx: Tx, skip: Collection[str], now_ms: int) -> list[RunRow]:
+def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:
     """Return the job of each owner that has waited longest."""
-    return [_read_stored(found).row for found in job_rows.first_of_each_owner(tx, skip, now_ms)]
+    rows = (_read_stored(found).row for found in lease_rows.first_jobs(tx, skip))
+    return [row for row in rows if not tx.hides(row.owner)]
 
 
-def runs(tx: Tx, which: RunFilters, limit: int, before: str | None) -> list[RunRow]:
+def count_deaths(tx: Tx, run_id: str, place: int) -> int:
+    """Return how many holders of a run's lease have died without the run getting further; see `Store`."""
+    return lease_rows.count_deaths(tx, key_of(tx, run_id), place)
+
+
+def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]) -> list[RunRow]:
     """Return a page of the runs that are listed, newest first."""
     bound = MAX_INT if before is None else key_of(tx, before)
-    tests, values = sql.tests_of(sql.RUN_FILTERS, which, 2)
+    tests, values = sql.tests_of(tx, sql.RUN_FILTERS, which, 2)
     query, hint = searchable.fold(which.get("query") or ""), ""
     if query:
         test, takes = searchable.runs_with(tx, query, f"${len(values) + 2}")
         tests, values = tests + test, [*values, *([query] if takes else [])]
     elif any(which.get(name) is not None for name in sql.RUN_FILTERS if name != "owner"):
         hint = tx.dialect.hint.format("run_list")
-    statement = sql.RUN_LIST.format(hint=hint, tests=tests, limit=limit)
+    statement = sql.RUN_LIST.format(hint=hint, tests=tests, limit=page_size(limit))
     return [_read_stored(found).row for found in tx.execute(statement, (bound, *values))]
 
 
-def usage(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None) -> list[UsageTotal]:
-    """Return what runs whose row was written since then have spent, in groups or all together."""
-    tests, values = sql.tests_of(sql.RUN_FILTERS, {"owner": owner}, 2)
+def run_ids(tx: Tx, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
+    """Return ids of runs that begin with a prefix."""
+    return sql.ids_from(tx, "run", prefix, limit, owner)
+
+
+def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
+    """Return what runs whose row was written since then have spent together."""
+    found = usage_by(tx, None, since_ms, owner)
+    return found[0] if found else UsageTotal()
+
+
+def usage_by(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
+    """Return the same in groups; None: all together, if there are any."""
+    tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     found = tx.execute(sql.USAGE.format(group=sql.USAGE_GROUPS[group], tests=tests), (since_ms, *values))
     return [UsageTotal(name_day(which) if group == "day" else which, *sums) for which, *sums in found]
 
