@@ -49,7 +49,7 @@ class App(UseCases):
         policy = policy or Policy()
         registry = installed_strategies(self.environ) if strategies is None else strategies
         engine = Engine(self.store, registry, policy, _new_rows)
-        super().__init__(engine, PerformerPool(self.environ, policy))
+        super().__init__(engine, PerformerPool(self.environ))
         self._owns_pool, self._is_one_owners = True, False
 
     def for_owner(self, owner: str) -> App:

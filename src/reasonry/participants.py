@@ -18,7 +18,7 @@ from .core.toolcard import ToolCard
 from .engine.coach import CALLER, Caller
 from .engine.journal import Begun, ParticipantNames
 from .engine.named_prices import Prices, fix_prices, prices_of
-from .engine.policy import Performers, Policy
+from .engine.policy import Performers
 from .engine.ports import Model, Verifier
 from .errors import ToolError, UsageError
 
@@ -97,8 +97,8 @@ class PerformerPool:
         model_why: Why the default model was taken, for people; empty where it was named.
     """
 
-    def __init__(self, environ: Mapping[str, str], policy: Policy) -> None:
-        self.environ, self.policy = environ, policy
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.environ = environ
         self.model_why = ""
         self._models: list[Model] = []
         self._shared: dict[str, Model] = {}
@@ -264,7 +264,6 @@ class PerformerPool:
 
         servers = mcp_tools(
             participants.mcp,
-            timeout_s=self.policy.tool_timeout_s,
             taken=participants.tool_names,
             open_within_s=min(left_s, OPEN_TIMEOUT_S),
             time_to_close=time_to_close,

@@ -167,7 +167,7 @@ def test_an_empty_context_file_has_nothing_to_say_and_does_no_harm(shell: Shell)
     [
         ("import sys; sys.exit('no licence')", "no licence"),
         ("print('Welcome'); import time; time.sleep(60)", "did not answer within 1 s"),
-        ("while True: print('x' * 65536, end='')", "a message of over 67108864 bytes"),
+        ("while True: print('x' * 65536, end='')", "a message of over 16777216 bytes"),
         ("while True: print('noise')", "did not answer within 1 s"),
     ],
     ids=["dies", "hangs", "floods one line", "floods lines"],
@@ -194,7 +194,7 @@ def test_a_server_that_does_not_come_up_is_a_clear_error(
             "description is a list",
             "required is a number",
         ),
-        *("endless empty pages", "same cursor", "3,000,000 values"),
+        *("endless empty pages", "same cursor", "20 MB"),
     ],
 )
 def test_a_server_whose_list_breaks_a_bound_is_a_clear_error(shell: Shell, kind: str) -> None:
@@ -208,7 +208,7 @@ def test_a_server_whose_list_breaks_a_bound_is_a_clear_error(shell: Shell, kind:
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
-    [("dies", "no memory left"), ("result of 70 MB", "a message of over 67108864 bytes")],
+    [("dies", "no memory left"), ("result of 70 MB", "a message of over 16777216 bytes")],
 )
 def test_a_server_that_goes_away_costs_its_task_and_not_the_run(shell: Shell, kind: str, reason: str) -> None:
     code, document = shell.solve("--mcp", bad_server(kind))

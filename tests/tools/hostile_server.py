@@ -83,7 +83,7 @@ LINES: dict[str, bytes] = {
     "half a character": b'{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"\\ud800","inputSchema":{}}]}}',
     "cut off": b'{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"cli',
     "5,000 digits": b'{"jsonrpc":"2.0","id":ID,"result":{"tools":[' + b"9" * 5_000 + b"]}}",
-    "3,000,000 values": b'{"jsonrpc":"2.0","id":ID,"result":{"tools":[' + b"[]," * 1_500_000 + b"[]]}}",
+    "20 MB": b'{"jsonrpc":"2.0","id":ID,"result":{"tools":[' + b"[]," * 6_500_000 + b"[]]}}",
     "1,000,000 tools": b'{"jsonrpc":"2.0","id":ID,"result":{"tools":[' + b"{}," * 900_000 + b"{}]}}",
 }
 

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from reasonry.core.text import inert
 from reasonry.errors import ToolError
 from reasonry.tools.mcp_bounds import MAX_DESCRIPTION_CHARS, check_answer
-from reasonry.tools.mcp_client import McpClient, McpTarget
+from reasonry.tools.mcp_client import McpClient
+from reasonry.tools.mcp_targets import McpTarget
 
 from . import hostile_server
 from .hostile_server import LINES, LISTS, RESULTS
@@ -32,36 +33,36 @@ SCRIPT = str(Path(hostile_server.__file__))
 
 LIST_FAULTS = {
     "no tools": "its answer is not of the protocol's form: tools: Field required",
-    "tools are null": "the tools of its tools/list must be a list, got nothing",
-    "tools are an object": "must be a list, got an object",
-    "a tool is text": "tool 1 of its list must be an object, got text of 7",
-    "unnamed": "tool 2 of its list must have a name, got none",
-    "empty name": "tool 1 of its list must have a name, got none",
-    "name is a list": "must have a name, got a list of 1",
-    "name is long": "is 3,000 characters long; at most 128 are read",
-    "name with escape": r"holds characters that are not seen: cli\u001b[2Jmate",
-    "name with bidi": r"holds characters that are not seen: \u202eetamilc",
-    "name with zero width": r"holds characters that are not seen: py\u200b_executor",
+    "tools are null": "Expected `array`, got `null` - at `$.tools`",
+    "tools are an object": "Expected `array`, got `object` - at `$.tools`",
+    "a tool is text": "Expected `object`, got `str` - at `$.tools[0]`",
+    "unnamed": "missing required field `name` - at `$.tools[1]`",
+    "empty name": "Expected `str` of length >= 1 - at `$.tools[0].name`",
+    "name is a list": "Expected `str`, got `array` - at `$.tools[0].name`",
+    "name is long": "Expected `str` of length <= 128 - at `$.tools[0].name`",
+    "name with escape": r"holds characters that are not seen: 'cli\x1b[2Jmate'",
+    "name with bidi": r"holds characters that are not seen: '\u202eetamilc'",
+    "name with zero width": r"holds characters that are not seen: 'py\u200b_executor'",
     "name with line end": "holds characters that are not seen",
     "two of one name": "it lists two tools named climate",
-    "description of 3 MB": "the description of its tool climate is 3,000,000 characters long; at most 16,384 are read",
-    "description is a list": "the description of its tool climate must be text, got a list of 2",
-    "schema is missing": "the inputSchema of its tool climate must be an object, got nothing",
-    "schema is a list": "the inputSchema of its tool climate must be an object, got a list of 1",
+    "description of 3 MB": "Expected `str` of length <= 16384 - at `$.tools[0].description`",
+    "description is a list": "Expected `str | null`, got `array` - at `$.tools[0].description`",
+    "schema is missing": "missing required field `inputSchema` - at `$.tools[0]`",
+    "schema is a list": "Expected `object`, got `array` - at `$.tools[0].inputSchema`",
     "schema of 1 MB": "bytes long; at most 65,536 are read",
     "schema is deep": "the inputSchema of its tool climate is nested over 32 deep",
-    "required is a number": "must have a list of names as required, got a number",
-    "required has a list": "must have a list of names as required",
-    "properties are a list": "must have an object of schemas as its properties",
-    "a property is text": "must have an object of schemas as its properties",
-    "argument with escape": r"has an argument whose name is not legible: a\u001b[2J",
-    "501 tools": "it lists over 500 tools",
+    "required is a number": "no schema of arguments: Expected `array`, got `int` - at `$.required`",
+    "required has a list": "no schema of arguments: Expected `str`, got `array` - at `$.required[0]`",
+    "properties are a list": "no schema of arguments: Expected `object`, got `array` - at `$.properties`",
+    "a property is text": "no schema of arguments: Expected `bool | object`, got `str`",
+    "argument with escape": r"has an argument whose name is not legible: 'a\x1b[2J'",
+    "501 tools": "Expected `array` of length <= 500 - at `$.tools`",
     "500 tools of 4 kB": "described in over 1,048,576 bytes in all",
-    "cursor is a list": "no usable nextCursor: a list of 1",
-    "cursor of 1 MB": "no usable nextCursor: text of 1,000,000",
+    "cursor is a list": "Expected `str | null`, got `array` - at `$.nextCursor`",
+    "cursor of 1 MB": "Expected `str` of length <= 4096 - at `$.nextCursor`",
     "result is a list": "its answer cannot be read",
     "result is text": "its answer cannot be read",
-    "same cursor": "its list of tools never ends: a page names itself or one before it as the next",
+    "same cursor": "its list of tools has over 100 pages",
     "endless empty pages": "its list of tools has over 100 pages",
     "endless pages": "it lists two tools named tool0",
     "pages of 100": "it lists over 500 tools",
@@ -70,16 +71,16 @@ LIST_FAULTS = {
     "half a character": "its answer cannot be read",
     "cut off": "its answer cannot be read",
     "5,000 digits": "its answer cannot be read",
-    "3,000,000 values": "it sent a message of over 2,000,000 values",
-    "1,000,000 tools": "it lists over 500 tools",
+    "20 MB": "it sent a message of over 16777216 bytes",
+    "1,000,000 tools": "Expected `array` of length <= 500 - at `$.tools`",
 }
 
 CALL_FAULTS = {
-    "content is an object": "the content of a result must be a list of at most 10,000 parts, got an object",
-    "content is text": "the content of a result must be a list of at most 10,000 parts, got text of 7",
+    "content is an object": "Expected `array`, got `object` - at `$.content`",
+    "content is text": "Expected `array`, got `str` - at `$.content`",
     "content has a number": "its answer is not of the protocol's form: ",
     "text is a list": "its answer is not of the protocol's form: ",
-    "20,000 parts": "at most 10,000 parts, got a list of 20,000",
+    "20,000 parts": "Expected `array` of length <= 10000 - at `$.content`",
     "structure is deep": "nested too deeply",
     "structure is a list": "its answer is not of the protocol's form: ",
     "result of a list": "its answer cannot be read",
@@ -94,9 +95,8 @@ def sdk() -> None:
     import mcp.client.streamable_http  # noqa: F401
 
 
-def server(kind: str, timeout_s: float = 5.0) -> McpClient:
-    target = McpTarget(name="hostile", command=(sys.executable, SCRIPT, kind))
-    return McpClient(target, timeout_s=timeout_s)
+def server(kind: str) -> McpClient:
+    return McpClient(McpTarget(name="hostile", command=(sys.executable, SCRIPT, kind)))
 
 
 def test_every_kind_is_tried() -> None:
@@ -189,7 +189,7 @@ async def streamed(request: web.Request, event: bytes) -> web.StreamResponse:
 NOTICE = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n\n'
 HTTP_FAULTS = {
     "packed": "packed its reply in a way that was not asked for",
-    "3,000,000 values": "sent over 2,000,000 values",
+    "20 MB": "sent over 16777216 bytes",
     "not JSON": "its answer cannot be read",
     "HTML": "Unexpected content type: text/html",
     "description is a list": LIST_FAULTS["description is a list"],
@@ -203,7 +203,7 @@ async def list_over_http(kind: str, id: Any, request: web.Request) -> web.Stream
     match kind:
         case "packed":
             return packed()
-        case "3,000,000 values":
+        case "20 MB":
             return web.Response(body=LINES[kind].replace(b"ID", b"3", 1), content_type="application/json")
         case "not JSON":
             return web.Response(body=b'{"jsonrpc', content_type="application/json")

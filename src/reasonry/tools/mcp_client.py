@@ -9,28 +9,22 @@ Rule 4: a server's tool never has the name of a built-in tool, of a tool of the 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import re
-import shlex
 import unicodedata
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any, cast
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.text import inert
-from ..errors import ToolError, UsageError
+from ..errors import ToolError
 from ..extras import check_extra
-from ..masking import SECRETS
 from .built_in import reserved_names
 from .mcp_bounds import MAX_LISTING_BYTES, MAX_PAGES, MAX_TOOLS
+from .mcp_targets import McpTarget, read_targets
 from .mcp_transport import GRACE_S, ServerProcess, http_transport
-from .results import MAX_RESULT_BYTES, fit_result
+from .results import fit_result
 
 OPEN_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 30.0
@@ -38,106 +32,17 @@ LEAST_CLOSING_S = 0.2
 """What a server has for ending by itself, though the time of its run is up."""
 CLEANUP_S = 1.0
 """What a connection that is cut has for cleaning up."""
-CALL_TIMEOUT_S = 30.0
 _MAX_MESSAGE = 2_000
 _SERVER_NAME = re.compile(r"[^\w.-]")
-
-
-class McpTarget(Struct, frozen=True, kw_only=True):
-    """Where a server is: a command to start, or a URL."""
-
-    name: str
-    command: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    cwd: str | None = None
-    url: str | None = None
-    headers: dict[str, str] = {}
-
-
-def read_targets(spec: str) -> tuple[McpTarget, ...]:
-    """Read what `--mcp` takes: a command line, a URL, or a JSON file with `mcpServers`.
-
-    Raises:
-        UsageError: It is none of these; the message says what is wrong with it.
-    """
-    spec = spec.strip()
-    if not spec:
-        raise UsageError("--mcp takes a command, a URL or a configuration file", option="mcp")
-    if spec.startswith(("http://", "https://")):
-        SECRETS.keep_password(spec)
-        return (McpTarget(name=spec.split("/")[2].rpartition("@")[2], url=spec),)
-    if spec.endswith(".json") and " " not in spec:
-        return _read_config(Path(spec).expanduser())
-    try:
-        command = split_command(spec)
-    except ValueError as error:
-        raise UsageError(f"--mcp {spec[:200]!r} is no command line: {error}", option="mcp") from None
-    return (McpTarget(name=Path(command[0]).stem, command=tuple(command)),)
-
-
-def split_command(line: str, *, windows: bool = os.name == "nt") -> list[str]:
-    """Return the words of a command line; on Windows a backslash is part of a path.
-
-    Raises:
-        ValueError: A quote is not closed.
-    """
-    words = shlex.split(line, posix=not windows)
-    return [word[1:-1] if windows and word[:1] == word[-1:] in ('"', "'") else word for word in words]
-
-
-def _read_config(path: Path) -> tuple[McpTarget, ...]:
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", option="mcp", file=str(path)) from None
-    servers = document.get("mcpServers") if isinstance(document, dict) else None
-    if not isinstance(servers, dict) or not servers:
-        raise UsageError(f"{path} has no `mcpServers`", option="mcp", file=str(path))
-    return tuple(_target(path, str(name), entry) for name, entry in cast(dict[str, Any], servers).items())
-
-
-class _Entry(Struct, frozen=True):
-    """A server as a configuration file describes it."""
-
-    command: str | None = None
-    args: tuple[str | int | float, ...] = ()
-    env: dict[str, str | int | float | bool] = {}
-    cwd: str | None = None
-    url: str | None = None
-    headers: dict[str, str | int | float] = {}
-
-
-def _target(path: Path, name: str, entry: Any) -> McpTarget:
-    def refusal(why: str) -> UsageError:
-        return UsageError(f"{path}: server {name!r} {why}", option="mcp", file=str(path))
-
-    known = (
-        {key: value for key, value in entry.items() if value is not None} if isinstance(entry, dict) else {}
-    )
-    try:
-        read = msgspec.convert(known, _Entry)
-    except msgspec.ValidationError as error:
-        raise refusal(f"is not described rightly: {error}") from None
-    if read.url:
-        headers = {key: str(value) for key, value in read.headers.items()}
-        SECRETS.keep_headers(headers)
-        SECRETS.keep_password(read.url)
-        return McpTarget(name=name, url=read.url, headers=headers)
-    if not read.command:
-        raise refusal("has neither `command` nor `url`")
-    command = (read.command, *map(str, read.args))
-    env = {key: str(value) for key, value in read.env.items()}
-    SECRETS.keep_environment(env)
-    return McpTarget(name=name, command=command, env=env, cwd=read.cwd)
 
 
 class RemoteTool:
     """One tool of a server."""
 
-    def __init__(self, server: McpClient, name: str, remote: str, description: str, parameters: Any) -> None:
-        self.server, self.name, self.remote = server, name, remote
-        self.description = description
-        self.parameters: Mapping[str, Any] = parameters
+    def __init__(self, server: McpClient, listed: Any) -> None:
+        self.server, self.name, self.remote = server, listed.name, listed.name
+        self.description: str = listed.description or ""
+        self.parameters: Mapping[str, Any] = listed.input_schema
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call it on its server.
@@ -149,21 +54,10 @@ class RemoteTool:
 
 
 class McpClient:
-    """A connection to one server.
+    """A connection to one server."""
 
-    Args:
-        timeout_s: Until a call counts as failed.
-        max_result_bytes: Longer results are cut.
-    """
-
-    def __init__(
-        self,
-        target: McpTarget,
-        *,
-        timeout_s: float = CALL_TIMEOUT_S,
-        max_result_bytes: int = MAX_RESULT_BYTES,
-    ) -> None:
-        self.target, self.timeout_s, self.max_result_bytes = target, timeout_s, max_result_bytes
+    def __init__(self, target: McpTarget) -> None:
+        self.target = target
         self.process = ServerProcess(target.command, target.env, target.cwd) if target.command else None
         self._client: Any = None
         self._task: asyncio.Task[None] | None = None
@@ -186,10 +80,7 @@ class McpClient:
         except Exception as error:
             await self._give_up()
             raise self._fault(f"could not be used: {_reason(error)}") from None
-        return tuple(
-            RemoteTool(self, tool.name, tool.name, tool.description or "", tool.input_schema)
-            for tool in listed
-        )
+        return tuple(RemoteTool(self, tool) for tool in listed)
 
     async def _live(self, ready: asyncio.Future[list[Any]]) -> None:
         from mcp import Client
@@ -215,10 +106,9 @@ class McpClient:
 
     async def _list(self) -> list[Any]:
         tools: dict[str, Any] = {}
-        cursors: list[str | None] = [None]
-        size = 0
-        while len(cursors) <= MAX_PAGES:
-            page = await self._client.list_tools(cursor=cursors[-1])
+        cursor, size = None, 0
+        for _ in range(MAX_PAGES):
+            page = await self._client.list_tools(cursor=cursor)
             for tool in page.tools:
                 if tool.name in tools:
                     raise ToolError(f"it lists two tools named {tool.name}")
@@ -228,13 +118,9 @@ class McpClient:
                 raise ToolError(f"it lists over {MAX_TOOLS} tools")
             if size > MAX_LISTING_BYTES:
                 raise ToolError(f"its tools are described in over {MAX_LISTING_BYTES:,} bytes in all")
-            if not page.next_cursor:
+            cursor = page.next_cursor
+            if not cursor:
                 return list(tools.values())
-            if page.next_cursor in cursors:
-                raise ToolError(
-                    "its list of tools never ends: a page names itself or one before it as the next"
-                )
-            cursors.append(page.next_cursor)
         raise ToolError(f"its list of tools has over {MAX_PAGES} pages")
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
@@ -246,11 +132,7 @@ class McpClient:
         if self._client is None:
             raise self._fault("is not connected any more")
         try:
-            async with asyncio.timeout(self.timeout_s):
-                result = await self._client.call_tool(name, arguments)
-        except TimeoutError:
-            message = f"{name} did not return within {self.timeout_s:g} s"
-            raise ToolError(message, code="tool_timeout") from None
+            result = await self._client.call_tool(name, arguments)
         except Exception as error:
             raise self._fault(f"failed in {name}: {_reason(error)}") from None
         if result.is_error:
@@ -294,8 +176,6 @@ class McpClient:
 async def mcp_tools(
     specs: Sequence[str],
     *,
-    timeout_s: float = CALL_TIMEOUT_S,
-    max_result_bytes: int = MAX_RESULT_BYTES,
     taken: Collection[str] = (),
     open_within_s: float = OPEN_TIMEOUT_S,
     time_to_close: Callable[[], float] = lambda: CLOSE_TIMEOUT_S,
@@ -318,9 +198,7 @@ async def mcp_tools(
     if specs:
         check_extra("mcp", "a tool server (--mcp)")
     targets = _number_equal_names([target for spec in specs for target in read_targets(spec)])
-    servers = [
-        McpClient(target, timeout_s=timeout_s, max_result_bytes=max_result_bytes) for target in targets
-    ]
+    servers = [McpClient(target) for target in targets]
     try:
         opened = await asyncio.gather(
             *(server.open(open_within_s) for server in servers), return_exceptions=True

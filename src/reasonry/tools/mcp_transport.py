@@ -17,10 +17,10 @@ import signal
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import ToolError
-from .mcp_bounds import MAX_MARKS, MAX_MESSAGE_BYTES, Pace, check_answer, marks
+from .mcp_bounds import MAX_MESSAGE_BYTES, Pace, check_answer
 
 GRACE_S = 2.0
 _REAPED_S = 5.0
@@ -63,7 +63,7 @@ class ServerProcess:
     def kill(self) -> None:
         """End it without grace, and all that it has started in its group."""
         if self._process is not None and self._process.returncode is None:
-            _kill(self._process)
+            _signal(self._process, "SIGKILL")
 
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[Any, None]:
@@ -118,9 +118,6 @@ class ServerProcess:
                     self.fault = f"it sent a message of over {MAX_MESSAGE_BYTES} bytes"
                     return
                 if not line:
-                    return
-                if marks(line) > MAX_MARKS:
-                    self.fault = f"it sent a message of over {MAX_MARKS:,} values"
                     return
                 if (message := _message(line)) is not None:
                     await to_session.send(message)
@@ -202,35 +199,26 @@ async def _end(process: asyncio.subprocess.Process, grace_s: float) -> None:
     assert process.stdin is not None
     process.stdin.close()
     try:
-        for end, patience_s in ((None, grace_s), (_ask_to_end, grace_s), (_kill, _REAPED_S)):
-            if end is not None:
-                end(process)
-            if await _has_ended(process, patience_s):
-                break
-    except asyncio.CancelledError:
-        _kill(process)
-        await _has_ended(process, _REAPED_S)
-        raise
+        if not await _has_ended(process, grace_s):
+            _signal(process, "SIGTERM")
+            await _has_ended(process, grace_s)
     finally:
-        # A grandchild may hold the pipes open; the transport must not wait for it.
-        transport: Any = getattr(process, "_transport", None)
-        if transport is not None:
-            transport.close()
+        try:
+            if process.returncode is None:
+                _signal(process, "SIGKILL")
+                await _has_ended(process, _REAPED_S)
+        finally:
+            # A grandchild may hold the pipes open; the transport must not wait for it.
+            transport: Any = getattr(process, "_transport", None)
+            if transport is not None:
+                transport.close()
 
 
-def _ask_to_end(process: asyncio.subprocess.Process) -> None:
-    """Ask a server and those it started to end; where there are no process groups, the server alone."""
+def _signal(process: asyncio.subprocess.Process, name: Literal["SIGTERM", "SIGKILL"]) -> None:
+    """End a server and those it started; where there are no process groups, the server alone, and at once."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGTERM)
-        else:
-            process.terminate()
-
-
-def _kill(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, getattr(signal, name))
         else:
             process.kill()
 
@@ -258,14 +246,11 @@ async def http_transport(url: str, headers: Mapping[str, str]) -> AsyncGenerator
             self.stream, self.is_endless = stream, is_endless
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = values = 0
+            size = 0
             async for chunk in self.stream:
                 size += len(chunk)
-                values += marks(chunk)
                 if size > MAX_MESSAGE_BYTES and not self.is_endless:
                     raise httpx2.ReadError(f"the server sent over {MAX_MESSAGE_BYTES} bytes")
-                if values > MAX_MARKS and not self.is_endless:
-                    raise httpx2.ReadError(f"the server sent over {MAX_MARKS:,} values")
                 yield chunk
                 await pace.heard(len(chunk))
 
