@@ -42,7 +42,7 @@ WHOLLY_SDK = """
 import asyncio
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.mcp.serve import build_server
+from reasonry.surfaces.mcp.mcp_catalog import build_server
 from reasonry.surfaces.thinking import open_sessions
 async def main():
     from mcp.server.stdio import stdio_server

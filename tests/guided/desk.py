@@ -42,10 +42,10 @@ class Desk:
         """Hand in a thought.
 
         Args:
-            more: `known` and `exact_id` go to the method; `whole` has it show the whole history; the rest goes to the
+            more: `thinker` and `exact_id` go to the method; `whole` has it show the whole history; the rest goes to the
                 tool.
         """
-        ways = {name: more.pop(name) for name in ("known", "exact_id") if name in more}
+        ways = {name: more.pop(name) for name in ("thinker", "exact_id") if name in more}
         if more.pop("whole", False):
             ways["history"] = None
         given = {"thought": thought, "thoughtNumber": number, "totalThoughts": 3, "nextThoughtNeeded": True}

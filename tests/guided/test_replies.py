@@ -17,10 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from reasonry.core.describe import describe, describe_stage, required_fields
 from reasonry.errors import UsageError
 from reasonry.guided.history import HistoryBound
-from reasonry.guided.known_sessions import KnownSessions
 from reasonry.guided.session_actions import ACTIONS
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
+from reasonry.guided.thinker import Thinker
+from reasonry.guided.which_session import Bound, Seen
 from reasonry.records import ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -278,16 +279,18 @@ def test_the_bound_is_read_from_the_environment() -> None:
 
 
 async def test_an_earlier_session_that_is_new_to_a_connection_shows_its_history_once(at: Desk) -> None:
-    sid = (await at.think(1, strategy="react", known=KnownSessions(seen=())))["sessionId"]
-    again = await at.think(2, sessionId=sid, known=KnownSessions(seen=()))
+    sid = (await at.think(1, strategy="react", thinker=Thinker()))["sessionId"]
+    again = await at.think(2, sessionId=sid, thinker=Thinker())
     assert numbers(again) == [1, 2]
     assert (again["strategy"], again["stage"]) == ("react", "problem_reception")
     table = STRATEGIES["react"].by_name
     assert again["guidance"] == table["problem_reception"].guidance
     assert again["nextStages"][0]["guidance"] == table["initial_reasoning"].guidance
-    assert "thoughtHistory" not in await at.think(3, sessionId=sid, known=KnownSessions(seen=[sid]))
-    assert "thoughtHistory" not in await at.think(4, sessionId=sid, known=KnownSessions(seen=()), history=0)
-    assert "thoughtHistory" not in await at.think(1, known=KnownSessions(seen=()))
+    assert "thoughtHistory" not in await at.think(
+        3, sessionId=sid, thinker=Thinker(Bound(seen={sid: Seen()}))
+    )
+    assert "thoughtHistory" not in await at.think(4, sessionId=sid, thinker=Thinker(), history=0)
+    assert "thoughtHistory" not in await at.think(1, thinker=Thinker())
 
 
 async def test_resuming_shows_history_guidance_and_required_fields(at: Desk) -> None:

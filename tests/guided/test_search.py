@@ -34,7 +34,7 @@ from ..test_every_strategy import each_driven, options, world
 
 pytestmark = pytest.mark.anyio
 
-Found = list[tuple[str, int]]
+KnownSession = list[tuple[str, int]]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -96,9 +96,9 @@ async def scanned(app: App, query: str) -> set[tuple[str, int]]:
     }
 
 
-async def searched(app: App, query: str, limit: int = 50, **given: Any) -> tuple[Found, int]:
+async def searched(app: App, query: str, limit: int = 50, **given: Any) -> tuple[KnownSession, int]:
     """Search page by page; return what was found, and on how many pages."""
-    found, pages, after = Found(), 0, dict[str, Any]()
+    found, pages, after = KnownSession(), 0, dict[str, Any]()
     while True:
         page = await app.sessions().search({"query": query, "limit": limit, **given, **after})
         assert len(page["matches"]) <= limit

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from reasonry.core.strategy import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
-from reasonry.guided.known_sessions import KnownSessions
 from reasonry.guided.replies import rows_of_run
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
+from reasonry.guided.thinker import Thinker
+from reasonry.guided.which_session import Bound
 from reasonry.records import RunRow, SessionRow, ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -301,9 +302,9 @@ async def test_an_unknown_id_begins_a_new_session_and_says_so(at: Desk) -> None:
 
 async def test_a_bound_call_continues_and_an_explicit_id_goes_before(at: Desk) -> None:
     one, two = (await at.think(1))["sessionId"], (await at.think(1))["sessionId"]
-    assert (await at.think(2, known=KnownSessions([one])))["sessionId"] == one
-    assert (await at.think(2, known=KnownSessions([one]), sessionId=two))["sessionId"] == two
-    lost = await at.think(1, known=KnownSessions([UNKNOWN]))
+    assert (await at.think(2, thinker=Thinker(Bound([one]))))["sessionId"] == one
+    assert (await at.think(2, thinker=Thinker(Bound([one])), sessionId=two))["sessionId"] == two
+    lost = await at.think(1, thinker=Thinker(Bound([UNKNOWN])))
     assert lost["notices"][0]["requestedSessionId"] == UNKNOWN
 
 
@@ -363,7 +364,7 @@ async def test_clearing_under_an_exact_id_keeps_the_old_thoughts_under_another_o
 
 async def test_clearing_without_an_id_clears_the_current_session(at: Desk) -> None:
     old = (await at.think(1))["sessionId"]
-    new = await at.think(1, known=KnownSessions([old]), clearSession=True)
+    new = await at.think(1, thinker=Thinker(Bound([old])), clearSession=True)
     assert [row.session_id for row in await at.store.sessions(status="active")] == [new["sessionId"]]
     assert _reasons(await at.think(1, clearSession=True)) == []
 
@@ -388,11 +389,11 @@ async def test_a_reference_in_a_session_just_begun_names_the_latest_earlier_one(
     at.clock.pass_minutes(1)
     young = (await at.think(4))["sessionId"]
     with pytest.raises(UsageError, match=earlier):
-        await at.think(5, known=KnownSessions([young]), revisesThought=3)
+        await at.think(5, thinker=Thinker(Bound([young])), revisesThought=3)
     for number in (5, 6, 7):
         await at.think(number, sessionId=young)
     with pytest.raises(UsageError) as caught:
-        await at.think(8, known=KnownSessions([young]), revisesThought=3)
+        await at.think(8, thinker=Thinker(Bound([young])), revisesThought=3)
     assert earlier not in caught.value.message
 
 

@@ -86,10 +86,13 @@ class RunContinuations:
             UsageError: The call breaks a rule; nothing has changed.
         """
         if turn.call.clear_session:
-            turn.asked, turn.target = None, turn.new_id()
-            return await self._store.change(turn.target, turn.decide)
+            turn.request = structs.replace(
+                turn.request, session_id=None, bound=None, target=turn.request.spare_id
+            )
+            return await self._store.change(turn.request.target, turn.decide)
         own, answer = await self._read_ended(own_id)
-        turn.asked = turn.target = target = continuation_id(own_id)
+        target = continuation_id(own_id)
+        turn.request = structs.replace(turn.request, session_id=target, target=target)
         copy = await self._copy(own, answer, turn.now_ms) if not await self._is_there(target) else None
         if copy is not None:
             change = turn.decide(copy)

@@ -12,7 +12,7 @@ import builtins
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 import msgspec
@@ -27,9 +27,17 @@ from ..records import SessionChange, SessionFilters, SessionRow, SessionView, St
 from . import arguments as read
 from . import export, imports
 from .continuation import RunContinuations
+from .directory import (
+    Following,
+    begun_here,
+    following,
+    latest_unfinished,
+    list_unfinished,
+    unfinished_notice,
+)
 from .guidance import with_guidance_given
 from .history import HistoryBound, read_latest
-from .known_sessions import KnownSessions
+from .lines import Head
 from .replies import (
     Document,
     history_document,
@@ -44,7 +52,6 @@ from .search import RunThoughts, search
 from .session_actions import (
     ACTIONS,
     MAX_PAGE,
-    PAGE,
     ExportSession,
     GetSession,
     ListSessions,
@@ -54,9 +61,10 @@ from .session_actions import (
     SearchThoughts,
 )
 from .settings import SessionSettings
-from .thinking_tool import Notice
-from .turn import Taken, ThinkingTurn, decode_head, encode, is_over, no_session
-from .unfinished import begun_here, latest_unfinished, list_unfinished, unfinished_notice
+from .thinker import Thinker
+from .thinking_tool import Notice, ThinkingCall, actions_schema
+from .turn import Taken, ThinkingTurn, decode_head, encode, is_over
+from .which_session import Bound, SessionRequest, is_lost, no_session
 
 Arguments = Mapping[str, Any]
 T = TypeVar("T")
@@ -66,6 +74,11 @@ MOST_LOOKED_AT = 500
 """So many sessions are looked at for a page."""
 _MAIN_LINE = ("branchId",)
 """What `get` takes the empty text for."""
+_MAIN_LINE_ONLY = "An empty branchId means the main line; leave it out for the thoughts of the branches too."
+_OF_THE_CURRENT = frozenset({"get", "export", "pin"})
+"""Actions on one session that mean the thinker's own where none is named."""
+_CHANGING = frozenset({"delete", "pin"})
+"""Actions that change something: an argument that would do nothing is refused, where others only say so."""
 JUST_BEGUN = 3
 """Thoughts up to which a session is taken for one that may have been begun by mistake."""
 
@@ -83,8 +96,8 @@ class Sessions:
         clock: Milliseconds since 1970, UTC.
         run_thoughts: Reads the thoughts of a session that a run writes, by run id.
         directory: The working directory, which new sessions keep, so that they are found again from there.
-        chooses_ids: Whether a caller may say under which id a session begins. Not where the store has sessions that
-            the caller must not know of: that an id is taken would tell of one.
+        chooses_ids: Whether a thinker may say under which id a session begins. Not where the store has sessions that
+            the thinker must not know of: that an id is taken would tell of one.
     """
 
     def __init__(
@@ -111,15 +124,6 @@ class Sessions:
         default = "archive" if store.durable else "delete"
         self._lapses = (self.settings.on_expiry or default) == "delete"
 
-    def now_ms(self) -> int:
-        """Return the time by which sessions expire."""
-        return self._clock()
-
-    @property
-    def directory(self) -> str:
-        """The working directory, which new sessions keep."""
-        return self._directory
-
     def strategy(self, name: str | None) -> Strategy[Any, Any]:
         """Return the strategy that goes by a name, however it is spelled. For None it is the first.
 
@@ -144,7 +148,7 @@ class Sessions:
         self,
         arguments: Arguments,
         *,
-        known: KnownSessions | None = None,
+        thinker: Thinker | None = None,
         exact_id: str | None = None,
         history: int | None = 0,
         begins: bool = True,
@@ -152,7 +156,7 @@ class Sessions:
         """Take a thought and say where the session stands.
 
         Args:
-            known: The sessions that a call without `sessionId` may be for; None: it begins one.
+            thinker: Whose sessions a call without `sessionId` may be for; None: it begins one.
             exact_id: The one session of this tool, whatever the arguments say; begun under this id, if callers may
                 choose one.
             history: How many thoughts the reply shows where the call does not say; None: all.
@@ -163,35 +167,50 @@ class Sessions:
             UsageError: The call breaks a rule; nothing has changed.
         """
         call, others = read.read_call(arguments, self.settings)
-        asked = exact_id or call.session_id
-        if begins and exact_id is None and asked:
-            asked = await self._id_of_guided(asked)
-        ids = known.ids if known is not None else ()
-        turn = ThinkingTurn(
+
+        async def think() -> Document:
+            bound = None if thinker is None else thinker.bound
+            request = await self._request(call, bound, exact_id, begins)
+            return await self._think(request, others, history)
+
+        return await (think() if thinker is None else thinker.think(call, think))
+
+    async def _request(
+        self, call: ThinkingCall, bound: Bound | None, exact_id: str | None, begins: bool
+    ) -> SessionRequest:
+        """Return a call with the session that it names, however that is written."""
+        named = exact_id or (call.session_id if bound is None else bound.session_of(call))
+        if begins and exact_id is None and named:
+            named = await self._id_of_guided(named)
+        current = None if bound is None else bound.current
+        return SessionRequest(
             call=call,
-            others=others,
-            asked=asked,
-            known=known or KnownSessions(),
-            target=asked or (ids[0] if ids else self._new_id()),
+            session_id=named,
+            bound=bound,
+            target=named or current or self._new_id(),
+            spare_id=self._new_id(),
+            strategy=None if call.strategy is None else self.strategy(call.strategy).name,
             exact=exact_id is not None,
-            lapses=self._lapses,
+            begins=begins and (exact_id is None or self._chooses_ids),
             keeps=self.store.durable,
+        )
+
+    async def _think(self, request: SessionRequest, others: Arguments, history: int | None) -> Document:
+        turn = ThinkingTurn(
+            request=request,
+            others=others,
+            lapses=self._lapses,
             directory=self._directory,
             now_ms=self._clock(),
             settings=self.settings,
             find=self.strategy,
-            new_id=self._new_id,
             history=history,
-            begins=begins and (exact_id is None or self._chooses_ids),
         )
         try:
             taken = await self._take(turn)
         except UsageError as error:
-            raise await self._with_way_back(error, turn, known) from None
-        taken.notices.extend(await self._unfinished_notices(taken, turn, known))
-        if exact_id is not None and call.session_id not in (None, exact_id):
-            message = "This tool thinks in one session of its own, whatever sessionId says."
-            taken.notices.append(Notice("bound", message, call.session_id))
+            raise await self._with_way_back(error, turn) from None
+        taken.notices.extend(await self._notices_beside(taken, request, turn.now_ms))
         document = reply_document(taken)
         # The thought is kept; a sweep that fails now is made up for by the next one.
         with contextlib.suppress(StoreError):
@@ -199,38 +218,40 @@ class Sessions:
         return document
 
     async def _take(self, turn: ThinkingTurn) -> Taken:
+        request = turn.request
         try:
-            return await self.store.change(turn.target, turn.decide)
+            return await self.store.change(request.target, turn.decide)
         except ConflictError as error:
-            if "run_id" not in error.details or turn.exact or not turn.begins:
+            if "run_id" not in error.details or request.exact or not request.begins:
                 raise
-        return await self._continuations.think(turn.target, turn)
+        return await self._continuations.think(request.target, turn)
 
-    async def _unfinished_notices(
-        self, taken: Taken, turn: ThinkingTurn, known: KnownSessions | None
+    async def _notices_beside(
+        self, taken: Taken, request: SessionRequest, now_ms: int
     ) -> builtins.list[Notice]:
-        """Return a notice that lists unfinished sessions, where a caller that was started anew may go on with one."""
-        if not _is_lost(turn, known):
-            return []
-        # The thought is kept, whatever can be said about earlier ones.
-        with contextlib.suppress(StoreError):
-            if found := await begun_here(self.store, self._directory, but=taken.row.session_id):
-                return [unfinished_notice(turn.call.thought_number, found, turn.now_ms)]
-        return []
+        """Return what else is to be said: unfinished sessions that were meant, perhaps; an id that was passed over."""
+        call, notices = request.call, builtins.list[Notice]()
+        if is_lost(request):
+            # The thought is kept, whatever can be said about earlier ones.
+            with contextlib.suppress(StoreError):
+                if found := await begun_here(self.store, self._directory, but=taken.row.session_id):
+                    notices.append(unfinished_notice(call.thought_number, found, now_ms))
+        if request.exact and call.session_id not in (None, request.session_id):
+            message = "This tool thinks in one session of its own, whatever sessionId says."
+            notices.append(Notice("bound", message, call.session_id))
+        return notices
 
-    async def _with_way_back(
-        self, error: UsageError, turn: ThinkingTurn, known: KnownSessions | None
-    ) -> UsageError:
+    async def _with_way_back(self, error: UsageError, turn: ThinkingTurn) -> UsageError:
         """Name earlier sessions where a call refers to what a new session cannot have."""
-        here = await begun_here(self.store, self._directory, but=None) if _is_lost(turn, known) else []
+        here = await begun_here(self.store, self._directory) if is_lost(turn.request) else []
         if here:
             more = f" This call would begin a new session. {list_unfinished(here, turn.now_ms)}"
             return _with_more(error, more, here[0][0].session_id)
         if "exists" not in error.details or (turn.found is not None and turn.found.thoughts > JUST_BEGUN):
             return error
-        rows = await self.store.sessions(limit=PAGE)
+        rows = await self.store.sessions(limit=2, guided=True)
         own = turn.found and turn.found.session_id
-        earlier = next((row for row in rows if row.session_id != own and _is_guided(row)), None)
+        earlier = next((row for row in rows if row.session_id != own), None)
         if earlier is None:
             return error
         more = (
@@ -238,6 +259,34 @@ class Sessions:
             f"({earlier.thoughts} thoughts, {earlier.strategy}): to go on with it, pass that as sessionId."
         )
         return _with_more(error, more, earlier.session_id)
+
+    async def following(self, call: Arguments, *, begins: bool = False) -> Following:
+        """Return what a command goes on with where it leaves that out: a session it names, else the one last used here.
+
+        Args:
+            call: The arguments of the thinking tool as they came, without those that are left out.
+            begins: Whether a new session is wanted.
+        """
+        if begins:
+            return following(call, None)
+        if "sessionId" in call:
+            return following(call, await self._head_to_think_in(call["sessionId"]))
+        found = [
+            (row, head)
+            for row, head in await begun_here(self.store, self._directory)
+            if row.status == "active" and not is_over(row, self.settings, self._clock())
+        ]
+        strategy = call.get("strategy")
+        if found and strategy is not None and found[0][1].has_stage:
+            found = found if self.strategy(strategy).name == found[0][0].strategy else []
+        return following(call, found[0][1] if found else None, [row for row, _ in found])
+
+    async def _head_to_think_in(self, text: str) -> Head | None:
+        """Return where the session stands that a thought for this name goes to; None where that cannot be told yet."""
+        with contextlib.suppress(NotFoundError, StoreError):
+            row = await self.store.session(await self._id_of_guided(text))
+            return decode_head(row) if _is_guided(row) else None
+        return None
 
     async def sweep(self, *, now: bool = False) -> None:
         """Archive or delete what has expired, and delete what was kept long enough.
@@ -276,20 +325,8 @@ class Sessions:
         return text
 
     async def _last_guided(self) -> str | None:
-        before: str | None = None
-        while rows := await self.store.sessions(limit=PAGE, before=before):
-            before = rows[-1].session_id
-            for row in rows:
-                if _is_guided(row):
-                    return row.session_id
-        return None
-
-    async def session_to_think_in(self, text: str) -> SessionRow | None:
-        """Return the session that a thought for this name goes to; None: it begins one."""
-        try:
-            return await self.store.session(await self._id_of_guided(text))
-        except NotFoundError:
-            return None
+        rows = await self.store.sessions(limit=1, guided=True)
+        return rows[0].session_id if rows else None
 
     async def _to_resume(self, text: str | None) -> str:
         if text is not None:
@@ -301,9 +338,30 @@ class Sessions:
 
     # -- looking
 
-    async def manage(self, arguments: Arguments) -> Document:
-        """Perform the `action` named, one of `ACTIONS`, on the other arguments."""
-        return await getattr(self, read.read_action(ACTIONS, arguments))(arguments)
+    async def manage(self, arguments: Arguments, thinker: Thinker | None = None) -> Document:
+        """Perform the `action` named, one of `ACTIONS`, on the other arguments: the tool `sessions`.
+
+        Args:
+            thinker: Whose current session an action on one is about where the call names none.
+        """
+        action = read.read_action(ACTIONS, arguments)
+        known = read.name_arguments(actions_schema(ACTIONS), arguments, keep_empty=_MAIN_LINE)
+        unknown = read.unknown_arguments("sessions", known, actions_schema(ACTIONS)["properties"])
+        if unknown and action in _CHANGING:
+            raise UsageError(" ".join(unknown), choices=builtins.list(actions_schema(ACTIONS)["properties"]))
+        if thinker is not None and action in _OF_THE_CURRENT and thinker.bound.current is not None:
+            known = {"sessionId": thinker.bound.current, **known}
+        perform = getattr(self, action)
+        if thinker is not None and action == "resume":
+            document = await thinker.resume(lambda: perform(known))
+        else:
+            document = await perform(known)
+        if thinker is not None and action == "delete":
+            thinker.forget(document["sessionId"])
+        notices = [{"reason": "unknown_argument", "message": sentence} for sentence in unknown]
+        if action == "get" and known.get("branchId") == "" and document.get("branches"):
+            notices.append({"reason": "main_line_only", "message": _MAIN_LINE_ONLY})
+        return {**document, "notices": [*document.get("notices", []), *notices]} if notices else document
 
     async def list(self, arguments: Arguments, **which: Unpack[SessionFilters]) -> Document:
         """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
@@ -363,16 +421,16 @@ class Sessions:
     async def _select(self, call: GetSession, limit: int | None) -> tuple[Document, Sequence[ThoughtRow]]:
         """Return a session, and of the thoughts asked for one more than `limit`."""
         row = await self._row(call.session_id)
-        _check_branch(row, call.branch_id)
         first, last, branch, after = call.first, call.last, call.branch_id, read.position_of(call.cursor)
         count = None if limit is None else limit + 1
         if row.run_id is None:
+            _check_branch(row.session_id, branch, decode_head(row).branches if branch else ())
             rows = await self._pages(row.session_id, after, count, first=first, last=last, branch=branch)
         else:
             everything = await self._thoughts_of_run(row.run_id)
-            known = [*dict.fromkeys(thought.branch for thought in everything if thought.branch)]
-            if branch and branch not in known:
-                raise _no_branch(row.session_id, branch, known)
+            _check_branch(
+                row.session_id, branch, (thought.branch for thought in everything if thought.branch)
+            )
             row = replace(row, thoughts=len(everything))
             chosen = (
                 thought
@@ -551,16 +609,11 @@ class Sessions:
                 "in it for good; pass confirm=True if that is meant, or use a store in memory",
                 field="confirm",
             )
-        count, before = 0, None
-        while rows := await self.store.sessions(limit=MAX_PAGE, before=before):
-            guided = [row for row in rows if _is_guided(row)]
-            kept = [row for row in rows if not _is_guided(row)]
-            for row in guided:
+        count = 0
+        while rows := await self.store.sessions(limit=MAX_PAGE, guided=True):
+            for row in rows:
                 await self.store.delete_session(row.session_id)
-            count += len(guided)
-            before = kept[-1].session_id if kept else before
-            if len(rows) < MAX_PAGE:
-                break
+            count += len(rows)
         return count
 
     # -- rows
@@ -609,35 +662,23 @@ class Sessions:
         return [] if self._run_thoughts is None else await self._run_thoughts(run_id)
 
 
-def _check_branch(row: SessionRow, branch: str | None) -> None:
-    """Check that a session has the branch that is asked for; which ones a run's has, its thoughts say.
+def _check_branch(session_id: str, branch: str | None, branches: Iterable[str]) -> None:
+    """Check that a session has the branch that is asked for.
 
     Raises:
         UsageError: It has not; `choices` has its branches.
     """
-    if not branch or row.run_id is not None:
-        return
-    known = builtins.list(decode_head(row).branches)
-    if branch not in known:
-        raise _no_branch(row.session_id, branch, known)
-
-
-def _no_branch(session_id: str, branch: str, known: Sequence[str]) -> UsageError:
-    return UsageError(
-        f"session {session_id} has no branch {read.show_value(branch)}; its branches: {', '.join(known) or 'none'}",
-        field="branchId",
-        choices=[*known],
-    )
+    known = [*dict.fromkeys(branches)]
+    if branch and branch not in known:
+        raise UsageError(
+            f"session {session_id} has no branch {read.show_value(branch)}; its branches: {', '.join(known) or 'none'}",
+            field="branchId",
+            choices=known,
+        )
 
 
 def _with_more(error: UsageError, more: str, earlier: str) -> UsageError:
     return type(error)(error.message + more, code=error.code, **error.details, earlierSessionId=earlier)
-
-
-def _is_lost(turn: ThinkingTurn, known: KnownSessions | None) -> bool:
-    """Whether a call without an id goes on with thoughts of which its connection knows nothing."""
-    is_new = known is not None and not known.ids
-    return is_new and turn.asked is None and turn.call.thought_number > 1 and not turn.call.clear_session
 
 
 def _is_listed(entry: Document, status: str) -> bool:

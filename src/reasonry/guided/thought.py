@@ -177,7 +177,7 @@ def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: Thinkin
     )
 
 
-class _Thinker(NamedTuple):
+class _OwnLine(NamedTuple):
     """The line a thought is on, as it stood before; and what the thought leaves, where it begins a branch."""
 
     branch: str | None
@@ -193,20 +193,20 @@ def _thinker_of(
     past: Past,
     stages: Sequence[str],
     recorded: Recorded,
-) -> _Thinker:
+) -> _OwnLine:
     name, left = call.branch_id, call.branch_from_thought
     place = None if left is None else leaving_place(head, past, left, recorded.branch_from)
     if name is None and left is not None:
         name = _free_name(head)
     if not name or (name == MAIN and name not in head.branches and left is None):
-        return _Thinker(None, head.main, left)
+        return _OwnLine(None, head.main, left)
     if name in head.branches:
-        return _Thinker(name, head.branches[name], left)
+        return _OwnLine(name, head.branches[name], left)
     place = place or _latest_place(head, past, _parent_of(strategy, head, stages))
     if place is None:
-        return _Thinker(name, ThoughtLine(head.main.stage))
+        return _OwnLine(name, ThoughtLine(head.main.stage))
     line = ThoughtLine(place.stage, left=place.number, parent=place.branch)
-    return _Thinker(name, line, place.number, place.seq)
+    return _OwnLine(name, line, place.number, place.seq)
 
 
 def _latest_place(head: Head, past: Past, branch: str | None) -> Place | None:
@@ -261,7 +261,7 @@ def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
 
 
 def _revised_thought(
-    head: Head, call: ThinkingCall, past: Past, thinker: _Thinker, recorded: Recorded
+    head: Head, call: ThinkingCall, past: Past, thinker: _OwnLine, recorded: Recorded
 ) -> Place | None:
     if call.revises_thought is None:
         return None
@@ -274,7 +274,7 @@ def _walk_of(
     head: Head,
     call: ThinkingCall,
     past: Past,
-    thinker: _Thinker,
+    thinker: _OwnLine,
     stages: Sequence[str],
 ) -> Walk:
     """Return the stages the thought goes through; a branch that it merges brings its position along.

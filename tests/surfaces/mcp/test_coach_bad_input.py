@@ -12,9 +12,8 @@ from reasonry.app import App
 from reasonry.errors import UsageError
 from reasonry.surfaces.agent_calls import COACH_ACTIONS
 from reasonry.surfaces.agents import AgentAccess
-from reasonry.surfaces.mcp.current_runs import CurrentRuns
 from reasonry.surfaces.mcp.driven import run_tools
-from reasonry.surfaces.mcp.tools import CallContext
+from reasonry.surfaces.mcp.tools import CallContext, CurrentRuns
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 TEXTS = st.text(max_size=20) | st.sampled_from(

@@ -12,8 +12,7 @@ import pytest
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.connection import Connection
-from reasonry.surfaces.mcp.current_session import CurrentSession
-from reasonry.surfaces.mcp.serve import open_server
+from reasonry.surfaces.mcp.mcp_catalog import open_server
 from reasonry.surfaces.mcp.tools import CallContext, McpTool
 from reasonry.surfaces.thinking import open_sessions
 
@@ -38,7 +37,7 @@ async def _converse(*frames: dict[str, Any], seconds: float = 0.05) -> list[dict
     store = open_store("memory")
     tool = McpTool("work", "Work", "Works.", SCHEMA, SCHEMA, _work)
     server = open_server(open_sessions(store, {}), STRATEGIES, [tool])
-    connection = Connection(server, CurrentSession(), lambda line: heard.append(json.loads(line)))
+    connection = Connection(server, lambda line: heard.append(json.loads(line)))
     for frame in frames:
         connection.receive(json.dumps({"jsonrpc": "2.0", **frame}).encode())
         await asyncio.sleep(0.01)

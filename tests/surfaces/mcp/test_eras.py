@@ -16,8 +16,7 @@ import pytest
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.connection import Connection
-from reasonry.surfaces.mcp.serve import build_server, open_server
-from reasonry.surfaces.mcp.tools import CurrentSession
+from reasonry.surfaces.mcp.mcp_catalog import build_server, open_server
 from reasonry.surfaces.thinking import open_sessions
 
 from .raw import COMMAND, ENVELOPE, INFO, thought
@@ -236,7 +235,7 @@ def _code(answer: dict[str, Any]) -> Any:
 async def _converse_with_ours(lines: list[bytes]) -> dict[int, Any]:
     store, heard = open_store("memory"), dict[int, Any]()
     server = open_server(open_sessions(store, {}), STRATEGIES)
-    connection = Connection(server, CurrentSession(), lambda line: _keep(heard, line))
+    connection = Connection(server, lambda line: _keep(heard, line))
     for line in lines:
         connection.receive(line)
         await connection.finish()

@@ -10,9 +10,10 @@ from cyclopts import Parameter
 
 from ...app import App
 from ...errors import UsageError
-from ...guided.known_sessions import KnownSessions
-from ...guided.next_thought import FollowingThought, next_thought
+from ...guided.directory import Following
+from ...guided.thinker import Thinker
 from ...guided.thinking_tool import ThinkingCall, tool_schema
+from ...guided.which_session import Bound
 from .. import present
 from .candidates import list_sessions, list_strategies
 from .output import print_document, print_line, print_note
@@ -113,12 +114,12 @@ def think(
         arguments["stage"] = [name.strip() for name in arguments["stage"].split(",")]
     arguments |= {"thought": thought, "nextThoughtNeeded": not done}
 
-    async def work(app: App) -> tuple[dict[str, Any], FollowingThought]:
+    async def work(app: App) -> tuple[dict[str, Any], Following]:
         sessions = app.sessions()
-        after = await next_thought(sessions, arguments, begins=new)
+        after = await sessions.following(arguments, begins=new)
         numbers = {"thoughtNumber": after.number, "totalThoughts": after.total}
-        known = KnownSessions(after.session_ids)
-        return await sessions.think({**numbers, **arguments}, known=known), after
+        caller = Thinker(Bound([*after.session_ids]))
+        return await sessions.think({**numbers, **arguments}, thinker=caller), after
 
     document, after = run_async(with_app(common.app(environ=rules.environ()), work))
     if common.json:

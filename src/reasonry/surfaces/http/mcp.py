@@ -5,46 +5,24 @@ No call knows of another: a thought without `sessionId` begins a session, a run 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.routing import Route
 
-from ...core.registry import strategy_names
-from ..mcp.driven import run_tools
-from ..mcp.guided import guided_tools
+from ..mcp.mcp_catalog import app_server
 from ..mcp.mcp_server import McpServer
-from ..mcp.page_tool import page_tool
-from ..mcp.resources import Resources
-from ..mcp.tools import CallContext, Document
 from .context import PRINCIPAL, REQUEST_ID, RequestContext, Wiring
-from .health import Health
 from .mcp_runs import SupervisedWork
-
-ToolCall: TypeAlias = Callable[[Document, CallContext], Awaitable[Document]]
 
 
 def _server(context: RequestContext) -> McpServer:
-    app, access, sessions = context.app, context.access, context.sessions
-    work = SupervisedWork(access, context.supervisor, context.wiring.draining)
-    tools = [
-        *guided_tools(sessions, strategy_names(app.strategies)),
-        *run_tools(access, work),
-        page_tool(app),
-    ]
-    watched = [replace(tool, call=_unless_down(context.wiring.health, tool.call)) for tool in tools]
-    return McpServer(watched, Resources(sessions, app.strategies))
-
-
-def _unless_down(health: Health, call: ToolCall) -> ToolCall:
-    async def answer(arguments: Document, call_context: CallContext) -> Document:
-        # The response may have begun long before: the gate waits for its head alone.
-        return await health.unless_down(call(arguments, call_context))
-
-    return answer
+    access, wiring = context.access, context.wiring
+    work = SupervisedWork(access, context.supervisor, wiring.draining)
+    # A response may have begun long before the store goes down: the gate waits for its head alone.
+    return app_server(access, context.sessions, work=work, guard=wiring.health.unless_down)
 
 
 class McpEndpoint:

@@ -15,13 +15,12 @@ import msgspec
 from msgspec import Struct
 
 from ...errors import ReasonryError, UsageError, WorldError
+from ...guided.thinker import Thinker
 from . import frames
-from .current_runs import CurrentRuns
-from .current_session import CurrentSession
 from .frames import RefusedError
 from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, read_params, server_info
 from .page_tool import shows_pages
-from .tools import CallContext, Document, error_document
+from .tools import CallContext, CurrentRuns, Document, error_document
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS_VERSION = "2026-07-28"
@@ -79,14 +78,13 @@ class Connection:
     """One client's side of the conversation.
 
     Args:
-        session: The thinking sessions that calls go on with when they name none.
         send: Takes each line that goes out.
     """
 
-    def __init__(self, server: McpServer, session: CurrentSession, send: Callable[[bytes], None]) -> None:
+    def __init__(self, server: McpServer, send: Callable[[bytes], None]) -> None:
         self._server = server
         self._send = send
-        self._context = CallContext(session, runs=CurrentRuns())
+        self._context = CallContext(Thinker(), runs=CurrentRuns())
         self._about = server_info()
         self._handshake = ProtocolVersion({}, {})
         self._stateless = ProtocolVersion(

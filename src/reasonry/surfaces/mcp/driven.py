@@ -31,8 +31,7 @@ from ..agent_calls import (
 )
 from ..agent_runs import find_run, list_runs, no_run_named, read_trace
 from ..agents import AgentAccess
-from .current_runs import CurrentRuns
-from .tools import CallContext, Document, McpTool, Report
+from .tools import CallContext, CurrentRuns, Document, McpTool, Report
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
 _STRING = {"type": "string"}

@@ -16,7 +16,7 @@ from ...errors import NotFoundError
 from .frames import INVALID_PARAMS, RefusedError
 from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource
 from .resources import Resources
-from .tools import CallContext, Document, McpTool, error_document
+from .tools import CallContext, Document, Guard, McpTool, error_document
 
 T = TypeVar("T")
 
@@ -90,21 +90,18 @@ class McpServer:
     """The tools, resources and prompts of one server.
 
     Args:
-        watch: Told of every successful tool call: tool, arguments, document.
+        guard: Awaits the work of each tool call.
 
     Attributes:
+        watch: Told of every successful tool call: tool, arguments, document.
         methods: What `answer` answers.
     """
 
-    def __init__(
-        self,
-        tools: Sequence[McpTool],
-        resources: Resources,
-        watch: Callable[[str, Document, Document], None] | None = None,
-    ) -> None:
+    def __init__(self, tools: Sequence[McpTool], resources: Resources, guard: Guard | None = None) -> None:
         self.tools = {tool.name: tool for tool in tools}
         self.resources = resources
-        self.watch = watch
+        self.watch: Callable[[str, Document, Document], None] | None = None
+        self._guard = guard
         self.methods: dict[str, tuple[type[Struct], Callable[[Any], Any]]] = {
             "tools/list": (ListParams, self._list_tools),
             "resources/list": (ListParams, self._list_resources),
@@ -153,7 +150,8 @@ class McpServer:
             )
         arguments = wanted.arguments or {}
         try:
-            document = await tool.call(arguments, context)
+            work = tool.call(arguments, context)
+            document = await (work if self._guard is None else self._guard(work))
         except Exception as error:
             return error_document(error), True
         if self.watch is not None:

@@ -101,7 +101,7 @@ async def _show(app: App, schema: Document, arguments: Document, context: CallCo
     if context.page_url is not None:
         url = f"{context.page_url}#/{page.kind}s/{page.id}"
         return {**document, "url": url, "note": "Give the user this address; it shows the page."}
-    if context.session is None:
+    if context.thinker is None:
         return {**document, "note": f"`reasonry open {page.id}` shows the page."}
     path = write_page(page, page_folder(app.environ))
     return {**document, "path": str(path), "note": "Give the user this path; a browser opens the file."}
@@ -111,7 +111,7 @@ def _current(context: CallContext) -> str:
     """Return what a call that names nothing means: what the connection worked on last, else the last of all."""
     if context.runs is not None and context.runs.ids:
         return context.runs.ids[-1]
-    own = context.session.session_id if context.session is not None else None
+    own = context.thinker.bound.current if context.thinker is not None else None
     return own or "last"
 
 

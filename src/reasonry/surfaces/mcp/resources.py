@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ...core.describe import describe_stage
@@ -12,22 +12,13 @@ from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError
 from .tools import Document
 
+if TYPE_CHECKING:
+    from ...guided.sessions import Sessions
+
 STRATEGY_URI = "reasonry://strategies/"
 SESSION_URI = "reasonry://sessions/"
 _LISTED_SESSIONS = 50
 _JSON = "application/json"
-
-
-class SessionReader(Protocol):
-    """What reading needs of the guided sessions."""
-
-    async def list(self, arguments: Document) -> Document:
-        """Return sessions, last used first."""
-        ...
-
-    async def export(self, arguments: Document) -> Document:
-        """Return a session whole."""
-        ...
 
 
 class Resources:
@@ -37,7 +28,7 @@ class Resources:
         strategies: By canonical name; aliases are known to the tools, not listed here.
     """
 
-    def __init__(self, sessions: SessionReader, strategies: Registry) -> None:
+    def __init__(self, sessions: Sessions, strategies: Registry) -> None:
         self._sessions = sessions
         self._strategies = strategies
 

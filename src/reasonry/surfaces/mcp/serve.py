@@ -1,4 +1,4 @@
-"""Runs the server over standard input and output until the client leaves, or returns the SDK's, for HTTP."""
+"""Runs the server over standard input and output until the client leaves."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...core.registry import Registry, strategy_names
-from ...extras import check_extra
+from ...core.registry import Registry
 from ..present import masked_output
 from ..signals import on_ending
-from .current_session import CurrentSession
-from .guided import GuidedSessions, guided_tools
+from .mcp_catalog import app_server
 from .mcp_server import McpServer
-from .resources import Resources
 from .tools import McpTool
 
 if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
-
     from .connection import Connection
 
 MAX_LINE_BYTES = 32 << 20
@@ -33,30 +28,7 @@ _DRAIN_S = 0.5
 _MAX_TOLD = 20
 
 
-def build_server(
-    sessions: GuidedSessions, strategies: Registry, *, extras: Sequence[McpTool] = ()
-) -> Server[Any]:
-    """Return the SDK's server over the same tools, for one user; its calls share no session."""
-    check_extra("mcp", "MCP over HTTP")
-    from .http_server import sdk_server
-
-    server = open_server(sessions, strategies, extras)
-    return sdk_server(lambda _: server)
-
-
-def open_server(sessions: GuidedSessions, strategies: Registry, extras: Sequence[McpTool] = ()) -> McpServer:
-    """Return all that a server over some sessions offers."""
-    tools = guided_tools(sessions, strategy_names(strategies))
-    return McpServer([*tools, *extras], Resources(sessions, strategies))
-
-
-async def run_stdio(
-    sessions: GuidedSessions,
-    strategies: Registry,
-    *,
-    extras: Sequence[McpTool] = (),
-    environ: Mapping[str, str] | None = None,
-) -> None:
+async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
     """Serve the process's standard input and output until the client leaves or a signal comes.
 
     Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that nothing else can
@@ -65,8 +37,6 @@ async def run_stdio(
     from .. import present
     from .thought_log import ThoughtLog, tell, wants_log
 
-    environ = os.environ if environ is None else environ
-    server = open_server(sessions, strategies, extras)
     log = ThoughtLog(2, environ) if wants_log(environ) else None
     server.watch = log
     with _conversation() as (source, sink):
@@ -98,16 +68,14 @@ def main(
     """
     from ...app import App
     from ..agents import AgentAccess
-    from .driven import run_tools
-    from .page_tool import page_tool
 
     environ = os.environ if environ is None else environ
     app = App(store_spec, environ=environ, strategies=strategies)
-    tools = [*run_tools(AgentAccess(app)), page_tool(app), *extras]
+    access = AgentAccess(app)
 
     async def serve() -> None:
         async with app:
-            await run_stdio(app.sessions(), app.strategies, extras=tools, environ=environ)
+            await run_stdio(app_server(access, app.sessions(), extras=extras), environ)
 
     with masked_output(environ):
         asyncio.run(serve())
@@ -143,7 +111,7 @@ async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
 
     transport = open_transport(source, sink, max_line=MAX_LINE_BYTES, on_end=over.set)
 
-    connection = Connection(server, CurrentSession(), transport.send)
+    connection = Connection(server, transport.send)
     on_ending(end_soon)
     transport.start(
         connection.receive, lambda head: connection.refuse(frames.oversize_error(head, MAX_LINE_BYTES))

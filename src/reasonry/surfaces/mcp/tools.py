@@ -6,17 +6,34 @@ A tool takes the arguments as they came and returns a document or raises; it kno
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ReasonryError
+from ...guided.thinker import Thinker
 from ...masking import SECRETS
-from .current_runs import CurrentRuns
-from .current_session import CurrentSession, Document
 
+Document = dict[str, Any]
+Guard = Callable[[Awaitable[Document]], Awaitable[Document]]
+"""Awaits the work of a call, or raises in its place."""
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Tells the caller how far a long call has got: progress, total, message."""
+
+
+MAX_RUNS = 100
+
+
+class CurrentRuns:
+    """The runs that a connection has begun, taken up or answered; the oldest are forgotten beyond `MAX_RUNS`."""
+
+    def __init__(self) -> None:
+        self.ids: Sequence[str] = ()
+        """The latest last."""
+
+    def add(self, run_id: str) -> None:
+        """Take a run as the latest of the connection."""
+        self.ids = [*(known for known in self.ids if known != run_id), run_id][-MAX_RUNS:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +41,7 @@ class CallContext:
     """Who calls.
 
     Args:
-        session: The sessions of the connection; None: calls share none.
+        thinker: The sessions of the connection; None: calls share none.
         report: Takes word of progress.
         runs: The runs of the connection; None: calls share none.
         shows_pages: Whether the client shows the pages of tools.
@@ -32,7 +49,7 @@ class CallContext:
         ends_when_left: Whether a call that the client gives up ends the run that it began.
     """
 
-    session: CurrentSession | None = None
+    thinker: Thinker | None = None
     report: Report | None = None
     runs: CurrentRuns | None = None
     shows_pages: bool = False

@@ -1,13 +1,20 @@
-"""The sessions that are not finished, for an agent that was started anew and has lost its ids."""
+"""The sessions of a working directory: those an agent started anew may mean, and the one a command goes on with.
+
+A directory is to commands what a connection is to MCP: a thought goes on with the session last used there, unless that
+has ended, was not used for as long as it stays active, or thinks by another strategy than the one named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
 
 from ..core.text import first_words
 from ..errors import StoreError
 from ..records import SessionRow, Store
-from .lines import Head
+from .lines import MAIN, Head
 from .thinking_tool import Notice
 from .turn import decode_head
 
@@ -19,6 +26,9 @@ _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"))
 Unfinished = tuple[SessionRow, Head]
 
 
+# -- which there are
+
+
 async def find_unfinished(store: Store, *, but: str | None = None) -> list[Unfinished]:
     """Return the latest sessions of agents that have not ended, the one used last first.
 
@@ -26,8 +36,8 @@ async def find_unfinished(store: Store, *, but: str | None = None) -> list[Unfin
     the id of the session it meant.
     """
     found = list[Unfinished]()
-    for row in await store.sessions(limit=_LOOKED_AT):
-        if row.run_id is None and row.session_id != but and row.thoughts:
+    for row in await store.sessions(limit=_LOOKED_AT, guided=True):
+        if row.session_id != but and row.thoughts:
             try:
                 head = decode_head(row)
             except StoreError:
@@ -44,13 +54,13 @@ async def latest_unfinished(store: Store, directory: str) -> str | None:
     return next((row.session_id for row in (*here, *(row for row, _ in found))), None)
 
 
-async def begun_here(store: Store, directory: str, *, but: str | None) -> list[Unfinished]:
+async def begun_here(store: Store, directory: str, *, but: str | None = None) -> list[Unfinished]:
     """Return the latest unfinished sessions that were begun in this directory."""
-    if not directory:
-        return []
-    return [found for found in await find_unfinished(store, but=but) if found[1].directory == directory][
-        :_SHOWN
-    ]
+    found = await find_unfinished(store, but=but) if directory else []
+    return [session for session in found if session[1].directory == directory][:_SHOWN]
+
+
+# -- as text
 
 
 def unfinished_notice(number: int, found: Sequence[Unfinished], now_ms: int) -> Notice:
@@ -84,3 +94,47 @@ def _age(passed_ms: int) -> str:
             count = passed_ms // unit_ms
             return f"{count} {name}{'' if count == 1 else 's'} ago"
     return "just now"
+
+
+# -- what a command leaves out
+
+
+class Following(Struct, frozen=True):
+    """The numbers that a command leaves out, and the sessions that it may go on with.
+
+    Attributes:
+        session_ids: The latest first; none where the command names its session or begins one.
+        purpose: How the first of them began; empty where there is none.
+    """
+
+    number: int
+    total: int
+    session_ids: Sequence[str] = ()
+    purpose: str = ""
+
+
+def following(call: Mapping[str, Any], head: Head | None, found: Sequence[SessionRow] = ()) -> Following:
+    """Return what a command goes on with where it leaves that out.
+
+    Args:
+        call: The arguments of the thinking tool, without those that are left out.
+        head: Where the session stands that it goes on with; None: it begins one.
+        found: The sessions that it may go on with.
+    """
+    number = 1 if head is None else _following_number(head, call)
+    follows = call.get("nextThoughtNeeded", True)
+    total = max(0 if head is None else head.line(head.latest).total, number + bool(follows))
+    # Without a number there is nothing to tell the sessions apart by.
+    ids = [row.session_id for row in (found if "thoughtNumber" in call else found[:1])]
+    return Following(number, total if follows else number, ids, found[0].purpose if found else "")
+
+
+def _following_number(head: Head, call: Mapping[str, Any]) -> int:
+    branch, left = call.get("branchId"), str(call.get("branchFromThought", ""))
+    if branch and branch in head.branches:
+        return head.branches[branch].number + 1
+    if left.isdecimal():
+        return int(left) + 1
+    if branch and branch != MAIN:
+        return head.line(head.latest).number + 1
+    return head.main.number + 1

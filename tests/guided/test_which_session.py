@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from reasonry.app import App
 from reasonry.errors import NotFoundError, UsageError
-from reasonry.guided.known_sessions import FoundSession, KnownSessions, choose
 from reasonry.guided.lines import Head, ThoughtLine
+from reasonry.guided.thinker import Thinker
 from reasonry.guided.thinking_tool import ThinkingCall
+from reasonry.guided.which_session import KnownSession, choose
 from reasonry.records import SessionRow, SessionView, ThoughtRow
-from reasonry.surfaces.mcp.current_session import CurrentSession
 
 from ..engine.answering import order
 from ..engine.crashing import ALL
@@ -49,9 +49,9 @@ class Numbers:
 
 def session(
     name: str, number: int, *, strategy: str = "linear", stage: str = "", ended: bool = False
-) -> FoundSession:
+) -> KnownSession:
     head = Head(ThoughtLine(stage, number=number, thoughts=number), thoughts=number, ended=ended)
-    return FoundSession(SessionRow(name, strategy, 1, 1, thoughts=number), head, Numbers(number))
+    return KnownSession(SessionRow(name, strategy, 1, 1, thoughts=number), head, Numbers(number))
 
 
 def call(number: int, **more: Any) -> ThinkingCall:
@@ -61,7 +61,7 @@ def call(number: int, **more: Any) -> ThinkingCall:
 
 
 OPEN, ENDED = session("open", 3), session("ended", 3, ended=True)
-CHOICES: list[tuple[ThinkingCall, Sequence[FoundSession], str | None, list[str]]] = [
+CHOICES: list[tuple[ThinkingCall, Sequence[KnownSession], str | None, list[str]]] = [
     (call(4), [], None, []),
     (call(1), [], None, []),
     (call(4), [OPEN], "open", []),
@@ -87,11 +87,11 @@ CHOICES: list[tuple[ThinkingCall, Sequence[FoundSession], str | None, list[str]]
 
 @pytest.mark.parametrize(("thought", "known", "chosen", "reasons"), CHOICES)
 def test_the_session_is_chosen_by_number_strategy_and_end(
-    thought: ThinkingCall, known: Sequence[FoundSession], chosen: str | None, reasons: list[str]
+    thought: ThinkingCall, known: Sequence[KnownSession], chosen: str | None, reasons: list[str]
 ) -> None:
-    choice = choose(thought, known, thought.strategy)
-    found = None if choice.candidate is None else choice.candidate.row.session_id
-    assert (found, [notice.reason for notice in choice.notices]) == (chosen, reasons)
+    session, notices = choose(thought, known, thought.strategy)
+    found = None if session is None else session.row.session_id
+    assert (found, [notice.reason for notice in notices]) == (chosen, reasons)
 
 
 THOUGHTS = st.fixed_dictionaries(
@@ -116,15 +116,11 @@ STEPS = st.lists(
 
 
 async def _play(at: Desk, steps: list[tuple[int, Any]], *, clears: bool) -> None:
-    connections = [CurrentSession(), CurrentSession()]
+    connections = [Thinker(), Thinker()]
     acknowledged, ids = list[str](), list[str]()
-
-    async def think(arguments: dict[str, Any], known: KnownSessions) -> dict[str, Any]:
-        return await at.sessions.think(arguments, known=known)
-
     for place, (which, step) in enumerate(steps):
         if step == "restart":
-            connections[which] = CurrentSession()
+            connections[which] = Thinker()
         elif step == "wait":
             at.clock.pass_minutes(40)
         elif step == "resume":
@@ -143,7 +139,7 @@ async def _play(at: Desk, steps: list[tuple[int, Any]], *, clears: bool) -> None
             if not clears:
                 arguments.pop("clearSession", None)
             try:
-                reply = await connections[which].think(arguments, think)
+                reply = await at.sessions.think(arguments, thinker=connections[which])
             except UsageError:
                 continue
             acknowledged.append(arguments["thought"])

@@ -1,0 +1,85 @@
+"""What the server offers, the same over standard input and output and over HTTP: its tools, resources and prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...core.registry import Registry, strategy_names
+from ...extras import check_extra
+from .. import thinking
+from .mcp_server import McpServer
+from .resources import Resources
+from .tools import Guard, McpTool
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from ...guided.sessions import Sessions
+    from ..agents import AgentAccess
+    from .driven import RunWork
+
+_THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
+
+
+def app_server(
+    access: AgentAccess,
+    sessions: Sessions,
+    *,
+    work: RunWork | None = None,
+    extras: Sequence[McpTool] = (),
+    guard: Guard | None = None,
+) -> McpServer:
+    """Return all that a server over an app offers.
+
+    Args:
+        work: Who works on runs; None: each call does its own.
+        extras: Tools besides those for thinking and for runs.
+        guard: See `McpServer`.
+    """
+    from .driven import run_tools
+    from .page_tool import page_tool
+
+    tools = [*run_tools(access, work), page_tool(access.app), *extras]
+    return open_server(sessions, access.app.strategies, tools, guard)
+
+
+def open_server(
+    sessions: Sessions, strategies: Registry, extras: Sequence[McpTool] = (), guard: Guard | None = None
+) -> McpServer:
+    """Return all that a server over some sessions offers: thinking, without runs."""
+    tools = guided_tools(sessions, strategies)
+    return McpServer([*tools, *extras], Resources(sessions, strategies), guard)
+
+
+def build_server(sessions: Sessions, strategies: Registry, *, extras: Sequence[McpTool] = ()) -> Server[Any]:
+    """Return the official SDK's server over the same, for one user; its calls share no session."""
+    check_extra("mcp", "MCP over HTTP")
+    from .http_server import sdk_server
+
+    server = open_server(sessions, strategies, extras)
+    return sdk_server(lambda _: server)
+
+
+def guided_tools(sessions: Sessions, strategies: Registry) -> list[McpTool]:
+    """Return `sequentialthinking` and `sessions`."""
+    return [
+        McpTool(
+            name=thinking.THINKING,
+            title=thinking.THINKING_TITLE,
+            description=thinking.THINKING_DESCRIPTION,
+            input_schema=thinking.thinking_input(strategy_names(strategies)),
+            output_schema=thinking.thinking_output(),
+            annotations=_THINK,
+            call=lambda arguments, context: sessions.think(arguments, thinker=context.thinker),
+        ),
+        McpTool(
+            name=thinking.SESSIONS,
+            title=thinking.SESSIONS_TITLE,
+            description=thinking.SESSIONS_DESCRIPTION,
+            input_schema=thinking.sessions_input(),
+            output_schema=thinking.sessions_output(),
+            annotations={**_THINK, "destructiveHint": True},
+            call=lambda arguments, context: sessions.manage(arguments, context.thinker),
+        ),
+    ]
