@@ -27,8 +27,7 @@ from reasonry.stores.files import create
 from reasonry.stores.memory import MemoryStore
 from reasonry.stores.packing import UnpackError, pack, unpack
 from reasonry.stores.schema import MIGRATIONS
-from reasonry.stores.sqlite import SqliteStore
-from reasonry.stores.writer import Writer
+from reasonry.stores.sqlite import SqliteDatabase, SqliteStore
 
 from .samples import line, run_row, session_row, texts, think, thoughts
 
@@ -520,13 +519,13 @@ class TestTrouble:
             raise apsw.IOError("disk I/O error")
 
         monkeypatch.setattr(Source, "writer", watched)
-        writer = Writer(Source(path))
+        database = SqliteDatabase(Source(path), "store")
         with pytest.raises(StoreError, match="disk failed"):
-            await writer.do(fail)
-        assert await writer.do(lambda tx: tx.execute("SELECT 1").fetchone()) == (1,)
-        await writer.do(lambda tx: None)
+            await database.write(fail)
+        assert await database.write(lambda tx: tx.execute("SELECT 1").fetchone()) == (1,)
+        await database.write(lambda tx: None)
         assert asked == [False, True]
-        await writer.close()
+        await database.close()
 
     @pytest.mark.parametrize("seed", range(12))
     async def test_flipped_bytes_are_told_of_and_never_crash(self, path: Path, seed: int) -> None:
@@ -565,12 +564,16 @@ class TestTrouble:
 
 class TestGroupCommit:
     async def test_what_waits_together_is_committed_together(self, path: Path) -> None:
-        writer, release, states = Writer(Source(path)), threading.Event(), list[tuple[int]]()
-        await writer.do(lambda tx: tx.execute("CREATE TABLE note (x)"))
-        first = asyncio.create_task(writer.do(lambda tx: release.wait()))
+        database, release, states = (
+            SqliteDatabase(Source(path), "store"),
+            threading.Event(),
+            list[tuple[int]](),
+        )
+        await database.write(lambda tx: tx.execute("CREATE TABLE note (x)"))
+        first = asyncio.create_task(database.write(lambda tx: release.wait()))
         await asyncio.sleep(0.01)
         waiting = [
-            asyncio.create_task(writer.do(lambda tx: tx.change("INSERT INTO note VALUES (1)")))
+            asyncio.create_task(database.write(lambda tx: tx.change("INSERT INTO note VALUES (1)")))
             for _ in range(100)
         ]
         await asyncio.sleep(0)
@@ -583,7 +586,7 @@ class TestGroupCommit:
         assert set(states) <= {(0,), (100,)}
         assert states[-1] == (100,)
         await first
-        await writer.close()
+        await database.close()
 
     async def test_event_loops_share_a_store(self, store: SqliteStore) -> None:
         await store.create_run(run_row("r"), [line(1)])

@@ -10,41 +10,42 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn
 
 from ..errors import ConflictError, StoreError, UsageError
 from ..records import Backup, Finding, OnProgress
-from . import sql, verification
-from .database import Source, connect, find_faults, name_file, read_fault, reserve_checksums
+from . import sql
+from .database import Source, connect, faults_of, name_file, reserve_checksums
 from .files import (
     check_header,
     check_kind,
     check_log,
     draft_of,
-    identity,
-    in_use,
+    file_of,
     log_of,
     publish,
     sync_folder,
     unusable_error,
 )
-from .readers import Readers
 
-T = TypeVar("T")
 Stop = threading.Event
+Verify = Callable[[Path, str], Awaitable[list[Finding]]]
+"""Returns the findings about a file, which has the name of another one in them."""
 
 CHUNK_PAGES = 1024
 """4 MB: how much is copied between two reports of progress."""
 
 
-async def back_up(source: Source, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
+async def back_up(
+    source: Source, file: Path, force: bool, on_progress: OnProgress | None, verify: Verify
+) -> Backup:
     """Copy a store to a file; see `Store`."""
     await asyncio.to_thread(_check_target, source.path, file, force)
     with draft_of(file) as draft:
         await _in_thread(lambda stop: _copy_store(source, draft, file, on_progress, stop))
-        findings = await _findings(draft, str(source.path))
+        findings = await verify(draft, str(source.path))
         if damaged := _damage_messages(findings):
             raise StoreError(
                 f"no backup was made because the store {source.path} is damaged: {damaged}; "
@@ -53,17 +54,17 @@ async def back_up(source: Source, file: Path, force: bool, on_progress: OnProgre
                 path=str(source.path),
             )
         if not await asyncio.to_thread(publish, draft, file, replace=force):
-            raise _file_exists_error(file)
+            _refuse_existing(file)
         return _describe_backup(file, findings)
 
 
-async def restore(path: Path, file: Path, on_progress: OnProgress | None) -> Backup:
+async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify: Verify) -> Backup:
     """Put a backup in the place of a store; see `Store`."""
     await asyncio.to_thread(_check_backup, path, file)
     with draft_of(path) as draft:
         await _in_thread(lambda stop: _copy_file(file, draft, path, on_progress, stop))
         try:
-            findings = await _findings(draft, str(file))
+            findings = await verify(draft, str(file))
         except StoreError as error:
             message = error.message.replace(str(draft), str(file))
             raise StoreError(message, code=error.code, path=str(file)) from error
@@ -75,76 +76,57 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None) -> Bac
 
 
 def _check_target(path: Path, file: Path, force: bool) -> None:
-    folder = file.absolute().parent
-    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{file} cannot be written: its folder is read-only", path=str(file))
-    try:
-        found = file.lstat()
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         return
-    except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}", path=str(file)) from error
     if path.exists() and path.samefile(file):
         raise UsageError(f"{file} is the store itself; give another file", path=str(file))
     if not force:
-        raise _file_exists_error(file)
-    check_kind(file, found.st_mode)
+        _refuse_existing(file)
+    check_kind(file, file.lstat().st_mode)
     with _alone(file, "it is a store that is in use"):
         if log_of(file).exists():
             raise UsageError(f"{file} is a store with a log beside it; give another file", path=str(file))
 
 
-def _file_exists_error(file: Path) -> ConflictError:
-    return ConflictError(f"{file} already exists; --force overwrites it", path=str(file))
+def _refuse_existing(file: Path) -> NoReturn:
+    raise ConflictError(f"{file} already exists; --force overwrites it", path=str(file))
 
 
 def _check_backup(path: Path, file: Path) -> None:
     try:
-        found = file.lstat()
+        mode = file.lstat().st_mode
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", path=str(file)) from error
     if path.exists() and path.samefile(file):
         raise UsageError(f"{file} is the store itself; give the backup", path=str(file))
-    check_kind(file, found.st_mode)
-    if in_use[identity(found)]:
-        raise UsageError(f"{file} is a store that this process has open; make a backup of it", path=str(file))
-    try:
-        check_header(file)
-        check_log(file)
-    except OSError as error:
-        raise unusable_error(file, error.strerror or str(error)) from error
+    check_kind(file, mode)
+    check_header(file)
+    check_log(file)
 
 
-async def _in_thread(work: Callable[[Stop], T]) -> T:
+async def _in_thread(work: Callable[[Stop], None]) -> None:
     """Do work in a thread; it is told to stop when the caller no longer waits."""
     stop = Stop()
     try:
-        return await asyncio.to_thread(work, stop)
+        await asyncio.to_thread(work, stop)
     finally:
         stop.set()
 
 
 def _copy_store(source: Source, draft: Path, to: Path, on_progress: OnProgress | None, stop: Stop) -> None:
-    try:
+    with faults_of(source.path):
         db = source.reader()
         try:
             _copy(db, draft, to, on_progress, stop)
         finally:
             source.close(db)
-    except Exception as error:
-        raise source.read_fault(error) from error
 
 
 def _copy_file(file: Path, draft: Path, to: Path, on_progress: OnProgress | None, stop: Stop) -> None:
     # Where there is no log nobody writes, and nothing has to be written beside the file to read it.
     how = "mode=ro" if log_of(file).exists() else "immutable=1"
-    try:
-        with contextlib.closing(connect(file, 1.0, how)) as db:
-            _copy(db, draft, to, on_progress, stop)
-    except Exception as error:
-        if isinstance(error, StoreError):
-            raise
-        raise read_fault(error, file) from error
+    with faults_of(file), contextlib.closing(connect(file, 1.0, how)) as db:
+        _copy(db, draft, to, on_progress, stop)
 
 
 def _copy(db: sql.Database, draft: Path, to: Path, on_progress: OnProgress | None, stop: Stop) -> None:
@@ -174,31 +156,6 @@ def _copy(db: sql.Database, draft: Path, to: Path, on_progress: OnProgress | Non
         db.execute(sql.ROLLBACK)
 
 
-async def _findings(draft: Path, name: str) -> list[Finding]:
-    source = Source(draft)
-
-    def settle() -> None:
-        _empty_log(source)
-
-    readers = Readers(source)
-    try:
-        await asyncio.to_thread(settle)
-        return [finding async for finding in verification.verify(name, readers.do, find_faults)]
-    except Exception as error:
-        raise source.read_fault(error) from error
-    finally:
-        await readers.close()
-
-
-def _empty_log(source: Source) -> None:
-    db = source.writer(verify=False)
-    try:
-        if not source.empty_log(db):
-            raise unusable_error(source.path, "another process has it open", "store_busy")
-    finally:
-        source.close(db)
-
-
 def _damage_messages(findings: list[Finding]) -> str:
     return "; ".join(finding.message for finding in findings if finding.state == "damaged")[:500]
 
@@ -213,12 +170,7 @@ def _alone(path: Path, why: str) -> Generator[None]:
     """Keep every database connection away from a file, as SQLite itself does."""
     import apsw
 
-    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0]
-    try:
-        file = apsw.VFSFile("", str(path.absolute()), flags)
-    except (apsw.Error, UnicodeEncodeError) as error:
-        raise unusable_error(path, "it cannot be opened") from error
-    try:
+    with file_of(path, apsw.SQLITE_OPEN_READWRITE) as file:
         try:
             file.xLock(apsw.SQLITE_LOCK_SHARED)
             file.xLock(apsw.SQLITE_LOCK_EXCLUSIVE)
@@ -226,8 +178,15 @@ def _alone(path: Path, why: str) -> Generator[None]:
             message = f"{path} cannot be replaced: {why}"
             raise StoreError(message, code="store_busy", path=str(path)) from None
         yield
-    finally:
-        file.xClose()
+
+
+def _empty_log(source: Source) -> None:
+    with faults_of(source.path):
+        db = source.writer(verify=False)
+        try:
+            source.empty_log(db)
+        finally:
+            source.close(db)
 
 
 def _take_place(draft: Path, path: Path) -> None:

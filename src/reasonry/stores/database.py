@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-import threading
 import time
+from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import StoreError, UsageError
 from . import schema, sql
-from .files import Identity, check_log, create, identity, in_use, inspect_file, log_of, unusable_error
+from .files import Identity, check_log, create, identity, inspect_file, log_of, unusable_error
 
 
 class _Fault(NamedTuple):
@@ -41,9 +41,6 @@ _FAULTS = {
     "IOError": _DISK,
 }
 """By the class of what `apsw` raises."""
-
-_opening = threading.Lock()
-"""Held by any store of this process while it checks, opens or closes a file."""
 
 SHOWN_FAULTS = 20
 
@@ -69,14 +66,30 @@ def is_suspicious(error: BaseException) -> bool:
     return is_fault(error) and _meaning(error) in (_DISK, None)
 
 
-def read_fault(error: Exception, path: Path) -> StoreError:
-    """Return the error of the store that an error of the database stands for."""
+def read_fault(error: Exception, path: Path) -> Exception:
+    """Return the error of the store that an exception stands for."""
+    if isinstance(error, OSError):
+        return unusable_error(path, error.strerror or str(error))
+    if not is_fault(error):
+        return error
     meaning = _meaning(error)
     if meaning is None:
         return StoreError(f"the store {path} could not be used ({error})", path=str(path))
     code, advice = meaning
     message = f"the store {path} could not be used: {advice} ({error})"
     return StoreError(message, code=code, retryable=code == "store_busy", path=str(path))
+
+
+@contextlib.contextmanager
+def faults_of(path: Path) -> Generator[None]:
+    """Raise errors of the database as those of the store."""
+    try:
+        yield
+    except Exception as error:
+        meant = read_fault(error, path)
+        if meant is error:
+            raise
+        raise meant from error
 
 
 def _meaning(error: BaseException) -> _Fault | None:
@@ -86,27 +99,25 @@ def _meaning(error: BaseException) -> _Fault | None:
     return _DAMAGED if is_wrong_page or is_odd else _FAULTS.get(type(error).__name__)
 
 
-_SLEEP_S = 0.001
-_SHORT_SLEEPS = 200
+SHORT_SLEEPS = 200
 """Most transactions end within one short sleep; after this many, a longer one is running, so sleeps become longer."""
 
 
-class BusyHandler:
-    """Waits for another process's transaction in short sleeps, up to a limit."""
+def busy_handler(limit_s: float) -> Callable[[int], bool]:
+    """Return a function that waits for another process in short sleeps, up to a limit.
 
-    def __init__(self, limit_s: float) -> None:
-        self.limit_s = limit_s
-        self._since = 0.0
+    It is called with the number of sleeps there were; those of SQLite itself grow to 100 ms, in which others overtake.
+    """
+    until = 0.0
 
-    def __call__(self, tries: int) -> bool:
-        """Sleep briefly and return True; return False once the limit has passed."""
-        now = time.monotonic()
+    def wait(tries: int) -> bool:
+        nonlocal until
         if tries == 0:
-            self._since = now
-        if now - self._since > self.limit_s:
-            return False
-        time.sleep(random.uniform(0.0001, _SLEEP_S if tries < _SHORT_SLEEPS else 10 * _SLEEP_S))
-        return True
+            until = time.monotonic() + limit_s
+        time.sleep(random.uniform(0.0001, 0.001 if tries < SHORT_SLEEPS else 0.01))
+        return time.monotonic() < until
+
+    return wait
 
 
 class Source:
@@ -122,8 +133,8 @@ class Source:
         self.path, self._log = path, log_of(path)
         self.busy_timeout_s = busy_timeout_s
         self._identity: Identity | None = None
-        self._connected = dict[int, Identity]()
-        self._logs = dict[int, Identity | None]()
+        self._opened = dict[int, tuple[Identity | None, Identity | None]]()
+        """By connection: its file and its log."""
 
     def writer(self, *, verify: bool) -> sql.Database:
         """Open the connection that writes; with `verify` after an error that may have left the file damaged."""
@@ -157,16 +168,15 @@ class Source:
 
     def close(self, db: sql.Database) -> None:
         """Close a connection that was opened here."""
-        with _opening:
-            db.close()
-            in_use[self._connected.pop(id(db))] -= 1
-            self._logs.pop(id(db), None)
+        self._opened.pop(id(db), None)
+        db.close()
 
     def check_in_place(self, db: sql.Database) -> None:
         """Raise StoreError if the file that was opened, or its log, is no longer the one at its path."""
-        if _identity_of(self.path) != self._identity:
+        file, log = self._opened[id(db)]
+        if _identity_of(self.path) != file:
             raise unusable_error(self.path, "its file was removed or replaced while it was in use")
-        if _identity_of(self._log) == self._logs[id(db)]:
+        if _identity_of(self._log) == log:
             return
         # What was acknowledged is in the log this connection still holds; it goes into the file while it can.
         with contextlib.suppress(Exception):
@@ -181,30 +191,28 @@ class Source:
 
         Waits for readers of an older state, and for other checkpoints, for which SQLite itself does not wait.
         """
-        wait, tries = BusyHandler(self.busy_timeout_s), 0
+        wait, tries = busy_handler(self.busy_timeout_s), 0
         while (result := db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()) and result[0]:
             if not wait(tries):
                 return False
             tries += 1
         return True
 
+    def rewrite(self) -> bool:
+        """Rewrite the file without what was deleted, and empty its log; return whether the log could be emptied."""
+        with faults_of(self.path):
+            db = self.writer(verify=False)
+            try:
+                db.execute("VACUUM")
+                return self.empty_log(db)
+            finally:
+                self.close(db)
+
     def size_with_log(self) -> int:
         """Return how large the file and its log are together."""
         return self.path.stat().st_size + (self._log.stat().st_size if self._log.exists() else 0)
 
-    def read_fault(self, error: Exception) -> Exception:
-        """Return the error of the store that an exception stands for."""
-        if is_fault(error):
-            return read_fault(error, self.path)
-        if isinstance(error, OSError):
-            return unusable_error(self.path, error.strerror or str(error))
-        return error
-
     def _open(self) -> sql.Database:
-        with _opening:
-            return self._check_and_connect()
-
-    def _check_and_connect(self) -> sql.Database:
         found = inspect_file(self.path)
         if found is None:
             if self._identity is not None:
@@ -213,7 +221,7 @@ class Source:
                 )
             create(self.path, _fill)
             found = self.path.stat()
-        if not in_use[identity(found)]:
+        if self._identity != identity(found):
             check_log(self.path)
         db = connect(self.path, self.busy_timeout_s)
         try:
@@ -222,15 +230,14 @@ class Source:
         except BaseException:
             db.close()
             raise
-        self._identity = self._connected[id(db)] = identity(found)
-        in_use[self._identity] += 1
+        self._identity = identity(found)
         return db
 
     def _settle(self, db: sql.Database) -> None:
         """Note which log is in use, and check that the file was not replaced while it was opened."""
-        if _identity_of(self.path) != self._connected[id(db)]:
+        if _identity_of(self.path) != self._identity:
             raise unusable_error(self.path, "its file was replaced while it was opened; try again")
-        self._logs[id(db)] = _identity_of(self._log)
+        self._opened[id(db)] = self._identity, _identity_of(self._log)
 
     def _verify(self, db: sql.Database) -> None:
         # A failed sync leaves pages that only look written. The checkpoint writes them once more, elsewhere,
@@ -289,7 +296,7 @@ def connect(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
                 path,
                 f"its pages have checksums, and the SQLite of this platform has no {CHECKSUMS} to write them",
             )
-        db.set_busy_handler(BusyHandler(busy_timeout_s))
+        db.set_busy_handler(busy_handler(busy_timeout_s))
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
     except BaseException:

@@ -7,17 +7,19 @@ something else; it is refused and left unchanged.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
 import stat
 import time
-from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 from ..errors import StoreError
 from .schema import APPLICATION_ID
 
+_HEADER_BYTES = 100
 _NUMBER = slice(60, 64)
 """Where the header of a file has its `user_version`."""
 _LOG_HEADER_BYTES, _FRAME_BYTES = 32, 24
@@ -27,12 +29,6 @@ _STALE_S = 60.0
 
 Identity = tuple[int, int]
 """Identifies a file, whatever its name: device and inode."""
-
-in_use: Counter[Identity] = Counter()
-"""Files that this process has open as databases, and how often.
-
-Closing a file that was opened in another way would drop the locks SQLite holds on it for the whole process.
-"""
 
 
 def identity(found: os.stat_result) -> Identity:
@@ -60,8 +56,7 @@ def inspect_file(path: Path) -> os.stat_result | None:
         raise unusable_error(path, _reason(error)) from error
     check_kind(path, found.st_mode)
     try:
-        if not in_use[identity(found)]:
-            check_header(path)
+        check_header(path)
     except OSError as error:
         raise unusable_error(path, _reason(error)) from error
     _check_rights(path, found.st_mode)
@@ -90,14 +85,38 @@ def _check_folder(path: Path) -> None:
         raise unusable_error(path, "its folder is read-only; make it writable, or use another store")
 
 
+@contextlib.contextmanager
+def file_of(path: Path, mode: int = 0) -> Generator[Any]:
+    """Open a file as SQLite does: closing one in another way drops the locks that this process has on it.
+
+    Args:
+        mode: `SQLITE_OPEN_READWRITE`, or only read it.
+    """
+    import apsw
+
+    flags = [apsw.SQLITE_OPEN_MAIN_DB | (mode or apsw.SQLITE_OPEN_READONLY), 0]
+    try:
+        file = apsw.VFSFile("", str(path.absolute()), flags)
+    except (apsw.Error, UnicodeEncodeError) as error:
+        raise unusable_error(path, "it cannot be opened; check its permissions") from error
+    try:
+        yield file
+    finally:
+        file.xClose()
+
+
+def _read_header(path: Path) -> bytes:
+    with file_of(path) as file:
+        return file.xRead(_HEADER_BYTES, 0)
+
+
 def check_header(path: Path) -> None:
-    """Raise StoreError if a file is not a store that this version can use; no database may have it open."""
-    with path.open("rb") as file:
-        header = file.read(100)
+    """Raise StoreError if a file is not a store that this version can use."""
+    header = _read_header(path)
     if not header:
         why = "the file is empty, and a store never is; restore it from a backup, or delete it to get a new store"
         raise unusable_error(path, why, "store_corrupt")
-    if not header.startswith(_MAGIC) or len(header) < 100:
+    if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
         raise unusable_error(path, "it is not a SQLite file", "store_corrupt")
     application = int.from_bytes(header[68:72], "big")
     if application != APPLICATION_ID:
@@ -110,8 +129,8 @@ def check_log(path: Path) -> None:
     The header of each file has a number of its own, and the log repeats the header with most of its commits.
     """
     try:
-        with path.open("rb") as file, log_of(path).open("rb") as log:
-            number, start = file.read(_NUMBER.stop)[_NUMBER], log.read(_LOG_HEADER_BYTES)
+        with log_of(path).open("rb") as log:
+            number, start = _read_header(path)[_NUMBER], log.read(_LOG_HEADER_BYTES)
             size = _FRAME_BYTES + int.from_bytes(start[8:12], "big")
             while len(frame := log.read(size)) == size and frame[8:16] == start[16:24]:
                 page = frame[_FRAME_BYTES:]
@@ -166,7 +185,7 @@ def draft_of(path: Path) -> Generator[Path]:
         _check_folder(path)
         _sweep(path)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
-        touch(draft)
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
         raise unusable_error(path, f"it cannot be created: {_reason(error)}") from error
     try:
@@ -177,24 +196,10 @@ def draft_of(path: Path) -> Generator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, open to their owner alone whatever the umask."""
-    missing = list[Path]()
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
-    for folder in reversed(missing):
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(0o700)
-            folder.chmod(0o700)
-
-
-def touch(path: Path) -> None:
-    """Make a new empty file, readable by its owner alone whatever the umask."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
-    try:
-        path.chmod(0o600)
-    finally:
-        os.close(handle)
+    """Make a folder and those above it, open to their owner alone."""
+    if not folder.exists():
+        make_folder(folder.parent)
+        folder.mkdir(0o700, exist_ok=True)
 
 
 def publish(draft: Path, path: Path, *, replace: bool = False) -> bool:
@@ -245,11 +250,7 @@ def sync_folder(folder: Path) -> None:
 
 def _sweep(path: Path) -> None:
     """Remove temporary files that a crash has left."""
-    for draft in path.absolute().parent.glob(f".{_literal(path.name)}.*.new*"):
+    for draft in path.absolute().parent.glob(f".{glob.escape(path.name)}.*.new*"):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > _STALE_S:
                 draft.unlink()
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in name)

@@ -1,21 +1,35 @@
-"""Runs and sessions in a SQLite file, which several processes may share."""
+"""Runs and sessions in a SQLite file, which several processes may share.
+
+One thread of a process writes. Jobs that wait together are committed together, each under a savepoint of its own, so
+that one that fails does not undo the others; success is reported only after the commit is on the disk. A few threads
+read side by side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from ..errors import StoreError
+from ..errors import ReasonryError, StoreError
 from ..records import Backup, Finding, OnProgress
 from . import backup, sql
-from .database import Source, find_faults
-from .readers import Readers
+from .database import Source, faults_of, find_faults, is_fault, is_suspicious, read_fault
 from .row_store import OneMachine, RowStore
+from .searchable import INDEX
 from .verification import verify
-from .writer import Writer
 
 T = TypeVar("T")
+
+MAX_BATCH = 256
+"""Most jobs of one transaction."""
+
+READERS = 4
+"""Most reads at once."""
 
 
 class SqliteStore(RowStore):
@@ -31,24 +45,43 @@ class SqliteStore(RowStore):
         super().__init__(SqliteDatabase(Source(self.path, busy_timeout_s), str(path)))
 
 
+class _Job(NamedTuple):
+    work: Callable[[sql.Tx], Any]
+    done: Future[Any]
+
+
+_Outcome = tuple[Any, Exception | None]
+"""The value of a job, or its error."""
+
+
 class SqliteDatabase(OneMachine):
-    """Transactions on a SQLite file; see `Database`."""
+    """Transactions on a SQLite file, for any number of tasks and event loops; see `Database`."""
 
     durable = True
 
     def __init__(self, source: Source, name: str) -> None:
         self.name = name
         self._source = source
-        self._writer = Writer(source)
-        self._readers = Readers(source)
+        self._jobs = deque[_Job]()
+        self._writing = ThreadPoolExecutor(1, "reasonry-write")
+        self._writer: sql.Database | None = None
+        self._is_suspect = False
+        self._reading = ThreadPoolExecutor(READERS, "reasonry-read")
+        self._idle_readers: list[sql.Database] = []
+        self._is_closed = False
 
     async def read(self, work: Callable[[sql.Tx], T]) -> T:
         """See `Database`."""
-        return await self._readers.do(work)
+        self._check_open()
+        return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, work)
 
     async def write(self, work: Callable[[sql.Tx], T], *, certain: bool = True) -> T:
-        """See `Database`."""
-        return await self._writer.do(work)
+        """See `Database`. A call that is cancelled may or may not have been written."""
+        self._check_open()
+        job = _Job(work, Future())
+        self._jobs.append(job)
+        self._writing.submit(self._commit_waiting)
+        return await asyncio.wrap_future(job.done)
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """See `Database`."""
@@ -57,7 +90,7 @@ class SqliteDatabase(OneMachine):
 
     async def vacuum(self) -> None:
         """See `Store`."""
-        if not await self._writer.rewrite():
+        if not await asyncio.to_thread(self._source.rewrite):
             raise StoreError(
                 f"what was deleted still takes space in {self.name} because another process is using it; do it again "
                 "once that process is done",
@@ -67,23 +100,145 @@ class SqliteDatabase(OneMachine):
 
     async def back_up(self, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
         """See `Store`."""
-        return await backup.back_up(self._source, file, force, on_progress)
+        return await backup.back_up(self._source, file, force, on_progress, _findings)
 
     async def restore(self, file: Path, on_progress: OnProgress | None) -> Backup:
         """See `Store`."""
-        return await backup.restore(self._source.path, file, on_progress)
+        return await backup.restore(self._source.path, file, on_progress, _findings)
 
     async def verify(self) -> AsyncGenerator[Finding]:
         """See `Store`."""
         # SQLite checks its index of texts by what a connection has read of it before, which may be out of date.
-        readers = Readers(self._source)
+        fresh = SqliteDatabase(self._source, self.name)
         try:
-            async for finding in verify(self.name, readers.do, find_faults):
+            async for finding in verify(self.name, fresh.read, find_faults):
                 yield finding
         finally:
-            await readers.close()
+            await fresh.close()
 
     async def close(self) -> None:
         """See `Store`."""
-        await self._readers.close()
-        await self._writer.close()
+        self._is_closed = True
+        await asyncio.to_thread(self._finish)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreError(f"the store {self._source.path} is closed")
+
+    def _finish(self) -> None:
+        self._writing.shutdown()
+        self._reading.shutdown()
+        self._drop_writer()
+        while self._idle_readers:
+            self._source.close(self._idle_readers.pop())
+
+    def _read(self, work: Callable[[sql.Tx], T]) -> T:
+        with faults_of(self._source.path):
+            db = self._take_reader()
+            try:
+                db.execute(sql.BEGIN_READ)
+                return work(sql.Tx(db, sql.SQLITE, INDEX))
+            finally:
+                self._give_back(db)
+
+    def _take_reader(self) -> sql.Database:
+        with contextlib.suppress(IndexError):
+            db = self._idle_readers.pop()
+            try:
+                self._source.check_in_place(db)
+            except StoreError:
+                self._source.close(db)
+                raise
+            return db
+        return self._source.reader()
+
+    def _give_back(self, db: sql.Database) -> None:
+        try:
+            if db.in_transaction:
+                db.execute(sql.ROLLBACK)
+            self._idle_readers.append(db)
+        except Exception as error:
+            self._source.close(db)
+            if not is_fault(error):
+                raise
+
+    def _commit_waiting(self) -> None:
+        batch = list[_Job]()
+        while self._jobs and len(batch) < MAX_BATCH:
+            job = self._jobs.popleft()
+            if job.done.set_running_or_notify_cancel():
+                batch.append(job)
+        for job, (value, error) in zip(batch, self._perform(batch), strict=True):
+            if error is None:
+                job.done.set_result(value)
+            else:
+                job.done.set_exception(error)
+
+    def _perform(self, batch: Sequence[_Job]) -> list[_Outcome]:
+        """Commit a batch; if it fails as a whole, but the disk is sound, commit each job on its own."""
+        if not batch:
+            return []
+        try:
+            return self._commit(batch)
+        except Exception as error:
+            if len(batch) == 1 or not is_fault(error) or is_suspicious(error):
+                return [(None, read_fault(error, self._source.path))] * len(batch)
+        return [outcome for job in batch for outcome in self._perform([job])]
+
+    def _commit(self, batch: Sequence[_Job]) -> list[_Outcome]:
+        db = self._take_writer()
+        try:
+            db.execute(sql.BEGIN_WRITE)
+            outcomes = [_run(db, job, alone=len(batch) == 1) for job in batch]
+            if db.in_transaction:
+                db.execute(sql.COMMIT)
+        except Exception as error:
+            if is_suspicious(error):
+                self._is_suspect = True
+                self._drop_writer()
+            elif db.in_transaction:
+                db.execute(sql.ROLLBACK)
+            raise
+        return outcomes
+
+    def _take_writer(self) -> sql.Database:
+        if self._writer is None:
+            self._writer = self._source.writer(verify=self._is_suspect)
+            self._is_suspect = False
+            return self._writer
+        try:
+            self._source.check_in_place(self._writer)
+        except ReasonryError:
+            self._drop_writer()
+            raise
+        return self._writer
+
+    def _drop_writer(self) -> None:
+        db, self._writer = self._writer, None
+        if db is not None:
+            with contextlib.suppress(Exception):
+                self._source.close(db)
+
+
+def _run(db: sql.Database, job: _Job, *, alone: bool) -> _Outcome:
+    if not alone:
+        db.execute(sql.SAVEPOINT)
+    try:
+        outcome: _Outcome = job.work(sql.Tx(db, sql.SQLITE, INDEX)), None
+    except Exception as error:
+        if is_fault(error):
+            raise
+        outcome = None, error
+        db.execute(sql.ROLLBACK if alone else sql.ROLLBACK_JOB)
+    if not alone:
+        db.execute(sql.RELEASE)
+    return outcome
+
+
+async def _findings(draft: Path, name: str) -> list[Finding]:
+    """Return the findings about a file that nobody else has open."""
+    database = SqliteDatabase(Source(draft), name)
+    try:
+        return [finding async for finding in verify(name, database.read, find_faults)]
+    finally:
+        await database.close()
