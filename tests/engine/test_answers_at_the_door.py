@@ -13,6 +13,7 @@ from reasonry.engine.answers import joined_id, read_answers
 from reasonry.engine.coach import Coach
 from reasonry.errors import AnswerRefusedError, ConflictError, UsageError
 from reasonry.strategies import STRATEGIES
+from reasonry.strategies.tree_of_thoughts.asks import NO_THOUGHTS, WANTED
 
 from ..playing import World
 from ..test_every_strategy import each_driven, world
@@ -40,9 +41,7 @@ async def test_a_refused_answer_leaves_the_run_as_it_was() -> None:
         with pytest.raises(AnswerRefusedError) as caught:
             await coach.answer(shown["runId"], {"e1": "{"}, by(NOBODY))
         assert caught.value.code == "answer_refused"
-        assert caught.value.details["refused"] == [
-            {"id": "e1", "reason": "the reply is JSON that ends before it is closed; give it whole"}
-        ]
+        assert caught.value.details["refused"] == [{"id": "e1", "reason": f"{NO_THOUGHTS} {WANTED}"}]
         assert caught.value.standing == shown == await coach.status(shown["runId"])
     assert await lines(coach, shown["runId"]) == before
     shown = await coach.answer(shown["runId"], {"e1": {"thoughts": ["walk", "run"]}}, by(NOBODY))

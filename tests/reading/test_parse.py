@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from reasonry.reading.fit import Unreadable
-from reasonry.reading.parse import is_whole, read_form
+from reasonry.reading.json_in_text import is_whole
+from reasonry.reading.parse import read_form
+from reasonry.strategies.analysis.questions import JudgedKnowledgeReply, JudgedLogicReply, QualityReply
 
 
 class Steps(Struct, frozen=True):
@@ -172,3 +174,19 @@ def test_a_form_in_prose_is_found(before: dict[str, Any], thoughts: list[str]) -
         Steps([one.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for one in thoughts]),
         "embedded",
     )
+
+
+@pytest.mark.parametrize("form", [JudgedKnowledgeReply, JudgedLogicReply])
+@pytest.mark.parametrize("text", ["Paris is the capital of France.", "Accepted. Paris is the capital."])
+def test_a_result_in_plain_text_is_no_verdict_on_itself(form: type[Struct], text: str) -> None:
+    reading = read_form(text, form)
+    assert isinstance(reading, Unreadable)
+    assert "`quality`" in reading.reason
+    assert "none of" not in reading.reason
+    assert all(f"`{name}`" in reading.reason for name in form.__struct_fields__[:2])
+
+
+def test_a_verdict_in_plain_text_is_one_with_its_reason() -> None:
+    reading = read_form("Accepted: all of it is quoted.", QualityReply)
+    assert not isinstance(reading, Unreadable)
+    assert (reading[0].quality, reading[1]) == ("ACCEPTED", "plain")

@@ -23,6 +23,7 @@ from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.closing import without_closing
 from ..reading.fit import Unreadable, fit, plain_name
+from ..reading.json_in_text import MAX_REPAIRED, json_values
 from ..reading.yes_no import NONE_WORDS
 from .answering import Answer
 from .toolcard import (
@@ -147,7 +148,7 @@ def read_actions(
         What it says, without an action where it has none, and the rung it was read on.
     """
     if tags := [match[2] for match in _TAG.finditer(text)]:
-        values = [next((value for value, _ in parse.json_values(tag)), tag) for tag in tags]
+        values = [next((value for value, _ in json_values(tag)), tag) for tag in tags]
         return _turn(cards, _TAG.sub("", text).strip(), values, None), "fenced"
     is_data = re.match(r"\s*(?:```\w*\s*)?[{\[]", text) is not None
     lines = None if is_data else _read_lines(cards, text)
@@ -213,7 +214,7 @@ def closing_bracket(text: str, opener: str = "[") -> int | None:
 
 
 def _read_data(cards: Sequence[ToolCard], text: str, shown: str) -> tuple[TurnRead, str] | Unreadable:
-    whole = next((value for value, _ in parse.json_values(text, whole=True)), None)
+    whole = next((value for value, _ in json_values(text, whole=True)), None)
     if isinstance(whole, list) and len(whole) > 1:
         return _turn(cards, "", whole, None), "json"
     reading = parse.read_form(text, _AnyTurn, shown=shown)
@@ -223,7 +224,7 @@ def _read_data(cards: Sequence[ToolCard], text: str, shown: str) -> tuple[TurnRe
     values = list(_calls(cards, turn.actions))
     if turn.tool is not None or (isinstance(turn.actions, str) and turn.arguments is not None):
         # The call stands beside the thought: its arguments may, too, and the form knows nothing of them.
-        raw = next((value for value, _ in parse.json_values(text) if fit(value, _AnyTurn) == turn), None)
+        raw = next((value for value, _ in json_values(text) if fit(value, _AnyTurn) == turn), None)
         values = [raw or {"tool": turn.tool or turn.actions, "arguments": turn.arguments}]
     answer = None if turn.answer is None else str(turn.answer).strip() or None
     return _turn(cards, turn.thought, values, answer), rung
@@ -287,7 +288,7 @@ def _object(text: str) -> dict[str, Any] | None:
     """Return the JSON object a text is as a whole."""
     if not text.strip().startswith("{"):
         return None
-    return next((value for value, rung in parse.json_values(text) if rung in ("json", "repaired")), None)
+    return next((value for value, rung in json_values(text) if rung in ("json", "repaired")), None)
 
 
 def _line(value: Any) -> str:
@@ -327,7 +328,7 @@ def _read_written(cards: Sequence[ToolCard], body: str) -> Written | str:
     line = _line(body)
     if body.startswith(("{", "[", "```")):
         fenced = _FENCED.match(body)
-        value = next((value for value, _ in parse.json_values(fenced["inside"] if fenced else body)), None)
+        value = next((value for value, _ in json_values(fenced["inside"] if fenced else body)), None)
         return (call_data(cards, value) if isinstance(value, Mapping) else None) or Written(line, fault=_FORM)
     call = _CALL.match(body)
     end = None if call is None else _input_end(body, call.end(), call[2])
@@ -399,7 +400,7 @@ def _input_text(text: str) -> str:
 
 def _listed_arguments(card: ToolCard, inside: str, opener: str) -> dict[str, Any] | None:
     """Read arguments written as Python writes them: `city="Lisbon", days_ahead=2`; None: they are not."""
-    if len(inside) > parse.MAX_REPAIRED:
+    if len(inside) > MAX_REPAIRED:
         return None
     names = list(properties_of(card))
     try:

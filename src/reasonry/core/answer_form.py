@@ -15,8 +15,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from ..reading import parse
 from ..reading.fit import Unreadable
+from ..reading.json_in_text import json_values
 from .effects import Ask
 from .fields import faults
 from .strategy import Body, Move, Stage, Strategy, Thought, request
@@ -207,7 +207,7 @@ def _value_in(answer: str, form: Mapping[str, Any]) -> str | None:
 def _read_in(text: str, form: Mapping[str, Any]) -> tuple[Any, str] | Unreadable:
     first: str | None = None
     try:
-        for value, rung in parse.json_values(text):
+        for value, rung in json_values(text):
             fault = next(answer_faults(value, form), None)
             if fault is None:
                 return value, rung

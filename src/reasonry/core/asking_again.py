@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..reading.parse import without_surrogates
+from ..reading.json_in_text import without_surrogates
 from .effects import Ask
 from .events import Answered
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..patterns import lazy_pattern
+from ..reading.json_in_text import json_values
 from ..reading.lists import list_items
-from ..reading.parse import json_values
 from ..reading.score import read_score
 from ..reading.yes_no import YES_NO
 from .fields import faults

@@ -14,6 +14,7 @@ from ..reading import parse
 from ..reading.echo import echo_in
 from ..reading.fit import Unreadable
 from ..reading.hidden_thinking import without_thinking
+from ..reading.json_in_text import is_whole, json_values
 from ..reading.repetition import repeats_itself
 from .answer_form import answer_faults
 from .asking_again import question_text
@@ -47,7 +48,7 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
     latest = replies[-1]
     if latest.refused:
         return Reading(refusal="the answer was declined; answer the question as asked")
-    if latest.truncated and not parse.is_whole(latest.text):
+    if latest.truncated and not is_whole(latest.text):
         fault = (
             "repeated itself over and over" if repeats_itself(latest.text) else "was cut off before its end"
         )
@@ -76,7 +77,7 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
 
 def _fits(text: str, form: Mapping[str, Any]) -> bool:
     """Whether a reply is JSON of a schema as it stands, without a member more."""
-    value = next((value for value, _ in parse.json_values(text, whole=True)), None)
+    value = next((value for value, _ in json_values(text, whole=True)), None)
     known = isinstance(value, dict) and value.keys() <= form.get("properties", value).keys()
     return known and next(answer_faults(value, form), None) is None
 

@@ -20,7 +20,7 @@ from ..core.effects import Ask
 from ..core.events import Answered, Event, Failed
 from ..core.machine import Pending
 from ..errors import ModelError, ReasonryError
-from ..reading.parse import without_surrogates
+from ..reading.json_in_text import without_surrogates
 from ..reading.repetition import Endless
 from .batch import Batch, takes_samples
 from .booking import Booking

@@ -1,7 +1,7 @@
 """Reading what a model wrote into a form: the repair ladder.
 
-The rungs, first that holds: the whole text is JSON; an object stands in a fence; one stands somewhere in prose; one is
-a Python literal, or can be put right (quotes, commas, brackets); the text is YAML; its lines or headings name the
+The rungs, first that holds: the whole text is JSON; an object stands in a fence; one stands somewhere in prose; one
+can be put right (quotes, commas, brackets), see `json_in_text`; the text is YAML; its lines or headings name the
 fields; it states the answer; it is, as a whole, the one text that is wanted. On each of them a value counts as what it
 means, see `fit`.
 
@@ -9,19 +9,13 @@ Rule 1: nothing here raises, whatever the text.
 Rule 2: a value comes out only if it fits the wanted form; text that was not read never passes for one.
 Rule 3: two readings are none: whoever wrote them is asked which. Of several objects the last that fits counts, since
         models restate a question's example before they answer it; one that only repeats the example counts for nothing.
-Rule 4: the time taken is bounded: only the end of a very long text is searched, hopeless starts are given up, and
-        only short pieces are put right.
 """
 
 from __future__ import annotations
 
-import ast
 import json
-import math
 import re
-from collections import deque
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -39,8 +33,19 @@ from .fit import (
     plain_name,
     text_fields,
 )
+from .json_in_text import (
+    CUT_OFF,
+    MAX_REPAIRED,
+    MAX_SEARCHED,
+    breaks_off,
+    json_objects,
+    json_values,
+    last_two,
+    plain_escapes,
+    whole_value,
+    without_surrogates,
+)
 from .lists import list_items
-from .open_json import OPEN_TEXT, open_end
 from .prose import (
     TAKES_BACK,
     Subject,
@@ -53,24 +58,6 @@ from .prose import (
 )
 from .synonyms import SYNONYMS
 
-MAX_SEARCHED: Final = 1_000_000
-"""Characters at the end of a text that are searched for JSON."""
-
-MAX_REPAIRED: Final = 12_000
-"""Characters; longer pieces are not put right: whoever wrote them is better asked again."""
-
-MAX_MARKS: Final = 600
-"""Brackets and quotes in a piece that is put right; the time that takes grows with their square."""
-
-MAX_DEPTH: Final = 64
-"""Deeper nesting is no answer to anything."""
-
-_MAX_FALSE_STARTS: Final = 300
-_MAX_OBJECTS: Final = 300
-_START = lazy_pattern(r'\{\s*["}]')
-_FENCE_BEFORE = lazy_pattern(r"```[\w+-]*\s*\Z")
-_MARK = lazy_pattern(r"[{}\[\]\"'“”]")
-_FENCE = lazy_pattern(r"```[\w+-]*\s*(?=[{\[])")
 _WHOLE_FENCE = lazy_pattern(r"```[\w+-]*\s*\n(?P<inside>.*?)\n?```", re.DOTALL)
 _YAML_FENCE = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _YAML_KEY = lazy_pattern(r"^[ \t]*(?:- )?[\"']?(?P<name>[\w][\w -]{0,50})[\"']?:(?:\s|$)", re.MULTILINE)
@@ -94,17 +81,6 @@ _FORMULA = lazy_pattern(r"(?=.*\d)[\d\s.,()\[\]+*/^=×÷·−–-]{1,200}")
 """A text of numbers and signs alone has nothing of a reasoning."""
 _NOTHING = lazy_pattern(r"[\s`]*(?:json\b)?[\s`]*", re.IGNORECASE)
 _CORRECTION = lazy_pattern(rf"\b(?:{TAKES_BACK}|rather|revised?)", re.IGNORECASE)
-_ESCAPE = lazy_pattern(
-    r"\\(?:\\|(?P<command>"
-    r"(?:b(?=(?:oxed|eta|ar|egin|ig[a-z]*|inom|mod|f|ackslash|ecause|ullet|ot|old|oldsymbol|m)(?![a-z]))"
-    r"|f(?=(?:rac|orall|lat|loor|box)(?![a-z]))"
-    r"|n(?=(?:eq|abla|mid|geq|leq|otin|onumber|eg|earrow)(?![a-z]))"
-    r"|r(?=(?:ight[a-z]*|ho|angle|m|floor|ceil)(?![a-z]))"
-    r"|t(?=(?:imes|ext|heta|frac|an|o|au|op|herefore|riangle|ilde|ext[a-z]{2})(?![a-z]))"
-    r"|u(?![0-9A-Fa-f]{4})"
-    r"|[^\"\\/bfnrtu\s])))"
-)
-"""A backslash that begins a command of LaTeX, and not an escape of JSON. `\\\\` is gone over as a whole."""
 
 
 def read_form(
@@ -146,13 +122,13 @@ def _read_form(
         if is_open and not _is_most(value, rung, text):
             continue
         if rung in ("fenced", "embedded", "repaired") and examples is None:
-            examples = [example for example, _ in _objects(_latex(shown))]
+            examples = [example for example, *_ in json_objects(plain_escapes(shown))]
         if rung in ("fenced", "embedded", "repaired") and value in (examples or ()):
             reason = reason or Unreadable("it repeats the example of the question; answer the question")
             continue
         fitted = fit(value, form)
         if not isinstance(fitted, Unreadable):
-            rivals = _last_two(text, _NOTHING) if rung in ("fenced", "embedded", "repaired") else None
+            rivals = last_two(text, _NOTHING) if rung in ("fenced", "embedded", "repaired") else None
             if rivals and not any(isinstance(fit(rival, form), Unreadable) for rival in rivals):
                 return Unreadable(_differ(*rivals))
             return fitted, rung
@@ -171,7 +147,7 @@ def _read_form(
 
 def _bare_text(text: str) -> str:
     """Return the text that a reply is as a whole, where it is one in quotes."""
-    values = _strict(text)
+    values = whole_value(text)
     return values[0] if values and isinstance(values[0], str) else text
 
 
@@ -237,25 +213,14 @@ def no_reply(text: str, question: str) -> str | None:
     text = text.strip()
     if not text:
         return "the reply was empty, or nothing but thinking; give the answer"
-    if open_end(text[-MAX_SEARCHED:]) == "text":
-        return OPEN_TEXT
+    if breaks_off(text):
+        return CUT_OFF
     fenced = _WHOLE_FENCE.fullmatch(text)
     quoted = fenced["inside"].strip() if fenced else text
     if '{"' in quoted and quoted in question and re.search(r":\s*[\[{]*\s*\"|…|\bor\b", quoted):
         return "it repeats the form of the question; answer the question"
-    rivals = _last_two(text, _BESIDE)
+    rivals = last_two(text, _BESIDE)
     return None if rivals is None or rivals[0].keys() != rivals[1].keys() else _differ(*rivals)
-
-
-def _last_two(text: str, between: re.Pattern[str]) -> tuple[Any, Any] | None:
-    """Return the last two objects of a text, if they differ and nothing but this stands between them."""
-    tail = _latex(text[-MAX_SEARCHED:])
-    objects = deque(_objects(tail), maxlen=2)
-    if len(objects) < 2:
-        return None
-    (first, start), (last, place) = objects
-    beside = between.fullmatch(tail, _decoder.raw_decode(tail, start)[1], place)
-    return (_clean(first), _clean(last)) if first != last and beside else None
 
 
 def _differ(first: Any, last: Any) -> str:
@@ -296,7 +261,7 @@ def _yaml_values(text: str, form: type[Struct]) -> list[Any]:
         for key, item in mapping.items()
         if item != ""
     }
-    return [_clean(values)] if values else []
+    return [values] if values else []
 
 
 def _numbers_inside(value: Any) -> Any:
@@ -435,142 +400,3 @@ def _plain_value(text: str, form: type[Struct]) -> list[Any] | Unreadable:
         # Where there is room to reason, words alone may be the reasoning.
         return []
     return [{name: plain}]
-
-
-def is_whole(text: str) -> bool:
-    """Whether a text is one complete JSON document, so that nothing of it can have been cut off."""
-    return bool(_strict(text))
-
-
-def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
-    """Yield JSON values a text holds, likeliest first, with the rung each was found on.
-
-    Strings hold no lone surrogates and numbers are finite; a number that is not is None.
-
-    Raises:
-        RecursionError: A value is nested too deeply.
-    """
-    text = _latex(text)
-    strict = _strict(text)
-    yield from ((value, "json") for value in strict)
-    if whole or (strict and isinstance(strict[0], dict)):
-        return
-    tail = text[-MAX_SEARCHED:]
-    is_broken = not strict and text.lstrip().startswith("{")
-    if is_broken:
-        # What stands inside an object that is broken is a part of it, and not the reply.
-        yield from ((value, "repaired") for value in _repair(tail))
-    for value, start in reversed(deque(_objects(tail), maxlen=_MAX_OBJECTS)):
-        yield _clean(value), "fenced" if _FENCE_BEFORE.search(tail, max(0, start - 40), start) else "embedded"
-    if not strict and not is_broken:
-        yield from ((value, "repaired") for value in _repair(tail))
-
-
-def _latex(text: str) -> str:
-    r"""Return JSON in which every backslash that begins a command of LaTeX is one: `\frac` is no form feed."""
-    if "\\" not in text:
-        return text
-    return _ESCAPE.sub(lambda match: f"\\\\{match['command']}" if match["command"] else match[0], text)
-
-
-def _strict(text: str) -> list[Any]:
-    """Return the value of a text that is JSON as a whole, if it is."""
-    stripped = text.strip().removeprefix("\ufeff").lstrip()
-    try:
-        value, end = _decoder.raw_decode(stripped)
-    except (ValueError, RecursionError):
-        return []
-    return [_clean(value)] if end == len(stripped) else []
-
-
-def _objects(text: str) -> Iterator[tuple[Any, int]]:
-    """Yield the JSON objects in a text that are not inside one another, and where each starts."""
-    position = false_starts = 0
-    while false_starts < _MAX_FALSE_STARTS and (match := _START.search(text, position)):
-        start = match.start()
-        try:
-            value, position = _decoder.raw_decode(text, start)
-            yield value, start
-        except (ValueError, RecursionError):
-            false_starts, position = false_starts + 1, start + 1
-
-
-def _repair(text: str) -> Iterator[Any]:
-    import json_repair
-
-    for piece in _repairable(text):
-        literal = _literal(piece)
-        if literal is not None:
-            yield literal
-            continue
-        try:
-            value = json_repair.repair_json(piece, return_objects=True, skip_json_loads=True)
-            # Several pieces of JSON come back as a list of them.
-            values = [_clean(each) for each in reversed(value if isinstance(value, list) else [value])]
-        except Exception:
-            # A library that guesses may trip over its own guess; the reply is then unreadable, no more.
-            continue
-        yield from (each for each in values if isinstance(each, dict))
-
-
-def _literal(piece: str) -> dict[str, Any] | None:
-    """Return the object a piece is as Python writes it: single quotes, True, None."""
-    if "'" not in piece and '"""' not in piece and not re.search(r"\b(?:True|False|None)\b", piece):
-        return None
-    try:
-        value = ast.literal_eval(piece[: piece.rfind("}") + 1])
-        return _clean(json.loads(json.dumps(value))) if isinstance(value, dict) else None
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
-
-
-def _repairable(text: str) -> Iterator[str]:
-    """Yield the pieces worth putting right: what stands in the last fence, and all from the first brace on."""
-    fences = [match.end() for match in _FENCE.finditer(text)]
-    starts = {fences[-1]} if fences else set[int]()
-    if (first := text.find("{")) >= 0 and text.count("```", 0, first) % 2 == 0:
-        # A brace inside a fence that does not begin with one is code.
-        starts.add(first)
-    for start in sorted(starts, reverse=True):
-        closing = text.find("\n```", start)
-        piece = text[start : closing if closing >= 0 else len(text)]
-        # What ends in the middle of a text cannot be put right: nobody knows the rest of that text.
-        if open_end(piece) == "text":
-            continue
-        if len(piece) <= MAX_REPAIRED and len(_MARK.findall(piece)) <= MAX_MARKS:
-            yield piece
-
-
-def _float(digits: str) -> float | None:
-    value = float(digits)
-    return value if math.isfinite(value) else None
-
-
-def _int(digits: str) -> int | float | None:
-    return int(digits) if len(digits) <= 18 else _float(digits)
-
-
-def _nothing(_: str) -> None:
-    """NaN and the infinities are no JSON."""
-
-
-_decoder = json.JSONDecoder(parse_float=_float, parse_int=_int, parse_constant=_nothing)
-
-
-def without_surrogates(text: str) -> str:
-    """Return text that can be encoded: pairs joined, lone surrogates replaced."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _clean(value: Any, depth: int = 0) -> Any:
-    if depth > MAX_DEPTH:
-        raise RecursionError
-    if isinstance(value, str):
-        return without_surrogates(value)
-    if isinstance(value, dict):
-        return {without_surrogates(key): _clean(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_clean(item, depth + 1) for item in value]
-    return value if not isinstance(value, float) or math.isfinite(value) else None

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ..patterns import lazy_pattern
 from .fit import plain_name, read_texts, unwrap
+from .json_in_text import json_values, without_surrogates
 from .lists import list_items
-from .parse import json_values, without_surrogates
 from .synonyms import SYNONYMS
 
 _FENCED_LIST: Final = lazy_pattern(r"```\w*\s*(?P<list>\[.*\])\s*```", re.DOTALL)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..patterns import lazy_pattern
 from .fit import plain_name, unwrap
-from .parse import json_values, without_surrogates
+from .json_in_text import json_values, without_surrogates
 from .proposal import normal
 
 SCORE_KEYS: Final = frozenset({"score", "value", "rating", "overallscore", "probability", "confidence"})

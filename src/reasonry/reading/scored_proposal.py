@@ -10,7 +10,7 @@ from msgspec import Struct, json
 
 from ..patterns import lazy_pattern
 from .fit import plain_name
-from .parse import json_values
+from .json_in_text import json_values
 from .proposal import parse_thoughts, texts_in
 from .score import SCORE_KEYS, parse_scores, read_score
 

@@ -60,6 +60,7 @@ from ..core.text import cut
 from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve
 from ..reading import parse
 from ..reading.fit import Unreadable
+from ..reading.json_in_text import json_values
 
 PLANNER = """You plan how to solve a problem with tools, before any tool has been used. List every call \
 needed, each with an id (#E1, #E2, …). Where a call needs the result of another, write that one's id in its \
@@ -190,7 +191,7 @@ def _plans(
     if not isinstance(reading, Unreadable):
         named = [(evidence_id(call.id) or call.id, call) for call in reading[0].calls]
         yield tuple(PlannedCall(name, call.tool, call.input, call.plan) for name, call in named), reading[1]
-    for value, rung in parse.json_values(text):
+    for value, rung in json_values(text):
         if calls := planned_calls(value, cards):
             yield calls, rung
     if calls := numbered_plan(text, cards):

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import ToolError, UsageError
-from ..reading.parse import without_surrogates
+from ..reading.json_in_text import without_surrogates
 from .results import cut_data
 
 Status = Literal["ok", "error", "timeout", "memory", "denied"]

@@ -29,7 +29,7 @@ from ..puzzles import (
     solve,
     solve_numbers,
 )
-from ..reading.parse import without_surrogates
+from ..reading.json_in_text import without_surrogates
 from ..regular_files import read_regular_file
 from .execution import Sandbox
 from .sandbox import open_sandbox

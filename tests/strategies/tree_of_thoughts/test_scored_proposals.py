@@ -63,7 +63,3 @@ def test_what_is_no_list_of_thoughts_is_told_the_form_in_one_line(scored: bool) 
     assert 'send {"thoughts": [' in reason
     assert ('"score"' in reason) is scored
     assert "\n" not in reason
-
-
-def test_thoughts_that_are_cut_off_are_said_to_be() -> None:
-    assert "ends before it is closed" in refusal('{"thoughts": [')

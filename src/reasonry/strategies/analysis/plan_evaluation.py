@@ -17,6 +17,7 @@ from ...core.strategy import Body, Thought, inlined_schema, request
 from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.fit import Unreadable, fit, unwrap
+from ...reading.json_in_text import json_values
 from ...reading.vote import is_settled, tally
 from .planning import majority, plan_branch, questions_of_a_round, select_plan
 from .questions import EVALUATE, EVALUATE_ALONE, EvaluationReply, ScoreReply
@@ -193,7 +194,7 @@ def _number_of(name: str, count: int) -> int | None:
 def _scores_by_letter(reply: str, count: int) -> tuple[EvaluationReply, str] | None:
     """Read scores by plan (`{"A": 78, …}`, `{"Plan A": {…}, …}`), or a list of them in the order of the plans."""
     try:
-        values = list(parse.json_values(reply))
+        values = list(json_values(reply))
     except RecursionError:
         return None
     for value, mode in reversed(values):

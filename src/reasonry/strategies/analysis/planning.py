@@ -15,6 +15,7 @@ from ...core.strategy import Body, Move, Thought, fail, go, inlined_schema, requ
 from ...core.toolcard import ToolCard, card_named, no_such_tool
 from ...reading import parse
 from ...reading.fit import Unreadable
+from ...reading.json_in_text import json_values
 from .questions import (
     ANGLES,
     ANY_LEVEL,
@@ -246,7 +247,7 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
 def _read_task_texts(state: State, text: str) -> tuple[PlanReply, str] | None:
     """Read a plan whose tasks are texts, `knowledge: who wrote it`; None if any names no resource there is."""
     cards = resources(state.options)
-    for value, mode in parse.json_values(text):
+    for value, mode in json_values(text):
         listed = value.get("tasks") if isinstance(value, dict) else value
         if isinstance(listed, list) and 0 < len(listed) <= MAX_TASKS:
             tasks = [_task_in_text(cards, item) for item in listed]

@@ -27,6 +27,7 @@ from ...core.toolcard import ToolCard, arguments_for, card_named, convert_types
 from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.fit import Unreadable
+from ...reading.json_in_text import json_values
 from ...reading.vote import is_settled, tally
 from .plain_text import found_text, result_text
 from .questions import (
@@ -237,7 +238,7 @@ def _bare_arguments(card: ToolCard, reply: str) -> tuple[ConversionReply, str] |
     """Read arguments that came by themselves instead of in `tool_input`."""
     names = card.parameters.get("properties") or {}
     try:
-        found = next(parse.json_values(reply), None)
+        found = next(json_values(reply), None)
     except RecursionError:
         return None
     if found is None or not isinstance(found[0], dict) or not found[0].keys() <= names.keys():

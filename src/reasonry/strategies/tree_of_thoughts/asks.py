@@ -16,8 +16,7 @@ from ...core.events import Failed, Reply
 from ...core.strategy import inlined_schema
 from ...reading.fit import Unreadable
 from ...reading.hidden_thinking import without_thinking
-from ...reading.open_json import OPEN_BRACKETS, open_end
-from ...reading.parse import json_values
+from ...reading.json_in_text import json_values
 from ...reading.proposal import distinct, normal, parse_thoughts
 from ...reading.score import parse_scores
 from ...reading.scored_proposal import ScoredThought, parse_scored_thoughts
@@ -76,6 +75,7 @@ _ANSWER = (
 WANTED = '{"thoughts": ["first candidate", "second candidate"]}'
 SCORED_WANTED = '{"thoughts": [{"thought": …, "score": 0.7}, …]}'
 NONE_LEFT = 'If no step is left: {"thoughts": []}'
+NO_THOUGHTS = "no thoughts could be read from it; send"
 NOTHING_YET = "it proposes no step; propose a first one"
 NO_SCORE = "give each candidate a score from 0 to 1:"
 TRIED = "These steps were tried here and came to nothing; propose others:"
@@ -183,7 +183,7 @@ def read_thoughts(
         return _read_scored_thoughts(state, texts[-1])
     thoughts, mode = parse_thoughts(texts[-1])
     if not thoughts:
-        return Unreadable(_no_thoughts(texts[-1], WANTED))
+        return Unreadable(f"{NO_THOUGHTS} {WANTED}")
     return [*distinct(map(_strip_quotes, thoughts))[: state.options.branching_factor]], mode
 
 
@@ -204,16 +204,10 @@ def _read_scored_thoughts(state: State, text: str) -> tuple[list[str | ScoredTho
     """Read what was proposed with scores; each needs one."""
     thoughts, mode = _scored_thoughts(state, text)
     if not thoughts:
-        return Unreadable(_no_thoughts(text, SCORED_WANTED))
+        return Unreadable(f"{NO_THOUGHTS} {SCORED_WANTED}")
     if any(each.score is None for each in thoughts):
         return Unreadable(f"{NO_SCORE} {SCORED_WANTED}")
     return [*thoughts], mode
-
-
-def _no_thoughts(text: str, wanted: str) -> str:
-    if open_end(text) == "brackets":
-        return OPEN_BRACKETS
-    return f"no thoughts could be read from it; send {wanted}"
 
 
 def unscored_thoughts(state: State, lost: Failed) -> list[ScoredThought]:

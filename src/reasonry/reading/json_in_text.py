@@ -1,0 +1,194 @@
+r"""JSON in a reply: all of it, in a fence, somewhere in prose, or nearly JSON that can be put right.
+
+Rule 1: what was written to its end can be put right; the rest of a text that breaks off is not made up.
+Rule 2: the time taken is bounded: only the end of a very long text is searched, hopeless starts are given up, and
+        only short pieces are put right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ..patterns import lazy_pattern
+
+CUT_OFF: Final = "the reply breaks off within its JSON; give it whole"
+MAX_SEARCHED: Final = 1_000_000
+"""Characters at the end of a text that are searched for JSON."""
+MAX_REPAIRED: Final = 12_000
+"""Characters; longer pieces are not put right: whoever wrote them is better asked again."""
+MAX_MARKS: Final = 600
+"""Brackets and quotes in a piece that is put right; the time that takes grows with their square."""
+MAX_DEPTH: Final = 64
+"""Deeper nesting is no answer to anything."""
+
+_MAX_FALSE_STARTS: Final = 300
+_MAX_OBJECTS: Final = 300
+_START: Final = lazy_pattern(r'\{\s*["}]')
+_START_OF_REPLY: Final = lazy_pattern(r"(?:\A|```\w*)\s*(?P<start>\{\s*[\"'“])")
+_FENCE_BEFORE: Final = lazy_pattern(r"```[\w+-]*\s*\Z")
+_FENCE: Final = lazy_pattern(r"```[\w+-]*\s*(?=[{\[])")
+_MARK: Final = lazy_pattern(r"[{}\[\]\"'“”]")
+_QUOTE: Final = lazy_pattern(r"\\.|(?P<quote>\")", re.DOTALL)
+_ESCAPE: Final = lazy_pattern(
+    r"\\(?:\\|(?P<command>(?:b(?:oxed|eta|ar|egin|ig|inom|f|ecause|ullet|ot|old|oldsymbol)"
+    r"|f(?:rac|orall|loor|box)|n(?:eq|abla|mid|geq|leq|otin|eg)|r(?:ight|ightarrow|ho|angle|floor|ceil)"
+    r"|t(?:imes|ext|extbf|extit|heta|frac|an|o|au|op|herefore|riangle|ilde))(?![a-z])"
+    r"|u(?![0-9A-Fa-f]{4})|[^\"\\/bfnrtu\s]))"
+)
+r"""A backslash that begins a command of LaTeX, and not an escape of JSON. `\\` is gone over as a whole."""
+
+
+def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
+    """Yield JSON values a text holds, likeliest first, each with how it was found.
+
+    That is `json` (all of the text), `fenced`, `embedded` (somewhere in prose) or `repaired`. Strings hold no lone
+    surrogates and numbers are finite; a number that is not is None.
+
+    Raises:
+        RecursionError: A value is nested too deeply.
+    """
+    text = plain_escapes(text)
+    strict = whole_value(text)
+    yield from ((value, "json") for value in strict)
+    if whole or (strict and isinstance(strict[0], dict)):
+        return
+    tail = text[-MAX_SEARCHED:]
+    is_broken = not strict and text.lstrip().startswith("{")
+    if is_broken:
+        # What stands inside an object that is broken is a part of it, and not the reply.
+        yield from ((value, "repaired") for value in _repair(tail))
+    for value, start, _ in reversed(deque(json_objects(tail), maxlen=_MAX_OBJECTS)):
+        yield _clean(value), "fenced" if _FENCE_BEFORE.search(tail, max(0, start - 40), start) else "embedded"
+    if not strict and not is_broken:
+        yield from ((value, "repaired") for value in _repair(tail))
+
+
+def last_two(text: str, between: re.Pattern[str]) -> tuple[Any, Any] | None:
+    """Return the last two objects of a text, if they differ and nothing but this stands between them."""
+    tail = plain_escapes(text[-MAX_SEARCHED:])
+    objects = deque(json_objects(tail), maxlen=2)
+    if len(objects) < 2:
+        return None
+    (first, _, end), (last, start, _) = objects
+    return (_clean(first), _clean(last)) if first != last and between.fullmatch(tail, end, start) else None
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is one complete JSON document, so that nothing of it can have been cut off."""
+    return bool(whole_value(text))
+
+
+def breaks_off(text: str) -> bool:
+    """Whether the object that a reply gives, alone or in a fence, breaks off before its end."""
+    starts = [match.start("start") for match in _START_OF_REPLY.finditer(text[-MAX_SEARCHED:])]
+    return bool(starts) and not _decode_at(text, starts[-1]) and _is_cut(text[starts[-1] :])
+
+
+def plain_escapes(text: str) -> str:
+    r"""Return JSON in which every backslash that begins a command of LaTeX is one: `\frac` is no form feed."""
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda match: f"\\\\{match['command']}" if match["command"] else match[0], text)
+
+
+def without_surrogates(text: str) -> str:
+    """Return text that can be encoded: pairs joined, lone surrogates replaced."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def whole_value(text: str) -> list[Any]:
+    """Return the value of a text that is JSON as a whole, if it is."""
+    stripped = text.strip().removeprefix("\ufeff").lstrip()
+    found = _decode_at(stripped, 0)
+    return [_clean(found[0])] if found and found[1] == len(stripped) else []
+
+
+def json_objects(text: str) -> Iterator[tuple[Any, int, int]]:
+    """Yield the JSON objects in a text that are not inside one another, and where each starts and ends."""
+    position = false_starts = 0
+    while false_starts < _MAX_FALSE_STARTS and (match := _START.search(text, position)):
+        start = match.start()
+        if found := _decode_at(text, start):
+            value, position = found
+            yield value, start, position
+        else:
+            false_starts, position = false_starts + 1, start + 1
+
+
+def _decode_at(text: str, start: int) -> tuple[Any, int] | None:
+    try:
+        return _decoder.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _repair(text: str) -> Iterator[Any]:
+    import json_repair
+
+    for piece in _repairable(text):
+        try:
+            value = json_repair.repair_json(piece, return_objects=True, skip_json_loads=True)
+            # Several pieces of JSON come back as a list of them.
+            values = [_clean(each) for each in reversed(value if isinstance(value, list) else [value])]
+        except Exception:
+            # A library that guesses may trip over its own guess; the reply is then unreadable, no more.
+            continue
+        yield from (each for each in values if isinstance(each, dict))
+
+
+def _repairable(text: str) -> Iterator[str]:
+    """Yield the pieces worth putting right: what stands in the last fence, and all from the first brace on."""
+    fences = [match.end() for match in _FENCE.finditer(text)]
+    starts = {fences[-1]} if fences else set[int]()
+    if (first := text.find("{")) >= 0 and text.count("```", 0, first) % 2 == 0:
+        # A brace inside a fence that does not begin with one is code.
+        starts.add(first)
+    for start in sorted(starts, reverse=True):
+        closing = text.find("\n```", start)
+        piece = text[start : closing if closing >= 0 else len(text)]
+        if len(piece) <= MAX_REPAIRED and len(_MARK.findall(piece)) <= MAX_MARKS and not _is_cut(piece):
+            yield piece
+
+
+def _is_cut(piece: str) -> bool:
+    """Whether a piece that is no JSON ends within a text or a number, and not only before its last brackets."""
+    piece = piece.rstrip("` \t\r\n")
+    rest = piece[max(piece.rfind("}"), piece.rfind("]")) + 1 :]
+    has_more = rest == piece or re.search(r"[\"'“]", rest) is not None
+    quotes = sum(match["quote"] is not None for match in _QUOTE.finditer(piece))
+    return quotes % 2 == 1 or (has_more and not piece.endswith(('"', "'", "”")))
+
+
+def _float(digits: str) -> float | None:
+    value = float(digits)
+    return value if math.isfinite(value) else None
+
+
+def _int(digits: str) -> int | float | None:
+    return int(digits) if len(digits) <= 18 else _float(digits)
+
+
+def _nothing(_: str) -> None:
+    """NaN and the infinities are no JSON."""
+
+
+_decoder = json.JSONDecoder(parse_float=_float, parse_int=_int, parse_constant=_nothing)
+
+
+def _clean(value: Any, depth: int = 0) -> Any:
+    if depth > MAX_DEPTH:
+        raise RecursionError
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, dict):
+        return {without_surrogates(key): _clean(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item, depth + 1) for item in value]
+    return value if not isinstance(value, float) or math.isfinite(value) else None
