@@ -303,11 +303,8 @@ class Supervisor:
         _, _, names = await app.engine.terms(run_id)
         return self._reopen(names)
 
-    def check_room(self, besides: int = 0) -> None:
+    def check_room(self) -> None:
         """Make sure that there is a place for one more run.
-
-        Args:
-            besides: So many others are about to take one.
 
         Raises:
             OverloadedError: There is none.
@@ -318,7 +315,7 @@ class Supervisor:
                 retryable=True,
                 retry_after_s=RETRY_AFTER_S,
             )
-        if self._places <= besides:
+        if self._places <= 0:
             raise OverloadedError(
                 f"{self._max_runs} runs are in work here, and no more may be; try again later",
                 retryable=True,

@@ -17,15 +17,10 @@ from typing import Any
 from ...errors import OverloadedError, TooLargeError, UsageError, WorldError
 from .access import find_principal, is_open
 from .context import PRINCIPAL, Wiring
+from .documents import KEY
 from .hosts import check_host, check_origin
-from .openai.replies import KEY
 from .protocol import MAX_HEAD_BYTES
 from .request_rates import RequestRates
-
-HEADERS = "reasonry.headers"
-"""Key of an ASGI scope: the headers of a request that was let in, by name; of those that are there twice, the first."""
-_IS_COMING = "reasonry.is_coming"
-"""Key of an ASGI scope: the request will begin a run, and has no place for it yet."""
 
 NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 _BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})
@@ -37,15 +32,16 @@ class Admission:
     def __init__(self, wiring: Wiring) -> None:
         self._wiring, self._settings = wiring, wiring.settings
         self._rates = RequestRates(self._settings.requests_per_minute)
-        self._coming = 0
-        """Requests that were let in to begin a run, and have not been looked at since."""
         self._held = Counter[str]()
         """Places that each principal holds."""
         places = self._settings.max_in_flight
         self._most_of_one = max(1, places // 2) if len({*self._settings.tokens.values()}) > 1 else places
 
-    def let_in(self, scope: Any) -> None:
+    def let_in(self, scope: Any) -> Mapping[str, str]:
         """Let a request in, and note whose it is.
+
+        Returns:
+            Its headers by name; of those that are there twice, the first.
 
         Raises:
             ReasonryError: It is turned away.
@@ -53,23 +49,17 @@ class Admission:
         settings, path, headers = self._settings, scope["path"], _headers(scope)
         check_host(headers.get("host"), settings)
         check_origin(headers)
-        principal = find_principal(settings.tokens, path, headers.get("authorization"))
+        scope[PRINCIPAL] = principal = find_principal(settings.tokens, path, headers.get("authorization"))
         if not is_open(path):
             self._rates.check(principal)
             self._rates.count(principal)
             self._check_place(principal)
         if path.startswith(NEEDS_STORE):
             self._wiring.health.check()
-        # One with a key may have begun its run before.
-        is_coming = path in _BEGINS_RUN and scope["method"] == "POST" and KEY not in headers
-        if is_coming:
-            self._wiring.supervisor.check_room(besides=self._coming)
-        scope[PRINCIPAL], scope[HEADERS], scope[_IS_COMING] = principal, headers, is_coming
-        self._coming += is_coming
-
-    def begin(self, scope: Any) -> None:
-        """Note that the answer to a request is begun, which sees to a place for its run by itself."""
-        self._coming -= scope[_IS_COMING]
+        if path in _BEGINS_RUN and scope["method"] == "POST" and KEY not in headers:
+            # One with a key may have begun its run before.
+            self._wiring.supervisor.check_room()
+        return headers
 
     @contextlib.contextmanager
     def place(self, scope: Any) -> Generator[None]:

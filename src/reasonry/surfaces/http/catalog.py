@@ -6,78 +6,109 @@ Strategies, and the models, verifiers, tools and documents that the operator lis
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
-from fastapi import APIRouter, Query, Response
+from msgspec import Meta, Struct
+from starlette.responses import Response
 
 from ...core.describe import describe
 from ...core.diagram import diagram
 from ...records import UsageTotal
-from .context import Context
-from .documents import describe_reply, object_schema, reply
+from .context import RequestContext
+from .documents import reply
+from .operations import Operation
 
-router = APIRouter(prefix="/api", tags=["catalog"])
-
-_STRING, _OBJECTS = {"type": "string"}, {"type": "array", "items": {"type": "object"}}
-_STRINGS = {"type": "array", "items": _STRING}
 _LISTED = ("name", "title", "source", "summary", "aliases", "driven", "options")
-_STRATEGY = object_schema(
-    {
-        "name": _STRING,
-        "title": _STRING,
-        "source": _STRING,
-        "summary": _STRING,
-        "aliases": _STRINGS,
-        "options": _OBJECTS,
-    }
-)
-_NAMED = object_schema({"name": _STRING})
+_TOTALS = ("runs", "calls", "tokens", "usd")
 _DAY_MS = 86_400_000
-_TOTALS: dict[str, Any] = {
-    "runs": {"type": "integer"},
-    "calls": {"type": "integer"},
-    "tokens": {"type": "integer"},
-    "usd": {"type": "number"},
-}
 
 
-@router.get(
-    "/strategies",
-    responses={
-        200: describe_reply(
-            object_schema({"strategies": {"type": "array", "items": _STRATEGY}}), "All of them."
-        )
-    },
-)
-async def list_strategies(context: Context) -> Response:
+class StrategyHead(TypedDict):
+    """A strategy, with its options."""
+
+    name: str
+    title: str
+    source: str
+    summary: str
+    aliases: list[str]
+    options: list[dict[str, Any]]
+
+
+class StrategyDocument(StrategyHead):
+    """A strategy, with its stages and their diagram in Mermaid."""
+
+    stages: list[dict[str, Any]]
+    diagram: str
+
+
+class StrategyList(TypedDict):
+    """All strategies."""
+
+    strategies: list[StrategyHead]
+
+
+class ListedModel(TypedDict):
+    """A model that the operator listed; what stands behind its name, the operator knows."""
+
+    name: str
+
+
+class ListedNames(TypedDict):
+    """What a run may name."""
+
+    models: list[ListedModel]
+    default: str | None
+    verifiers: list[str]
+    tools: list[str]
+    documents: list[str]
+
+
+class Total(TypedDict):
+    """What runs took."""
+
+    runs: int
+    calls: int
+    tokens: int
+    usd: float
+
+
+class GroupTotal(Total):
+    """What the runs of a day, strategy or model took."""
+
+    group: str
+
+
+class UsageDocument(TypedDict):
+    """What the runs took, in all and by day, strategy or model, and the limit of a day."""
+
+    since_ms: int
+    total: Total
+    by: str
+    groups: list[GroupTotal]
+    usd_a_day: float | None
+    usd_today: float
+
+
+class UsageQuery(Struct, frozen=True):
+    """Of how many days usage is told, and in which groups."""
+
+    by: Literal["day", "strategy", "model"] = "day"
+    days: Annotated[int, Meta(ge=1, le=366)] = 30
+
+
+async def list_strategies(context: RequestContext) -> Response:
     """List the strategies, with their options."""
     described = [describe(strategy) for strategy in context.app.strategies.values()]
     return reply({"strategies": [{name: entry[name] for name in _LISTED} for entry in described]})
 
 
-@router.get(
-    "/strategies/{name}",
-    responses={200: describe_reply(_STRATEGY, "The strategy, with its stages and their diagram in Mermaid.")},
-)
-async def read_strategy(context: Context, name: str) -> Response:
+async def read_strategy(context: RequestContext, name: str) -> Response:
     """Read a strategy: its stages, their edges and its options."""
     strategy = context.app.strategy(name)
     return reply({**describe(strategy), "diagram": diagram(strategy)})
 
 
-@router.get(
-    "/models",
-    responses={
-        200: describe_reply(
-            object_schema(
-                {"models": {"type": "array", "items": _NAMED}, "default": {"type": ["string", "null"]}},
-                {"verifiers": _STRINGS, "tools": _STRINGS, "documents": _STRINGS},
-            ),
-            "Their names; what stands behind a name, the operator knows.",
-        )
-    },
-)
-async def list_models(context: Context) -> Response:
+async def list_models(context: RequestContext) -> Response:
     """List the models, verifiers, tools and documents that a run may name."""
     allowed = context.access.allowed
     names = {spec: name for name, spec in allowed.models.items()}
@@ -92,40 +123,18 @@ async def list_models(context: Context) -> Response:
     )
 
 
-@router.get(
-    "/usage",
-    responses={
-        200: describe_reply(
-            object_schema(
-                {
-                    "since_ms": {"type": "integer"},
-                    "total": object_schema(_TOTALS),
-                    "by": _STRING,
-                    "groups": {"type": "array", "items": object_schema({"group": _STRING, **_TOTALS})},
-                    "usd_a_day": {"type": ["number", "null"]},
-                    "usd_today": {"type": "number"},
-                }
-            ),
-            "What the runs took, in all and by day, strategy or model, and the limit of a day.",
-        )
-    },
-)
-async def read_usage(
-    context: Context,
-    by: Literal["day", "strategy", "model"] = "day",
-    days: Annotated[int, Query(ge=1, le=366)] = 30,
-) -> Response:
+async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
     """Say what runs took in the last days, today included; days begin at midnight, UTC."""
     store, today = context.app.store, time.time_ns() // 1_000_000 // _DAY_MS * _DAY_MS
-    since_ms = today - (days - 1) * _DAY_MS
+    since_ms = today - (query.days - 1) * _DAY_MS
     total, spent_today = await store.usage_since(since_ms), await store.usage_since(today)
-    groups = [{"group": group.group, **_totals(group)} for group in await store.usage_by(by, since_ms)]
+    groups = await store.usage_by(query.by, since_ms)
     return reply(
         {
             "since_ms": since_ms,
             "total": _totals(total),
-            "by": by,
-            "groups": groups,
+            "by": query.by,
+            "groups": [{"group": group.group, **_totals(group)} for group in groups],
             "usd_a_day": context.wiring.settings.usd_a_day_of(context.principal),
             "usd_today": spent_today.usd,
         }
@@ -134,3 +143,11 @@ async def read_usage(
 
 def _totals(total: UsageTotal) -> dict[str, Any]:
     return {name: getattr(total, name) for name in _TOTALS}
+
+
+OPERATIONS = (
+    Operation("GET", "/api/strategies", list_strategies, StrategyList),
+    Operation("GET", "/api/strategies/{name}", read_strategy, StrategyDocument),
+    Operation("GET", "/api/models", list_models, ListedNames),
+    Operation("GET", "/api/usage", read_usage, UsageDocument),
+)

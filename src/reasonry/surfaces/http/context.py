@@ -7,9 +7,9 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastapi import Depends, Request
+from starlette.requests import Request
 
 from ...app import App
 from ...errors import ReasonryError, WorldError
@@ -17,6 +17,7 @@ from ...guided.sessions import Sessions
 from ...records import JobStanding
 from ...supervisor import Jobs, Supervisor
 from ..agents import AgentAccess
+from .attendance import Attendance
 from .health import Health
 from .metrics import Metrics
 from .settings import ServerSettings
@@ -42,6 +43,7 @@ class RequestContext(NamedTuple):
         app: In its store only what is the principal's exists.
         access: The same app as requests may use it: they name what the operator listed, and nothing else.
         sessions: Those of the same store.
+        request: What is asked.
     """
 
     principal: str
@@ -50,7 +52,12 @@ class RequestContext(NamedTuple):
     access: AgentAccess
     sessions: Sessions
     wiring: Wiring
-    request_id: str
+    request: Request
+
+    @property
+    def request_id(self) -> str:
+        """The id under which the log has the request."""
+        return self.request.scope[REQUEST_ID]
 
 
 class Wiring:
@@ -76,6 +83,9 @@ class Wiring:
         self.in_flight = 0
         self.failure: Exception | None = None
         """Why the server could not start, or did not end well."""
+        self.attendance = Attendance(self.supervisor)
+        self.mcp: Any = None
+        """What answers requests of MCP, while the server runs."""
         self.metrics.watch("reasonry_requests_in_flight", "Requests in work.", lambda: self.in_flight)
         self.metrics.watch(
             "reasonry_runs_driven", "Runs that are driven here.", lambda: self.supervisor.running
@@ -90,14 +100,15 @@ class Wiring:
         self._streams = Counter[str]()
         self._parts: dict[str, tuple[App, AgentAccess, Sessions]] = {}
 
-    def context(self, principal: str, request_id: str) -> RequestContext:
-        """Return what a request of a principal is answered with."""
+    def context(self, request: Request) -> RequestContext:
+        """Return what a request that has been let in is answered with."""
+        principal = request.scope[PRINCIPAL]
         parts = self._parts.get(principal)
         if parts is None:
             app = self.app.for_owner(principal)
             parts = self._parts[principal] = app, AgentAccess(app), app.sessions()
         app, access, sessions = parts
-        return RequestContext(principal, app, self.supervisor, access, sessions, self, request_id)
+        return RequestContext(principal, app, self.supervisor, access, sessions, self, request)
 
     @contextlib.contextmanager
     def stream(self, principal: str) -> Generator[None]:
@@ -173,13 +184,3 @@ class Wiring:
         if self._worker is not None:
             self._worker.end()
         await self.supervisor.drain(self.settings.drain_s)
-
-
-async def get_context(request: Request) -> RequestContext:
-    """Return the context of a request that has been let in."""
-    scope = request.scope
-    return request.app.state.wiring.context(scope[PRINCIPAL], scope[REQUEST_ID])
-
-
-Context = Annotated[RequestContext, Depends(get_context)]
-"""The type of a route's parameter that is the request's context."""

@@ -1,4 +1,4 @@
-"""Documents that come in and go out: JSON, read and written by msgspec, described in the API's schema."""
+"""Documents that come in and go out: JSON, read and written by msgspec."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
-from fastapi import Request, Response
 from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
 
-from ...core.strategy import inlined_schema
+from ...core.names import did_you_mean
 from ...errors import ReasonryError, StoreError, UsageError
 from ..present import error_document
 from .spelling import spell_message
 
-T = TypeVar("T", bound=Struct)
+S = TypeVar("S", bound=Struct)
+T = TypeVar("T")
+
+KEY = "idempotency-key"
+"""The header with which a request that is sent again begins nothing new."""
+MAX_KEY_CHARS = 200
 
 MAX_DEPTH = 64
 """How deep lists and objects of a body may lie in each other."""
@@ -39,6 +45,18 @@ def document_of_error(error: ReasonryError) -> dict[str, Any]:
         shown["message"] = shown["message"].replace(str(path), "of this server")
     shown["message"] = spell_message(shown["message"])
     return document
+
+
+def read_key(request: Request) -> str | None:
+    """Return the key of a request, if it has one.
+
+    Raises:
+        UsageError: It is empty, or too long.
+    """
+    key = request.headers.get(KEY)
+    if key is not None and not 0 < len(key) <= MAX_KEY_CHARS:
+        raise UsageError(f"Idempotency-Key: from 1 to {MAX_KEY_CHARS} characters", field="Idempotency-Key")
+    return key
 
 
 async def read_json(request: Request) -> Any:
@@ -78,35 +96,37 @@ def _depth(body: bytes) -> int:
     return deepest
 
 
-async def read_body(request: Request, form: type[T]) -> T:
-    """Return the JSON document that a request brings as the Struct that it must be.
+def read_query(request: Request, form: type[S]) -> S:
+    """Return the query of a request as a Struct, each of whose members it has once at most.
 
     Raises:
-        UsageError: It is not one; the message says what is wrong where.
+        UsageError: It has other parameters, one of them twice, or one that is not of its type.
     """
-    document = await read_json(request)
+    found, known = dict[str, str](), form.__struct_encode_fields__
+    for name, value in request.query_params.multi_items():
+        if name not in known:
+            message = f"there is no query parameter {name[:60]!r}.{did_you_mean(name, known)}"
+            raise UsageError(message, field=name[:60], choices=sorted(known))
+        if name in found:
+            raise UsageError(f"{name} is there twice", field=name)
+        found[name] = value
+    return read_form(found, form, strict=False)
+
+
+def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
+    """Return a document as the type that it must be.
+
+    Args:
+        strict: Whether numbers and truth values must not come as text.
+
+    Raises:
+        UsageError: It is not one; `field` is what is wrong in it, or `body` as a whole.
+    """
     try:
-        return msgspec.convert(document, form)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise UsageError(f"the body is not as it must be: {error}", field="body") from None
-
-
-def describe_body(form: type[Struct]) -> dict[str, Any]:
-    """Return what says in the API's schema what `read_body` takes; a route's `openapi_extra`."""
-    return {
-        "requestBody": {"required": True, "content": {"application/json": {"schema": inlined_schema(form)}}}
-    }
-
-
-def describe_reply(schema: Mapping[str, Any], about: str) -> dict[str, Any]:
-    """Return what says in the API's schema what a response brings; a value of a route's `responses`."""
-    return {"description": about, "content": {"application/json": {"schema": dict(schema)}}}
-
-
-def object_schema(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the schema of an object that has some members, and may have others."""
-    return {
-        "type": "object",
-        "properties": {**required, **(optional or {})},
-        "required": list(required),
-    }
+        return msgspec.convert(document, form, strict=strict)
+    except msgspec.ValidationError as error:
+        reason, _, path = str(error).partition(" - at `$")
+        field = path.rstrip("`").lstrip(".") or reason.rpartition("`")[0].rpartition("`")[2] or "body"
+        raise UsageError(f"{field}: {reason}", field=field) from None
+    except RecursionError:
+        raise UsageError("the body is nested too deeply", field="body") from None

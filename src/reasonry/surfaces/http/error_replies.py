@@ -10,12 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.routing import compile_path
+from starlette.responses import Response
 
-from ...errors import NotFoundError, ReasonryError, UsageError
+from ...errors import ReasonryError
 from ..present import http_status
 from .context import REQUEST_ID
 from .documents import document_of_error, reply
@@ -48,52 +45,12 @@ def unexpected_error_reply(error: Exception, scope: Mapping[str, Any]) -> Respon
     return error_reply(ReasonryError("internal error; the server's log has it under this id"), scope)
 
 
-def add_error_handlers(server: FastAPI) -> None:
-    """Have whatever a route raises answered in the one shape."""
-
-    async def answer_own(request: Request, error: Any) -> Response:
-        return error_reply(error, request.scope)
-
-    async def answer_invalid(request: Request, error: Any) -> Response:
-        wrong = [(".".join(map(str, entry["loc"][1:])), entry["msg"]) for entry in error.errors()]
-        message = "; ".join(f"{field}: {reason}" for field, reason in wrong)
-        return error_reply(UsageError(message, field=wrong[0][0]), request.scope)
-
-    async def answer_http(request: Request, error: Any) -> Response:
-        if error.status_code != 405:
-            missing = NotFoundError("there is nothing at this address; /api/openapi.json lists what there is")
-            return error_reply(missing, request.scope)
-        methods = ", ".join(_methods_of(server, request.scope["path"]))
-        refusal = UsageError(f"this address takes {methods}", code="method_not_allowed")
-        response = error_reply(refusal, request.scope)
-        response.headers["Allow"] = methods
-        return response
-
-    async def raise_again(_: Request, error: Exception) -> Response:
-        # The gate logs it and answers; Starlette would answer by itself.
-        raise error
-
-    server.add_exception_handler(ReasonryError, answer_own)
-    server.add_exception_handler(RequestValidationError, answer_invalid)
-    server.add_exception_handler(HTTPException, answer_http)
-    server.add_exception_handler(Exception, raise_again)
-
-
-def _methods_of(server: FastAPI, path: str) -> list[str]:
-    """Return the methods that an address takes, by the schema; the page's own take GET."""
-    operations = [
-        method.upper()
-        for template, methods in server.openapi()["paths"].items()
-        if compile_path(template)[0].match(path)
-        for method in methods
-    ]
-    return sorted(set(operations)) or ["GET"]
-
-
 def _headers(error: ReasonryError) -> dict[str, str]:
     headers: dict[str, str] = {}
     if error.code == "unauthorized":
         headers["WWW-Authenticate"] = "Bearer"
+    if error.code == "method_not_allowed":
+        headers["Allow"] = ", ".join(error.details["choices"])
     after = getattr(error, "retry_after_s", None) or error.details.get("retry_after_s")
     if isinstance(after, int | float) and math.isfinite(after):
         headers["Retry-After"] = str(max(1, math.ceil(after)))

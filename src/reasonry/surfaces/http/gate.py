@@ -12,12 +12,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import Response
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 
 from ...engine.telemetry import is_traced
 from ...errors import ReasonryError, TooLargeError, UsageError
-from .admission import HEADERS, NEEDS_STORE, Admission
+from .admission import NEEDS_STORE, Admission
 from .context import REQUEST_ID, Wiring
 from .error_replies import error_reply, unexpected_error_reply
 from .request_traces import trace_request
@@ -43,64 +43,37 @@ class RequestGate:
     """ASGI middleware around everything else."""
 
     def __init__(self, app: Any, wiring: Wiring) -> None:
-        self._app, self._wiring, self._admission = app, wiring, Admission(wiring)
+        self._app, self.wiring, self._admission = app, wiring, Admission(wiring)
         self._process, self._numbers = secrets.token_hex(6), itertools.count(1)
-
-    def turn_away(self, scope: Any) -> Response | None:
-        """Return what a request is turned away with, before anything is begun for it; None: it may be begun.
-
-        Where many more come than there are places for, this is all that most of them cost. Where requests are traced,
-        those that are turned away are too, when they are answered.
-        """
-        if is_traced():
-            return None
-        begun = time.perf_counter()
-        self._name(scope)
-        try:
-            self._admission.let_in(scope)
-        except Exception as error:
-            response = _failure(error, scope)
-            response.raw_headers = _complete(response.raw_headers, scope[REQUEST_ID])
-            self._wiring.metrics.count(scope, response.status_code, begun)
-            return response
-        return None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if HEADERS in scope or not is_traced():
+        scope[REQUEST_ID] = request_id = f"{self._process}-{next(self._numbers):x}"
+        if not is_traced():
             await self._answer(scope, receive, send)
             return
-        with trace_request(scope, self._name(scope)) as note_reply:
+        with trace_request(scope, request_id) as note_reply:
             note_reply(await self._answer(scope, receive, send))
-
-    def _name(self, scope: Any) -> str:
-        """Return the id of a request; it is given one first, where it has none."""
-        if REQUEST_ID not in scope:
-            scope[REQUEST_ID] = f"{self._process}-{next(self._numbers):x}"
-        return scope[REQUEST_ID]
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> int:
         """Answer a request; return with what status, 0 if with none."""
-        request_id = self._name(scope)
         begun, status = time.perf_counter(), 0
-        waiting = self._wiring.health.wait()
+        waiting = self.wiring.health.wait()
 
         async def answer(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 waiting.end()
                 status = message["status"]
-                message["headers"] = _complete(message["headers"], request_id)
+                message["headers"] = _complete(message["headers"], scope[REQUEST_ID])
             await send(message)
 
         try:
-            if HEADERS not in scope:
-                self._admission.let_in(scope)
-            self._admission.begin(scope)
-            body = await self._read_body(scope[HEADERS], receive)
+            headers = self._admission.let_in(scope)
+            body = await self._read_body(headers, receive)
             with self._admission.place(scope):
                 if scope["path"].startswith(NEEDS_STORE):
                     waiting.begin()
@@ -116,7 +89,7 @@ class RequestGate:
                 await response(scope, receive, answer)
         finally:
             waiting.end()
-            self._wiring.metrics.count(scope, status, begun)
+            self.wiring.metrics.count(scope, status, begun)
         return status
 
     async def _read_body(self, headers: Mapping[str, str], receive: Any) -> bytes | None:
@@ -133,7 +106,7 @@ class RequestGate:
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity":
             raise UsageError("send the body as it is, not compressed", code="unsupported_media_type")
-        limit = self._wiring.settings.max_body_bytes
+        limit = self.wiring.settings.max_body_bytes
         if length is not None and int(length) > limit:
             raise _too_large(limit)
         parts, size = list[bytes](), 0

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
-from starlette.routing import Route
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..mcp.mcp_catalog import app_server
 from ..mcp.mcp_server import McpServer
-from .context import PRINCIPAL, REQUEST_ID, RequestContext, Wiring
+from .context import RequestContext, Wiring
 from .mcp_runs import SupervisedWork
+from .operations import Operation
 
 
 def _server(context: RequestContext) -> McpServer:
@@ -25,37 +25,37 @@ def _server(context: RequestContext) -> McpServer:
     return app_server(access, context.sessions, work=work, guard=wiring.health.unless_down)
 
 
-class McpEndpoint:
-    """The ASGI application under `/mcp`."""
+async def answer_mcp(context: RequestContext) -> ASGIApp:
+    """Answer a request of the protocol."""
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request of the protocol."""
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         # Space around a header's value is no part of it (RFC 9110, 5.5); not every HTTP parser takes it off.
         headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-        await scope["app"].state.mcp.handle_request({**scope, "headers": headers}, receive, send)
+        await context.wiring.mcp.handle_request({**scope, "headers": headers}, receive, send)
+
+    return answer
 
 
 @asynccontextmanager
-async def _lifespan(server: FastAPI) -> AsyncGenerator[None]:
+async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
+    """Have requests of MCP answered meanwhile."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from ..mcp.http_server import sdk_server
 
-    wiring: Wiring = server.state.wiring
     servers = dict[str, McpServer]()
 
     def server_for(request: Request) -> McpServer:
-        context = wiring.context(request.scope[PRINCIPAL], request.scope[REQUEST_ID])
+        context = wiring.context(request)
         if context.principal not in servers:
             servers[context.principal] = _server(context)
         return servers[context.principal]
 
     bridge = sdk_server(server_for, _page_url)
-    manager = StreamableHTTPSessionManager(
+    wiring.mcp = StreamableHTTPSessionManager(
         bridge, stateless=True, max_request_body_size=wiring.settings.max_body_bytes
     )
-    async with manager.run():
-        server.state.mcp = manager
+    async with wiring.mcp.run():
         yield
 
 
@@ -65,5 +65,4 @@ def _page_url(request: Request) -> str:
     return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
 
-router = APIRouter(lifespan=_lifespan)
-router.routes.append(Route("/mcp", endpoint=McpEndpoint(), methods=["POST"]))
+OPERATIONS = (Operation("POST", "/mcp", answer_mcp, checks_query=False),)

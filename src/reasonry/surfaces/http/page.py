@@ -4,45 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from ...errors import NotFoundError
 from ..web.demo_page import demo_page
 from ..web.live_page import PageFile, live_page
+from .context import RequestContext
 from .documents import reply
+from .operations import Operation
 
 _CHANGING = {"Cache-Control": "no-cache"}
 _FIXED = {"Cache-Control": "public, max-age=31536000, immutable"}
+_MADE = list[Any]()
+"""The example, once it was made."""
 
-router = APIRouter(include_in_schema=False)
 
-
-@router.get("/")
-async def read_page(request: Request) -> Response:
+async def read_page(context: RequestContext) -> Response:
     """Return the page."""
     page = await asyncio.to_thread(live_page)
-    return _file_reply(request, page.document, _CHANGING)
+    return _file_reply(context.request, page.document, _CHANGING)
 
 
-@router.get("/assets/{version}/demo.json")
-async def read_demo(request: Request, version: str) -> Response:
+async def read_demo(context: RequestContext, version: str) -> Response:
     """Return the example, which is made when it is first asked for."""
-    state = request.app.state
-    making: asyncio.Task[object] | None = getattr(state, "demo", None)
-    if making is None or (making.done() and (making.cancelled() or making.exception())):
-        making = state.demo = asyncio.create_task(demo_page())
-    return reply(await asyncio.shield(making), headers=_CHANGING)
+    if not _MADE:
+        _MADE.append(await demo_page())
+    return reply(_MADE[0], headers=_CHANGING)
 
 
-@router.get("/assets/{version}/{name:path}")
-async def read_asset(request: Request, version: str, name: str) -> Response:
+async def read_asset(context: RequestContext, version: str, name: str) -> Response:
     """Return what the page loads."""
     page = await asyncio.to_thread(live_page)
     found = page.files.get(name) if version == page.version else None
     if found is None:
         raise NotFoundError("there is no such file of the page; reload it")
-    return _file_reply(request, found, _FIXED)
+    return _file_reply(context.request, found, _FIXED)
 
 
 def _file_reply(request: Request, file: PageFile, caching: Mapping[str, str]) -> Response:
@@ -50,3 +49,10 @@ def _file_reply(request: Request, file: PageFile, caching: Mapping[str, str]) ->
     if "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(file.body, 200, headers)
     return Response(file.packed, 200, {**headers, "Content-Encoding": "gzip"})
+
+
+OPERATIONS = (
+    Operation("GET", "/", read_page, checks_query=False),
+    Operation("GET", "/assets/{version}/demo.json", read_demo),
+    Operation("GET", "/assets/{version}/{name:path}", read_asset),
+)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from fastapi import Response
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -21,15 +19,11 @@ MAX_HEAD_BYTES = 64 << 10
 _LINGER_S = 0.5
 
 
-TurnAway = Callable[[Any], Response | None]
-"""Returns what a request is turned away with, by its ASGI scope; None: it may be answered."""
-
-
-def make_protocol(settings: ServerSettings, turn_away: TurnAway) -> type[HttpToolsProtocol]:
+def make_protocol(settings: ServerSettings) -> type[HttpToolsProtocol]:
     """Return uvicorn's protocol with the bounds of some settings."""
 
     class SettingsProtocol(BoundedProtocol):
-        bounds, door, in_turn = settings, staticmethod(turn_away), {}
+        bounds, in_turn = settings, {}
 
     return SettingsProtocol
 
@@ -38,7 +32,6 @@ class BoundedProtocol(HttpToolsProtocol):
     """One connection; it costs a request that comes in whole and at once nothing."""
 
     bounds: ServerSettings
-    door: TurnAway
     in_turn: dict[BoundedProtocol, None]
     """All connections, by when each began to wait for its client the last time."""
 
@@ -174,28 +167,9 @@ class BoundedProtocol(HttpToolsProtocol):
     # -- what goes out
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Begin to answer a request, unless it is turned away.
-
-        Where requests wait behind it, or the client does not read, it is begun, and waits like any other.
-        """
-        is_free = not self.pipeline and not self.flow.write_paused
-        refusal = self.door(cycle.scope) if is_free else None
+        """Begin to answer a request."""
         self._answered = cycle
-        if refusal is None:
-            super()._start_asgi_task(cycle, app)
-        else:
-            self._turn_away(cycle, refusal)
-
-    def _turn_away(self, cycle: RequestResponseCycle, refusal: Response) -> None:
-        lines = [b"%b: %b\r\n" % header for header in refusal.raw_headers]
-        if not cycle.keep_alive:
-            lines.append(b"connection: close\r\n")
-        body = b"" if cycle.scope["method"] == "HEAD" else bytes(refusal.body)
-        self.transport.write(b"".join((STATUS_LINE[refusal.status_code], *lines, b"\r\n", body)))
-        cycle.response_started = cycle.response_complete = True
-        if not cycle.keep_alive:
-            self.transport.close()
-        cycle.on_response()
+        super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         """A request has been answered."""

@@ -12,7 +12,7 @@ from ...core.problem import MAX_PROBLEM_CHARS
 from ...engine.rewording import MAX_QUESTION_CHARS
 from ...strategies import DEFAULT_STRATEGY
 from ...use_cases import RunRequest
-from ..agent_calls import ListedParts, Names, Options
+from ..agent_calls import ListedParts, Options
 
 RunMode = Literal["driven", "coached"]
 ListName = Literal["thoughts", "questions", "events", "path", "effects"]
@@ -36,16 +36,12 @@ def change_limits(recorded: Budget, changed: Struct | None) -> Budget:
     return structs.replace(recorded, **named)
 
 
-class NamedParts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a request may name of what the operator listed; as `ListedParts`."""
+class NamedParts(ListedParts, frozen=True, kw_only=True, rename=None, forbid_unknown_fields=True):
+    """What a request may name of what the operator listed."""
 
-    verifier: str | None = None
-    tools: Names = ()
-    documents: Names = ()
-
-    def as_listed_parts(self) -> ListedParts:
-        """Return the same as the other surfaces have it."""
-        return ListedParts(verifier=self.verifier, tools=self.tools, documents=self.documents)
+    def parts(self) -> dict[str, Any]:
+        """Return these names alone, as arguments of other calls take them."""
+        return {"verifier": self.verifier, "tools": self.tools, "documents": self.documents}
 
 
 class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,7 +54,7 @@ class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True
     strategy: str = DEFAULT_STRATEGY
     mode: RunMode = "driven"
     model: str | None = None
-    options: Options = {}
+    options: Options = msgspec.field(default_factory=dict)
     budget: Budget | None = None
 
     def request(self) -> RunRequest:
@@ -69,7 +65,7 @@ class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True
             strategy=self.strategy,
             options=self.options,
             budget=self.budget,
-            participants=self.as_listed_parts().participants(self.model),
+            participants=self.participants(self.model),
             coached=self.mode == "coached",
         )
 
@@ -98,7 +94,7 @@ class ForkBody(ResumeBody, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A question or node, which is asked anew; or how many answers are taken over."""
     prompt: Annotated[str, Meta(max_length=MAX_QUESTION_CHARS)] | None = None
     """What is asked in place of that question."""
-    options: Options = {}
+    options: Options = msgspec.field(default_factory=dict)
 
 
 class AnswersBody(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
@@ -14,11 +14,11 @@ from ...engine.coach import document as coached_document
 from ...engine.engine import RunStanding
 from ...engine.journal import CALLER, Run
 from ...engine.record import Record, record_as_it_stands
+from ...engine.result import Termination
 from ...errors import ConflictError
 from ...guided.arguments import position_of
 from ...records import RunRow
-from .documents import object_schema
-from .run_calls import ListName
+from .run_calls import ListName, RunMode
 
 Document = dict[str, Any]
 
@@ -28,42 +28,99 @@ MAX_TRACE_CHARS: Final = 1_000_000
 _OWN = frozenset({"owner", "unattended", "calls", "tokens", "usd"})
 """Members of a row that are shown otherwise, or not at all."""
 
-STRING: Final[Document] = {"type": "string"}
-_NUMBER: Final[Document] = {"type": "integer"}
-_NULL_STRING: Final[Document] = {"type": ["string", "null"]}
-_STATUS: Final[Document] = {"enum": ["active", "done", "failed", "cancelled"]}
-_MODE: Final[Document] = {"enum": ["driven", "coached"]}
-QUESTION_SCHEMA: Final = object_schema(
-    {"id": STRING, "stage": STRING, "prompt": STRING, "answer_schema": {"type": "object"}}
-)
-RUN_SCHEMA: Final = object_schema(
-    {
-        "run_id": STRING,
-        "session_id": STRING,
-        "status": _STATUS,
-        "paused": {"type": "boolean"},
-        "mode": _MODE,
-        "answer": _NULL_STRING,
-        "termination": object_schema({"reason": STRING, "detail": STRING}),
-        "strategy": STRING,
-        "model": STRING,
-        "problem": STRING,
-        "options": {"type": "object"},
-        "budget": {"type": "object"},
-        "crew": {"type": "object"},
-        "usage": {"type": "object"},
-        "rounds": _NUMBER,
-        "duration_ms": _NUMBER,
-        "stage": STRING,
-        "warnings": {"type": "array", "items": STRING},
-        "created_at_ms": _NUMBER,
-        "forked_from": _NULL_STRING,
-        "position": _NUMBER,
-        "questions": {"type": "array", "items": QUESTION_SCHEMA},
-    }
-)
-"""Of `run_document`; the strategy's own part stands beside these."""
-ROW_SCHEMA: Final = object_schema({"run_id": STRING, "status": _STATUS})
+Status = Literal["active", "done", "failed", "cancelled"]
+
+
+class QuestionDocument(TypedDict):
+    """A question of a coached run, and the schema of its answer."""
+
+    id: str
+    stage: str
+    prompt: str
+    answer_schema: Document
+
+
+class RunDocument(TypedDict):
+    """Where a run stands; the strategy's own part stands beside these members."""
+
+    run_id: str
+    session_id: str
+    status: Status
+    paused: bool
+    mode: RunMode
+    answer: str | None
+    termination: Termination
+    strategy: str
+    model: str
+    problem: str
+    options: Document
+    budget: Document
+    crew: Document
+    usage: Document
+    rounds: int
+    duration_ms: int
+    stage: str
+    warnings: list[str]
+    created_at_ms: int
+    forked_from: str | None
+    position: int
+    questions: list[QuestionDocument]
+
+
+class RowDocument(TypedDict):
+    """A run as a list shows it."""
+
+    run_id: str
+    status: Status
+
+
+class RunList(TypedDict):
+    """A page of runs."""
+
+    runs: list[RowDocument]
+    next_cursor: str | None
+
+
+class TracePage(TypedDict):
+    """A page of a list of a run's trace; its entries as in `reasonry runs show --json`."""
+
+    run_id: str
+    status: Status
+    list: ListName
+    entries: Sequence[Any]
+    next_cursor: str | None
+
+
+class ReplayDocument(TypedDict):
+    """Whether the run's journal, walked again without a model, leads to what it left behind."""
+
+    run_id: str
+    status: Status
+    answer: str | None
+    replay: Document
+
+
+class DiffDocument(TypedDict):
+    """Where two runs part and what differs between them; as `reasonry runs diff --json`."""
+
+    runs: Document
+    parting: Document | None
+    spend: list[Any]
+    terms: list[Any]
+
+
+class RunPage(TypedDict):
+    """What a page draws."""
+
+    format: int
+    id: str
+
+
+class DeletedRun(TypedDict):
+    """A run that is gone, for good."""
+
+    run_id: str
+    session_id: str
 
 
 async def run_document(app: App, run_id: str) -> Document:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Annotated, Final
 
 import anyio
 import msgspec
+from msgspec import Meta
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.types import Message, Receive, Scope, Send
@@ -88,7 +89,10 @@ def position_after(last_event_id: str | None, after: int) -> int:
     return int(last_event_id)
 
 
-EVENTS_SCHEMA: Final[dict[str, Any]] = {
-    "type": "string",
-    "description": "Server-sent events: `event` the kind, `id` the position in the journal, `data` a JSON document.",
-}
+EventStream = Annotated[
+    str,
+    Meta(
+        description="Server-sent events: `event` the kind, `id` the position in the journal, `data` a JSON document."
+    ),
+]
+"""What a stream returns."""

@@ -5,72 +5,97 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request, Response
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
 
 from ...engine.coach import Coach
 from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, NotFoundError, UsageError
-from ...guided.arguments import bad_cursor
+from ...guided.arguments import MAX_INT, bad_cursor
 from ...records import JobOptions
 from ...supervisor.supervisor import request_key
 from ..agent_calls import AnswerCoached, ForkRun, ResumeRun
 from ..web.find_page import page_of_standing
 from ..web.run_page import effect_of
-from .context import Context, RequestContext
-from .documents import describe_body, describe_reply, object_schema, read_body, reply
+from .context import RequestContext
+from .documents import read_key, reply
+from .operations import Operation
 from .run_calls import AnswersBody, ChangedLimits, ForkBody, ListName, ResumeBody, StartRun, change_limits
-from .run_documents import ROW_SCHEMA, RUN_SCHEMA, STRING, row_document, run_document, trace_page
-from .run_events import EVENTS_SCHEMA, RunStream, position_after
-from .schema import error_responses
+from .run_documents import (
+    DeletedRun,
+    DiffDocument,
+    ReplayDocument,
+    RunDocument,
+    RunList,
+    RunPage,
+    Status,
+    TracePage,
+    row_document,
+    run_document,
+    trace_page,
+)
+from .run_events import EventStream, RunStream, position_after
 
-router = APIRouter(prefix="/api", tags=["runs"])
-
-RUNS_A_PAGE: Final = 50
-MAX_RUNS_A_PAGE: Final = 200
-ENTRIES_A_PAGE: Final = 100
-MAX_ENTRIES_A_PAGE: Final = 500
 MAX_NAME_CHARS: Final = 200
-MAX_INSTANT_MS: Final = 2**53 - 1
 
-_RUN = describe_reply(RUN_SCHEMA, "Where the run stands.")
-_CURSOR = {"next_cursor": {"type": ["string", "null"]}}
-_CONFLICT = error_responses({409: "The run does not allow this as it stands; the message says why."})
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS)]
+Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
 
-Name = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME_CHARS)]
-Instant = Annotated[int | None, Query(ge=0, le=MAX_INSTANT_MS)]
-Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=MAX_NAME_CHARS)]
+
+class RunsQuery(Struct, frozen=True):
+    """Which runs are listed."""
+
+    status: Status | None = None
+    strategy: Name | None = None
+    model: Name | None = None
+    query: Name | None = None
+    since_ms: Instant | None = None
+    until_ms: Instant | None = None
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    cursor: Name | None = None
+
+
+class DiffQuery(Struct, frozen=True):
+    """Which runs are compared."""
+
+    a: Name
+    b: Name
+
+
+class TraceQuery(Struct, frozen=True):
+    """Which entries of a trace are read."""
+
+    list: ListName = "thoughts"
+    limit: Annotated[int, Meta(ge=1, le=500)] = 100
+    cursor: Name | None = None
+
+
+class EventsQuery(Struct, frozen=True):
+    """Which events of a run are followed."""
+
+    after: Instant = 0
+    text: bool = False
 
 
 # -- begun
 
 
-@router.post(
-    "/runs",
-    status_code=201,
-    responses={
-        201: _RUN,
-        200: describe_reply(RUN_SCHEMA, "The run that the same request began before."),
-        **_CONFLICT,
-    },
-    openapi_extra=describe_body(StartRun),
-)
-async def start_run(context: Context, request: Request, idempotency_key: Key = None) -> Response:
+async def start_run(context: RequestContext, body: StartRun) -> Response:
     """Begin a run; a model, or its caller, answers its questions."""
-    body = await read_body(request, StartRun)
+    key, digest = read_key(context.request), await _digest(context.request)
     is_coached = body.mode == "coached"
     order, performers = await context.access.order(body.request())
-    digest = await _digest(request)
     if not is_coached:
         started = await context.supervisor.start(
-            context.app, order, performers, key=idempotency_key, digest=digest, job=JobOptions()
+            context.app, order, performers, key=key, digest=digest, job=JobOptions()
         )
     else:
-        key = request_key(idempotency_key, digest)
-        run_id, written = await context.app.engine.accept_once(order, key=key)
+        run_id, written = await context.app.engine.accept_once(order, key=request_key(key, digest))
         if written is not None:
             await Coach(context.app.engine).go_on(run_id, performers)
         started = run_id, written is not None
@@ -86,30 +111,20 @@ async def _begun_reply(context: RequestContext, run_id: str, is_new: bool) -> Re
     return reply(await run_document(context.app, run_id), 201 if is_new else 200, location)
 
 
-@router.post(
-    "/runs/{run_id}/fork",
-    status_code=201,
-    responses={
-        201: _RUN,
-        200: describe_reply(RUN_SCHEMA, "The run that the same request began before."),
-        **_CONFLICT,
-    },
-    openapi_extra=describe_body(ForkBody),
-)
-async def fork_run(context: Context, request: Request, run_id: str, idempotency_key: Key = None) -> Response:
+async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Response:
     """Begin a run from a point of another; what it takes over costs nothing."""
-    body = await read_body(request, ForkBody)
-    app = context.app
+    app, key, digest = context.app, read_key(context.request), await _digest(context.request)
     _, recorded, names = await app.engine.terms(run_id)
     at, question = await _fork_point(context, run_id, body)
     reworded = {} if body.prompt is None or question is None else {question: body.prompt}
     limits = change_limits(recorded, body.budget)
     if body.is_coached(names.model == CALLER):
-        call = ForkRun(at=at, options=body.options, **msgspec.structs.asdict(body.as_listed_parts()))
-        key = request_key(idempotency_key, await _digest(request))
-        document, is_new = await context.access.coach_fork(run_id, call, limits, reworded, key)
+        call = ForkRun(at=at, options=body.options, **body.parts())
+        document, is_new = await context.access.coach_fork(
+            run_id, call, limits, reworded, request_key(key, digest)
+        )
         return await _begun_reply(context, document["runId"], is_new)
-    participants = await context.access.participants_again(run_id, body.as_listed_parts(), body.model)
+    participants = await context.access.participants_again(run_id, body, body.model)
     started = await context.supervisor.fork(
         app,
         run_id,
@@ -118,8 +133,8 @@ async def fork_run(context: Context, request: Request, run_id: str, idempotency_
         body.options,
         limits,
         reworded=reworded,
-        key=idempotency_key,
-        digest=await _digest(request),
+        key=key,
+        digest=digest,
         job=JobOptions(),
     )
     return await _begun_reply(context, *started)
@@ -156,37 +171,12 @@ async def _fork_point(context: RequestContext, run_id: str, body: ForkBody) -> t
 # -- looked at
 
 
-@router.get(
-    "/runs",
-    responses={
-        200: describe_reply(
-            object_schema({"runs": {"type": "array", "items": ROW_SCHEMA}, **_CURSOR}), "Runs, newest first."
-        )
-    },
-)
-async def list_runs(
-    context: Context,
-    status: Literal["active", "done", "failed", "cancelled"] | None = None,
-    strategy: Name = None,
-    model: Name = None,
-    query: Name = None,
-    since_ms: Instant = None,
-    until_ms: Instant = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_RUNS_A_PAGE)] = RUNS_A_PAGE,
-    cursor: Name = None,
-) -> Response:
+async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
     """List runs, newest first; those whose problem, answer or thoughts contain `query`."""
+    filters = msgspec.structs.asdict(query)
+    limit, cursor = filters.pop("limit"), filters.pop("cursor")
     try:
-        rows = await context.app.store.runs(
-            status=status,
-            strategy=strategy,
-            model=model,
-            query=query,
-            since_ms=since_ms,
-            until_ms=until_ms,
-            limit=limit + 1,
-            before=cursor,
-        )
+        rows = await context.app.store.runs(**filters, limit=limit + 1, before=cursor)
     except NotFoundError:
         raise bad_cursor(cursor or "") from None
     shown = rows[:limit]
@@ -196,53 +186,20 @@ async def list_runs(
     return reply({"runs": entries, "next_cursor": more})
 
 
-@router.get(
-    "/runs/diff",
-    responses={
-        200: describe_reply(
-            object_schema(
-                {
-                    "runs": {"type": "object"},
-                    "parting": {"type": ["object", "null"]},
-                    "spend": {"type": "array"},
-                    "terms": {"type": "array"},
-                }
-            ),
-            "Where two runs part and what differs between them; as `reasonry runs diff --json`.",
-        ),
-        **error_responses({404: "There is no such run, or it is another's."}),
-    },
-)
-async def compare_runs(
-    context: Context,
-    a: Annotated[str, Query(min_length=1, max_length=MAX_NAME_CHARS)],
-    b: Annotated[str, Query(min_length=1, max_length=MAX_NAME_CHARS)],
-) -> Response:
+async def compare_runs(context: RequestContext, query: DiffQuery) -> Response:
     """Say where two runs part, and what came of it."""
-    first, second = [await context.app.engine.record(run_id) for run_id in (a, b)]
+    first, second = [await context.app.engine.record(run_id) for run_id in (query.a, query.b)]
     return reply(await asyncio.to_thread(lambda: diff_runs(first, second)))
 
 
-@router.get("/runs/{run_id}", responses={200: _RUN})
-async def read_run(context: Context, run_id: str) -> Response:
+async def read_run(context: RequestContext, run_id: str) -> Response:
     """Return where a run stands."""
     return reply(await run_document(context.app, run_id))
 
 
-@router.get(
-    "/runs/{run_id}/page",
-    responses={
-        200: describe_reply(
-            object_schema({"format": {"type": "integer"}, "id": STRING}), "What a page draws."
-        ),
-        304: {"description": "It is what the request says it has."},
-    },
-)
-async def read_page(
-    context: Context, run_id: str, if_none_match: Annotated[str | None, Header()] = None
-) -> Response:
+async def read_page(context: RequestContext, run_id: str) -> Response:
     """Return the page document of a run, as it stands."""
-    engine = context.app.engine
+    engine, if_none_match = context.app.engine, context.request.headers.get("if-none-match")
     if if_none_match is not None:
         headers = _page_headers(*await engine.last_line(run_id))
         if headers["ETag"] in if_none_match:
@@ -256,40 +213,13 @@ def _page_headers(seq: int, digest: bytes) -> dict[str, str]:
     return {"ETag": f'"{seq}-{digest.hex()}"', "Cache-Control": "private, no-cache"}
 
 
-@router.get(
-    "/runs/{run_id}/trace",
-    responses={
-        200: describe_reply(
-            object_schema(
-                {"run_id": STRING, "status": STRING, "list": STRING, "entries": {"type": "array"}, **_CURSOR}
-            ),
-            "A page of a list of the run's trace; its entries as in `reasonry runs show --json`.",
-        )
-    },
-)
-async def read_trace(
-    context: Context,
-    run_id: str,
-    list: ListName = "thoughts",
-    limit: Annotated[int, Query(ge=1, le=MAX_ENTRIES_A_PAGE)] = ENTRIES_A_PAGE,
-    cursor: Name = None,
-) -> Response:
+async def read_trace(context: RequestContext, run_id: str, query: TraceQuery) -> Response:
     """Return a page of what the trace of a run has many of."""
     standing = await context.app.engine.standing(run_id)
-    return reply(await trace_page(standing, list, limit, cursor))
+    return reply(await trace_page(standing, query.list, query.limit, query.cursor))
 
 
-@router.get(
-    "/runs/{run_id}/replay",
-    responses={
-        200: describe_reply(
-            object_schema({"run_id": STRING, "status": STRING, "replay": {"type": "object"}}),
-            "Whether the run's journal, walked again without a model, leads to what it left behind.",
-        ),
-        **_CONFLICT,
-    },
-)
-async def replay_run(context: Context, run_id: str) -> Response:
+async def replay_run(context: RequestContext, run_id: str) -> Response:
     """Walk a run again from its journal, without a model, and compare its path, thoughts and outcome."""
     document = await context.app.engine.replay(run_id)
     return reply({name: document[name] for name in ("run_id", "status", "answer", "replay")})
@@ -298,50 +228,27 @@ async def replay_run(context: Context, run_id: str) -> Response:
 # -- followed
 
 
-@router.get(
-    "/runs/{run_id}/events",
-    response_class=Response,
-    responses={
-        200: {
-            "description": "Until the run has ended.",
-            "content": {"text/event-stream": {"schema": EVENTS_SCHEMA}},
-        },
-        204: {"description": "The run has ended, and nothing comes after that event; do not come back."},
-    },
-)
-async def follow_run(
-    context: Context,
-    run_id: str,
-    after: Annotated[int, Query(ge=0, le=MAX_INSTANT_MS)] = 0,
-    text: bool = False,
-    last_event_id: Annotated[str | None, Header()] = None,
-) -> Response:
+async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -> Response:
     """Stream what has happened in a run and what happens, each event once; with `text` answers as they come in."""
-    after = position_after(last_event_id, after)
+    after = position_after(context.request.headers.get("last-event-id"), query.after)
     row, (last, _) = await context.app.store.run(run_id), await context.app.engine.last_line(run_id)
     if after > last:
         message = f"run {run_id} has no event {after}; its last one is {last}"
         raise UsageError(message, field="after")
     if after == last and row.status != "active":
         return Response(status_code=204)
-    return RunStream(context, run_id, after, text=text)
+    return RunStream(context, run_id, after, text=query.text)
 
 
 # -- steered
 
 
-@router.post(
-    "/runs/{run_id}/answers",
-    responses={200: _RUN, **_CONFLICT},
-    openapi_extra=describe_body(AnswersBody),
-)
-async def answer_questions(context: Context, request: Request, run_id: str) -> Response:
+async def answer_questions(context: RequestContext, run_id: str, body: AnswersBody) -> Response:
     """Answer questions of a coached run; the reply has the next ones.
 
     Of answers that cannot be read (`answer_refused`) nothing is taken; the error's `run` says where the run stands.
     """
-    body = await read_body(request, AnswersBody)
-    call = AnswerCoached(answers=body.answers, **msgspec.structs.asdict(body.as_listed_parts()))
+    call = AnswerCoached(answers=body.answers, **body.parts())
     try:
         take = functools.partial(context.supervisor.answer, context.app)
         await context.access.coach_answer(run_id, call, take=take)
@@ -351,61 +258,81 @@ async def answer_questions(context: Context, request: Request, run_id: str) -> R
     return reply(await run_document(context.app, run_id))
 
 
-@router.post("/runs/{run_id}/cancel", responses={200: _RUN, **_CONFLICT})
-async def cancel_run(context: Context, run_id: str) -> Response:
+async def cancel_run(context: RequestContext, run_id: str) -> Response:
     """End a run; it can be resumed."""
     await context.supervisor.cancel(context.app, run_id)
     return reply(await run_document(context.app, run_id))
 
 
-@router.post("/runs/{run_id}/pause", responses={200: _RUN, **_CONFLICT})
-async def pause_run(context: Context, run_id: str) -> Response:
+async def pause_run(context: RequestContext, run_id: str) -> Response:
     """Begin nothing new in a run; what is in flight still comes in."""
     await context.supervisor.pause(context.app, run_id)
     return reply(await run_document(context.app, run_id))
 
 
-@router.post(
-    "/runs/{run_id}/resume", responses={200: _RUN, **_CONFLICT}, openapi_extra=describe_body(ResumeBody)
-)
-async def resume_run(context: Context, request: Request, run_id: str) -> Response:
+async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> Response:
     """Go on with a run after a pause, a cancellation, a limit or a failure; nothing recorded is asked again."""
-    body = await read_body(request, ResumeBody) if await request.body() else ResumeBody()
     _, recorded, names = await context.app.engine.terms(run_id)
     budget = None if body.budget is None else change_limits(recorded, body.budget)
     if body.is_coached(names.model == CALLER):
-        call = ResumeRun(**msgspec.structs.asdict(body.as_listed_parts()))
+        call = ResumeRun(**body.parts())
         await context.access.coach_resume(run_id, call, budget)
     else:
-        vetted = await context.access.participants_again(run_id, body.as_listed_parts(), body.model)
+        vetted = await context.access.participants_again(run_id, body, body.model)
         is_as_it_was = names.model != CALLER and body == ResumeBody(mode=body.mode, budget=body.budget)
         named = None if is_as_it_was else vetted
         await context.supervisor.resume(context.app, run_id, named, budget, job=JobOptions())
     return reply(await run_document(context.app, run_id))
 
 
-@router.patch(
-    "/runs/{run_id}/budget", responses={200: _RUN, **_CONFLICT}, openapi_extra=describe_body(ChangedLimits)
-)
-async def set_limits(context: Context, request: Request, run_id: str) -> Response:
+async def set_limits(
+    context: RequestContext,
+    run_id: str,
+    body: ChangedLimits,  # pyright: ignore
+) -> Response:
     """Raise or lower the limits of a run that has not ended."""
-    changed = await read_body(request, ChangedLimits)
     _, recorded, _ = await context.app.engine.terms(run_id)
-    await context.supervisor.set_budget(context.app, run_id, change_limits(recorded, changed))
+    await context.supervisor.set_budget(context.app, run_id, change_limits(recorded, body))
     return reply(await run_document(context.app, run_id))
 
 
-@router.delete(
-    "/runs/{run_id}",
-    responses={
-        200: describe_reply(object_schema({"run_id": STRING, "session_id": STRING}), "It is gone, for good."),
-        **_CONFLICT,
-    },
-)
-async def delete_run(context: Context, run_id: str) -> Response:
+async def delete_run(context: RequestContext, run_id: str) -> Response:
     """Forget a run that has ended, and the session of its thoughts."""
     row = await context.app.store.run(run_id)
     if row.status == "active":
         raise ConflictError(f"run {run_id} has not ended; cancel it first", run_id=run_id)
     await context.sessions.manage({"action": "delete", "sessionId": row.session_id})
     return reply({"run_id": run_id, "session_id": row.session_id})
+
+
+_CONFLICT = {409: "The run does not allow this as it stands; the message says why."}
+_BEGUN = {200: "The run that the same request began before.", **_CONFLICT}
+_SAME = {304: "It is what the request says it has."}
+_OVER = {204: "The run has ended, and nothing comes after that event; do not come back."}
+_KEY, _ETAG, _LAST = ["Idempotency-Key"], ["If-None-Match"], ["Last-Event-ID"]
+
+OPERATIONS = (
+    Operation("POST", "/api/runs", start_run, RunDocument, 201, _BEGUN, _KEY),
+    Operation("GET", "/api/runs", list_runs, RunList),
+    Operation("GET", "/api/runs/diff", compare_runs, DiffDocument),
+    Operation("GET", "/api/runs/{run_id}", read_run, RunDocument),
+    Operation("DELETE", "/api/runs/{run_id}", delete_run, DeletedRun, others=_CONFLICT),
+    Operation("GET", "/api/runs/{run_id}/page", read_page, RunPage, 200, _SAME, _ETAG),
+    Operation("GET", "/api/runs/{run_id}/trace", read_trace, TracePage),
+    Operation("GET", "/api/runs/{run_id}/replay", replay_run, ReplayDocument, others=_CONFLICT),
+    Operation(
+        "GET",
+        "/api/runs/{run_id}/events",
+        follow_run,
+        EventStream,
+        others=_OVER,
+        headers=_LAST,
+        media_type="text/event-stream",
+    ),
+    Operation("POST", "/api/runs/{run_id}/answers", answer_questions, RunDocument, others=_CONFLICT),
+    Operation("POST", "/api/runs/{run_id}/cancel", cancel_run, RunDocument, others=_CONFLICT),
+    Operation("POST", "/api/runs/{run_id}/pause", pause_run, RunDocument, others=_CONFLICT),
+    Operation("POST", "/api/runs/{run_id}/resume", resume_run, RunDocument, others=_CONFLICT),
+    Operation("PATCH", "/api/runs/{run_id}/budget", set_limits, RunDocument, others=_CONFLICT),
+    Operation("POST", "/api/runs/{run_id}/fork", fork_run, RunDocument, 201, _BEGUN, _KEY),
+)

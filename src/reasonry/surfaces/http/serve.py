@@ -11,13 +11,12 @@ import threading
 from collections.abc import Callable, Generator
 
 import uvicorn
-from fastapi import FastAPI
 from uvicorn.loops.auto import auto_loop_factory
 
 from ...app import App
 from ...errors import UsageError
 from ..signals import on_ending
-from .context import Wiring
+from .gate import RequestGate
 from .protocol import make_protocol
 from .server import create_server
 from .settings import ServerSettings
@@ -45,34 +44,34 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], ob
         UsageError: The settings are not safe, or the address cannot be listened at.
         StoreError: The store cannot be used.
     """
-    fastapi = create_server(app, settings)
+    gate = create_server(app, settings)
     _allow_files(_FILES_A_CONNECTION * settings.max_connections)
     # A store that cannot be used is said so now, not to the first who asks.
     await app.store.runs(limit=1)
     listener = _listen(settings)
-    server = DrainingServer(fastapi, settings, on_start=lambda: on_start(address_of(listener)))
+    server = DrainingServer(gate, settings, on_start=lambda: on_start(address_of(listener)))
     try:
         with listener:
             await server.serve(sockets=[listener])
     except SystemExit:
-        if fastapi.state.wiring.failure is None:
+        if gate.wiring.failure is None:
             raise
-        raise fastapi.state.wiring.failure from None
+        raise gate.wiring.failure from None
 
 
 class DrainingServer(uvicorn.Server):
     """uvicorn's server, whose signals end streams and hand runs back before connections are waited for."""
 
     def __init__(
-        self, fastapi: FastAPI, settings: ServerSettings, on_start: Callable[[], object] = lambda: None
+        self, gate: RequestGate, settings: ServerSettings, on_start: Callable[[], object] = lambda: None
     ) -> None:
         # What uvicorn logs quotes errors, and what requests ask for; the gate logs what may be.
         for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
             logging.getLogger(name).disabled = True
         super().__init__(
             uvicorn.Config(
-                fastapi,
-                http=make_protocol(settings, fastapi.state.gate.turn_away),
+                gate,
+                http=make_protocol(settings),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -85,7 +84,7 @@ class DrainingServer(uvicorn.Server):
                 timeout_graceful_shutdown=max(1, int(settings.drain_s)),
             )
         )
-        self._wiring: Wiring = fastapi.state.wiring
+        self._wiring = gate.wiring
         self._on_start = on_start
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

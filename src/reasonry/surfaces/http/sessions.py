@@ -6,49 +6,72 @@ A session is named by its whole id; who may not see it is told that there is non
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any, Literal
+from collections.abc import Awaitable
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
-from fastapi import APIRouter, Query, Request, Response
-from msgspec import Struct
+from msgspec import Meta, Struct
+from starlette.responses import Response
 
 from ...errors import NotFoundError
 from ...guided.arguments import MAX_INT, MAX_NAME_CHARS
 from ...guided.export import Format
 from ...guided.session_actions import MAX_PAGE, MAX_QUERY_CHARS, PAGE
-from ...guided.thinking_tool import ThinkingCall, ThinkingReply, tool_schema
+from ...guided.thinking_tool import ThinkingCall, ThinkingReply
 from ...ids import may_be_short
 from ...records import SessionFilters
 from ..web.find_page import find_page
-from .context import Context, RequestContext
-from .documents import describe_body, describe_reply, object_schema, read_body, read_json, reply
-from .plain_route import PlainRoute
-from .schema import error_responses
-from .spelling import camel_arguments, snake_form, snake_schema, speak_snake, to_snake
+from .context import RequestContext
+from .documents import reply
+from .operations import Operation
+from .spelling import camel_arguments, snake_form, speak_snake, to_snake
 
-router = APIRouter(prefix="/api", tags=["sessions"])
-thinking = APIRouter(prefix="/api", tags=["sessions"], route_class=PlainRoute)
+Document = dict[str, Any]
 
 NewThought: Any = snake_form("NewThought", ThinkingCall, without=("session_id", "clear_session"))
-Status = Literal["active", "archived", "unfinished", "all"]
-Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
-Cursor = Annotated[str | None, Query(max_length=MAX_NAME_CHARS)]
-Name = Annotated[str | None, Query(max_length=MAX_NAME_CHARS)]
-Instant = Annotated[int | None, Query(ge=0, le=MAX_INT)]
-Number = Annotated[int | None, Query(ge=1, le=MAX_INT)]
+Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
+Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
+Text = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS)]
+Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
+Number = Annotated[int, Meta(ge=1, le=MAX_INT)]
 
-_STRING, _OBJECT = {"type": "string"}, {"type": "object"}
-_OBJECTS = {"type": "array", "items": _OBJECT}
-_NEXT_CURSOR = {"type": ["string", "null"]}
-_SESSION = object_schema(
-    {"session_id": _STRING, "status": _STRING}, {"purpose": _STRING, "strategy": _STRING}
-)
-_THOUGHT_TAKEN: dict[int | str, Any] = {
-    201: describe_reply(
-        snake_schema(tool_schema(ThinkingReply)), "Where the session stands after the thought."
-    )
-}
-_NO_MOVE = error_responses({409: "The session is the record of a run, or was changed at the same time."})
+
+class SessionsQuery(Struct, frozen=True):
+    """Which sessions are listed."""
+
+    status: Literal["active", "archived", "unfinished", "all"] = "all"
+    strategy: Name | None = None
+    guided: bool | None = None
+    query: Text | None = None
+    since_ms: Instant | None = None
+    until_ms: Instant | None = None
+    limit: Limit = PAGE
+    cursor: Name | None = None
+
+
+class SearchQuery(Struct, frozen=True):
+    """What is searched for, and where."""
+
+    query: Text
+    session_id: Name | None = None
+    limit: Limit = PAGE
+    cursor: Name | None = None
+
+
+class SessionQuery(Struct, frozen=True):
+    """Which thoughts of a session are read."""
+
+    first: Number | None = msgspec.field(name="from", default=None)
+    last: Number | None = msgspec.field(name="to", default=None)
+    branch_id: Name | None = None
+    limit: Limit = PAGE
+    cursor: Name | None = None
+
+
+class ExportQuery(Struct, frozen=True):
+    """How a session is exported."""
+
+    format: Format = "json"
 
 
 class KeepSession(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,129 +81,100 @@ class KeepSession(Struct, frozen=True, forbid_unknown_fields=True):
     """A session that is pinned never expires."""
 
 
+class SessionHead(TypedDict):
+    """A session, and what is to be said about it."""
+
+    session_id: str
+    status: str
+    purpose: NotRequired[str]
+    strategy: NotRequired[str]
+
+
+class SessionDocument(SessionHead):
+    """A session, where its lines stand, and a page of its thoughts."""
+
+    thoughts: list[Document]
+    next_cursor: str | None
+
+
+class SessionList(TypedDict):
+    """A page of sessions."""
+
+    sessions: list[Document]
+    next_cursor: str | None
+
+
+class FoundThoughts(TypedDict):
+    """Thoughts that contain a text, with what stands around it."""
+
+    matches: list[Document]
+    notices: list[Document]
+    next_cursor: str | None
+
+
+class DeletedSession(TypedDict):
+    """A session that is gone."""
+
+    session_id: str
+    deleted: Literal[True]
+
+
 # -- thinking
 
 
-@thinking.post(
-    "/sessions", status_code=201, openapi_extra=describe_body(NewThought), responses=_THOUGHT_TAKEN
-)
-async def begin_session(context: Context, request: Request) -> Response:
+async def begin_session(
+    context: RequestContext,
+    body: NewThought,  # pyright: ignore
+) -> Response:
     """Begin a session with its first thought."""
-    call = await read_body(request, NewThought)
-    with speak_snake():
-        document = await context.sessions.think(camel_arguments(call))
-    location = {"Location": f"/api/sessions/{document['sessionId']}"}
-    return reply(to_snake(document), 201, location)
+    return _begun(await _in_snake(context.sessions.think(camel_arguments(body))))
 
 
-@thinking.post(
-    "/sessions/{session_id}/thoughts",
-    status_code=201,
-    openapi_extra=describe_body(NewThought),
-    responses={**_THOUGHT_TAKEN, **_NO_MOVE},
-)
-async def add_thought(context: Context, request: Request, session_id: str) -> Response:
+async def add_thought(
+    context: RequestContext,
+    session_id: str,
+    body: NewThought,  # pyright: ignore
+) -> Response:
     """Add a thought to a session. It is kept, on disk, when this is answered."""
-    call = await read_body(request, NewThought)
-    arguments = {**camel_arguments(call), "sessionId": session_id}
-    with speak_snake():
-        document = await context.sessions.think(arguments, begins=False)
-    return reply(to_snake(document), 201)
+    arguments = {**camel_arguments(body), "sessionId": session_id}
+    return reply(await _in_snake(context.sessions.think(arguments, begins=False)), 201)
 
 
 # -- looking
 
 
-@router.get(
-    "/sessions",
-    responses={
-        200: describe_reply(object_schema({"sessions": _OBJECTS, "next_cursor": _NEXT_CURSOR}), "A page.")
-    },
-)
-async def list_sessions(
-    context: Context,
-    status: Status = "all",
-    strategy: Name = None,
-    guided: bool | None = None,
-    query: Annotated[str | None, Query(min_length=1, max_length=MAX_QUERY_CHARS)] = None,
-    since_ms: Instant = None,
-    until_ms: Instant = None,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
-) -> Response:
+async def list_sessions(context: RequestContext, query: SessionsQuery) -> Response:
     """List sessions, last used first: those of agents (`guided`), and those that runs write.
 
     `query` finds those whose purpose or thoughts contain a text; `since_ms` and `until_ms` bound the last use.
     """
     which = SessionFilters(
-        strategy=strategy, guided=guided, query=query, since_ms=since_ms, until_ms=until_ms
+        strategy=query.strategy,
+        guided=query.guided,
+        query=query.query,
+        since_ms=query.since_ms,
+        until_ms=query.until_ms,
     )
-    arguments = {"status": status, "limit": limit, "cursor": cursor}
-    with speak_snake():
-        return reply(to_snake(await context.sessions.list(arguments, **which)))
+    arguments = {"status": query.status, "limit": query.limit, "cursor": query.cursor}
+    return reply(await _in_snake(context.sessions.list(arguments, **which)))
 
 
-@router.get(
-    "/search",
-    responses={
-        200: describe_reply(
-            object_schema({"matches": _OBJECTS, "next_cursor": _NEXT_CURSOR, "notices": _OBJECTS}),
-            "Thoughts that contain the text, with what stands around it.",
-        )
-    },
-)
-async def search_thoughts(
-    context: Context,
-    query: Annotated[str, Query(min_length=1, max_length=MAX_QUERY_CHARS)],
-    session_id: Name = None,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
-) -> Response:
+async def search_thoughts(context: RequestContext, query: SearchQuery) -> Response:
     """Search the thoughts of all sessions, or of one, for a text, whatever its case."""
-    if session_id is not None:
-        await _check_whole(context, session_id)
-    arguments = {"query": query, "sessionId": session_id, "limit": limit, "cursor": cursor}
-    with speak_snake():
-        return reply(to_snake(await context.sessions.search(arguments)))
+    if query.session_id is not None:
+        await _check_whole(context, query.session_id)
+    return reply(await _in_snake(context.sessions.search(camel_arguments(query))))
 
 
-@router.get(
-    "/sessions/{session_id}",
-    responses={
-        200: describe_reply(
-            {
-                **_SESSION,
-                "properties": {**_SESSION["properties"], "thoughts": _OBJECTS, "next_cursor": _NEXT_CURSOR},
-            },
-            "The session, where its lines stand, and a page of its thoughts.",
-        )
-    },
-)
-async def read_session(
-    context: Context,
-    session_id: str,
-    first: Annotated[Number, Query(alias="from")] = None,
-    last: Annotated[Number, Query(alias="to")] = None,
-    branch_id: Name = None,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
-) -> Response:
+async def read_session(context: RequestContext, session_id: str, query: SessionQuery) -> Response:
     """Read a session: its thoughts from one number to another, of one branch (empty: the main line) or all."""
     await _check_whole(context, session_id)
-    arguments = {"sessionId": session_id, "from": first, "to": last, "branchId": branch_id}
-    with speak_snake():
-        return reply(to_snake(await context.sessions.get({**arguments, "limit": limit, "cursor": cursor})))
+    arguments = {"sessionId": session_id, **camel_arguments(query)}
+    return reply(await _in_snake(context.sessions.get(arguments)))
 
 
-@router.get(
-    "/sessions/{session_id}/page",
-    responses={
-        200: describe_reply(_OBJECT, "The session as the page draws it."),
-        304: {"description": "It is as it was; If-None-Match has its ETag."},
-    },
-)
-async def read_session_page(context: Context, request: Request, session_id: str) -> Response:
-    """Read what the page draws of a session."""
+async def read_session_page(context: RequestContext, session_id: str) -> Response:
+    """Read the session as the page draws it."""
     row = await context.app.store.session(session_id)
     mark = [row.used_at_ms, row.thoughts, row.status, row.pinned]
     if row.run_id is not None:
@@ -188,7 +182,7 @@ async def read_session_page(context: Context, request: Request, session_id: str)
         mark += [run.updated_at_ms, run.status]
     etag = f'"{hashlib.sha256(msgspec.json.encode([session_id, mark])).hexdigest()[:24]}"'
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == etag and row.run_id is None:
+    if context.request.headers.get("if-none-match") == etag and row.run_id is None:
         return Response(status_code=304, headers=headers)
     return reply(await find_page(context.app, session_id), headers=headers)
 
@@ -196,59 +190,40 @@ async def read_session_page(context: Context, request: Request, session_id: str)
 # -- taking out and in
 
 
-@router.get(
-    "/sessions/{session_id}/export",
-    responses={200: describe_reply(_OBJECT, "The session whole, as `import` takes it, or in `text`.")},
-)
-async def export_session(context: Context, session_id: str, format: Format = "json") -> Response:
-    """Export a session whole: as data, or as text in Markdown or Mermaid."""
+async def export_session(context: RequestContext, session_id: str, query: ExportQuery) -> Response:
+    """Export a session whole: as data that `import` takes, or as text in Markdown or Mermaid."""
     await _check_whole(context, session_id)
-    document = await context.sessions.export({"sessionId": session_id, "format": format})
-    return reply(document if format == "json" else to_snake(document))
+    document = await context.sessions.export({"sessionId": session_id, "format": query.format})
+    return reply(document if query.format == "json" else to_snake(document))
 
 
-@router.post(
-    "/sessions/import",
-    status_code=201,
-    openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": _OBJECT}}}},
-    responses={201: describe_reply(_SESSION, "The session, and what is to be said about it.")},
-)
-async def import_session(context: Context, request: Request) -> Response:
+async def import_session(context: RequestContext, body: Document) -> Response:
     """Take in a session as `export` gives it; it gets a new id."""
-    with speak_snake():
-        document = await context.sessions.import_(await read_json(request))
-    location = {"Location": f"/api/sessions/{document['sessionId']}"}
-    return reply(to_snake(document), 201, location)
+    return _begun(await _in_snake(context.sessions.import_(body)))
 
 
 # -- keeping and forgetting
 
 
-@router.patch(
-    "/sessions/{session_id}",
-    openapi_extra=describe_body(KeepSession),
-    responses={200: describe_reply(_SESSION, "The session.")},
-)
-async def keep_session(context: Context, request: Request, session_id: str) -> Response:
+async def keep_session(context: RequestContext, session_id: str, body: KeepSession) -> Response:
     """Pin a session, so that it never expires, or unpin it."""
-    call = await read_body(request, KeepSession)
     await _check_whole(context, session_id)
-    return reply(to_snake(await context.sessions.pin({"sessionId": session_id, "pinned": call.pinned})))
+    return reply(await _in_snake(context.sessions.pin({"sessionId": session_id, "pinned": body.pinned})))
 
 
-@router.delete(
-    "/sessions/{session_id}",
-    responses={
-        200: describe_reply(
-            object_schema({"session_id": _STRING, "deleted": {"const": True}}), "It is gone."
-        ),
-        **error_responses({409: "A run that is at work writes it; cancel the run first."}),
-    },
-)
-async def delete_session(context: Context, session_id: str) -> Response:
+async def delete_session(context: RequestContext, session_id: str) -> Response:
     """Forget a session and its thoughts for good, with the run that wrote it, if any."""
     await _check_whole(context, session_id)
-    return reply(to_snake(await context.sessions.delete({"sessionId": session_id})))
+    return reply(await _in_snake(context.sessions.delete({"sessionId": session_id})))
+
+
+async def _in_snake(work: Awaitable[Document]) -> Document:
+    with speak_snake():
+        return to_snake(await work)
+
+
+def _begun(document: Document) -> Response:
+    return reply(document, 201, {"Location": f"/api/sessions/{document['session_id']}"})
 
 
 async def _check_whole(context: RequestContext, session_id: str) -> None:
@@ -262,3 +237,28 @@ async def _check_whole(context: RequestContext, session_id: str) -> None:
             await context.app.store.session(session_id)
         except NotFoundError:
             raise NotFoundError(f"there is no session {session_id[:MAX_NAME_CHARS]!r}") from None
+
+
+_CHANGED = {409: "The session is the record of a run, or was changed at the same time."}
+_AT_WORK = {409: "A run that is at work writes it; cancel the run first."}
+_SAME = {304: "It is as it was; If-None-Match has its ETag."}
+
+OPERATIONS = (
+    Operation("POST", "/api/sessions", begin_session, ThinkingReply, 201),
+    Operation("GET", "/api/sessions", list_sessions, SessionList),
+    Operation("POST", "/api/sessions/import", import_session, SessionHead, 201),
+    Operation("GET", "/api/search", search_thoughts, FoundThoughts),
+    Operation("GET", "/api/sessions/{session_id}", read_session, SessionDocument),
+    Operation("PATCH", "/api/sessions/{session_id}", keep_session, SessionHead),
+    Operation("DELETE", "/api/sessions/{session_id}", delete_session, DeletedSession, others=_AT_WORK),
+    Operation("POST", "/api/sessions/{session_id}/thoughts", add_thought, ThinkingReply, 201, _CHANGED),
+    Operation(
+        "GET",
+        "/api/sessions/{session_id}/page",
+        read_session_page,
+        Document,
+        others=_SAME,
+        headers=["If-None-Match"],
+    ),
+    Operation("GET", "/api/sessions/{session_id}/export", export_session, Document),
+)

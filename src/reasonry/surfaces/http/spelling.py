@@ -91,7 +91,7 @@ def camel_arguments(call: Struct) -> dict[str, Any]:
 
 @cache
 def _wire_names(form: type[Struct]) -> list[tuple[str, str, Any]]:
-    return [(field.name, camel_name(field.name), field.default) for field in fields(form)]
+    return [(field.name, camel_name(field.encode_name), field.default) for field in fields(form)]
 
 
 def snake_schema(schema: Any) -> Any:

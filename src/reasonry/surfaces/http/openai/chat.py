@@ -18,9 +18,8 @@ from .request import (
     Function,
     OwnFields,
     StreamOptions,
+    read_answer_form,
     read_cards,
-    read_fields,
-    read_form,
     read_stops,
 )
 
@@ -51,15 +50,14 @@ class ChatFields(Struct, frozen=True):
     reasonry: OwnFields = OwnFields()
 
 
-def read_chat(body: Any) -> CompletionRequest:
+def read_chat(fields: ChatFields) -> CompletionRequest:
     """Return what a request for a chat completion asks for.
 
     Raises:
-        UsageError: A field is not served or not as it must be; the message names it.
+        UsageError: A field is not as it must be; the message names it.
     """
-    fields = read_fields(body, ChatFields)
     conversation = read_messages(fields.messages)
-    form = read_form(fields.response_format, "response_format")
+    form = read_answer_form(fields.response_format, "response_format")
     return CompletionRequest(
         model=fields.model,
         problem="" if conversation.results else problem_of(conversation, form),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from ....core.budget import NOTHING, Usage
@@ -24,8 +22,8 @@ from ....supervisor import RunEvent
 from ....tools.catalog import CallersTool
 from ....use_cases import RunRequest
 from ...present import LIMIT_REASONS
+from ..attendance import HUNG_UP
 from ..context import RequestContext
-from .attendance import HUNG_UP, Attendance, cancel_run
 from .call_ids import CallId, unknown_call
 from .names import read_name
 from .request import CompletionRequest
@@ -87,7 +85,7 @@ class Finish(Struct, frozen=True):
 
 
 async def begin(
-    context: RequestContext, wanted: CompletionRequest, key: str | None, body: Mapping[str, Any]
+    context: RequestContext, wanted: CompletionRequest, key: str | None, digest: bytes
 ) -> list[CompletionChoice]:
     """Begin the runs of a request, one for each choice; with a key that is known, take those it stands for.
 
@@ -121,7 +119,7 @@ async def begin(
                 order,
                 performers,
                 key=f"{key}/{place}" if key and place else key,
-                digest=_digest(body),
+                digest=digest,
                 text=wanted.stream and own.reasoning,
             )
             choices.append(CompletionChoice(run_id))
@@ -129,15 +127,9 @@ async def begin(
                 await _take_up_again(context, run_id)
     except ReasonryError:
         for choice in choices:
-            await cancel_run(context, choice.run_id)
+            await context.wiring.attendance.cancel(context.app, choice.run_id)
         raise
     return choices
-
-
-def _digest(body: Mapping[str, Any]) -> bytes:
-    """Return what is the same for the same request, however it is written down and whether it is streamed or not."""
-    asked = {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
-    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
 
 
 def _calls_no_tools(context: RequestContext, strategy: str) -> UsageError:
@@ -220,7 +212,7 @@ def _spent_before(run: Run, results: Collection[str]) -> Usage:
 
 
 async def follow(
-    context: RequestContext, wanted: CompletionRequest, choice: CompletionChoice, attendance: Attendance
+    context: RequestContext, wanted: CompletionRequest, choice: CompletionChoice
 ) -> AsyncGenerator[str | Finish]:
     """Yield what a run thinks from the request on, and in the end what comes of it.
 
@@ -230,7 +222,8 @@ async def follow(
         ReasonryError: Nothing came of it.
     """
     thinking, awaited, after = Thinking(), set(choice.results), 0
-    with attendance.attend(context, choice.run_id, leaves=wanted.own.on_disconnect == "leave"):
+    attendance = context.wiring.attendance
+    with attendance.attend(context.app, choice.run_id, leaves=wanted.own.on_disconnect == "leave"):
         for is_again in (False, True):
             result = None
             watched = context.supervisor.watch(

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from fastapi import Response
 from sse_starlette.sse import EventSourceResponse
+from starlette.responses import Response
 
 from ....errors import ReasonryError
 from ...present import http_status
@@ -15,9 +15,6 @@ from ..documents import document_of_error
 
 PREFIX: Final = "/v1/"
 """What the addresses begin with at which errors have OpenAI's shape."""
-
-KEY: Final = "idempotency-key"
-"""The header with which a request that is sent again begins nothing new."""
 
 PING_S: Final = 15
 """A stream in which nothing happens says so that often, for proxies that give up on silence."""

@@ -12,6 +12,7 @@ from ....core.answer_form import check_form
 from ....core.budget import Budget
 from ....core.toolcard import ToolCard
 from ....errors import UsageError
+from ..documents import read_form
 from .call_ids import CallId
 
 T = TypeVar("T", bound=Struct)
@@ -148,14 +149,7 @@ def read_fields(body: Any, form: type[T]) -> T:
             )
         if name in NUMBERS and type(value) not in (int, float):
             raise UsageError(f"{name}: it must be a number", field=name)
-    try:
-        return msgspec.convert({name: value for name, value in fields.items() if name in served}, form)
-    except msgspec.ValidationError as error:
-        reason, _, path = str(error).partition(" - at `$.")
-        field = path.rstrip("`") or reason.rpartition("`")[0].rpartition("`")[2]
-        raise UsageError(f"{field}: {reason}", field=field) from None
-    except RecursionError:
-        raise UsageError("the body is nested too deeply", field="body") from None
+    return read_form({name: value for name, value in fields.items() if name in served}, form)
 
 
 def read_cards(functions: Sequence[Function], choice: Any, field: str) -> tuple[ToolCard, ...]:
@@ -180,7 +174,7 @@ def read_cards(functions: Sequence[Function], choice: Any, field: str) -> tuple[
     return () if choice == "none" else tuple(function.card for function in functions)
 
 
-def read_form(wanted: Any, field: str) -> dict[str, Any] | None:
+def read_answer_form(wanted: Any, field: str) -> dict[str, Any] | None:
     """Return the schema of the answer that a format asks for; None for text.
 
     Args:

@@ -13,7 +13,7 @@ from ....errors import ReasonryError, UsageError
 from .chat import usage_document
 from .completion import Finish, FunctionCall, now_s
 from .conversation import Conversation, Transcript, Utterance, problem_of, take_text, text_of
-from .request import CompletionRequest, Function, OwnFields, StreamOptions, read_cards, read_fields, read_form
+from .request import CompletionRequest, Function, OwnFields, StreamOptions, read_answer_form, read_cards
 
 Document = dict[str, Any]
 
@@ -66,19 +66,18 @@ class ResponseRequest(Struct, frozen=True):
         return structs.replace(self.wanted, problem=problem_of(whole, self.wanted.form))
 
 
-def read_response(body: Any) -> ResponseRequest:
+def read_response(fields: ResponseFields) -> ResponseRequest:
     """Return what a request for a response asks for.
 
     Raises:
-        UsageError: A field is not served or not as it must be; the message names it.
+        UsageError: A field is not as it must be; the message names it.
     """
-    fields = read_fields(body, ResponseFields)
     conversation = read_input(fields.input)
     if fields.instructions:
         conversation = conversation._replace(instructions=[fields.instructions, *conversation.instructions])
     wanted = CompletionRequest(
         model=fields.model,
-        form=read_form(fields.text.format, "text.format"),
+        form=read_answer_form(fields.text.format, "text.format"),
         cards=read_cards(fields.tools, fields.tool_choice, "tools"),
         side_by_side=fields.parallel_tool_calls,
         max_tokens=fields.max_output_tokens,

@@ -3,115 +3,103 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
 from uuid import UUID
 
-from fastapi import APIRouter, Request, Response
+import msgspec
+from msgspec import structs
+from starlette.requests import Request
+from starlette.responses import Response
 
 from ....errors import NotFoundError, ReasonryError, UsageError, WorldError
 from ....models.nesting import HEADER, enter_nested
-from ..context import Context, RequestContext
-from ..documents import describe_body, describe_reply, object_schema, read_json, reply
-from ..plain_route import PlainRoute
-from ..schema import error_responses
-from .attendance import Attendance
+from ..context import RequestContext
+from ..documents import read_key, reply
+from ..operations import Operation
 from .chat import ChatChunks, ChatFields, completion_of, read_chat
 from .completion import CompletionChoice, Finish, begin, follow, go_on
 from .conversation import Utterance, turns_of
 from .names import model_ids, read_name
-from .replies import DONE, KEY, error_body, event_lines, run_header, stream
-from .request import CompletionRequest
+from .replies import DONE, error_body, event_lines, run_header, stream
+from .request import CompletionRequest, StreamOptions, read_fields
 from .responses import ResponseEvents, ResponseFields, ResponseRequest, read_response
-
-router = APIRouter(prefix="/v1", tags=["openai"])
-completing = APIRouter(prefix="/v1", tags=["openai"], route_class=PlainRoute)
 
 T = TypeVar("T")
 
-MAX_KEY_CHARS = 200
 _GONE = Response(status_code=499)
 
-_MODEL = object_schema({"id": {"type": "string"}, "object": {"const": "model"}})
-_MODELS = object_schema({"object": {"const": "list"}, "data": {"type": "array", "items": _MODEL}})
-_TEXT = {"type": "string"}
-_COMPLETION = object_schema(
-    {"id": _TEXT, "object": {"const": "chat.completion"}, "choices": {"type": "array"}}
-)
-_RESPONSE = object_schema({"id": _TEXT, "object": {"const": "response"}, "output": {"type": "array"}})
-_FAILURES = error_responses(
-    {
-        404: "There is no such strategy, or the operator has not listed the model.",
-        409: "The key stands for another request, or the run is at work for another.",
-        499: "The run was cancelled.",
-        501: "A part of the installation is missing.",
-        502: "The model, a tool or what they said failed the run.",
-        504: "The model or a tool did not answer in time.",
-    }
-)
+
+class ModelDocument(TypedDict):
+    """What may be named as a model."""
+
+    id: str
+    object: Literal["model"]
 
 
-@router.get("/models", responses={200: describe_reply(_MODELS, "The names.")})
-async def list_models(context: Context) -> Response:
+class ModelList(TypedDict):
+    """All that may be named as a model."""
+
+    object: Literal["list"]
+    data: list[ModelDocument]
+
+
+class ChatCompletion(TypedDict):
+    """The answer, or the calls to make."""
+
+    id: str
+    object: Literal["chat.completion"]
+    choices: list[Any]
+
+
+class ResponseDocument(TypedDict):
+    """The answer, or the calls to make."""
+
+    id: str
+    object: Literal["response"]
+    output: list[Any]
+
+
+async def list_models(context: RequestContext) -> Response:
     """List what may be named as a model: each strategy, alone and with each model of this server."""
     names = model_ids(context.app.strategies, context.access.allowed)
     return reply({"object": "list", "data": [_model_document(name) for name in names]})
 
 
-@router.get("/models/{name:path}", responses={200: describe_reply(_MODEL, "The name.")})
-async def read_model(context: Context, name: str) -> Response:
+async def read_model(context: RequestContext, name: str) -> Response:
     """Return what may be named as a model, or that it may not."""
     read_name(name, context.app.strategies, context.access.allowed)
     return reply(_model_document(name))
 
 
-@completing.post(
-    "/chat/completions",
-    openapi_extra=describe_body(ChatFields),
-    responses={200: describe_reply(_COMPLETION, "The answer, or the calls to make."), **_FAILURES},
-)
-async def create_chat_completion(context: Context, request: Request) -> Response:
+async def create_chat_completion(context: RequestContext, body: ChatFields) -> Response:
     """Solve the last message of a conversation, and reply with the answer as a chat completion."""
-    return await _chat(context, request)
-
-
-@completing.post(
-    "/responses",
-    openapi_extra=describe_body(ResponseFields),
-    responses={200: describe_reply(_RESPONSE, "The answer, or the calls to make."), **_FAILURES},
-)
-async def create_response(context: Context, request: Request) -> Response:
-    """Solve what is put in, and reply with the answer as a response."""
-    return await _respond(context, request)
-
-
-async def _chat(context: RequestContext, request: Request) -> Response:
-    body = await read_json(request)
     wanted = read_chat(body)
-    choices = await _choices(context, request, wanted, body)
-    attendance, runs = _attendance(request), [choice.run_id for choice in choices]
+    choices = await _choices(context, wanted, body)
+    runs = [choice.run_id for choice in choices]
     completion_id = f"chatcmpl-{_suffix(choices[0])}"
     if wanted.stream:
         chunks = ChatChunks(completion_id, wanted.model, include_usage=wanted.include_usage)
-        return _stream(context, _chat_events(context, wanted, choices, attendance, chunks), runs)
-    ends = await _unless_gone(request, _tell_whole(context, wanted, choices, attendance))
+        return _stream(context, _chat_events(context, wanted, choices, chunks), runs)
+    ends = await _unless_gone(context.request, _tell_whole(context, wanted, choices))
     if ends is None:
         return _GONE
     document = completion_of(completion_id, wanted.model, ends)
     return reply(document, headers=run_header(runs))
 
 
-async def _respond(context: RequestContext, request: Request) -> Response:
-    body = await read_json(request)
+async def create_response(context: RequestContext, body: ResponseFields) -> Response:
+    """Solve what is put in, and reply with the answer as a response."""
     asked = read_response(body)
     wanted = asked.after(await _turns_before(context, asked))
-    choices = await _choices(context, request, wanted, body)
-    attendance, runs = _attendance(request), [choices[0].run_id]
+    choices = await _choices(context, wanted, body)
+    runs = [choices[0].run_id]
     events = ResponseEvents(f"resp_{_suffix(choices[0])}", asked)
     if wanted.stream:
-        return _stream(context, _response_events(context, wanted, choices, attendance, events), runs)
-    ends = await _unless_gone(request, _tell_whole(context, wanted, choices, attendance))
+        return _stream(context, _response_events(context, wanted, choices, events), runs)
+    ends = await _unless_gone(context.request, _tell_whole(context, wanted, choices))
     if ends is None:
         return _GONE
     thoughts, finish = ends[0]
@@ -120,19 +108,22 @@ async def _respond(context: RequestContext, request: Request) -> Response:
 
 
 async def _choices(
-    context: RequestContext, request: Request, wanted: CompletionRequest, body: Mapping[str, Any]
+    context: RequestContext, wanted: CompletionRequest, fields: ChatFields | ResponseFields
 ) -> list[CompletionChoice]:
-    enter_nested(request.headers.get(HEADER))
+    enter_nested(context.request.headers.get(HEADER))
     if wanted.stream:
         # There must be room for one more before anything is begun.
         with context.wiring.stream(context.principal):
             pass
     if wanted.results:
         return [await go_on(context, wanted)]
-    key = request.headers.get(KEY)
-    if key is not None and not 0 < len(key) <= MAX_KEY_CHARS:
-        raise UsageError(f"Idempotency-Key: from 1 to {MAX_KEY_CHARS} characters", field="Idempotency-Key")
-    return await begin(context, wanted, key, body)
+    return await begin(context, wanted, read_key(context.request), _digest(fields))
+
+
+def _digest(fields: ChatFields | ResponseFields) -> bytes:
+    """Return what is the same for the same request, however it is written down and whether it is streamed or not."""
+    asked = structs.replace(fields, stream=False, stream_options=StreamOptions())
+    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
 
 
 async def _turns_before(context: RequestContext, asked: ResponseRequest) -> Sequence[Utterance]:
@@ -169,13 +160,6 @@ def _suffix(choice: CompletionChoice) -> str:
     return UUID(choice.run_id).hex + (f"_{effects}"[:100] if effects else "")
 
 
-def _attendance(request: Request) -> Attendance:
-    state = request.app.state
-    if not hasattr(state, "attendance"):
-        state.attendance = Attendance()
-    return state.attendance
-
-
 # -- telling
 
 
@@ -193,13 +177,12 @@ async def _tell_whole(
     context: RequestContext,
     wanted: CompletionRequest,
     choices: Sequence[CompletionChoice],
-    attendance: Attendance,
 ) -> list[tuple[str, Finish]]:
     """Return what each run thought, and how it ended."""
 
     async def tell(choice: CompletionChoice) -> tuple[str, Finish]:
         thoughts = list[str]()
-        async with aclosing(follow(context, wanted, choice, attendance)) as pieces:
+        async with aclosing(follow(context, wanted, choice)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Finish):
                     return "".join(thoughts), piece
@@ -217,14 +200,13 @@ async def _tell(
     context: RequestContext,
     wanted: CompletionRequest,
     choices: Sequence[CompletionChoice],
-    attendance: Attendance,
 ) -> AsyncGenerator[tuple[int, str | Finish]]:
     """Yield what the runs think, and how each ends, as it comes, with the place of the choice."""
     queue = asyncio.Queue[tuple[int, str | Finish | Exception]](100)
 
     async def tell(place: int, choice: CompletionChoice) -> None:
         try:
-            async with aclosing(follow(context, wanted, choice, attendance)) as pieces:
+            async with aclosing(follow(context, wanted, choice)) as pieces:
                 async for piece in pieces:
                     await queue.put((place, piece))
         except Exception as error:
@@ -253,14 +235,13 @@ async def _chat_events(
     context: RequestContext,
     wanted: CompletionRequest,
     choices: Sequence[CompletionChoice],
-    attendance: Attendance,
     chunks: ChatChunks,
 ) -> AsyncGenerator[bytes]:
     finishes: dict[int, Finish] = {}
     for place in range(len(choices)):
         yield event_lines(chunks.begin(place))
     try:
-        async with aclosing(_tell(context, wanted, choices, attendance)) as pieces:
+        async with aclosing(_tell(context, wanted, choices)) as pieces:
             async for place, piece in pieces:
                 if isinstance(piece, Finish):
                     finishes[place] = piece
@@ -280,7 +261,6 @@ async def _response_events(
     context: RequestContext,
     wanted: CompletionRequest,
     choices: Sequence[CompletionChoice],
-    attendance: Attendance,
     events: ResponseEvents,
 ) -> AsyncGenerator[bytes]:
     def lines(documents: Iterator[dict[str, Any]]) -> Iterator[bytes]:
@@ -289,7 +269,7 @@ async def _response_events(
     for line in lines(events.begin()):
         yield line
     try:
-        async with aclosing(_tell(context, wanted, choices, attendance)) as pieces:
+        async with aclosing(_tell(context, wanted, choices)) as pieces:
             async for _, piece in pieces:
                 for line in lines(events.finish(piece) if isinstance(piece, Finish) else events.think(piece)):
                     yield line
@@ -321,3 +301,36 @@ async def _unless_gone(request: Request, work: Awaitable[T]) -> T | None:
 
 def _model_document(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "reasonry"}
+
+
+_FAILURES = {
+    404: "There is no such strategy, or the operator has not listed the model.",
+    409: "The key stands for another request, or the run is at work for another.",
+    499: "The run was cancelled.",
+    501: "A part of the installation is missing.",
+    502: "The model, a tool or what they said failed the run.",
+    504: "The model or a tool did not answer in time.",
+}
+
+OPERATIONS = (
+    Operation("GET", "/v1/models", list_models, ModelList),
+    Operation("GET", "/v1/models/{name:path}", read_model, ModelDocument),
+    Operation(
+        "POST",
+        "/v1/chat/completions",
+        create_chat_completion,
+        ChatCompletion,
+        others=_FAILURES,
+        headers=["Idempotency-Key"],
+        reads=read_fields,
+    ),
+    Operation(
+        "POST",
+        "/v1/responses",
+        create_response,
+        ResponseDocument,
+        others=_FAILURES,
+        headers=["Idempotency-Key"],
+        reads=read_fields,
+    ),
+)
