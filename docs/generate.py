@@ -391,13 +391,13 @@ def native_lines() -> str:
 def entry_forms() -> str:
     """Return what an entry looks like, for the agents of each form."""
     from reasonry.surfaces.setup.agent_table import AGENTS, NAME
-    from reasonry.surfaces.setup.formats import open_format, put_entry
+    from reasonry.surfaces.setup.formats import edit_text
     from reasonry.surfaces.setup.launch import Launch
 
     forms: dict[tuple[str, str], list[str]] = {}
     for one in AGENTS:
         entry = Launch("uvx", ("reasonry", "mcp")).entry(one.shape, NAME)
-        text = put_entry(open_format(one.format), "", (*one.keys, NAME), entry)
+        text = edit_text(one.format, "", (*one.keys, NAME), entry)
         forms.setdefault((one.format, text), []).append(one.title)
     return "\n\n".join(
         f"{', '.join(titles)}:\n\n```{form}\n{text}```" for (form, text), titles in forms.items()

@@ -58,11 +58,10 @@ class Home:
 
     def tree(self) -> dict[str, bytes]:
         """Return all files but those of Reasonry itself."""
-        own = self.folder / ".local" / "share" / "reasonry"
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in sorted(self.folder.rglob("*"))
-            if path.is_file() and not path.is_relative_to(own)
+            if path.is_file() and path.suffix != ".bak" and ".local/share/reasonry" not in path.as_posix()
         }
 
 
@@ -127,7 +126,7 @@ def test_what_is_refused_is_said_and_the_others_are_done(home: Home) -> None:
     done = home.run("setup", "cursor", "gemini", "codex", "--no-skills")
     assert done.returncode == 5
     assert "--force" in done.stderr
-    assert "is not valid JSON" in done.stderr
+    assert "cannot be edited as JSON" in done.stderr
     assert (home.folder / ".codex" / "config.toml").exists()
     assert (home.folder / ".gemini" / "settings.json").read_text() == "{"
     document = json.loads(home.run("setup", "emacs", "--json").stdout)

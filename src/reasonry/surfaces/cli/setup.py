@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -12,13 +12,11 @@ from msgspec import structs
 
 from ...errors import ReasonryError, UsageError
 from ...masking import SECRETS
-from ...stores.open import default_path
 from .. import present
+from ..setup.agent_plan import AgentPlan, SetupRequest, carry_out, plan_setup
 from ..setup.agent_table import AGENTS, NAME, find_agent
-from ..setup.changes import AgentPlan, Setup, SetupRequest
 from ..setup.launch import server_options, this_installation
 from ..setup.places import Machine
-from ..setup.receipts import ReceiptFile
 from .candidates import AgentName
 from .output import print_document, print_error, print_line, print_lines, print_note
 
@@ -42,8 +40,8 @@ def setup(
 ) -> int:
     """Put Reasonry into agents: the entry of its MCP server and its skills, where each agent looks for them.
 
-    All else in their files stays as it is, to the byte. Without a name it shows what would be done for every agent that
-    is installed, and asks.
+    All else in their files stays, and the file as it was is kept beside it. Without a name it shows what would be done
+    for every agent that is installed, and asks.
 
     Parameters
     ----------
@@ -58,7 +56,7 @@ def setup(
     project
         Into the project's own files in the current folder rather than the user's.
     force
-        Replace or remove an entry that somebody else wrote, too.
+        Replace or remove an entry of that name that does not start Reasonry, too.
     no_skills
         Leave the skills out.
     name
@@ -81,14 +79,12 @@ def setup(
     launch = structs.replace(
         launch, args=(*launch.args, *server_options(store, model, models, machine.project))
     )
-    wanted = SetupRequest(launch, name, project, not no_skills, force)
-    setting_up = Setup(machine, ReceiptFile(default_path().parent / "setup.json"))
+    wanted = SetupRequest(launch, name, remove, project, not no_skills, force)
     chosen = machine.agents() if not agents or agents == ("all",) else list(map(find_agent, agents))
     if not chosen:
         names = ", ".join(agent.name for agent in AGENTS)
         raise UsageError(f"no agent was found on this machine; name one: {names}", option="agents")
-    plan = setting_up.plan_removal if remove else setting_up.plan
-    plans = [plan(agent, wanted) for agent in {agent.name: agent for agent in chosen}.values()]
+    plans = [plan_setup(machine, agent, wanted) for agent in {agent.name: agent for agent in chosen}.values()]
     if not json:
         _show(plans)
     is_asked = not agents and not yes
@@ -96,18 +92,16 @@ def setup(
         is_done = False
     else:
         # Of several agents one may have done a part of what another shares with it.
-        plans = [
-            _carry_out(setting_up.make, plan(planned.agent, wanted), says_so=not json) for planned in plans
-        ]
+        plans = [_carry_out(plan_setup(machine, plan.agent, wanted), says_so=not json) for plan in plans]
         is_done = True
     return _conclude(plans, is_done=is_done, is_asked=is_asked, as_json=json)
 
 
-def _carry_out(make: Callable[[AgentPlan], None], plan: AgentPlan, *, says_so: bool) -> AgentPlan:
+def _carry_out(plan: AgentPlan, *, says_so: bool) -> AgentPlan:
     if plan.error is not None:
         return plan
     try:
-        make(plan)
+        carry_out(plan)
     except ReasonryError as error:
         if says_so:
             print_error(error)
@@ -141,16 +135,11 @@ def _describe(plan: AgentPlan) -> list[str]:
         "absent": "Reasonry is not set up",
     }
     new = " (a new file)" if plan.change is not None and plan.change.before is None else ""
-    gone = (
-        " (the file goes: it was made for it)"
-        if plan.change is not None and plan.change.after is None
-        else ""
-    )
-    lines = [f"{plan.agent.title}: {states[plan.state]}: {plan.file}{new}{gone}"]
+    lines = [f"{plan.agent.title}: {states[plan.state]}: {plan.file}{new}"]
     lines += [f"  {line}" for line in plan.diff]
     for skill in plan.skills:
-        if skill.change is not None:
-            lines.append(f"  skill: {skill.state} {skill.path}")
+        if skill.change.does_something:
+            lines.append(f"  skill: {skill.state} {skill.change.path}")
         elif skill.note:
             lines.append(f"  skill: {skill.note}")
     return lines
@@ -181,7 +170,11 @@ def _document(plan: AgentPlan) -> dict[str, Any]:
         "state": plan.state,
         "diff": list(plan.diff),
         "skills": [
-            {"file": str(skill.path), "state": skill.state, **({"note": skill.note} if skill.note else {})}
+            {
+                "file": str(skill.change.path),
+                "state": skill.state,
+                **({"note": skill.note} if skill.note else {}),
+            }
             for skill in plan.skills
         ],
         **({} if plan.error is None else present.error_document(plan.error)),

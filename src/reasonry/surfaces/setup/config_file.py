@@ -1,8 +1,13 @@
-"""Reading, writing and removing files that belong to other programs: whole or not at all, and never a stale copy."""
+"""Files that belong to other programs: read, written whole or not at all, with the earlier text kept beside them.
+
+A new text is written to a file of its own in the same folder, which then takes the place of the old one. If setup is
+killed in between, that file stays behind; only its user may read it, and the next change removes it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import stat
 import tempfile
@@ -14,21 +19,27 @@ from ...errors import ConflictError, UsageError, WorldError
 from ...regular_files import read_regular_file
 
 MAX_CONFIG_BYTES = 64 << 20
+BACKUP_SUFFIX = ".reasonry.bak"
+_NEW_SUFFIX = ".reasonry-new"
 
 
 class FileChange(Struct, frozen=True):
-    """What is to become of one file.
+    """What is to become of a file.
 
     Args:
-        before: What it holds now; None: it is not there.
-        after: What it is to hold; None: it is to go.
-        folders: Folders that come with it, or, where they are empty then, go with it; outermost first.
+        path: Of the file itself, links followed.
+        before: Its text now; None: there is no such file.
+        after: Its text then; None: it goes, and its folder too if that is empty then.
     """
 
     path: Path
     before: str | None
     after: str | None
-    folders: tuple[Path, ...] = ()
+
+    @property
+    def does_something(self) -> bool:
+        """Whether the file would change."""
+        return self.before != self.after
 
 
 def real_path(path: Path) -> Path:
@@ -51,33 +62,32 @@ def read_config(path: Path) -> str | None:
         raise UsageError(f"{path} is not UTF-8 text; nothing was changed", file=str(path)) from None
 
 
-def missing_folders(path: Path) -> tuple[Path, ...]:
-    """Return the folders that have to be made for a file, outermost first."""
-    missing = list[Path]()
-    for folder in path.parents:
-        if folder.exists():
-            break
-        missing.append(folder)
-    return tuple(reversed(missing))
-
-
-def make_change(change: FileChange, *, is_private: bool = False) -> None:
-    """Write a file in one go, or remove it.
-
-    Args:
-        is_private: Nobody else may read it.
+def make_change(change: FileChange) -> None:
+    """Make a change, and remove what an earlier one left behind when it was killed.
 
     Raises:
-        ConflictError: It is no longer what it was when the change was thought out.
+        ConflictError: Another program has changed the file since the change was planned.
         WorldError: The system does not allow it.
     """
     path = change.path
     try:
+        for stray in path.parent.glob(f".{glob.escape(path.name)}.*{_NEW_SUFFIX}"):
+            stray.unlink(missing_ok=True)
+        if not change.does_something:
+            return
         _check_unchanged(change)
+        path.parent.mkdir(parents=True, exist_ok=True)
         if change.after is None:
-            _remove(change)
+            path.unlink()
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
+            return
+        if change.before is not None:
+            backup = path.with_name(path.name + BACKUP_SUFFIX)
+            _replace(FileChange(backup, read_config(backup), change.before), 0o600, owned_as=path)
+            _replace(change, stat.S_IMODE(path.stat().st_mode), owned_as=path)
         else:
-            _write(change, change.after, 0o600 if is_private else 0o666 & ~_umask())
+            _replace(change, 0o666 & ~_umask())
     except OSError as error:
         why = error.strerror or str(error)
         raise WorldError(
@@ -85,20 +95,20 @@ def make_change(change: FileChange, *, is_private: bool = False) -> None:
         ) from None
 
 
-def _write(change: FileChange, text: str, mode: int) -> None:
-    path = change.path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if change.before is not None:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+def _replace(change: FileChange, mode: int, *, owned_as: Path | None = None) -> None:
+    path, text = change.path, change.after or ""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_NEW_SUFFIX, dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(text.encode("utf-8"))
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, mode)
-        if change.before is not None:
-            _keep_owner(path, name)
+        if owned_as is not None and hasattr(os, "chown"):
+            # Where root writes it, the file stays its user's.
+            owner = owned_as.stat()
+            with contextlib.suppress(OSError):
+                os.chown(name, owner.st_uid, owner.st_gid)
         # Syncing may have taken long.
         _check_unchanged(change)
         os.replace(name, path)
@@ -109,30 +119,13 @@ def _write(change: FileChange, text: str, mode: int) -> None:
 
 
 def _check_unchanged(change: FileChange) -> None:
-    path = change.path
-    if read_config(path) != change.before:
-        raise ConflictError(f"{path} was changed by another program meanwhile; try again", file=str(path))
-
-
-def _keep_owner(path: Path, name: str) -> None:
-    """Leave the file to whom it belongs, where root writes it."""
-    owner = path.stat()
-    if hasattr(os, "chown"):
-        with contextlib.suppress(OSError):
-            os.chown(name, owner.st_uid, owner.st_gid)
+    if read_config(change.path) != change.before:
+        raise ConflictError(
+            f"{change.path} was changed by another program meanwhile; try again", file=str(change.path)
+        )
 
 
 def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
-
-
-def _remove(change: FileChange) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        change.path.unlink()
-    for folder in reversed(change.folders):
-        try:
-            folder.rmdir()
-        except OSError:
-            break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -12,8 +12,8 @@ from msgspec import Struct
 from ...errors import ReasonryError
 from .agent_table import AGENTS, NAME, Agent
 from .config_file import read_config
-from .formats import find_entry, open_format
-from .launch import Launch, read_launch
+from .formats import find_entry, read_data
+from .launch import Launch, read_launch, starts_reasonry
 from .places import Machine
 from .server_check import ServerCheck, agent_environ, agent_folder, check_server
 
@@ -59,15 +59,13 @@ def find_entries(machine: Machine) -> list[SetUpEntry | BrokenFile]:
 def _entries_of(agent: Agent, file: Path, *, for_project: bool) -> Iterator[SetUpEntry | BrokenFile]:
     try:
         text = read_config(file)
-        if text is None:
-            return
-        servers = find_entry(open_format(agent.format).read(text), agent.keys)
+        servers = find_entry(read_data(agent.format, text or ""), agent.keys)
     except (ReasonryError, ValueError) as error:
         yield BrokenFile(agent, file, str(error))
         return
     for name, entry in servers.items() if isinstance(servers, Mapping) else ():
         launch = read_launch(entry, agent.entry_shape(for_project=for_project))
-        if name == NAME or (launch is not None and _starts_reasonry(launch)):
+        if name == NAME or (launch is not None and starts_reasonry(launch)):
             folder = entry.get("cwd") if isinstance(entry, dict) else None
             yield SetUpEntry(
                 agent,
@@ -80,23 +78,11 @@ def _entries_of(agent: Agent, file: Path, *, for_project: bool) -> Iterator[SetU
             )
 
 
-def _starts_reasonry(launch: Launch) -> bool:
-    words = (launch.command, *launch.args)
-    return any(
-        path(word).stem == NAME or word.startswith("reasonry.")
-        for word in words
-        for path in (PurePosixPath, PureWindowsPath)
-    )
-
-
 def _why_not_tried(entry: Any, launch: Launch | None) -> str:
     if isinstance(entry, dict) and (entry.get("disabled") is True or entry.get("enabled") is False):
         return "it is switched off"
-    if launch is not None and any(
-        "${" in word for word in (launch.command, *launch.args, *launch.env.values())
-    ):
-        return "it has variables that only the agent fills in"
-    return ""
+    words = () if launch is None else (launch.command, *launch.args, *launch.env.values())
+    return "it has variables that only the agent fills in" if any("${" in word for word in words) else ""
 
 
 async def try_entries(machine: Machine, entries: list[SetUpEntry], deadline_s: float) -> list[ServerCheck]:

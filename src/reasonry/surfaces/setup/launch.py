@@ -9,13 +9,13 @@ import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from msgspec import Struct
 
 from ...extras import EXTRAS, has_extra
-from .agent_table import EntryShape
+from .agent_table import NAME, EntryShape
 
 _UV_PARTS = {"archive-v0", "environments-v2", "builds-v0"}
 """Folders of uv's cache in which the environments of `uvx` live until the cache is cleaned."""
@@ -33,10 +33,10 @@ class Launch(Struct, frozen=True):
         entry: dict[str, Any] = {
             key: name if value == "{name}" else value for key, value in shape.fixed.items()
         }
-        if shape.args is None:
-            entry[shape.command] = [self.command, *self.args]
-        else:
+        if shape.args:
             entry |= {shape.command: self.command, shape.args: list(self.args)}
+        else:
+            entry[shape.command] = [self.command, *self.args]
         if self.env:
             entry[shape.env] = dict(self.env)
         return entry
@@ -48,12 +48,22 @@ def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
         return None
     found: Any = entry.get(shape.command)
     words: list[Any] = found if isinstance(found, list) else [found]
-    if shape.args is not None:
+    if shape.args:
         words = [found, *(entry.get(shape.args) or ())]
     env: Any = entry.get(shape.env) or {}
     if not words or not all(isinstance(word, str) for word in words) or not isinstance(env, dict):
         return None
     return Launch(words[0], tuple(words[1:]), {str(key): str(value) for key, value in env.items()})
+
+
+def starts_reasonry(launch: Launch) -> bool:
+    """Whether a command, or a word after it, is Reasonry."""
+    words = (launch.command, *launch.args)
+    return any(
+        path(word).stem == NAME or word.startswith("reasonry.")
+        for word in words
+        for path in (PurePosixPath, PureWindowsPath)
+    )
 
 
 def this_installation() -> Launch:

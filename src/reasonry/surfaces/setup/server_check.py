@@ -8,10 +8,12 @@ import json
 import os
 import shutil
 import signal
+import tempfile
 import time
-from collections.abc import Mapping
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from msgspec import Struct
 
@@ -28,17 +30,10 @@ _MAX_STDERR_BYTES = 4_000
 
 _FEW_OF_POSIX = {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"}
 _FEW_OF_WINDOWS = {
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PATHEXT",
-    "SYSTEMROOT",
-    "TEMP",
-    "TMP",
-    "USERNAME",
-    "USERPROFILE",
+    *("APPDATA", "LOCALAPPDATA", "PATHEXT", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE"),
 }
 _MACOS_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-"""What a program on macOS has that no shell starts."""
+"""The PATH of a program on macOS that no shell starts."""
 
 
 class ServerCheck(Struct, frozen=True):
@@ -60,7 +55,7 @@ class ServerCheck(Struct, frozen=True):
 
 
 class _NoAnswer(Exception):
-    """The server ended, or said what is no protocol; the text says which."""
+    """The server ended, or wrote something other than the protocol; the text says which."""
 
 
 def agent_environ(agent: Agent, machine: Machine) -> dict[str, str]:
@@ -75,7 +70,7 @@ def agent_environ(agent: Agent, machine: Machine) -> dict[str, str]:
 
 
 def agent_folder(agent: Agent, machine: Machine) -> Path:
-    """Return the current folder of an agent's servers: that of the project, or where programs start that have none."""
+    """Return the current folder of an agent's servers: the project's, or where programs start that have none."""
     return Path(machine.home.anchor) if agent.environment == "desktop" else machine.project
 
 
@@ -85,59 +80,62 @@ async def check_server(
     """Start a server, shake hands, ask for its tools and end it. Never raises."""
     env = {**environ, **launch.env}
     command = shutil.which(launch.command, path=env.get("PATH", ""))
+    remedy = "set it up again, which writes the full path of this installation"
     if command is None:
-        return ServerCheck(
-            problem=f"the command {launch.command} is not there, or not on the PATH that the agent has",
-            remedy="set it up again, which writes the full path of this installation",
-        )
+        problem = f"the command {launch.command} is not there, or not on the PATH that the agent has"
+        return ServerCheck(problem=problem, remedy=remedy)
     begun = time.monotonic()
+    with tempfile.TemporaryFile() as stderr:
+        try:
+            async with (
+                _run_server(command, launch.args, env, folder, stderr) as process,
+                asyncio.timeout(deadline_s),
+            ):
+                greeting, listed = await _ask(process)
+            return _describe_offer(greeting, listed, round(1000 * (time.monotonic() - begun)))
+        except TimeoutError:
+            problem = f"the server did not answer within {deadline_s:g} s"
+        except (_NoAnswer, ConnectionError) as error:
+            problem = str(error) or "the server closed its input"
+        except OSError as error:
+            return ServerCheck(
+                problem=f"{command} cannot be started: {error.strerror or error}", remedy=remedy
+            )
+        return ServerCheck(problem=problem, remedy=_by_hand(launch, folder), stderr=_last_lines(stderr))
+
+
+@contextlib.asynccontextmanager
+async def _run_server(
+    command: str, args: Sequence[str], env: Mapping[str, str], folder: Path, stderr: IO[bytes]
+) -> AsyncGenerator[Process]:
+    """Start a server, and let it go as agents do: its input ends, and what stays is killed with all it started."""
+    process = await asyncio.create_subprocess_exec(
+        *(command, *args),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=stderr,
+        env=env,
+        cwd=folder,
+        limit=_MAX_LINE_BYTES,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
     try:
-        process = await asyncio.create_subprocess_exec(
-            command,
-            *launch.args,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=env,
-            cwd=folder,
-            limit=_MAX_LINE_BYTES,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return ServerCheck(
-            problem=f"{command} cannot be started: {error.strerror or error}",
-            remedy="set it up again, which writes the full path of this installation",
-        )
-    written = bytearray()
-    grace_s = _LEAVING_S
-    reading = asyncio.ensure_future(_read_stderr(process, written))
-    try:
-        async with asyncio.timeout(deadline_s):
-            found = await _ask(process)
-        return _describe_offer(found, round(1000 * (time.monotonic() - begun)))
-    except TimeoutError:
-        grace_s = 0.0
-        problem = f"the server did not answer within {deadline_s:g} s"
-        return ServerCheck(
-            problem=problem,
-            remedy=_by_hand(launch, folder),
-            stderr=await _last_lines(process, reading, written),
-        )
-    except (_NoAnswer, ConnectionError) as error:
-        stderr = await _last_lines(process, reading, written)
-        problem = str(error) or "the server closed its input"
-        return ServerCheck(problem=problem, remedy=_by_hand(launch, folder), stderr=stderr)
+        yield process
     finally:
-        await _end(process, grace_s)
-        reading.cancel()
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _LEAVING_S)
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        await process.wait()
 
 
-def _by_hand(launch: Launch, folder: Path) -> str:
-    words = " ".join(f'"{word}"' if " " in word else word for word in (launch.command, *launch.args))
-    return f"run it by hand in {folder} to see why: {words}"
-
-
-async def _ask(process: asyncio.subprocess.Process) -> tuple[dict[str, Any], dict[str, Any]]:
+async def _ask(process: Process) -> tuple[dict[str, Any], dict[str, Any]]:
     hello = {
         "protocolVersion": PROTOCOL,
         "capabilities": {},
@@ -148,9 +146,7 @@ async def _ask(process: asyncio.subprocess.Process) -> tuple[dict[str, Any], dic
     return greeting, await _request(process, 2, "tools/list", {})
 
 
-async def _request(
-    process: asyncio.subprocess.Process, id: int, method: str, params: Mapping[str, Any]
-) -> dict[str, Any]:
+async def _request(process: Process, id: int, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     assert process.stdout is not None
     _send(process, {"jsonrpc": "2.0", "id": id, "method": method, "params": params})
     while True:
@@ -173,13 +169,12 @@ async def _request(
             return result
 
 
-def _send(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:
+def _send(process: Process, message: Mapping[str, Any]) -> None:
     assert process.stdin is not None
     process.stdin.write(json.dumps(message).encode() + b"\n")
 
 
-def _describe_offer(found: tuple[dict[str, Any], dict[str, Any]], ms: int) -> ServerCheck:
-    greeting, listed = found
+def _describe_offer(greeting: dict[str, Any], listed: dict[str, Any], ms: int) -> ServerCheck:
     info: Any = greeting.get("serverInfo")
     server = f"{info.get('name')} {info.get('version')}" if isinstance(info, dict) else ""
     rows: Any = listed.get("tools")
@@ -187,37 +182,11 @@ def _describe_offer(found: tuple[dict[str, Any], dict[str, Any]], ms: int) -> Se
     return ServerCheck(ms, server[:100], str(greeting.get("protocolVersion"))[:40], tools[:200])
 
 
-async def _read_stderr(process: asyncio.subprocess.Process, written: bytearray) -> None:
-    assert process.stderr is not None
-    while chunk := await process.stderr.read(4096):
-        written += chunk
-        del written[:-_MAX_STDERR_BYTES]
+def _last_lines(stderr: IO[bytes]) -> tuple[str, ...]:
+    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _MAX_STDERR_BYTES))
+    return tuple(stderr.read().decode("utf-8", "replace").strip().splitlines()[-6:])
 
 
-async def _last_lines(
-    process: asyncio.subprocess.Process, reading: asyncio.Future[None], written: bytearray
-) -> tuple[str, ...]:
-    """Return the last lines for people; of a server that has ended, all that is still on its way."""
-    if process.returncode is not None:
-        await asyncio.wait({reading}, timeout=0.5)
-    return tuple(written.decode("utf-8", "replace").strip().splitlines()[-6:])
-
-
-async def _end(process: asyncio.subprocess.Process, grace_s: float) -> None:
-    """Let a server go as agents do: its input ends; what stays is killed, with all it has started."""
-    assert process.stdin is not None
-    try:
-        if process.returncode is None:
-            with contextlib.suppress(OSError):
-                process.stdin.close()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(grace_s):
-                    await process.wait()
-    finally:
-        if hasattr(os, "killpg"):
-            with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
-        elif process.returncode is None:
-            with contextlib.suppress(OSError):
-                process.kill()
-        await process.wait()
+def _by_hand(launch: Launch, folder: Path) -> str:
+    words = " ".join(f'"{word}"' if " " in word else word for word in (launch.command, *launch.args))
+    return f"run it by hand in {folder} to see why: {words}"

@@ -1,29 +1,25 @@
-"""The skills that come with Reasonry, copied to where agents read theirs."""
+"""The skills that come with Reasonry, copied to the folders where agents read theirs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from .config_file import FileChange, missing_folders, read_config, real_path
-from .receipts import Receipts, SkillReceipt, checksum
+from .config_file import FileChange, read_config, real_path
 
 
 class SkillPlan(Struct, frozen=True):
     """What is to become of a file of a skill.
 
     Args:
-        state: `add`, `update`, `remove`, `unchanged` or `kept`, if it is not Reasonry's to change; `note` says why.
+        state: `add`, `update`, `remove`, `unchanged`, or `kept`; `note` says why.
     """
 
-    path: Path
     state: str
-    change: FileChange | None = None
-    receipt: Callable[[Receipts], Receipts] | None = None
+    change: FileChange
     note: str = ""
 
 
@@ -31,8 +27,6 @@ class SkillPlan(Struct, frozen=True):
 def skill_files() -> dict[PurePosixPath, str]:
     """Return the files of the skills, by their paths in a folder of skills."""
     root = resources.files(__package__ or "") / "skills"
-    if not root.is_dir():
-        return {}
     return {
         PurePosixPath(folder.name, file.name): file.read_text("utf-8")
         for folder in sorted(root.iterdir(), key=lambda entry: entry.name)
@@ -50,54 +44,41 @@ def compare_skills(folder: Path) -> str:
     return "current" if found == skill_files() else "different"
 
 
-def plan_skills(folder: Path, agent: str, receipts: Receipts, *, force: bool) -> list[SkillPlan]:
-    """Return what makes the skills stand in a folder for an agent."""
-    return [
-        _plan_copy(real_path(folder / name), text, agent, receipts, force=force)
-        for name, text in skill_files().items()
-    ]
+def plan_skills(folder: Path, *, force: bool) -> list[SkillPlan]:
+    """Return what puts the skills into a folder. A file that does not speak of Reasonry is the user's own."""
+    plans = list[SkillPlan]()
+    for name, text in skill_files().items():
+        path = real_path(folder / name)
+        before = read_config(path)
+        if before in (None, text):
+            plans.append(SkillPlan("add" if before is None else "unchanged", FileChange(path, before, text)))
+        elif force or "reasonry" in before.casefold():
+            plans.append(SkillPlan("update", FileChange(path, before, text)))
+        else:
+            note = f"{path} is another skill of that name; --force replaces it"
+            plans.append(SkillPlan("kept", FileChange(path, before, before), note))
+    return plans
 
 
-def plan_skill_removal(folder: Path, agent: str, receipts: Receipts) -> list[SkillPlan]:
-    """Return what takes the skills out that were written for an agent; those that others use as well stay."""
-    root = real_path(folder)
-    return [
-        _plan_removal(receipt, agent)
-        for receipt in receipts.skills
-        if agent in receipt.agents and Path(receipt.file).is_relative_to(root)
-    ]
+def plan_skill_removal(folder: Path, *, users: str, force: bool) -> list[SkillPlan]:
+    """Return what takes the skills out of a folder.
 
-
-def _plan_copy(path: Path, text: str, agent: str, receipts: Receipts, *, force: bool) -> SkillPlan:
-    receipt = receipts.skill(path)
-    before = read_config(path)
-    if before == text and (receipt is None or agent in receipt.agents):
-        return SkillPlan(path, "unchanged")
-    is_ours = receipt is not None and before is not None and checksum(before) == receipt.after
-    if before is not None and before != text and not is_ours and not force:
-        note = f"{path} is there already and is not what Reasonry wrote; --force replaces it"
-        return SkillPlan(path, "kept", note=note)
-    made = missing_folders(path)
-    kept = receipt or SkillReceipt(str(path), "", (), tuple(map(str, made)))
-    agents = (*(name for name in kept.agents if name != agent), agent)
-    new = SkillReceipt(str(path), checksum(text), agents, kept.folders or tuple(map(str, made)))
-    change = None if before == text else FileChange(path, before, text, made)
-    state = "unchanged" if change is None else "add" if before is None else "update"
-    return SkillPlan(path, state, change, lambda all: all.with_skill(path, new))
-
-
-def _plan_removal(receipt: SkillReceipt, agent: str) -> SkillPlan:
-    path = Path(receipt.file)
-    others = tuple(name for name in receipt.agents if name != agent)
-    before = read_config(path)
-    if others:
-        new = SkillReceipt(receipt.file, receipt.after, others, receipt.folders)
-        note = f"{path} stays: {', '.join(others)} uses it as well"
-        return SkillPlan(path, "kept", receipt=lambda all: all.with_skill(path, new), note=note)
-    if before is not None and checksum(before) != receipt.after:
-        note = f"{path} stays: it was changed since Reasonry wrote it"
-        return SkillPlan(path, "kept", receipt=lambda all: all.with_skill(path, None), note=note)
-    folders = tuple(map(Path, receipt.folders))
-    change = None if before is None else FileChange(path, before, None, folders)
-    state = "unchanged" if change is None else "remove"
-    return SkillPlan(path, state, change, lambda all: all.with_skill(path, None))
+    Args:
+        users: Other agents that are set up and read the same folder: the skills stay.
+        force: Files that are not as this version writes them go, too.
+    """
+    plans = list[SkillPlan]()
+    for name, text in skill_files().items():
+        path = real_path(folder / name)
+        before = read_config(path)
+        keeps = FileChange(path, before, before)
+        if before is None:
+            continue
+        if users:
+            plans.append(SkillPlan("kept", keeps, f"{path} stays for {users}"))
+        elif before != text and not force:
+            note = f"{path} stays: it is not what this version writes; --force removes it"
+            plans.append(SkillPlan("kept", keeps, note))
+        else:
+            plans.append(SkillPlan("remove", FileChange(path, before, None)))
+    return plans

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,12 @@ import pytest
 from msgspec import structs
 
 from reasonry.errors import ConflictError, NotFoundError, ReasonryError, UsageError
+from reasonry.surfaces.setup.agent_plan import AgentPlan, SetupRequest, carry_out, plan_setup
 from reasonry.surfaces.setup.agent_table import AGENTS, Agent, find_agent
-from reasonry.surfaces.setup.changes import AgentPlan, Setup, SetupRequest
 from reasonry.surfaces.setup.config_file import FileChange, make_change
-from reasonry.surfaces.setup.formats import find_entry, open_format
+from reasonry.surfaces.setup.formats import edit_text, find_entry, read_data
 from reasonry.surfaces.setup.launch import Launch, read_launch, server_options, this_installation
 from reasonry.surfaces.setup.places import Machine
-from reasonry.surfaces.setup.receipts import ReceiptFile
 from reasonry.surfaces.setup.skill_copies import compare_skills, skill_files
 
 from .fixtures import CLAUDE, CODEX, texts
@@ -26,6 +27,7 @@ from .fixtures import CLAUDE, CODEX, texts
 SYSTEMS = ("Linux", "Darwin", "Windows")
 LAUNCH = Launch("/opt/reasonry tools/bin/reasonry", ("mcp",))
 WANTED = SetupRequest(LAUNCH, "reasonry")
+GONE = structs.replace(WANTED, remove=True)
 ALL = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 
 
@@ -39,18 +41,17 @@ class Desk:
         self.home.mkdir(parents=True, exist_ok=True)
         self.project.mkdir(exist_ok=True)
         self.machine = Machine(system, self.home, environ, self.project)
-        self.receipts = ReceiptFile(folder / "data" / "setup.json")
-        self.setup = Setup(self.machine, self.receipts)
+
+    def plan(self, agent: Agent, wanted: SetupRequest = WANTED) -> AgentPlan:
+        return plan_setup(self.machine, agent, wanted)
 
     def add(self, agent: Agent, wanted: SetupRequest = WANTED) -> AgentPlan:
-        plan = self.setup.plan(agent, wanted)
-        self.setup.make(plan)
+        plan = self.plan(agent, wanted)
+        carry_out(plan)
         return plan
 
     def take_out(self, agent: Agent, wanted: SetupRequest = WANTED) -> AgentPlan:
-        plan = self.setup.plan_removal(agent, wanted)
-        self.setup.make(plan)
-        return plan
+        return self.add(agent, structs.replace(wanted, remove=True))
 
     def file(self, agent: Agent, *, for_project: bool = False) -> Path:
         path = self.machine.config_file(agent, for_project=for_project)
@@ -59,14 +60,15 @@ class Desk:
 
     def entry(self, agent: Agent, name: str = "reasonry", *, for_project: bool = False) -> Any:
         text = self.file(agent, for_project=for_project).read_bytes().decode()
-        return find_entry(open_format(agent.format).read(text), (*agent.keys, name))
+        return find_entry(read_data(agent.format, text), (*agent.keys, name))
 
-    def tree(self) -> dict[str, bytes | None]:
-        """Return all files and folders of the user and the project."""
+    def tree(self) -> dict[str, bytes]:
+        """Return all files of the user and the project."""
         return {
-            str(path.relative_to(self.folder)): path.read_bytes() if path.is_file() else None
+            str(path.relative_to(self.folder)): path.read_bytes()
             for root in (self.home, self.project)
             for path in sorted(root.rglob("*"))
+            if path.is_file()
         }
 
 
@@ -86,22 +88,25 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_set_up_and_taken_out_all_is_as_it_was(agent: Agent, tmp_path: Path) -> None:
     for number, (kind, text) in enumerate(texts(agent.name, agent.format).items()):
         desk = Desk(tmp_path / kind, SYSTEMS[number % len(SYSTEMS)])
-        write(desk.file(agent), text)
-        before = desk.tree()
+        path = desk.file(agent)
+        write(path, text)
         plan = desk.add(agent)
         assert plan.state == "add", kind
         assert read_launch(desk.entry(agent), agent.shape) == LAUNCH, kind
         after = desk.tree()
-        again = desk.setup.plan(agent, WANTED)
+        again = desk.plan(agent)
         assert again.state == "unchanged", kind
         assert not again.does_something
-        desk.setup.make(again)
+        carry_out(again)
         assert desk.tree() == after, kind
         assert desk.take_out(agent).state == "remove"
-        assert desk.tree() == before, kind
-        assert not desk.receipts.path.exists()
+        assert desk.entry(agent) is None
+        now, before = (read_data(agent.format, text or "") for text in (path.read_bytes().decode(), text))
+        assert now == {key: value for key, value in before.items() if value or key not in agent.keys}, kind
+        kept = desk.tree()
+        assert {Path(name).name for name in kept} <= {path.name, f"{path.name}.reasonry.bak"}
         assert desk.take_out(agent).state == "absent"
-        assert desk.tree() == before, kind
+        assert desk.tree() == kept, kind
 
 
 @ALL
@@ -109,16 +114,15 @@ def test_a_project_has_its_own_file_or_is_refused(agent: Agent, tmp_path: Path) 
     desk = Desk(tmp_path)
     wanted = structs.replace(WANTED, for_project=True)
     if not agent.project:
-        plan = desk.setup.plan(agent, wanted)
+        plan = desk.plan(agent, wanted)
         assert isinstance(plan.error, UsageError)
         assert "project" in plan.error.message
         return
-    before = desk.tree()
     desk.add(agent, wanted)
     assert read_launch(desk.entry(agent, for_project=True), agent.shape) == LAUNCH
     assert list(desk.home.iterdir()) == []
     desk.take_out(agent, wanted)
-    assert desk.tree() == before
+    assert desk.entry(agent, for_project=True) is None
 
 
 @ALL
@@ -126,65 +130,54 @@ def test_what_others_write_meanwhile_stays(agent: Agent, tmp_path: Path) -> None
     desk = Desk(tmp_path)
     path = desk.file(agent)
     desk.add(agent)
-    form = open_format(agent.format)
-    text = form.put(path.read_bytes().decode(), (*agent.keys, "another"), {"command": "x", "args": []})
+    other = {"command": "x", "args": []}
+    text = edit_text(agent.format, path.read_bytes().decode(), (*agent.keys, "another"), other)
     path.write_text(text, "utf-8")
     desk.take_out(agent)
     assert desk.entry(agent) is None
-    assert find_entry(form.read(path.read_text("utf-8")), (*agent.keys, "another")) == {
-        "command": "x",
-        "args": [],
-    }
+    assert desk.entry(agent, "another") == other
 
 
 @ALL
 def test_an_entry_of_somebody_else_stays_unless_forced(agent: Agent, tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    form = open_format(agent.format)
     theirs = Launch("/their/own", ("thing",), {"KEY": "sk-not-to-be-shown"}).entry(agent.shape, "reasonry")
-    text = form.put("", (*agent.keys, "reasonry"), {"keep": {"a": "b"}} if agent.format == "json" else theirs)
+    entry = {"keep": {"a": "b"}} if agent.format == "json" else theirs
+    text = edit_text(agent.format, "", (*agent.keys, "reasonry"), entry)
     write(desk.file(agent), text)
     before = desk.tree()
-    for plan in (desk.setup.plan(agent, WANTED), desk.setup.plan_removal(agent, WANTED)):
+    for plan in (desk.plan(agent), desk.plan(agent, GONE)):
         assert isinstance(plan.error, ConflictError)
         assert "--force" in plan.error.message
     assert desk.tree() == before
     beside = structs.replace(WANTED, name="reasonry-2", with_skills=False)
     desk.add(agent, beside)
     desk.take_out(agent, beside)
-    assert desk.tree() == before
-    forced = structs.replace(WANTED, force=True)
-    plan = desk.add(agent, forced)
+    assert desk.entry(agent) == entry
+    plan = desk.add(agent, structs.replace(WANTED, force=True))
     assert "sk-not-to-be-shown" not in "\n".join(plan.diff)
     assert read_launch(desk.entry(agent), agent.shape) == LAUNCH
-    desk.take_out(agent)
-    assert desk.tree() == before
-
-
-@ALL
-def test_an_entry_that_was_edited_is_the_users(agent: Agent, tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.add(agent)
     path = desk.file(agent)
-    path.write_text(path.read_text("utf-8").replace("reasonry tools", "my own tools"), "utf-8")
-    before = desk.tree()
-    other = structs.replace(WANTED, launch=Launch("/new"))
-    assert isinstance(desk.setup.plan(agent, other).error, ConflictError)
-    assert isinstance(desk.setup.plan_removal(agent, WANTED).error, ConflictError)
-    assert desk.tree() == before
+    assert path.with_name(f"{path.name}.reasonry.bak").read_bytes().decode().rstrip() == text.rstrip()
+    desk.take_out(agent)
+    assert desk.entry(agent) is None
 
 
 @ALL
 def test_a_new_place_of_the_program_is_written_without_a_question(agent: Agent, tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    write(desk.file(agent), texts(agent.name, agent.format)["its own"])
-    before = desk.tree()
+    path = desk.file(agent)
+    write(path, texts(agent.name, agent.format)["its own"])
     desk.add(agent)
-    moved = structs.replace(WANTED, launch=Launch("/moved/reasonry", ("mcp", "--store", "memory")))
-    assert desk.add(agent, moved).state == "update"
-    assert read_launch(desk.entry(agent), agent.shape) == moved.launch
+    mine = {**desk.entry(agent), agent.shape.env: {"MINE": "1"}}
+    path.write_text(
+        edit_text(agent.format, path.read_text("utf-8"), (*agent.keys, "reasonry"), mine), "utf-8"
+    )
+    moved = Launch("/moved/reasonry", ("mcp", "--store", "memory"))
+    assert desk.add(agent, structs.replace(WANTED, launch=moved)).state == "update"
+    assert read_launch(desk.entry(agent), agent.shape) == structs.replace(moved, env={"MINE": "1"})
     desk.take_out(agent)
-    assert desk.tree() == before
+    assert desk.entry(agent) is None
 
 
 def test_what_an_agent_adds_by_itself_is_no_edit(tmp_path: Path) -> None:
@@ -194,7 +187,7 @@ def test_what_an_agent_adds_by_itself_is_no_edit(tmp_path: Path) -> None:
     data["mcpServers"]["reasonry"]["env"] = {}
     data["numStartups"] = 2
     desk.file(claude).write_text(json.dumps(data), "utf-8")
-    assert desk.setup.plan(claude, WANTED).state == "unchanged"
+    assert desk.plan(claude).state == "unchanged"
     desk.take_out(claude)
     assert json.loads(desk.file(claude).read_text("utf-8")) == {"numStartups": 2}
 
@@ -207,7 +200,6 @@ def test_what_an_agent_adds_by_itself_is_no_edit(tmp_path: Path) -> None:
         ("cursor", b'{"mcpServers": []}'),
         ("cursor", b"\xff\xfe{\x00}\x00"),
         ("codex", b"model = \n"),
-        ("codex", b"mcp_servers = {}\n"),
         ("goose", b"a: [\n"),
         ("goose", b"extensions: 5\n"),
     ],
@@ -217,28 +209,27 @@ def test_a_file_that_cannot_be_edited_is_named_and_left(agent: str, text: bytes,
     path = desk.file(find_agent(agent))
     path.parent.mkdir(parents=True)
     path.write_bytes(text)
-    for plan in (desk.setup.plan, desk.setup.plan_removal):
-        planned = plan(find_agent(agent), WANTED)
+    for wanted in (WANTED, GONE):
+        planned = desk.plan(find_agent(agent), wanted)
         if planned.error is None:
             assert planned.state == "absent"
             continue
         assert isinstance(planned.error, UsageError)
         assert str(path) in planned.error.message
-    assert desk.setup.plan(find_agent(agent), WANTED).error is not None
+    assert desk.plan(find_agent(agent)).error is not None
     assert path.read_bytes() == text
-    assert not desk.receipts.path.exists()
 
 
 def test_a_folder_or_a_pipe_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     desk, cursor = Desk(tmp_path), find_agent("cursor")
     desk.file(cursor).mkdir(parents=True)
-    error = desk.setup.plan(cursor, WANTED).error
+    error = desk.plan(cursor).error
     assert error is not None
     assert "directory" in error.message
     desk.file(cursor).rmdir()
     if hasattr(os, "mkfifo"):
         os.mkfifo(desk.file(cursor))
-        error = desk.setup.plan(cursor, WANTED).error
+        error = desk.plan(cursor).error
         assert error is not None
         assert "named pipe" in error.message
 
@@ -256,18 +247,18 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
     assert path.is_symlink()
     assert json.loads(real.read_text("utf-8"))["mcpServers"]["reasonry"]["args"] == ["mcp"]
     assert real.stat().st_mode & 0o777 == 0o600
-    assert [entry.name for entry in real.parent.iterdir()] == ["cursor.json"]
+    assert {entry.name for entry in real.parent.iterdir()} == {"cursor.json", "cursor.json.reasonry.bak"}
     desk.take_out(cursor)
     assert path.is_symlink()
-    assert real.read_text("utf-8") == "{}\n"
+    assert json.loads(real.read_text("utf-8")) == {}
 
 
 def test_a_file_that_changes_under_the_hands_is_not_written(tmp_path: Path) -> None:
     desk, cursor = Desk(tmp_path), find_agent("cursor")
-    plan = desk.setup.plan(cursor, WANTED)
+    plan = desk.plan(cursor)
     write(desk.file(cursor), '{"mcpServers": {"new": {}}}')
     with pytest.raises(ConflictError, match="meanwhile"):
-        desk.setup.make(plan)
+        carry_out(plan)
     assert desk.file(cursor).read_text("utf-8") == '{"mcpServers": {"new": {}}}'
 
 
@@ -276,45 +267,87 @@ def test_a_file_that_changes_while_the_new_one_is_synced_stays(
 ) -> None:
     desk, cursor = Desk(tmp_path), find_agent("cursor")
     desk.add(cursor)
-    plan = desk.setup.plan(cursor, structs.replace(WANTED, launch=Launch("/moved/reasonry")))
-    path, receipts = desk.file(cursor), desk.receipts.read()
+    plan = desk.plan(cursor, structs.replace(WANTED, launch=Launch("/moved/reasonry")))
+    path = desk.file(cursor)
     theirs, sync = '{"mcpServers": {"new": {}}}', os.fsync
 
     def write_meanwhile(descriptor: int) -> None:
         sync(descriptor)
-        if [*path.parent.glob("*.new")]:
+        if [*path.parent.glob(".mcp.json.*.reasonry-new")]:
             path.write_text(theirs, "utf-8")
 
     monkeypatch.setattr(os, "fsync", write_meanwhile)
     with pytest.raises(ConflictError, match="meanwhile"):
-        desk.setup.make(plan)
+        carry_out(plan)
     assert path.read_text("utf-8") == theirs
-    assert [*path.parent.iterdir()] == [path]
-    assert desk.receipts.read() == receipts
+    assert {entry.name for entry in path.parent.iterdir()} == {"mcp.json", "mcp.json.reasonry.bak"}
 
 
-def test_what_could_not_be_written_is_not_taken_for_written(
+def test_a_file_that_cannot_be_written_is_an_error_and_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk, cursor = Desk(tmp_path), find_agent("cursor")
     desk.add(cursor)
-    before, receipts = desk.tree(), desk.receipts.read()
-    moved = structs.replace(WANTED, launch=Launch("/moved/reasonry"))
-    plan = desk.setup.plan(cursor, moved)
-    replace = os.replace
+    before = desk.tree()
+    moved = structs.replace(WANTED, launch=Launch("/moved/reasonry", ("mcp",)))
 
     def refuse(source: str, target: Path) -> None:
-        if target == desk.file(cursor):
-            raise PermissionError(13, "Permission denied")
-        replace(source, target)
+        raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", refuse)
         with pytest.raises(ReasonryError, match="cannot be written: Permission denied"):
-            desk.setup.make(plan)
+            desk.add(cursor, moved)
     assert desk.tree() == before
-    assert desk.receipts.read() == receipts
     assert desk.add(cursor, moved).state == "update"
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="a process is killed in the middle by one that was forked"
+)
+def test_a_setup_killed_at_any_instant_leaves_a_whole_file_and_the_next_one_works(tmp_path: Path) -> None:
+    claude, killed = find_agent("claude"), 0
+    for instant in range(200):
+        desk = Desk(tmp_path / str(instant))
+        path = desk.file(claude)
+        write(path, CLAUDE)
+        path.chmod(0o600)
+        status = in_child(lambda desk=desk: desk.add(claude), killed_at=instant)
+        if status == 0:
+            break
+        killed += 1
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        now = path.read_text("utf-8")
+        assert now == CLAUDE or json.loads(now)["mcpServers"]["reasonry"]
+        copies = [entry for entry in desk.home.iterdir() if entry.is_file() and entry != path]
+        assert all(entry.stat().st_mode & 0o777 == 0o600 for entry in copies)
+        desk.add(claude)
+        assert desk.plan(claude).state == "unchanged"
+        assert not [*desk.home.rglob("*.reasonry-new")]
+        assert desk.take_out(claude).state == "remove"
+        assert path.read_text("utf-8") == CLAUDE
+    assert killed > 10
+
+
+def in_child(work: Callable[[], object], *, killed_at: int) -> int:
+    """Do it in a process that is killed as it touches files for the so-many-eth time; return how it ended."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    touched = 0
+
+    def count(event: str, details: object) -> None:
+        nonlocal touched
+        if event in {"open", "os.mkdir", "os.rename", "os.remove", "os.chmod", "os.chown"}:
+            touched += 1
+            if touched > killed_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+    try:
+        work()
+    finally:
+        os._exit(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
@@ -341,10 +374,10 @@ def test_skills_are_shared_by_those_who_read_one_folder(tmp_path: Path) -> None:
     desk.take_out(codex)
     assert all(path.exists() for path in shared)
     desk.take_out(gemini)
-    assert not (desk.home / ".agents").exists()
+    assert not any(path.parent.exists() for path in shared)
     assert all(path.exists() for path in own)
     desk.take_out(claude)
-    assert list(desk.home.rglob("*")) == []
+    assert not any(path.parent.exists() for path in own)
 
 
 def test_a_skill_that_is_the_users_stays(tmp_path: Path) -> None:
@@ -359,7 +392,15 @@ def test_a_skill_that_is_the_users_stays(tmp_path: Path) -> None:
     desk.take_out(claude)
     assert first.read_text("utf-8") == "mine"
     assert all(path.read_text("utf-8") == "edited" for path in rest)
-    assert not desk.receipts.path.exists()
+
+
+def test_a_skill_of_an_earlier_version_is_replaced_and_kept_beside(tmp_path: Path) -> None:
+    desk, claude = Desk(tmp_path), find_agent("claude")
+    first, *_ = [desk.home / ".claude" / "skills" / path for path in skill_files()]
+    write(first, "an earlier skill of Reasonry")
+    assert [skill.state for skill in desk.add(claude).skills] == ["update", "add"]
+    assert compare_skills(desk.home / ".claude" / "skills") == "current"
+    assert first.with_name("SKILL.md.reasonry.bak").read_text("utf-8") == "an earlier skill of Reasonry"
 
 
 def test_there_are_two_skills_with_names_and_descriptions() -> None:
@@ -453,34 +494,23 @@ def test_no_key_of_a_neighbour_is_shown(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     for name, text in (("cursor", "".join(CLAUDE.split("\n"))), ("codex", CODEX), ("claude", CLAUDE)):
         write(desk.file(find_agent(name)), text)
-        for plan in (desk.add(find_agent(name)), desk.take_out(find_agent(name))):
-            shown = "\n".join(plan.diff)
-            assert "reasonry" in shown
-            assert "ghp_" not in shown
-            assert "sk-" not in shown
-
-
-def test_receipts_that_are_lost_or_damaged_lose_nothing(tmp_path: Path) -> None:
-    desk, cursor = Desk(tmp_path), find_agent("cursor")
-    write(desk.file(cursor), '{"mcpServers": {"a": {}}}\n')
-    before = desk.tree()
-    wanted = structs.replace(WANTED, with_skills=False)
-    desk.add(cursor, wanted)
-    write(desk.receipts.path, "{")
-    error = desk.setup.plan(cursor, wanted).error
-    assert error is not None
-    assert "damaged" in error.message
-    desk.receipts.path.unlink()
-    assert desk.setup.plan(cursor, wanted).state == "unchanged"
-    desk.take_out(cursor, wanted)
-    assert desk.tree() == before
+        shown = "\n".join(desk.add(find_agent(name)).diff)
+        assert "reasonry" in shown
+        assert "ghp_" not in shown
+        assert "sk-" not in shown
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
-def test_receipts_are_the_users_alone(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.add(find_agent("cursor"))
-    assert desk.receipts.path.stat().st_mode & 0o777 == 0o600
+def test_the_copy_of_the_earlier_file_is_its_users_alone(tmp_path: Path) -> None:
+    desk, codex = Desk(tmp_path), find_agent("codex")
+    path = desk.file(codex)
+    write(path, CODEX)
+    path.chmod(0o644)
+    desk.add(codex)
+    copy = path.with_name("config.toml.reasonry.bak")
+    assert copy.read_text("utf-8") == CODEX
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_mode & 0o777 == 0o644
 
 
 def test_the_command_of_this_installation_is_one_that_runs_from_anywhere() -> None:
