@@ -16,7 +16,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "providers": ("pydantic_ai",),
     "sandbox": ("pydantic_monty",),
     "server": (
-        "fastapi",
+        "starlette",
         "uvicorn",
         "httptools",
         "sse_starlette",

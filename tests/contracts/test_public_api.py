@@ -46,7 +46,7 @@ HEAVY = [
     "pydantic_ai",
     "mcp",
     "procrastinate",
-    "fastapi",
+    "starlette",
     "aiohttp",
     "httpx2",
     "rich.live",
