@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -10,16 +10,17 @@ from msgspec import Meta, Struct
 
 from ....core.budget import Usage
 from ....core.metering import estimate_tokens
+from ....errors import ReasonryError
 from .completion import Finish, FunctionCall, now_s
-from .conversation import problem_of, read_messages
+from .conversation import read_messages
+from .replies import error_body
 from .request import (
     MAX_CHOICES,
     CompletionRequest,
     Function,
-    OwnFields,
-    StreamOptions,
+    SharedFields,
+    make_request,
     read_answer_form,
-    read_cards,
     read_stops,
 )
 
@@ -32,22 +33,16 @@ class ChatTool(Struct, frozen=True, tag_field="type", tag="function"):
     function: Function
 
 
-class ChatFields(Struct, frozen=True):
+class ChatFields(SharedFields, frozen=True, kw_only=True):
     """The fields of a request for a chat completion that are served."""
 
-    model: str
     messages: Any
     n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] = 1
-    stream: bool = False
-    stream_options: StreamOptions = StreamOptions()
     stop: str | list[str] | None = None
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
     response_format: Any = None
-    tools: list[ChatTool] = []
-    tool_choice: Any = None
-    parallel_tool_calls: bool = True
-    reasonry: OwnFields = OwnFields()
+    tools: tuple[ChatTool, ...] = ()
 
 
 def read_chat(fields: ChatFields) -> CompletionRequest:
@@ -56,95 +51,86 @@ def read_chat(fields: ChatFields) -> CompletionRequest:
     Raises:
         UsageError: A field is not as it must be; the message names it.
     """
-    conversation = read_messages(fields.messages)
-    form = read_answer_form(fields.response_format, "response_format")
-    return CompletionRequest(
-        model=fields.model,
-        problem="" if conversation.results else problem_of(conversation, form),
-        form=form,
-        cards=read_cards([tool.function for tool in fields.tools], fields.tool_choice, "tools"),
-        side_by_side=fields.parallel_tool_calls,
-        n=1 if conversation.results else fields.n,
+    return make_request(
+        fields,
+        read_messages(fields.messages),
+        [tool.function for tool in fields.tools],
+        read_answer_form(fields.response_format, "response_format"),
+        fields.max_completion_tokens or fields.max_tokens,
+        n=fields.n,
         stop=read_stops(fields.stop),
-        max_tokens=fields.max_completion_tokens or fields.max_tokens,
-        stream=fields.stream,
-        include_usage=fields.stream_options.include_usage,
-        own=fields.reasonry,
-        results=conversation.results,
     )
 
 
-def completion_of(completion_id: str, model: str, finishes: Sequence[tuple[str, Finish]]) -> Document:
-    """Return a completion, from what each run thought and how it ended."""
-    choices = [
-        {
-            "index": index,
-            "message": {
-                "role": "assistant",
-                "content": None if finish.calls else finish.answer,
-                "refusal": None,
-                **({"reasoning_content": thoughts} if thoughts else {}),
-                **({"tool_calls": [_call_document(call) for call in finish.calls]} if finish.calls else {}),
-            },
-            "logprobs": None,
-            "finish_reason": _reason(finish),
-        }
-        for index, (thoughts, finish) in enumerate(finishes)
-    ]
-    return {
-        "id": completion_id,
-        "object": "chat.completion",
-        "created": now_s(),
-        "model": model,
-        "choices": choices,
-        "usage": usage_document([finish for _, finish in finishes]),
-        "reasonry": {"runs": [finish.document for _, finish in finishes]},
-    }
+class ChatTelling:
+    """A chat completion, told in chunks or whole; see `Telling`."""
 
+    last_line = b"data: [DONE]\n\n"
 
-class ChatChunks:
-    """The chunks of one completion.
+    def __init__(self, suffix: str, wanted: CompletionRequest) -> None:
+        self._wanted = wanted
+        self._id, self._created = f"chatcmpl-{suffix}", now_s()
+        self._thoughts: list[list[str]] = [[] for _ in range(wanted.n)]
+        self._finishes: dict[int, Finish] = {}
 
-    Args:
-        include_usage: Whether a last chunk says what was used.
-    """
+    def begin(self) -> Iterator[Document]:
+        """See `Telling`."""
+        for place in range(self._wanted.n):
+            yield self._chunk(place, {"role": "assistant", "content": ""})
 
-    def __init__(self, completion_id: str, model: str, *, include_usage: bool) -> None:
-        self._head = {
-            "id": completion_id,
-            "object": "chat.completion.chunk",
-            "created": now_s(),
-            "model": model,
-        }
-        self._include_usage = include_usage
+    def think(self, place: int, piece: str) -> Iterator[Document]:
+        """See `Telling`."""
+        self._thoughts[place].append(piece)
+        yield self._chunk(place, {"reasoning_content": piece})
 
-    def begin(self, index: int) -> Document:
-        """Return the chunk a choice begins with."""
-        return self._chunk(index, {"role": "assistant", "content": ""})
-
-    def think(self, index: int, piece: str) -> Document:
-        """Return a piece of what a choice thinks."""
-        return self._chunk(index, {"reasoning_content": piece})
-
-    def finish(self, index: int, finish: Finish) -> Iterator[Document]:
-        """Yield how a choice ends."""
+    def finish(self, place: int, finish: Finish) -> Iterator[Document]:
+        """See `Telling`."""
+        self._finishes[place] = finish
         if finish.calls:
-            calls = [{"index": place, **_call_document(call)} for place, call in enumerate(finish.calls)]
-            yield self._chunk(index, {"tool_calls": calls})
+            calls = [{"index": number, **_call_document(call)} for number, call in enumerate(finish.calls)]
+            yield self._chunk(place, {"tool_calls": calls})
         elif finish.answer:
-            yield self._chunk(index, {"content": finish.answer})
-        yield self._chunk(index, {}, _reason(finish))
+            yield self._chunk(place, {"content": finish.answer})
+        yield self._chunk(place, {}, _reason(finish))
 
-    def close(self, finishes: Sequence[Finish]) -> Iterator[Document]:
-        """Yield what is said when all choices have ended."""
-        runs = {"reasonry": {"runs": [finish.document for finish in finishes]}}
-        if self._include_usage:
-            yield {**self._head, "choices": [], "usage": usage_document(finishes), **runs}
+    def close(self) -> Iterator[Document]:
+        """See `Telling`."""
+        if self._wanted.include_usage:
+            yield self._document("chat.completion.chunk", choices=[], **self._usage())
 
-    def _chunk(self, index: int, delta: Mapping[str, Any], reason: str | None = None) -> Document:
-        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
-        usage = {"usage": None} if self._include_usage else {}
-        return {**self._head, "choices": [choice], **usage}
+    def fail(self, error: ReasonryError, request_id: str) -> Iterator[Document]:
+        """See `Telling`."""
+        yield error_body(error, request_id)
+
+    def whole(self) -> Document:
+        """See `Telling`."""
+        choices = [self._choice(place) for place in sorted(self._finishes)]
+        return self._document("chat.completion", choices=choices, **self._usage())
+
+    def _choice(self, place: int) -> Document:
+        finish, thoughts = self._finishes[place], "".join(self._thoughts[place])
+        message: Document = {
+            "role": "assistant",
+            "content": None if finish.calls else finish.answer,
+            "refusal": None,
+            **({"reasoning_content": thoughts} if thoughts else {}),
+            **({"tool_calls": [_call_document(call) for call in finish.calls]} if finish.calls else {}),
+        }
+        return {"index": place, "message": message, "logprobs": None, "finish_reason": _reason(finish)}
+
+    def _chunk(self, place: int, delta: Document, reason: str | None = None) -> Document:
+        choice = {"index": place, "delta": delta, "logprobs": None, "finish_reason": reason}
+        usage = {"usage": None} if self._wanted.include_usage else {}
+        return self._document("chat.completion.chunk", choices=[choice], **usage)
+
+    def _usage(self) -> Document:
+        finishes = [finish for _, finish in sorted(self._finishes.items())]
+        runs = {"runs": [finish.document for finish in finishes]}
+        return {"usage": usage_document(finishes), "reasonry": runs}
+
+    def _document(self, kind: str, **members: Any) -> Document:
+        model = self._wanted.model
+        return {"id": self._id, "object": kind, "created": self._created, "model": model, **members}
 
 
 def usage_document(finishes: Sequence[Finish]) -> Document:

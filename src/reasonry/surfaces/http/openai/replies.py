@@ -1,13 +1,9 @@
-"""Replies as OpenAI's clients read them: errors, and streams of events."""
+"""Errors as OpenAI's clients read them, and the header that names runs."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-import msgspec
-from sse_starlette.sse import EventSourceResponse
-from starlette.responses import Response
 
 from ....errors import ReasonryError
 from ...present import http_status
@@ -15,11 +11,6 @@ from ..documents import document_of_error
 
 PREFIX: Final = "/v1/"
 """What the addresses begin with at which errors have OpenAI's shape."""
-
-PING_S: Final = 15
-"""A stream in which nothing happens says so that often, for proxies that give up on silence."""
-
-DONE: Final = b"data: [DONE]\n\n"
 
 _TYPES: Final = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error"}
 
@@ -48,18 +39,6 @@ def error_headers(error: ReasonryError) -> dict[str, str]:
     return {"x-should-retry": "true" if error.retryable else "false", **named}
 
 
-def run_header(runs: Sequence[str]) -> dict[str, str]:
+def run_header(runs: Sequence[str]) -> Mapping[str, str]:
     """Return the header that names the runs behind a reply."""
     return {"X-Reasonry-Run": ", ".join(runs)} if runs else {}
-
-
-def event_lines(document: Mapping[str, Any], name: str = "") -> bytes:
-    """Return a document as one event of a stream."""
-    head = f"event: {name}\n".encode() if name else b""
-    return head + b"data: " + msgspec.json.encode(document) + b"\n\n"
-
-
-def stream(lines: AsyncGenerator[bytes], runs: Sequence[str]) -> Response:
-    """Return a stream of events; the generator is cancelled when the client hangs up."""
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", **run_header(runs)}
-    return EventSourceResponse(lines, headers=headers, ping=PING_S)

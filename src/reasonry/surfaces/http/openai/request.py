@@ -14,6 +14,7 @@ from ....core.toolcard import ToolCard
 from ....errors import UsageError
 from ..documents import read_form
 from .call_ids import CallId
+from .conversation import Conversation, problem_of
 
 T = TypeVar("T", bound=Struct)
 
@@ -106,6 +107,17 @@ class Function(Struct, frozen=True):
         return ToolCard(self.name, self.description or "", self.parameters or {})
 
 
+class SharedFields(Struct, frozen=True, kw_only=True):
+    """The fields that requests of both APIs have."""
+
+    model: str
+    stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
+    tool_choice: Any = None
+    parallel_tool_calls: bool = True
+    reasonry: OwnFields = OwnFields()
+
+
 class CompletionRequest(Struct, frozen=True, kw_only=True):
     """What a request asks for.
 
@@ -131,6 +143,38 @@ class CompletionRequest(Struct, frozen=True, kw_only=True):
     results: Mapping[CallId, str] = {}
 
 
+def make_request(
+    fields: SharedFields,
+    conversation: Conversation,
+    functions: Sequence[Function],
+    form: dict[str, Any] | None,
+    max_tokens: int | None,
+    *,
+    n: int = 1,
+    stop: tuple[str, ...] = (),
+) -> CompletionRequest:
+    """Return what a request asks for: to solve a conversation, or to go on with the run that its results are for.
+
+    Raises:
+        UsageError: Nothing is asked, or a tool is not as it must be.
+    """
+    results = conversation.results
+    return CompletionRequest(
+        model=fields.model,
+        problem="" if results else problem_of(conversation, form),
+        form=form,
+        cards=_cards(functions, fields.tool_choice),
+        side_by_side=fields.parallel_tool_calls,
+        n=1 if results else n,
+        stop=stop,
+        max_tokens=max_tokens,
+        stream=fields.stream,
+        include_usage=fields.stream_options.include_usage,
+        own=fields.reasonry,
+        results=results,
+    )
+
+
 def read_fields(body: Any, form: type[T]) -> T:
     """Return the fields that are served, as the Struct that has them.
 
@@ -152,12 +196,8 @@ def read_fields(body: Any, form: type[T]) -> T:
     return read_form({name: value for name, value in fields.items() if name in served}, form)
 
 
-def read_cards(functions: Sequence[Function], choice: Any, field: str) -> tuple[ToolCard, ...]:
-    """Return the cards of the caller's tools, none where none may be called.
-
-    Raises:
-        UsageError: Too many, two of one name, or a choice that cannot be kept.
-    """
+def _cards(functions: Sequence[Function], choice: Any) -> tuple[ToolCard, ...]:
+    """Return the cards of the caller's tools, none where none may be called."""
     if choice not in (None, "auto", "none"):
         raise UsageError(
             "tool_choice: whether a tool is called is for the strategy to say; only 'auto' and 'none' are served",
@@ -166,10 +206,10 @@ def read_cards(functions: Sequence[Function], choice: Any, field: str) -> tuple[
         )
     names = [function.name for function in functions]
     if len(names) > MAX_TOOLS or len(set(names)) < len(names):
-        raise UsageError(f"{field}: at most {MAX_TOOLS} tools, each with a name of its own", field=field)
+        raise UsageError(f"tools: at most {MAX_TOOLS} tools, each with a name of its own", field="tools")
     for place, function in enumerate(functions):
         if function.parameters is not None and (fault := check_form(function.parameters)):
-            where = f"{field}[{place}].parameters"
+            where = f"tools[{place}].parameters"
             raise UsageError(f"{where}: {fault}", field=where)
     return () if choice == "none" else tuple(function.card for function in functions)
 

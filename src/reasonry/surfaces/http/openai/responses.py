@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, cast
 
 import msgspec
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct
 
 from ....core.toolcard import ToolCard
 from ....errors import ReasonryError, UsageError
 from .chat import usage_document
 from .completion import Finish, FunctionCall, now_s
-from .conversation import Conversation, Transcript, Utterance, problem_of, take_text, text_of
-from .request import CompletionRequest, Function, OwnFields, StreamOptions, read_answer_form, read_cards
+from .conversation import Conversation, Transcript, Utterance, take_text, text_of
+from .request import CompletionRequest, Function, SharedFields, make_request, read_answer_form
 
 Document = dict[str, Any]
 
@@ -28,64 +28,33 @@ class TextOptions(Struct, frozen=True):
     format: Any = None
 
 
-class ResponseFields(Struct, frozen=True):
+class ResponseFields(SharedFields, frozen=True, kw_only=True):
     """The fields of a request for a response that are served."""
 
-    model: str
     input: Any
     instructions: str | None = None
     previous_response_id: str | None = None
-    stream: bool = False
-    stream_options: StreamOptions = StreamOptions()
     max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
     text: TextOptions = TextOptions()
-    tools: list[ResponseTool] = []
-    tool_choice: Any = None
-    parallel_tool_calls: bool = True
-    reasonry: OwnFields = OwnFields()
+    tools: tuple[ResponseTool, ...] = ()
 
 
-class ResponseRequest(Struct, frozen=True):
-    """What a request for a response asks for.
+def read_response(fields: ResponseFields, earlier: Sequence[Utterance]) -> CompletionRequest:
+    """Return what a request for a response asks for.
 
     Args:
-        conversation: What is asked, still without what came before `previous`.
-        previous: The response that this one goes on from.
-    """
-
-    wanted: CompletionRequest
-    conversation: Conversation
-    previous: str | None
-    fields: ResponseFields
-
-    def after(self, earlier: Sequence[Utterance]) -> CompletionRequest:
-        """Return what is asked for, with what was said before."""
-        if self.wanted.results:
-            return self.wanted
-        whole = self.conversation._replace(turns=[*earlier, *self.conversation.turns])
-        return structs.replace(self.wanted, problem=problem_of(whole, self.wanted.form))
-
-
-def read_response(fields: ResponseFields) -> ResponseRequest:
-    """Return what a request for a response asks for.
+        earlier: What was said in the response that this one goes on from, and before it.
 
     Raises:
         UsageError: A field is not as it must be; the message names it.
     """
     conversation = read_input(fields.input)
-    if fields.instructions:
-        conversation = conversation._replace(instructions=[fields.instructions, *conversation.instructions])
-    wanted = CompletionRequest(
-        model=fields.model,
-        form=read_answer_form(fields.text.format, "text.format"),
-        cards=read_cards(fields.tools, fields.tool_choice, "tools"),
-        side_by_side=fields.parallel_tool_calls,
-        max_tokens=fields.max_output_tokens,
-        stream=fields.stream,
-        own=fields.reasonry,
-        results=conversation.results,
+    instructions = [fields.instructions, *conversation.instructions] if fields.instructions else None
+    conversation = conversation._replace(
+        turns=[*earlier, *conversation.turns], instructions=instructions or conversation.instructions
     )
-    return ResponseRequest(wanted, conversation, fields.previous_response_id, fields)
+    form = read_answer_form(fields.text.format, "text.format")
+    return make_request(fields, conversation, fields.tools, form, fields.max_output_tokens)
 
 
 def read_input(value: Any) -> Conversation:
@@ -130,25 +99,26 @@ def _read_item(transcript: Transcript, item: Mapping[str, Any], where: str) -> N
             raise UsageError(message, field=f"{where}.type")
 
 
-class ResponseEvents:
-    """One response as it comes about: the events of it, and the whole of it."""
+class ResponseTelling:
+    """A response, told in events or whole; see `Telling`."""
 
-    def __init__(self, response_id: str, asked: ResponseRequest) -> None:
-        self._id, self._asked = response_id, asked
+    last_line = b""
+
+    def __init__(self, suffix: str, fields: ResponseFields) -> None:
+        self._id, self._fields = f"resp_{suffix}", fields
         self._created, self._number = now_s(), -1
         self._output: list[Document] = []
         self._thoughts: list[str] = []
-        self._thinks = False
+        self._whole: Document = {}
 
     def begin(self) -> Iterator[Document]:
-        """Yield the events a response begins with."""
-        yield self._event("response.created", response=self.document("in_progress"))
-        yield self._event("response.in_progress", response=self.document("in_progress"))
+        """See `Telling`."""
+        yield self._event("response.created", response=self._document("in_progress"))
+        yield self._event("response.in_progress", response=self._document("in_progress"))
 
-    def think(self, piece: str) -> Iterator[Document]:
-        """Yield a piece of what is thought."""
-        if not self._thinks:
-            self._thinks = True
+    def think(self, place: int, piece: str) -> Iterator[Document]:
+        """See `Telling`."""
+        if not self._thoughts:
             item = {"id": f"rs_{self._id}", "type": "reasoning", "summary": [], "status": "in_progress"}
             yield self._event("response.output_item.added", output_index=0, item=item)
             part = {"type": "summary_text", "text": ""}
@@ -156,9 +126,9 @@ class ResponseEvents:
         self._thoughts.append(piece)
         yield self._thinking("response.reasoning_summary_text.delta", delta=piece)
 
-    def finish(self, finish: Finish) -> Iterator[Document]:
-        """Yield how a response ends."""
-        if self._thinks:
+    def finish(self, place: int, finish: Finish) -> Iterator[Document]:
+        """See `Telling`."""
+        if self._thoughts:
             text = "".join(self._thoughts)
             part = {"type": "summary_text", "text": text}
             yield self._thinking("response.reasoning_summary_text.done", text=text)
@@ -170,18 +140,26 @@ class ResponseEvents:
         if not finish.calls:
             yield from self._answer(finish)
         status = "incomplete" if finish.cut else "completed"
-        yield self._event(f"response.{status}", response=self.document(status, finish))
+        runs = {"reasonry": {"runs": [finish.document]}}
+        self._whole = {**self._document(status), "usage": _usage_document(finish), **runs}
+        yield self._event(f"response.{status}", response=self._whole)
 
-    def fail(self, error: ReasonryError) -> Iterator[Document]:
-        """Yield how a response ends of which nothing came."""
+    def close(self) -> Iterator[Document]:
+        """See `Telling`."""
+        return iter(())
+
+    def fail(self, error: ReasonryError, request_id: str) -> Iterator[Document]:
+        """See `Telling`."""
         failure = {"code": error.code, "message": error.message}
-        yield self._event("response.failed", response={**self.document("failed"), "error": failure})
+        yield self._event("response.failed", response={**self._document("failed"), "error": failure})
 
-    def document(self, status: str, finish: Finish | None = None) -> Document:
-        """Return the response as it stands."""
-        fields, wanted = self._asked.fields, self._asked.wanted
-        form = {"type": "text"} if wanted.form is None else fields.text.format
-        document: Document = {
+    def whole(self) -> Document:
+        """See `Telling`."""
+        return self._whole
+
+    def _document(self, status: str) -> Document:
+        fields = self._fields
+        return {
             "id": self._id,
             "object": "response",
             "created_at": self._created,
@@ -194,21 +172,17 @@ class ResponseEvents:
             "model": fields.model,
             "output": self._output,
             "parallel_tool_calls": fields.parallel_tool_calls,
-            "previous_response_id": self._asked.previous,
+            "previous_response_id": fields.previous_response_id,
             "reasoning": {"effort": None, "summary": "detailed"},
             "store": True,
             "temperature": None,
-            "text": {"format": form},
+            "text": {"format": fields.text.format or {"type": "text"}},
             "tool_choice": fields.tool_choice or "auto",
             "tools": [_tool_document(tool.card) for tool in fields.tools],
             "top_p": None,
             "truncation": "auto",
             "usage": None,
         }
-        if finish is None:
-            return document
-        runs = {"reasonry": {"runs": [finish.document]}}
-        return {**document, "usage": _usage_document(finish), **runs}
 
     def _answer(self, finish: Finish) -> Iterator[Document]:
         item: Document = {"id": f"msg_{self._id}", "type": "message", "role": "assistant"}
