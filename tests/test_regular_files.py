@@ -14,9 +14,9 @@ import pytest
 
 from reasonry import regular_files
 from reasonry.errors import TooLargeError, UsageError
+from reasonry.installed import read_strategies
 from reasonry.models.choose import open_model
 from reasonry.regular_files import read_regular_file
-from reasonry.stores.tables import read_strategies
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.documents import read_document
 from reasonry.tools.verifiers import open_verifier

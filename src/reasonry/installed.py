@@ -1,4 +1,4 @@
-"""What installed packages add to the built-in parts, read as what it is to be used for.
+"""What installed packages, and a user's own folder, add to the built-in parts, read as what it is to be used for.
 
 Loading is input and output, so the registry of strategies, which is pure, is completed here.
 """
@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from .core.describe import describe
-from .core.registry import LazyRegistry, Registry
+from .core.registry import LazyRegistry, Registry, add_strategies
 from .core.strategy import Strategy
+from .core.table import MAX_CHARS, read_table
 from .errors import UsageError
 from .plugins import Plugins, installed_plugins, read_opener
+from .regular_files import read_regular_file
 from .strategies import STRATEGIES
 
 
@@ -37,6 +40,27 @@ def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
         return plugins.load("strategies", name, read_strategy)
 
     return LazyRegistry(STRATEGIES, find_names, bring)
+
+
+def read_strategies(folder: str, registry: Registry) -> Registry:
+    """Return the registry with the strategies that a folder has as tables (`*.toml`).
+
+    Raises:
+        UsageError: There is no such folder, a table in it is not valid, or its name is already used.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise UsageError(f"there is no folder {folder!r} to read strategies from", option="strategies_dir")
+    for file in sorted(path.glob("*.toml")):
+        try:
+            data = read_regular_file(file, 4 * MAX_CHARS, label="table", option="strategies_dir")
+            strategy = read_table(data.decode("utf-8"), str(file))
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{file} cannot be read: {error}", option="strategies_dir") from None
+        if strategy.name in registry:
+            raise UsageError(f"{file}: strategy {strategy.name!r} already exists", option="strategies_dir")
+        registry = add_strategies(registry, {strategy.name: strategy})
+    return registry
 
 
 def describe_plugins(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:

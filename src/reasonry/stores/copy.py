@@ -11,9 +11,8 @@ from collections import Counter
 from msgspec import Struct, field
 
 from ..engine import journal
-from ..errors import StoreError, UsageError
+from ..errors import StoreError
 from ..records import Damaged, OnProgress, Store, Whole, WholeKind, WholeRun
-from .open import open_store
 from .whole_rows import KINDS
 
 BATCH = 20
@@ -46,27 +45,6 @@ class CopyReport(Struct):
     """What is damaged, in either store."""
 
 
-def open_pair(source: str, target: str) -> tuple[Store, Store]:
-    """Return the stores of a copy, by their names.
-
-    Raises:
-        UsageError: One is no store that is kept, they are the same, or there is nothing to copy.
-    """
-    stores = open_store(source), open_store(target)
-    for store in stores:
-        if not store.durable:
-            raise UsageError("the store in memory is empty, and lost with this process; give a path")
-    from_path, to_path = (getattr(store, "path", None) for store in stores)
-    if from_path is not None and not from_path.exists():
-        raise UsageError(f"there is no store {from_path}", path=str(from_path))
-    is_same = (
-        from_path is not None and to_path is not None and to_path.exists() and to_path.samefile(from_path)
-    )
-    if is_same or stores[0].name == stores[1].name:
-        raise UsageError(f"{stores[1].name} is the store that is to be copied; give another one")
-    return stores
-
-
 async def copy_store(
     source: Store,
     target: Store,
@@ -76,6 +54,22 @@ async def copy_store(
     on_progress: OnProgress | None = None,
 ) -> CopyReport:
     """Copy all runs and sessions that are whole, or those of an owner, then verify the target."""
+    report = await copy_rows(source, target, owner=owner, batch=batch, on_progress=on_progress)
+    async for finding in target.verify():
+        if finding.state == "damaged":
+            report.damage.append(f"{target.name}: {finding.message}")
+    return report
+
+
+async def copy_rows(
+    source: Store,
+    target: Store,
+    *,
+    owner: str | None = None,
+    batch: int = BATCH,
+    on_progress: OnProgress | None = None,
+) -> CopyReport:
+    """Copy the same without verifying the target."""
     report, done = CopyReport(source.name, target.name), 0
     tallies = (await source.stats()).tallies
     total = sum(tally.count for tally in tallies if owner in (None, tally.owner))
@@ -87,9 +81,6 @@ async def copy_store(
             done += len(page)
             if on_progress is not None:
                 on_progress(min(done, total), total)
-    async for finding in target.verify():
-        if finding.state == "damaged":
-            report.damage.append(f"{target.name}: {finding.message}")
     return report
 
 

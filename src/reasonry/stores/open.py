@@ -51,6 +51,27 @@ def open_store(spec: str | None = None) -> Store:
     return _sqlite(_expand_home(path))
 
 
+def open_pair(source: str, target: str) -> tuple[Store, Store]:
+    """Return the stores of a copy, by their names.
+
+    Raises:
+        UsageError: One is no store that is kept, they are the same, or there is nothing to copy.
+    """
+    stores = open_store(source), open_store(target)
+    for store in stores:
+        if not store.durable:
+            raise UsageError("the store in memory is empty, and lost with this process; give a path")
+    from_path, to_path = (getattr(store, "path", None) for store in stores)
+    if from_path is not None and not from_path.exists():
+        raise UsageError(f"there is no store {from_path}", path=str(from_path))
+    is_same = (
+        from_path is not None and to_path is not None and to_path.exists() and to_path.samefile(from_path)
+    )
+    if is_same or stores[0].name == stores[1].name:
+        raise UsageError(f"{stores[1].name} is the store that is to be copied; give another one")
+    return stores
+
+
 def default_path() -> Path:
     """Return the path of the default store."""
     import platformdirs

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from ...errors import ReasonryError, StoreError, UsageError
 from .. import schema, sql
 from . import jobs
 from .address import Address
-from .texts import ADD_INDEX, HAS_INDEX, INDEX, Texts, read, spell
+from .texts import ADD_INDEX, HAS_INDEX, INDEX, Texts, keep_any_text
 
 T = TypeVar("T")
 Work = Callable[[sql.Tx], T]
@@ -57,8 +57,9 @@ TRIES = 20
 MIGRATE_LOCK = 0x5265736E
 """The number of the lock under which one process at a time makes the tables."""
 
-_BEGIN = {"write": "BEGIN", "read": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
-_UNCERTAIN = "SET LOCAL synchronous_commit TO off"
+BEGIN_WRITE = "BEGIN"
+BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+UNCERTAIN = "SET LOCAL synchronous_commit TO off"
 _AGAIN = ("40001", "40P01", "23505")
 """Serialization failure, deadlock, and a row that another transaction has added meanwhile."""
 
@@ -91,42 +92,26 @@ def _raw_cursor() -> Any:
     return psycopg.RawCursor
 
 
-class Spelling:
-    """A connection as the work on rows sees it: any text can be kept."""
+class RawConnection:
+    """A connection as the work on rows sees it: its statements are spelled as the server spells them."""
 
     def __init__(self, db: Any) -> None:
-        self._db, self._count = db, 0
+        self._db = db
+        self._cursor: Any = None
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> sql.Cursor:
         """Run a statement."""
-        cursor = _raw_cursor()(self._db)
-        cursor.execute(statement, [spell(value) for value in values])
-        self._count = cursor.rowcount
-        rows = cursor.fetchall() if cursor.description else ()
-        return _Rows(tuple([read(value) for value in row]) for row in rows)
+        self._cursor = _raw_cursor()(self._db)
+        return self._cursor.execute(statement, values)
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> None:
         """Run a statement once for each of the bindings."""
         with _raw_cursor()(self._db) as cursor:
-            cursor.executemany(statement, [[spell(value) for value in some] for some in values])
+            cursor.executemany(statement, values)
 
     def changes(self) -> int:
         """Return how many rows the last statement added, changed or removed."""
-        return self._count
-
-
-class _Rows:
-    def __init__(self, rows: Iterable[Any]) -> None:
-        self._rows = iter(rows)
-
-    def __iter__(self) -> Any:
-        return self._rows
-
-    def fetchone(self) -> Any:
-        return next(self._rows, None)
-
-    def fetchall(self) -> list[Any]:
-        return list(self._rows)
+        return self._cursor.rowcount
 
 
 class Connections:
@@ -134,7 +119,7 @@ class Connections:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = ThreadPoolExecutor(CONNECTIONS, "reasonry-postgres")
         self._pool: Any = None
         self._texts = Texts(False)
         self._start = threading.Lock()
@@ -144,47 +129,47 @@ class Connections:
 
     async def read(self, work: Work[T], limit_s: float | None = None) -> T:
         """Run work in a transaction that sees one state of the store."""
-        return await self._in_thread(
-            lambda asked: self._do(work, (_BEGIN["read"],), asked, limit_s or LIMIT_S)
-        )
+        return await self._in_thread(lambda until: self._do(work, (BEGIN_READ,), until, limit_s), limit_s)
 
     async def write(self, work: Work[T], limit_s: float | None = None, *, certain: bool = True) -> T:
         """Run work in a transaction that writes; it may be run again where another comes into it."""
-        begin = (_BEGIN["write"],) if certain else (_BEGIN["write"], _UNCERTAIN)
-        return await self._in_thread(lambda asked: self._do(work, begin, asked, limit_s or LIMIT_S))
+        begin = (BEGIN_WRITE,) if certain else (BEGIN_WRITE, UNCERTAIN)
+        return await self._in_thread(lambda until: self._do(work, begin, until, limit_s), limit_s)
 
     async def maintain(self, statement: str) -> None:
         """Run a statement outside any transaction, for as long as it takes."""
 
-        def work(asked: float) -> None:
-            until = time.monotonic() + LONG_S
-            with self._faults(), contextlib.closing(self._connect(until)) as db:
+        def work(until: float) -> None:
+            with contextlib.closing(self._connect(until)) as db:
                 db.execute("SET statement_timeout = 0")
                 db.execute(statement)
 
-        await self._in_thread(work)
+        await self._in_thread(work, LONG_S)
 
     async def close(self) -> None:
         """Finish what was begun, then close the connections."""
-        with self._start:
-            self._closed = True
-            threads, pool = self._threads, self._pool
-        if threads is not None:
-            await asyncio.to_thread(threads.shutdown)
-        if pool is not None:
-            await asyncio.to_thread(pool.close)
+        self._closed = True
+        await asyncio.to_thread(self._threads.shutdown)
+        if self._pool is not None:
+            await asyncio.to_thread(self._pool.close)
 
-    async def _in_thread(self, work: Callable[[float], T]) -> T:
-        with self._start:
-            if self._closed:
-                raise StoreError(f"the store {self._address.name} is closed")
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(CONNECTIONS, "reasonry-postgres")
-            threads = self._threads
-        return await asyncio.get_running_loop().run_in_executor(threads, work, time.monotonic())
+    async def _in_thread(self, work: Callable[[float], T], limit_s: float | None) -> T:
+        if self._closed:
+            raise StoreError(f"the store {self._address.name} is closed")
+        asked = time.monotonic()
 
-    def _do(self, work: Work[T], begin: Sequence[str], asked: float, limit_s: float) -> T:
-        until = max(asked, self._answered) + limit_s
+        def timed() -> T:
+            try:
+                return work(max(asked, self._answered) + (limit_s or LIMIT_S))
+            except Exception as error:
+                meant = self._fault(error)
+                if meant is error:
+                    raise
+                raise meant from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, timed)
+
+    def _do(self, work: Work[T], begin: Sequence[str], until: float, limit_s: float | None) -> T:
         for attempt in range(TRIES):
             db: Any = None
             try:
@@ -198,10 +183,7 @@ class Connections:
                     pool.putconn(db)
             except Exception as error:
                 if not self._is_to_be_tried_again(error, attempt, db, until):
-                    meant = self._fault(error)
-                    if meant is error:
-                        raise
-                    raise meant from error
+                    raise
             time.sleep(0.001 * attempt)
         raise AssertionError("unreachable")
 
@@ -212,15 +194,17 @@ class Connections:
         is_stale = db is not None and db.closed and not _is_timeout(error)
         return is_stale or getattr(error, "sqlstate", None) in _AGAIN
 
-    def _transact(self, db: Any, work: Work[T], begin: Sequence[str], until: float, limit_s: float) -> T:
+    def _transact(
+        self, db: Any, work: Work[T], begin: Sequence[str], until: float, limit_s: float | None
+    ) -> T:
         db.deadline = until
         try:
             for statement in begin:
                 db.execute(statement)
-            if limit_s != LIMIT_S:
+            if limit_s is not None:
                 for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
                     db.execute(f"SET LOCAL {setting} = {int(limit_s * 1000)}")
-            value = work(sql.Tx(Spelling(db), POSTGRES, self._texts, db))
+            value = work(sql.Tx(RawConnection(db), POSTGRES, self._texts, db))
         except BaseException as error:
             if _is_timeout(error):
                 db.close()
@@ -232,7 +216,7 @@ class Connections:
             db.execute("COMMIT")
         except Exception as error:
             db.close()
-            if begin[0] == _BEGIN["read"]:
+            if begin[0] == BEGIN_READ:
                 raise
             why = "the last write was not acknowledged, and may have been done or not"
             raise self._unavailable(why) from error
@@ -262,10 +246,8 @@ class Connections:
                 with contextlib.closing(self._connect(until)) as db:
                     self._check_server(db)
                     self._migrate(db)
-                    (is_indexed,) = (
-                        Spelling(db).execute(HAS_INDEX, (f"{self._address.schema}.{INDEX}",)).fetchone()
-                    )
-                    self._texts = Texts(is_indexed)
+                    found = RawConnection(db).execute(HAS_INDEX, (f"{self._address.schema}.{INDEX}",))
+                    self._texts = Texts(found.fetchone()[0])
                 self._pool = ConnectionPool(
                     self._address.url,
                     connection_class=_connection_class(),
@@ -292,6 +274,7 @@ class Connections:
         }
 
     def _configure(self, db: Any) -> None:
+        keep_any_text(db)
         db.execute(f"SET search_path TO {self._address.schema}, public")
         db.execute(f"SET statement_timeout = {int(LIMIT_S * 1000)}")
         # Others would wait for the locks of a process that is frozen in a transaction, for as long as it is.
@@ -301,7 +284,7 @@ class Connections:
     def _check_server(self, db: Any) -> None:
         names = ("fsync", "full_page_writes", "server_encoding", "synchronous_commit")
         wanted = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
-        found = dict(Spelling(db).execute(wanted, (list(names),)))
+        found = dict(RawConnection(db).execute(wanted, (list(names),)))
         if found.get("server_encoding") != "UTF8":
             raise StoreError(
                 f"the database of the store {self._address.name} has the encoding {found.get('server_encoding')}; "
@@ -319,7 +302,7 @@ class Connections:
 
     def _migrate(self, db: Any) -> None:
         """Apply all pending steps, or none."""
-        name, tables = self._address.schema, Spelling(db)
+        name, tables = self._address.schema, RawConnection(db)
         (there,) = tables.execute("SELECT to_regclass($1)", (f"{name}.migration",)).fetchone()
         if there is not None and not any(self._pending(tables)):
             return
@@ -339,7 +322,7 @@ class Connections:
             if len(steps) == len(schema.MIGRATIONS):
                 self._add_index(db)
 
-    def _pending(self, tables: Spelling) -> tuple[tuple[schema.Migration, ...], dict[str, str]]:
+    def _pending(self, tables: RawConnection) -> tuple[tuple[schema.Migration, ...], dict[str, str]]:
         """Return the steps of our tables that are to be taken, and the scripts of those of the jobs."""
         every = sorted(name for (name,) in tables.execute(sql.MIGRATIONS))
         ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
@@ -357,16 +340,6 @@ class Connections:
         with contextlib.suppress(psycopg.Error), db.transaction():
             for statement in ADD_INDEX:
                 db.execute(statement)
-
-    @contextlib.contextmanager
-    def _faults(self) -> Generator[None]:
-        try:
-            yield
-        except Exception as error:
-            meant = self._fault(error)
-            if meant is error:
-                raise
-            raise meant from error
 
     def _fault(self, error: Exception) -> Exception:
         """Return what an error means to the user of the store."""
@@ -392,7 +365,7 @@ class Connections:
         return StoreError(f"the store {self._address.name} cannot be used: {why}", retryable=True)
 
 
-def _has_workers(tables: Spelling) -> bool:
+def _has_workers(tables: RawConnection) -> bool:
     return tables.execute(jobs.HAS_WORKERS).fetchone() is not None
 
 

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from ...errors import StoreError
 from ...records import (
     Backup,
-    Damaged,
     Finding,
     JobOptions,
     JobStanding,
     OnProgress,
     RunRow,
     Whole,
-    WholeKind,
     Written,
 )
-from .. import sql, whole_rows
+from .. import sql
+from ..copy import copy_rows
 from ..row_store import RowStore
 from ..sqlite import SqliteStore
 from ..verification import verify
@@ -37,7 +36,6 @@ WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
 """
 TABLES = "run, line, checkpoint, lease, request_key, session, thought, searchable, shared"
 HELD = "SELECT count(*) FROM lease WHERE holder IS NOT NULL AND until_ms > $1"
-BATCH = 50
 
 
 class PostgresStore(RowStore):
@@ -109,8 +107,12 @@ class PostgresDatabase:
         """Copy the store to a SQLite store, from which either kind is restored; see `Store`."""
         with tempfile.TemporaryDirectory(prefix="reasonry-") as folder:
             copy = SqliteStore(Path(folder) / "copy.db")
+
+            def work(tx: sql.Tx) -> None:
+                asyncio.run(_copy_all(self._within(tx), copy, on_progress))
+
             try:
-                await self._connections.read(lambda tx: asyncio.run(_copy_out(tx, copy, on_progress)), LONG_S)
+                await self._connections.read(work, LONG_S)
                 return await copy.back_up(file, force=force)
             finally:
                 await copy.close()
@@ -127,7 +129,7 @@ class PostgresDatabase:
             tx.execute(f"LOCK TABLE {TABLES} IN ACCESS EXCLUSIVE MODE NOWAIT")
             tx.execute(f"TRUNCATE {TABLES}")
             tx.execute("DELETE FROM procrastinate_jobs")
-            asyncio.run(_copy_in(tx, copy))
+            asyncio.run(_copy_all(copy, self._within(tx)))
             jobs.put_missing(tx)
 
         with tempfile.TemporaryDirectory(prefix="reasonry-") as folder:
@@ -139,38 +141,31 @@ class PostgresDatabase:
             finally:
                 await copy.close()
 
+    def _within(self, tx: sql.Tx) -> RowStore:
+        return RowStore(_OpenTransaction(tx, self._connections, self.name))
+
     async def close(self) -> None:
         """See `Store`."""
         await self._connections.close()
 
 
-async def _copy_out(tx: sql.Tx, copy: SqliteStore, on_progress: OnProgress | None) -> None:
-    total = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
-    done = 0
-    for kind in whole_rows.KINDS:
-        for batch in _batches(tx, kind):
-            await copy.write_whole(batch)
-            done += len(batch)
-            if on_progress is not None:
-                on_progress(done, total)
+class _OpenTransaction(PostgresDatabase):
+    """Does everything in a transaction that is open."""
+
+    def __init__(self, tx: sql.Tx, connections: Connections, name: str) -> None:
+        super().__init__(connections, name)
+        self._tx = tx
+
+    async def read(self, work: Callable[[sql.Tx], T]) -> T:
+        """See `Database`."""
+        return work(self._tx)
+
+    async def write(self, work: Callable[[sql.Tx], T], *, certain: bool = True) -> T:
+        """See `Database`."""
+        return work(self._tx)
 
 
-def _batches(tx: sql.Tx, kind: WholeKind) -> Iterator[list[Whole]]:
-    after = 0
-    while page := whole_rows.read(tx, kind, after, BATCH):
-        yield [_check(whole, "no backup was made") for _, whole in page]
-        after = page[-1][0]
-
-
-async def _copy_in(tx: sql.Tx, copy: SqliteStore) -> None:
-    for kind in whole_rows.KINDS:
-        after = 0
-        while page := await copy.read_whole(kind, after, BATCH):
-            whole_rows.write(tx, [_check(whole, "nothing was restored") for _, whole in page])
-            after = page[-1][0]
-
-
-def _check(whole: Whole | Damaged, consequence: str) -> Whole:
-    if isinstance(whole, Damaged):
-        raise StoreError(f"{consequence}: {whole.message}", code="store_corrupt")
-    return whole
+async def _copy_all(source: RowStore, target: RowStore, on_progress: OnProgress | None = None) -> None:
+    report = await copy_rows(source, target, on_progress=on_progress)
+    if report.damage:
+        raise StoreError(f"nothing was copied: {'; '.join(report.damage)[:500]}", code="store_corrupt")

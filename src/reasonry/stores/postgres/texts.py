@@ -8,6 +8,7 @@ texts as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from .. import searchable, sql
@@ -48,15 +49,33 @@ class Texts:
         tx.execute(sql.DROP_TEXTS, (low, high))
 
 
-def spell(value: Any) -> Any:
-    """Return a value as it is kept: a text with two characters for NUL, and for the one that begins them."""
-    if not isinstance(value, str) or ("\x00" not in value and "\x01" not in value):
-        return value
-    return value.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
+def spell(text: str) -> str:
+    """Return a text as it is kept: with two characters for NUL, and for the one that begins them."""
+    return text.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
 
 
-def read(kept: Any) -> Any:
-    """Return the value that is kept so."""
-    if not isinstance(kept, str) or "\x01" not in kept:
-        return kept
+def read(kept: str) -> str:
+    """Return the text that is kept so."""
     return kept.replace("\x01\x01", "\x00").replace("\x01\x02", "\x01")
+
+
+def keep_any_text(db: Any) -> None:
+    """Have a connection spell texts, and read them back."""
+    dumper, loader = _adapters()
+    db.adapters.register_dumper(str, dumper)
+    db.adapters.register_loader("text", loader)
+
+
+@cache
+def _adapters() -> tuple[Any, Any]:
+    from psycopg.types.string import StrDumperUnknown, TextLoader
+
+    class Dumper(StrDumperUnknown):
+        def dump(self, obj: str) -> Any:
+            return super().dump(spell(obj))
+
+    class Loader(TextLoader):
+        def load(self, data: Any) -> Any:
+            return read(str(super().load(data)))
+
+    return Dumper, Loader

@@ -19,9 +19,8 @@ from ...engine.policy import Policy
 from ...engine.ports import provider_of
 from ...engine.rate import RateLimits
 from ...errors import UsageError
-from ...installed import installed_strategies
+from ...installed import installed_strategies, read_strategies
 from ...participants import Participants
-from ...stores.tables import read_strategies
 from ..signals import on_ending
 from .whole_numbers import WholeNumber
 

@@ -13,7 +13,8 @@ from cyclopts import Parameter
 from ...app import App
 from ...errors import UsageError
 from ...records import Backup, Finding, OnProgress
-from ...stores.copy import CopyReport, copy_store, open_pair
+from ...stores.copy import CopyReport, copy_store
+from ...stores.open import open_pair
 from .. import present
 from .output import print_document, print_line, print_note
 from .settings import Common, run_async, with_app

@@ -11,8 +11,7 @@ from cyclopts import Parameter
 from ...core.describe import describe
 from ...core.diagram import diagram
 from ...core.strategy import Strategy
-from ...installed import installed_strategies
-from ...stores.tables import read_strategies
+from ...installed import installed_strategies, read_strategies
 from ...strategies import resolve
 from .candidates import StrategyName
 from .output import print_document, print_line, print_lines, print_text
