@@ -158,7 +158,7 @@ class Connections:
             raise StoreError(f"the store {self._address.name} is closed")
         asked = time.monotonic()
 
-        def timed() -> T:
+        def do_in_time() -> T:
             try:
                 return work(max(asked, self._answered) + (limit_s or LIMIT_S))
             except Exception as error:
@@ -167,7 +167,7 @@ class Connections:
                     raise
                 raise meant from error
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, timed)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, do_in_time)
 
     def _do(self, work: Work[T], begin: Sequence[str], until: float, limit_s: float | None) -> T:
         for attempt in range(TRIES):
