@@ -9,20 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import re
 from functools import cache
-from importlib import resources
 from typing import NamedTuple
 
 import msgspec
 
 from ...core.text import escaped_json
-from .joined_script import join_modules
-from .lean import lean_script, lean_style
+from .assets import MARK, asset_texts, one_script
 from .page import PageDocument
 
-MARK = re.compile(r"@@(\w+)@@")
-_FIRST = "main.js"
 _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
@@ -60,13 +55,12 @@ def embedded_json(document: object) -> str:
 
 @cache
 def _assets() -> _Assets:
-    folder = resources.files("reasonry.surfaces.web").joinpath("assets")
-    files = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir() if entry.is_file()}
-    style = lean_style("\n".join(files[name] for name in sorted(files) if name.endswith(".css")))
-    script = lean_script(join_modules(_FIRST, files))
+    texts = asset_texts()
+    style = "\n".join(texts[name] for name in texts if name.endswith(".css") and "/" not in name)
+    script = one_script("main.js")
     sources = f"script-src {_digest(script)}; style-src {_digest(style)}; img-src data:"
     policy = f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
-    return _Assets(files["page.html"], style, script, policy)
+    return _Assets(texts["page.html"], style, script, policy)
 
 
 def _digest(text: str) -> str:

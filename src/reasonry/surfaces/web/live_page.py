@@ -1,7 +1,7 @@
 """The files of the page that a server shows: the drawing of a single page, and the frame around it.
 
 They lie under an address that names their version, so that a browser keeps each for as long as it is the one that is
-served. What a browser has no use for is left out.
+served.
 """
 
 from __future__ import annotations
@@ -10,13 +10,9 @@ import gzip
 import hashlib
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
-from .html_page import MARK
-from .joined_script import join_modules
-from .lean import lean_script, lean_style
+from .assets import MARK, asset_texts
 
 
 class PageFile(NamedTuple):
@@ -42,28 +38,23 @@ class LivePage(NamedTuple):
 @cache
 def live_page() -> LivePage:
     """Return the page."""
-    folder = resources.files("reasonry.surfaces.web").joinpath("assets")
-    texts = {**_texts_in(folder), **_texts_in(folder.joinpath("live"), "live/")}
-    styles = sorted(
-        (name for name in texts if name.endswith(".css")), key=lambda name: (name.count("/"), name)
-    )
-    style = lean_style("\n".join(texts[name] for name in styles))
-    script = lean_script(join_modules("live/main.js", texts))
-    version = hashlib.sha256(f"{style}\0{script}".encode()).hexdigest()[:12]
-    document = MARK.sub(version, texts["live/index.html"])
-    return LivePage(
-        _file(document, "html"),
-        version,
-        {"style.css": _file(style, "css"), "script.js": _file(script, "javascript")},
-    )
-
-
-def _texts_in(folder: Traversable, prefix: str = "") -> dict[str, str]:
-    return {
-        prefix + entry.name: entry.read_text(encoding="utf-8")
-        for entry in folder.iterdir()
-        if entry.is_file()
+    texts = {name: text for name, text in asset_texts().items() if name.endswith((".js", ".css"))}
+    del texts["main.js"]  # Where a page that is a file begins.
+    version = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:12]
+    parts = {
+        "version": version,
+        "styles": _links("stylesheet", version, [name for name in texts if name.endswith(".css")]),
+        "modules": _links("modulepreload", version, [name for name in texts if name.endswith(".js")]),
     }
+    files = {
+        name: _file(text, "css" if name.endswith(".css") else "javascript") for name, text in texts.items()
+    }
+    document = MARK.sub(lambda mark: parts[mark[1]], asset_texts()["live/index.html"])
+    return LivePage(_file(document, "html"), version, files)
+
+
+def _links(relation: str, version: str, names: list[str]) -> str:
+    return "\n".join(f'<link rel="{relation}" href="assets/{version}/{name}">' for name in names)
 
 
 def _file(text: str, kind: str) -> PageFile:

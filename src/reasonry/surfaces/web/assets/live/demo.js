@@ -23,6 +23,6 @@ export function forgetDemo() {
 let loaded = null;
 
 export function loadDemo() {
-  loaded ??= fetch(new URL("demo.json", import.meta.url), { credentials: "omit" }).then((response) => response.json());
+  loaded ??= fetch(new URL("../demo.json", import.meta.url), { credentials: "omit" }).then((response) => response.json());
   return loaded;
 }
