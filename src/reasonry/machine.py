@@ -24,8 +24,7 @@ from .core.problem import check_problem
 from .core.registry import Registry
 from .core.strategy import Strategy
 from .errors import StoreError, UsageError
-from .reading.proposal import parse_thoughts
-from .reading.score import parse_scores
+from .reading.candidates import parse_scores, parse_thoughts
 from .strategies import STRATEGIES, resolve
 from .strategies.tree_of_thoughts import (
     EVALUATION_PROMPT,

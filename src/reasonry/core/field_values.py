@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..patterns import lazy_pattern
+from ..reading.candidates import read_score
 from ..reading.json_in_text import json_values
 from ..reading.lists import list_items
-from ..reading.score import read_score
 from ..reading.yes_no import YES_NO
 from .fields import faults
 from .names import find_name

@@ -39,8 +39,7 @@ from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified
 from ...core.strategy import SHORT_REPLY, Body, Field, Move, Stage, Strategy, Thought, fail, go, request, stay
 from ...puzzles.equations import false_equations
-from ...reading.proposal import distinct, normal
-from ...reading.scored_proposal import ScoredThought
+from ...reading.candidates import ScoredThought, distinct, normal
 from .asks import (
     EVALUATION_PROMPT,
     FORMULATION_PROMPT,

@@ -14,12 +14,17 @@ from ...core.answering import OPEN_TASK, Answer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.strategy import inlined_schema
+from ...reading.candidates import (
+    ScoredThought,
+    distinct,
+    normal,
+    parse_scored_thoughts,
+    parse_scores,
+    parse_thoughts,
+)
 from ...reading.fit import Unreadable
 from ...reading.hidden_thinking import without_thinking
 from ...reading.json_in_text import json_values
-from ...reading.proposal import distinct, normal, parse_thoughts
-from ...reading.score import parse_scores
-from ...reading.scored_proposal import ScoredThought, parse_scored_thoughts
 from .state import Node, Options, State, children
 
 GENERATION_PROMPT = """\
