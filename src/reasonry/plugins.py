@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
-from .core.names import did_you_mean, find_name
 from .errors import UsageError
+from .reading.names import did_you_mean, find_name
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

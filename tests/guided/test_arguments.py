@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from reasonry.errors import UsageError
-from reasonry.guided.arguments import name_arguments, read_action, read_arguments, read_call
+from reasonry.guided.read_calls import read_action, read_call, read_thought
 from reasonry.guided.session_actions import (
     ACTIONS,
     ExportSession,
@@ -25,6 +25,7 @@ from reasonry.guided.session_actions import (
 )
 from reasonry.guided.settings import SessionSettings
 from reasonry.guided.thinking_tool import ThinkingCall, actions_schema, tool_schema
+from reasonry.reading.arguments import name_arguments
 from reasonry.reading.fit import plain_name
 from reasonry.surfaces.agent_calls import (
     AnswerCoached,
@@ -32,7 +33,6 @@ from reasonry.surfaces.agent_calls import (
     OneRun,
     SolveCall,
     name_known_arguments,
-    read_run_call,
 )
 
 THINKING = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
@@ -68,7 +68,7 @@ values = (
 
 def read(form: type[Struct], arguments: dict[str, Any]) -> Struct | UsageError:
     try:
-        return read_arguments(form, arguments)
+        return read_call(form, arguments)
     except UsageError as error:
         return error
 
@@ -118,14 +118,14 @@ def test_what_keeps_its_meaning_is_taken(change: dict[str, Any], read_as: dict[s
     plain = {
         name: value for name, value in THINKING.items() if plain_name(name) not in map(plain_name, change)
     }
-    call, others = read_call({**plain, **change}, SessionSettings())
+    call, others = read_thought({**plain, **change}, SessionSettings())
     assert {name: getattr(call, name) for name in read_as} == read_as
     assert others == {}
 
 
 @pytest.mark.parametrize("name", sorted(set(tool_schema(ThinkingCall)["properties"]) - set(THINKING)))
 def test_what_fills_an_argument_without_saying_anything_counts_as_left_out(name: str) -> None:
-    plain, _ = read_call(THINKING, SessionSettings())
+    plain, _ = read_thought(THINKING, SessionSettings())
     kind = tool_schema(ThinkingCall)["properties"][name].get("type")
     fillers: list[Any] = [None, ""]
     if name not in ("branchId", "mergeBranch"):
@@ -137,19 +137,19 @@ def test_what_fills_an_argument_without_saying_anything_counts_as_left_out(name:
     if kind == "object":
         fillers += [[]]
     for filler in fillers:
-        assert read_call({**THINKING, name: filler}, SessionSettings()) == (plain, {}), filler
+        assert read_thought({**THINKING, name: filler}, SessionSettings()) == (plain, {}), filler
 
 
 def test_an_empty_branch_means_the_main_line_only_where_the_reader_says_so() -> None:
     arguments = {**SESSION, "branchId": ""}
-    assert read_arguments(GetSession, arguments).branch_id is None
-    assert read_arguments(GetSession, arguments, keep_empty=("branchId",)).branch_id == ""
+    assert read_call(GetSession, arguments).branch_id is None
+    assert read_call(GetSession, arguments, keep_empty=("branchId",)).branch_id == ""
     with pytest.raises(UsageError, match="sessionId is empty"):
-        read_arguments(GetSession, {"sessionId": ""})
+        read_call(GetSession, {"sessionId": ""})
 
 
 def test_arguments_that_the_tool_does_not_have_are_handed_on_but_for_blank_ones() -> None:
-    call, others = read_call({**THINKING, "score": 0.5, "note": None, "data": [1]}, SessionSettings())
+    call, others = read_thought({**THINKING, "score": 0.5, "note": None, "data": [1]}, SessionSettings())
     assert (call.data, others) == (None, {"score": 0.5, "data": [1]})
 
 
@@ -166,7 +166,7 @@ def test_an_argument_in_two_spellings_must_say_the_same() -> None:
 def test_everything_that_is_missing_or_wrong_is_said_in_one_error() -> None:
     wrong = {"thought": "x", "number": 3, "isRevision": "perhaps", "total": 5, "nextThoughtNeeded": "soon"}
     with pytest.raises(UsageError) as caught:
-        read_call(wrong, SessionSettings())
+        read_thought(wrong, SessionSettings())
     assert caught.value.message == (
         "thoughtNumber and totalThoughts are missing; there is no 'number': did you mean thoughtNumber?; "
         "there is no 'total': did you mean totalThoughts?; isRevision must be true or false, not 'perhaps'; "
@@ -186,9 +186,7 @@ def test_a_name_that_is_none_of_the_choices_gets_the_nearest() -> None:
 
 def test_lists_may_be_one_value_or_the_text_of_a_list() -> None:
     for written in ("sum", ["sum"], '["sum"]'):
-        assert read_arguments(NewRun, {"problem": "x", "tools": written}) == NewRun(
-            problem="x", tools=("sum",)
-        )
+        assert read_call(NewRun, {"problem": "x", "tools": written}) == NewRun(problem="x", tools=("sum",))
 
 
 @pytest.mark.parametrize("form", REQUIRED)
@@ -203,8 +201,8 @@ def test_what_is_required_is_missed_by_name(form: type[Struct]) -> None:
 def test_an_optional_argument_of_a_run_that_is_null_counts_as_left_out(form: type[Struct]) -> None:
     required = REQUIRED[form]
     nulls = dict.fromkeys(set(tool_schema(form)["properties"]) - set(required))
-    assert read_run_call(form, {**required, **nulls}) == read(form, required)
-    assert read_run_call(form, {**required, "verifier": " "}) == read(form, required)
+    assert read_call(form, {**required, **nulls}) == read(form, required)
+    assert read_call(form, {**required, "verifier": " "}) == read(form, required)
 
 
 def test_a_run_takes_its_arguments_in_any_spelling_and_refuses_those_it_does_not_have() -> None:

@@ -13,16 +13,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..patterns import lazy_pattern
+from ..reading.arguments import json_value, truth
 from ..reading.candidates import read_score
-from ..reading.json_in_text import json_values
 from ..reading.lists import list_items
-from ..reading.yes_no import YES_NO
+from ..reading.names import find_name
 from .fields import faults
-from .names import find_name
 from .strategy import Field
-
-MAX_JSON_CHARS: Final = 100_000
-"""A longer text is not looked through for JSON."""
 
 _NUMBER: Final = lazy_pattern(r"[+-]?\d{1,15}(?:\.\d{0,15})?")
 
@@ -62,22 +58,6 @@ def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
     choices = [choice for choice in schema.get("enum", ()) if isinstance(choice, str)]
     choice = find_name(value, choices) if isinstance(value, str) else None
     return value if choice is None else choice
-
-
-def json_value(text: str) -> Any:
-    """Return the JSON object or list that a text holds, put right where it is nearly one; None if it holds none."""
-    if len(text) > MAX_JSON_CHARS or text.lstrip()[:1] not in ("{", "[", "`"):
-        return None
-    try:
-        return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)
-    except RecursionError:
-        return None
-
-
-def truth(value: Any) -> bool | None:
-    """Return what a word or a number says as true or false; None if it says neither."""
-    word = str(value).strip().lower() if isinstance(value, str | int) else None
-    return YES_NO.get(word) if word is not None else None
 
 
 def _as_kind(value: Any, kind: str, schema: Mapping[str, Any]) -> Any:

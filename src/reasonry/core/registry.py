@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import UsageError
-from .names import did_you_mean, find_name, find_named
+from ..reading.names import did_you_mean, find_name, find_named
 from .strategy import Strategy
 
 Registry = Mapping[str, Strategy[Any, Any]]

@@ -21,9 +21,9 @@ from msgspec import Struct
 
 from ..errors import IllegalTransitionError, InvalidStrategyError
 from ..reading.fit import Unreadable
+from ..reading.names import did_you_mean, find_name
 from .effects import Ask, Effect
 from .events import Delivered, Failed
-from .names import did_you_mean, find_name
 
 S = TypeVar("S")
 O = TypeVar("O", bound=Struct)

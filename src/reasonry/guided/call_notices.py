@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ..reading.arguments import unknown_arguments
 from ..records import ThoughtRow
-from .arguments import unknown_arguments
 from .lines import ThoughtLine
 from .thinking_tool import Notice, ThinkingCall, tool_schema
 

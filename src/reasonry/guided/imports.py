@@ -21,10 +21,11 @@ from ..core.text import first_words
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
 from ..masking import SECRETS
 from ..patterns import lazy_pattern
+from ..reading.arguments import MAX_INT, plain_json, read_text, show_value
 from ..records import SessionRow, ThoughtRow
-from . import arguments as read
 from .export import KIND, VERSION
 from .lines import Head, Recorded
+from .read_calls import read_call, read_thought
 from .settings import SessionSettings
 from .taking import TakenRows
 from .thinking_tool import Notice, ThinkingCall
@@ -98,17 +99,26 @@ def _document(content: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
 # -- our own export
 
 
+class _About(Struct, frozen=True, rename="camel"):
+    """What an export says of its session as a whole."""
+
+    strategy: str | None = None
+    purpose: str = ""
+    pinned: bool = False
+    session_id: str | None = None
+
+
 def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now_ms: int) -> Brought:
     if document.get("version") != VERSION:
         raise UsageError(
-            f"This session was exported in version {read.show_value(document.get('version'))}; "
+            f"This session was exported in version {show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
-    named = read.text_of(document, "strategy", None)
-    strategy = find(named)
+    about = read_call(_About, document, keep_empty=("sessionId",))
+    strategy = find(about.strategy)
     thoughts = _check_thoughts(document.get("thoughts"), settings)
     has_stages = any(thought.get("stage") for thought in thoughts)
-    past, head = TakenRows(), open_session(None if has_stages or named is None else strategy)
+    past, head = TakenRows(), open_session(None if has_stages or about.strategy is None else strategy)
     for place, thought in enumerate(thoughts, 1):
         try:
             call = _own_call(thought, settings)
@@ -123,9 +133,9 @@ def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now
         head,
         _instant(document.get("createdAt"), now_ms),
         now_ms,
-        read.text_of(document, "purpose", "")[:PURPOSE_CHARS],
-        read.bool_of(document, "pinned", False),
-        read.id_of(document, "sessionId", None),
+        about.purpose[:PURPOSE_CHARS],
+        about.pinned,
+        about.session_id,
     )
 
 
@@ -134,10 +144,10 @@ def _own_call(thought: Mapping[str, Any], settings: SessionSettings) -> Thinking
     if "stages" in known:
         known["stage"] = known["stages"]
     defaults = {"totalThoughts": thought.get("thoughtNumber"), "nextThoughtNeeded": True}
-    read.text_of(thought, "thought", maximum=settings.max_thought_chars)
+    read_text("thought", thought.get("thought", ""), settings.max_thought_chars)
     if not isinstance(thought.get("data"), dict | None):
-        raise UsageError(f"data must be an object, not {read.show_value(thought['data'])}", field="data")
-    call, _ = read.read_call({**defaults, **known}, settings)
+        raise UsageError(f"data must be an object, not {show_value(thought['data'])}", field="data")
+    call, _ = read_thought({**defaults, **known}, settings)
     return replace(call, branch_id=call.branch_id or "")
 
 
@@ -177,7 +187,7 @@ def _foreign_strategy(name: Any, find: Find) -> tuple[Strategy[Any, Any], Sequen
     except UsageError:
         default = find(None)
         message = (
-            f"Strategy {read.show_value(name)} is not known here; the session was imported as {default.name}."
+            f"Strategy {show_value(name)} is not known here; the session was imported as {default.name}."
         )
         return default, (Notice("strategy", message),)
 
@@ -202,14 +212,14 @@ def _foreign_call(
     branch = thought.get("branchId")
     stage = thought.get("currentStage") or thought.get("stage")
     return ThinkingCall(
-        thought=read.text_of(thought, "thought", "", maximum=settings.max_thought_chars),
+        thought=read_text("thought", thought.get("thought", ""), settings.max_thought_chars),
         thought_number=number,
         total_thoughts=_positive(thought.get("totalThoughts")) or number,
         next_thought_needed=thought.get("nextThoughtNeeded") is not False,
         is_revision=thought.get("isRevision") is True,
         revises_thought=_known_number(thought, "revisesThought", past, data),
         branch_from_thought=_known_number(thought, "branchFromThought", past, data),
-        branch_id=read.text_of(thought, "branchId") if isinstance(branch, str) else "",
+        branch_id=read_text("branchId", branch) if isinstance(branch, str) else "",
         stage=stage if isinstance(stage, str) else None,
         data=data,
     )
@@ -224,11 +234,11 @@ def _take_foreign(
     settings: SessionSettings,
 ) -> Head:
     """Take a thought; a stage that the table does not lead to is noted in its data."""
-    data = read.json_of("data", call.data, settings.max_thought_chars) or None
+    data = plain_json("data", call.data, settings.max_thought_chars) or None
     try:
         return past.take(strategy, head, replace(call, data=data), at_ms)
     except IllegalTransitionError:
-        noted = read.json_of("data", {**(data or {}), "stage": call.stage}, settings.max_thought_chars)
+        noted = plain_json("data", {**(data or {}), "stage": call.stage}, settings.max_thought_chars)
         return past.take(strategy, head, replace(call, stage=None, data=noted), at_ms)
 
 
@@ -241,7 +251,7 @@ def _known_number(thought: Mapping[str, Any], name: str, past: TakenRows, data: 
 
 
 def _positive(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value <= read.MAX_INT:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value <= MAX_INT:
         return None
     return int(value)
 

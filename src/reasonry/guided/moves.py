@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..core.names import closest_names
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, UsageError
+from ..reading.names import closest_names
 from .lines import Head, Past, Place, ancestry, find_thought, show_lines
 from .thinking_tool import ThinkingCall
 

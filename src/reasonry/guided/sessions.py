@@ -23,9 +23,10 @@ from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..ids import find_id
 from ..ids import new_id as new_uuid
+from ..reading.arguments import bad_cursor, name_arguments, position_of, show_value, unknown_arguments
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
-from . import arguments as read
 from . import export, imports
+from . import read_calls as read
 from .continuation import RunContinuations
 from .directory import (
     Following,
@@ -136,7 +137,7 @@ class Sessions:
         if found is None:
             near, names = suggest_strategy(name, self._strategies), strategy_names(self._strategies)
             raise UsageError(
-                f"There is no strategy {read.show_value(name)}.{near} The strategies: {', '.join(names)}.",
+                f"There is no strategy {show_value(name)}.{near} The strategies: {', '.join(names)}.",
                 field="strategy",
                 choices=names,
             )
@@ -166,7 +167,7 @@ class Sessions:
         Raises:
             UsageError: The call breaks a rule; nothing has changed.
         """
-        call, others = read.read_call(arguments, self.settings)
+        call, others = read.read_thought(arguments, self.settings)
 
         async def think() -> Document:
             bound = None if thinker is None else thinker.bound
@@ -344,33 +345,33 @@ class Sessions:
         Args:
             thinker: Whose current session an action on one is about where the call names none.
         """
-        action = read.read_action(ACTIONS, arguments)
-        known = read.name_arguments(actions_schema(ACTIONS), arguments, keep_empty=_MAIN_LINE)
-        unknown = read.unknown_arguments("sessions", known, actions_schema(ACTIONS)["properties"])
+        action, schema = read.read_action(ACTIONS, arguments), actions_schema(ACTIONS)
+        named = name_arguments(schema, arguments, keep_empty=_MAIN_LINE)
+        unknown = unknown_arguments("sessions", named, schema["properties"])
         if unknown and action in _CHANGING:
-            raise UsageError(" ".join(unknown), choices=builtins.list(actions_schema(ACTIONS)["properties"]))
+            raise UsageError(" ".join(unknown), choices=builtins.list(schema["properties"]))
         if thinker is not None and action in _OF_THE_CURRENT and thinker.bound.current is not None:
-            known = {"sessionId": thinker.bound.current, **known}
-        perform = getattr(self, action)
+            named = {"sessionId": thinker.bound.current, **named}
+        call, perform = read.read_form(ACTIONS[action], named), getattr(self, action)
         if thinker is not None and action == "resume":
-            document = await thinker.resume(lambda: perform(known))
+            document = await thinker.resume(lambda: perform(call))
         else:
-            document = await perform(known)
+            document = await perform(call)
         if thinker is not None and action == "delete":
             thinker.forget(document["sessionId"])
         notices = [{"reason": "unknown_argument", "message": sentence} for sentence in unknown]
-        if action == "get" and known.get("branchId") == "" and document.get("branches"):
+        if action == "get" and named.get("branchId") == "" and document.get("branches"):
             notices.append({"reason": "main_line_only", "message": _MAIN_LINE_ONLY})
         return {**document, "notices": [*document.get("notices", []), *notices]} if notices else document
 
-    async def list(self, arguments: Arguments, **which: Unpack[SessionFilters]) -> Document:
+    async def list(self, arguments: Arguments | ListSessions, **which: Unpack[SessionFilters]) -> Document:
         """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
         One that a run wrote has the status of the run once that has ended; it is not active then. Unfinished are those
         of agents, active or archived, that have not ended. A page for which many were looked at has fewer of them, and
         a cursor.
         """
-        call = read.read_arguments(ListSessions, arguments)
+        call = read.read_call(ListSessions, arguments)
         limit = call.limit
         which["status"] = call.status if call.status in ("active", "archived") else None
         if call.status == "unfinished":
@@ -385,7 +386,7 @@ class Sessions:
             try:
                 rows = await self.store.sessions(limit=limit + 1, before=before, **which)
             except NotFoundError:
-                raise read.bad_cursor(call.cursor or "") from None
+                raise bad_cursor(call.cursor or "") from None
             listed = [await self._list_entry(row) for row in rows]
             shown += [entry for entry in listed if _is_listed(entry, call.status)]
             is_more, looked_at = len(rows) > limit, looked_at + len(rows)
@@ -400,9 +401,9 @@ class Sessions:
                 document["ended"] = True
         return document
 
-    async def get(self, arguments: Arguments) -> Document:
+    async def get(self, arguments: Arguments | GetSession) -> Document:
         """Return a session and a page of its thoughts: `from`, `to` (numbers), `branchId` ("": main line)."""
-        call = read.read_arguments(GetSession, arguments, keep_empty=_MAIN_LINE)
+        call = read.read_call(GetSession, arguments, keep_empty=_MAIN_LINE)
         limit = call.limit
         document, rows = await self._select(call, limit)
         return {
@@ -411,17 +412,17 @@ class Sessions:
             "nextCursor": str(rows[limit - 1].seq) if len(rows) > limit else None,
         }
 
-    async def get_all(self, arguments: Arguments) -> tuple[Document, Iterator[Document]]:
+    async def get_all(self, arguments: Arguments | GetSession) -> tuple[Document, Iterator[Document]]:
         """Return a session, and one by one all the thoughts that `get` gives in pages, from `cursor` on."""
         document, rows = await self._select(
-            read.read_arguments(GetSession, arguments, keep_empty=_MAIN_LINE), None
+            read.read_call(GetSession, arguments, keep_empty=_MAIN_LINE), None
         )
         return document, map(thought_document, rows)
 
     async def _select(self, call: GetSession, limit: int | None) -> tuple[Document, Sequence[ThoughtRow]]:
         """Return a session, and of the thoughts asked for one more than `limit`."""
         row = await self._row(call.session_id)
-        first, last, branch, after = call.first, call.last, call.branch_id, read.position_of(call.cursor)
+        first, last, branch, after = call.first, call.last, call.branch_id, position_of(call.cursor)
         count = None if limit is None else limit + 1
         if row.run_id is None:
             _check_branch(row.session_id, branch, decode_head(row).branches if branch else ())
@@ -454,14 +455,14 @@ class Sessions:
             after = page[-1].seq
         return rows
 
-    async def search(self, arguments: Arguments) -> Document:
+    async def search(self, arguments: Arguments | SearchThoughts) -> Document:
         """Return the thoughts that contain `query`, whatever its case, in all sessions or one.
 
         A page may be shorter than `limit`, or empty, though a cursor leads on: reading the journals of many runs
         takes time. `notices` name sessions that could not be looked into.
         """
-        call = read.read_arguments(SearchThoughts, arguments)
-        query, session_id, after = call.query, call.session_id, read.position_of(call.cursor)
+        call = read.read_call(SearchThoughts, arguments)
+        query, session_id, after = call.query, call.session_id, position_of(call.cursor)
         if not query:
             raise UsageError("query is empty; give the text to look for", field="query")
         if session_id is not None:
@@ -478,12 +479,12 @@ class Sessions:
             "notices": [msgspec.to_builtins(notice) for notice in notices],
         }
 
-    async def resume(self, arguments: Arguments) -> Document:
+    async def resume(self, arguments: Arguments | ResumeSession) -> Document:
         """Take a session up again: this is use. Returns where it stands and its latest thoughts.
 
         Without `sessionId` it is the latest one that has not ended; one begun in this directory goes before others.
         """
-        call, at = read.read_arguments(ResumeSession, arguments), self._clock()
+        call, at = read.read_call(ResumeSession, arguments), self._clock()
         bound = HistoryBound.of(call.history, 0, self.settings, recalls=True)
         session_id = await self._to_resume(call.session_id)
 
@@ -519,9 +520,9 @@ class Sessions:
 
     # -- taking out and in
 
-    async def export(self, arguments: Arguments) -> Document:
+    async def export(self, arguments: Arguments | ExportSession) -> Document:
         """Return a session whole: as JSON data, or in `text` as `markdown` or `mermaid`."""
-        call = read.read_arguments(ExportSession, arguments)
+        call = read.read_call(ExportSession, arguments)
         row = await self._row(call.session_id)
         thoughts = await self._all_thoughts(row)
         whole = {
@@ -558,9 +559,9 @@ class Sessions:
 
     # -- keeping and forgetting
 
-    async def pin(self, arguments: Arguments) -> Document:
+    async def pin(self, arguments: Arguments | PinSession) -> Document:
         """Keep a session from expiring, or with `pinned` false let it; this is not use."""
-        call = read.read_arguments(PinSession, arguments)
+        call = read.read_call(PinSession, arguments)
         session_id = await self.session_id(call.session_id)
 
         def decide(view: SessionView) -> SessionChange:
@@ -569,12 +570,12 @@ class Sessions:
 
         return await self._document(await self.store.change(session_id, decide))
 
-    async def delete(self, arguments: Arguments) -> Document:
+    async def delete(self, arguments: Arguments | OneSession) -> Document:
         """Forget a session and its thoughts; with it the run that wrote it, if any.
 
         `notices` say where bytes of it may still be in the store's files, and for how long.
         """
-        session_id = await self.session_id(read.read_arguments(OneSession, arguments).session_id)
+        session_id = await self.session_id(read.read_call(OneSession, arguments).session_id)
         run_id = await self._run_of(session_id)
         if run_id is not None:
             with contextlib.suppress(NotFoundError):
@@ -671,7 +672,7 @@ def _check_branch(session_id: str, branch: str | None, branches: Iterable[str]) 
     known = [*dict.fromkeys(branches)]
     if branch and branch not in known:
         raise UsageError(
-            f"session {session_id} has no branch {read.show_value(branch)}; its branches: {', '.join(known) or 'none'}",
+            f"session {session_id} has no branch {show_value(branch)}; its branches: {', '.join(known) or 'none'}",
             field="branchId",
             choices=known,
         )

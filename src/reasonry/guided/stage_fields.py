@@ -8,10 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..core.field_values import find_field, json_value, read_data
-from ..core.names import find_name
 from ..core.strategy import Field, Stage, Strategy
 from ..errors import UsageError
-from .arguments import json_of, show_value
+from ..reading.arguments import plain_json, show_value
+from ..reading.names import find_name
 from .moves import stages_named
 from .thinking_tool import ThinkingCall
 
@@ -48,7 +48,7 @@ def settle_fields(
             data.setdefault(field.name, value)
     data = read_data(data, fields)
     if others:
-        data = json_of("data", data, max_chars)
+        data = plain_json("data", data, max_chars)
     stage = names if isinstance(call.stage, list) else names[0] if names else None
     return replace(call, stage=stage, data=data if data or call.data is not None else None), unknown
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from ..errors import ConflictError, NotFoundError, UsageError
 from ..ids import LAST
+from ..reading.arguments import show_value
 from ..records import SessionRow, SessionView
-from .arguments import show_value
 from .lines import Head
 from .thinking_tool import Notice, ThinkingCall
 

@@ -14,8 +14,9 @@ from msgspec import Meta, Struct, structs
 from ..core.budget import Amount, Budget, Count
 from ..core.problem import MAX_PROBLEM_CHARS
 from ..errors import UsageError
-from ..guided.arguments import name_arguments, read_action, read_arguments, unknown_arguments
+from ..guided.read_calls import read_action, read_form
 from ..participants import Participants
+from ..reading.arguments import name_arguments, unknown_arguments
 from ..strategies import DEFAULT_STRATEGY
 from ..use_cases import RunRequest
 
@@ -24,7 +25,6 @@ T = TypeVar("T", bound=Struct)
 MAX_NAMES = 100
 """How many tools, or documents, one request may name."""
 _MAX_CHARS = {"problem": MAX_PROBLEM_CHARS, "options": MAX_PROBLEM_CHARS}
-_NAMES = ("model", "verifier", "runId", "sessionId", "cursor")
 MAX_PAGE_ENTRIES = 100
 
 Names = Annotated[tuple[str, ...], Meta(max_length=MAX_NAMES)]
@@ -158,7 +158,7 @@ COACH_ACTIONS: Mapping[str, type[CoachCall]] = {
 
 
 def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
-    """Return the action that the arguments of `coach` name, and its arguments.
+    """Return the action that the arguments of `coach` name, and its arguments, under the names of the schema.
 
     Raises:
         UsageError: There is no such action, or an argument is missing or not of its type; `field` names it.
@@ -174,17 +174,12 @@ def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
 
 
 def read_run_call(form: type[T], arguments: Mapping[str, Any]) -> T:
-    """Return arguments as one of these Structs.
+    """Return arguments, as `name_known_arguments` names them, as one of these Structs.
 
     Raises:
         UsageError: One is missing or not of its type; `field` names it.
     """
-    stripped = {name: value.strip() for name, value in arguments.items() if _is_name(name, value)}
-    return read_arguments(form, {**arguments, **stripped}, _MAX_CHARS)
-
-
-def _is_name(name: str, value: Any) -> bool:
-    return name in _NAMES and isinstance(value, str)
+    return read_form(form, arguments, _MAX_CHARS)
 
 
 def name_known_arguments(

@@ -22,8 +22,8 @@ from ..engine.journal import CALLER
 from ..engine.limits import handed_out
 from ..engine.record import Record
 from ..errors import NotFoundError, ReasonryError, UsageError
-from ..guided.arguments import bad_cursor, position_of
 from ..guided.replies import instant, rows_of_run, thought_document
+from ..reading.arguments import bad_cursor, position_of
 from ..records import RunRow, Store
 from .agent_calls import ListRuns, ReadTrace
 from .present import clip

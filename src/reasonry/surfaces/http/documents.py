@@ -11,8 +11,8 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...core.names import did_you_mean
 from ...errors import ReasonryError, StoreError, UsageError
+from ...reading.names import did_you_mean
 from ..present import error_document
 from .spelling import spell_message
 

@@ -16,7 +16,7 @@ from ...engine.journal import CALLER, Run
 from ...engine.record import Record, record_as_it_stands
 from ...engine.result import Termination
 from ...errors import ConflictError
-from ...guided.arguments import position_of
+from ...reading.arguments import position_of
 from ...records import RunRow
 from .run_calls import ListName, RunMode
 

@@ -16,7 +16,7 @@ from ...engine.coach import Coach
 from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, NotFoundError, UsageError
-from ...guided.arguments import MAX_INT, bad_cursor
+from ...reading.arguments import MAX_INT, bad_cursor
 from ...records import JobOptions
 from ...supervisor.supervisor import request_key
 from ..agent_calls import AnswerCoached, ForkRun, ResumeRun

@@ -14,11 +14,11 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from ...errors import NotFoundError
-from ...guided.arguments import MAX_INT, MAX_NAME_CHARS
 from ...guided.export import Format
 from ...guided.session_actions import MAX_PAGE, MAX_QUERY_CHARS, PAGE
 from ...guided.thinking_tool import ThinkingCall, ThinkingReply
 from ...ids import may_be_short
+from ...reading.arguments import MAX_INT, MAX_NAME_CHARS
 from ...records import SessionFilters
 from ..web.find_page import find_page
 from .context import RequestContext

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ...app import App
-from ...guided.arguments import name_arguments, read_arguments
+from ...guided.read_calls import read_call
 from ...guided.thinking_tool import tool_schema
 from .tools import CallContext, Document, McpTool
 
@@ -73,26 +73,25 @@ def page_tool(app: App) -> McpTool:
         "spend": {"type": "object"},
         "page": {"type": "object"},
     }
-    schema = tool_schema(ShowPage)
     return McpTool(
         name="show",
         title="Show as Page",
         description=DESCRIPTION,
-        input_schema=schema,
+        input_schema=tool_schema(ShowPage),
         output_schema={"type": "object", "properties": properties, "required": ["kind", "id", "status"]},
         annotations={"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
-        call=lambda arguments, context: _show(app, schema, arguments, context),
+        call=lambda arguments, context: _show(app, arguments, context),
         page_uri=PAGE_URI,
         hidden=("page",),
     )
 
 
-async def _show(app: App, schema: Document, arguments: Document, context: CallContext) -> Document:
+async def _show(app: App, arguments: Document, context: CallContext) -> Document:
     from ..web.find_page import find_page
     from ..web.page_bounds import DEFAULT_BOUNDS, PageBounds
     from ..web.page_files import page_folder, write_page
 
-    wanted = read_arguments(ShowPage, name_arguments(schema, arguments)).id or _current(context)
+    wanted = read_call(ShowPage, arguments).id or _current(context)
     embedded = PageBounds(_MAX_TEXT_CHARS, _MAX_CHARS, _MAX_NODES, _MAX_ENTRIES)
     page = await find_page(app, wanted, embedded if context.shows_pages else DEFAULT_BOUNDS)
     document = _summary(page)

@@ -18,11 +18,11 @@ from weakref import WeakKeyDictionary
 
 from ...core.registry import strategy_names
 from ...errors import NotFoundError, UsageError
-from ...guided.arguments import id_of, show_value
 from ...guided.sessions import Sessions
 from ...guided.settings import OnExpiry, SessionSettings, change_settings
 from ...guided.thinking_tool import ThinkingCall, tool_schema
 from ...installed import installed_strategies
+from ...reading.arguments import read_text, show_value
 from ...records import Store
 from ...stores import open_store
 from ..thinking import THINKING, THINKING_DESCRIPTION, open_sessions, thinking_input
@@ -93,8 +93,8 @@ def thinking_tool(
     Raises:
         UsageError: An argument is no legal value; `option` names it.
     """
-    if session_id is not None:
-        id_of({"session_id": session_id}, "session_id")
+    if session_id is not None and not read_text("session_id", session_id):
+        raise UsageError("session_id is empty; leave it out, or give the id of a session", field="session_id")
     if history is not None and not (type(history) is int and history >= 0):
         raise UsageError(
             f"history must be a whole number of thoughts, not {show_value(history)}", option="history"

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote
 
 from ....allow_list import AllowList
-from ....core.names import did_you_mean
 from ....core.registry import Registry, find_strategy, strategies_at_hand
 from ....errors import NotFoundError, UsageError
+from ....reading.names import did_you_mean
 from ....strategies.choice import AUTO
 
 MAX_NAME_CHARS = 2_000

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
 from ..patterns import lazy_pattern
-from ..reading.fit import plain_name
+from .fit import plain_name
 
 T = TypeVar("T")
 

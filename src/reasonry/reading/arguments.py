@@ -1,4 +1,4 @@
-"""Arguments as they come from outside, read into the types they must have.
+"""Arguments as they come from outside, read into the types that the schema of their tool gives them.
 
 Agents write them loosely, so whatever keeps its meaning is taken: names in any spelling (`thought_number`), numbers,
 truth values and JSON as text, a single value for a list. An optional argument that is null or empty counts as left out.
@@ -12,28 +12,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from ..core.field_values import json_value, truth
-from ..core.names import closest_names, did_you_mean, find_name
 from ..errors import TooLargeError, UsageError
-from ..masking import SECRETS
 from ..patterns import lazy_pattern
-from .settings import SessionSettings
-from .thinking_tool import ThinkingCall, tool_schema
+from .json_in_text import json_values
+from .names import closest_names, did_you_mean, find_name
+from .yes_no import YES_NO
 
 Arguments = Mapping[str, Any]
-T = TypeVar("T", bound=Struct)
-
 MAX_INT = 2**53 - 1
 """The largest whole number that every JSON reader keeps exactly."""
 MAX_NAME_CHARS = 200
 """Of a session id, a branch id, a stage or a strategy's name."""
 
-_MISSING: Any = object()
 _INTEGER = lazy_pattern(
     r"\s*(?:(?:thought|step|number|no\.?)\s*)?#?\s*(?P<number>[+-]?[0-9]{1,20})(?:\.0{0,20})?"
     r"(?:\s*(?:/|of)\s*[0-9]{1,20})?\s*",
@@ -45,79 +39,14 @@ _NONE_WORDS = frozenset({"", "null", "none", "undefined", "n/a"})
 """What agents fill an argument with that they have no use for."""
 _ANY_TEXT = frozenset({"branchId", "mergeBranch"})
 """Arguments that may be any text but the empty one, as it is."""
+_IDS = frozenset({"sessionId", "runId", "cursor", "model", "verifier"})
+"""Arguments whose text has no space around it."""
 _NUMBERS_FROM_1 = frozenset({"revisesThought", "branchFromThought"})
 """Thoughts are counted from 1, so 0 names none."""
+MAX_JSON_CHARS = 100_000
+"""A longer text is not looked through for JSON."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-
-
-def read_call(arguments: Arguments, settings: SessionSettings) -> tuple[ThinkingCall, dict[str, Any]]:
-    """Read the arguments of the thinking tool, without the keys that are in use here.
-
-    Returns:
-        The call, and the arguments that the tool does not have, which may be fields of the thought's stage. `data` is
-        among them if it is neither an object nor the text of one.
-
-    Raises:
-        UsageError: An argument is missing or not of its type; `field` names it.
-        TooLargeError: An argument is too long.
-    """
-    schema = tool_schema(ThinkingCall)
-    try:
-        known = name_arguments(schema, SECRETS.mask_data(arguments))
-    except RecursionError:
-        raise UsageError("the arguments are nested too deeply") from None
-    others = {name: known.pop(name) for name in list(known) if name not in schema["properties"]}
-    if "data" in known and not isinstance(known["data"], dict):
-        bare = known.pop("data")
-        data = json_value(bare) if isinstance(bare, str) else None
-        if isinstance(data, dict):
-            known["data"] = data
-        else:
-            others["data"] = bare
-    long = {"thought": settings.max_thought_chars, "data": settings.max_thought_chars}
-    unknown = {name: value for name, value in others.items() if name != "data"}
-    return _convert(ThinkingCall, _members("", {**unknown, **known}, schema, long)), others
-
-
-def read_action(forms: Mapping[str, type[Struct]], arguments: Arguments) -> str:
-    """Return the `action` that arguments name, one of those that have a form.
-
-    Raises:
-        UsageError: It is missing, or there is no such action; `choices` has those there are.
-    """
-    schema: Mapping[str, Any] = {"properties": {"action": {}}, "required": ["action"]}
-    known = name_arguments(schema, arguments)
-    if "action" not in known:
-        choices = list(forms)
-        raise UsageError(
-            f"action is missing; it is one of: {', '.join(choices)}", field="action", choices=choices
-        )
-    return _value("action", known["action"], {"type": "string", "enum": list(forms)}, MAX_NAME_CHARS)
-
-
-def read_arguments(
-    form: type[T],
-    arguments: Arguments,
-    max_chars: Mapping[str, int] | None = None,
-    *,
-    keep_empty: Collection[str] = (),
-) -> T:
-    """Return arguments as the Struct whose schema they follow; those it does not have are passed over.
-
-    Args:
-        max_chars: How long a text or an object may be, by its name; for the others what their schema says, else
-            `MAX_NAME_CHARS`.
-        keep_empty: The arguments that the empty text means something for.
-
-    Raises:
-        UsageError: An argument is missing or not of its type; `field` names it.
-        TooLargeError: An argument is too long.
-    """
-    schema = tool_schema(form)
-    return _convert(
-        form, _members("", name_arguments(schema, arguments, keep_empty), schema, max_chars or {})
-    )
 
 
 def name_arguments(
@@ -181,42 +110,47 @@ def _is_same(first: Any, second: Any) -> bool:
         return False
 
 
-def _convert(form: type[T], values: dict[str, Any]) -> T:
-    _check_id("sessionId", values.get("sessionId"))
-    return msgspec.convert(values, form)
-
-
-def _members(
-    path: str, arguments: Arguments, schema: Mapping[str, Any], max_chars: Mapping[str, int]
+def read_arguments(
+    schema: Mapping[str, Any], named: Mapping[str, Any], max_chars: Mapping[str, int] | None = None
 ) -> dict[str, Any]:
-    members = schema["properties"]
-    missing = [name for name in schema["required"] if name not in arguments]
+    """Return arguments, as `name_arguments` names them, as the types that a schema gives them.
+
+    Those that it does not have are passed over.
+
+    Args:
+        max_chars: How long a text or an object may be, by its name; for the others what their schema says, else
+            `MAX_NAME_CHARS`.
+
+    Raises:
+        UsageError: An argument is missing or not of its type; `field` names it.
+        TooLargeError: An argument is too long.
+    """
+    members, max_chars = schema["properties"], max_chars or {}
     values: dict[str, Any] = {}
     wrong: list[UsageError] = []
-    for name, value in arguments.items():
-        if name not in members:
-            continue
+    if missing := [name for name in schema["required"] if name not in named]:
+        wrong.append(_missing_error(missing, [name for name in named if name not in members]))
+    for name in filter(members.__contains__, named):
         try:
-            values[name] = _value(path + name, value, members[name], max_chars.get(name, MAX_NAME_CHARS))
+            values[name] = read_argument(
+                name, named[name], members[name], max_chars.get(name, MAX_NAME_CHARS)
+            )
         except TooLargeError:
             raise
         except UsageError as error:
             wrong.append(error)
-    if missing:
-        wrong.insert(0, _missing_error(path, missing, [name for name in arguments if name not in members]))
     if wrong:
         raise wrong[0] if len(wrong) == 1 else _join_errors(wrong)
     return values
 
 
-def _missing_error(path: str, missing: Sequence[str], unknown: Sequence[str]) -> UsageError:
-    names = [path + name for name in missing]
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    message = f"{listed} {'is' if len(names) == 1 else 'are'} missing"
+def _missing_error(missing: Sequence[str], unknown: Sequence[str]) -> UsageError:
+    listed = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
+    message = f"{listed} {'is' if len(missing) == 1 else 'are'} missing"
     for name in unknown:
         near = closest_names(name, missing)
         message += f"; there is no {show_value(name)}: did you mean {' or '.join(near)}?" if near else ""
-    return UsageError(message, field=names[0], fields=names)
+    return UsageError(message, field=missing[0], fields=list(missing))
 
 
 def _join_errors(errors: Sequence[UsageError]) -> UsageError:
@@ -227,20 +161,21 @@ def _join_errors(errors: Sequence[UsageError]) -> UsageError:
     return error
 
 
-def _value(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> Any:
+def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: int = MAX_NAME_CHARS) -> Any:
+    """Return an argument as what its schema says; raises as `read_arguments`."""
     match schema.get("type"):
         case None if "anyOf" in schema:
             # Text, or a list of it.
             if isinstance(value, str) and value.lstrip().startswith("["):
                 value = json_value(value) or value
             forms = {form["type"]: form for form in schema["anyOf"]}
-            return _value(
+            return read_argument(
                 name, value, forms["array" if isinstance(value, list | tuple) else "string"], max_chars
             )
         case None:
             return value
         case "string":
-            text = _text(name, _as_text(name, value), schema.get("maxLength", max_chars))
+            text = read_text(name, _as_text(name, value), schema.get("maxLength", max_chars))
             return _choice(name, text, schema["enum"]) if "enum" in schema else text
         case "integer":
             return _whole(name, value, schema.get("minimum", -MAX_INT), schema.get("maximum", MAX_INT))
@@ -251,17 +186,15 @@ def _value(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> 
         case "array":
             return _list(name, value, schema, max_chars)
         case _:
-            return _object(name, value, schema, max_chars)
+            return _object(name, value, max_chars)
 
 
-def _object(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> Any:
+def _object(name: str, value: Any, max_chars: int) -> Any:
     if isinstance(value, str):
         value = json_value(value) or value
     if not isinstance(value, dict):
         raise _wrong(name, "an object", value)
-    if "properties" in schema:
-        return _members(f"{name}.", value, schema, {})
-    return json_of(name, value, max_chars)
+    return plain_json(name, value, max_chars)
 
 
 def _as_text(name: str, value: Any) -> Any:
@@ -271,7 +204,7 @@ def _as_text(name: str, value: Any) -> Any:
         return str(value)
     if name == "thought" and isinstance(value, list) and value:
         return "\n".join(value) if all(isinstance(line, str) for line in value) else value
-    return value.strip() if name == "sessionId" and isinstance(value, str) else value
+    return value.strip() if name in _IDS and isinstance(value, str) else value
 
 
 def _choice(name: str, text: str, choices: Sequence[str]) -> str:
@@ -288,9 +221,7 @@ def _choice(name: str, text: str, choices: Sequence[str]) -> str:
 def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> list[Any]:
     items = schema["items"]
     if isinstance(value, str):
-        value = json_value(value) or ([value] if items.get("type") == "string" else value)
-    if isinstance(value, dict) and items.get("type") == "object":
-        value = [value]
+        value = json_value(value) or [value]
     if not isinstance(value, list | tuple):
         raise _wrong(name, "a list", value)
     maximum = schema.get("maxItems", MAX_INT)
@@ -298,24 +229,7 @@ def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> l
         raise TooLargeError(
             f"{name} has {len(value):,} items; the limit is {maximum:,}", field=name, limit=maximum
         )
-    return [_value(f"{name}[{place}]", item, items, max_chars) for place, item in enumerate(value)]
-
-
-def text_of(
-    arguments: Arguments, name: str, default: Any = _MISSING, *, maximum: int = MAX_NAME_CHARS
-) -> Any:
-    """Return a text of at most `most` characters that is valid Unicode."""
-    return _text(name, arguments[name], maximum) if name in arguments else _default(name, default)
-
-
-def id_of(arguments: Arguments, name: str, default: Any = _MISSING) -> Any:
-    """Return the id of a session."""
-    return _check_id(name, text_of(arguments, name, default))
-
-
-def bool_of(arguments: Arguments, name: str, default: Any = _MISSING) -> Any:
-    """Return true or false."""
-    return _flag(name, arguments[name]) if name in arguments else _default(name, default)
+    return [read_argument(f"{name}[{place}]", item, items, max_chars) for place, item in enumerate(value)]
 
 
 def position_of(cursor: str | None) -> int:
@@ -335,7 +249,7 @@ def bad_cursor(cursor: str) -> UsageError:
     )
 
 
-def json_of(name: str, value: Any, maximum: int) -> Any:
+def plain_json(name: str, value: Any, maximum: int) -> Any:
     """Return plain JSON data of at most `most` characters as JSON.
 
     Raises:
@@ -366,17 +280,8 @@ def json_of(name: str, value: Any, maximum: int) -> Any:
     return plain
 
 
-def _default(name: str, default: Any) -> Any:
-    if default is _MISSING:
-        raise _missing(name)
-    return default
-
-
-def _missing(name: str) -> UsageError:
-    return UsageError(f"{name} is missing", field=name)
-
-
-def _text(name: str, value: Any, max_chars: int) -> str:
+def read_text(name: str, value: Any, max_chars: int = MAX_NAME_CHARS) -> str:
+    """Return a text as it is, if it is valid Unicode of at most so many characters."""
     if not isinstance(value, str):
         raise _wrong(name, "text", value)
     if len(value) > max_chars:
@@ -385,12 +290,6 @@ def _text(name: str, value: Any, max_chars: int) -> str:
         )
     if not value.isascii():
         _check_unicode(name, value)
-    return value
-
-
-def _check_id(name: str, value: Any) -> Any:
-    if value == "":
-        raise UsageError(f"{name} is empty; leave it out, or give the id of a session", field=name)
     return value
 
 
@@ -416,6 +315,22 @@ def _number(name: str, value: Any, above: float) -> float:
     if value <= above:
         raise UsageError(f"{name} must be above {above:g}, not {show_value(value)}", field=name)
     return float(value)
+
+
+def truth(value: Any) -> bool | None:
+    """Return what a word or a number says as true or false; None if it says neither."""
+    word = str(value).strip().lower() if isinstance(value, str | int) else None
+    return YES_NO.get(word) if word is not None else None
+
+
+def json_value(text: str) -> Any:
+    """Return the JSON object or list that a text holds, put right where it is nearly one; None if it holds none."""
+    if len(text) > MAX_JSON_CHARS or text.lstrip()[:1] not in ("{", "[", "`"):
+        return None
+    try:
+        return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)
+    except RecursionError:
+        return None
 
 
 def _flag(name: str, value: Any) -> bool:

@@ -1,0 +1,95 @@
+"""The arguments of the tools of sessions and runs, read into their Structs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ..errors import UsageError
+from ..masking import SECRETS
+from ..reading.arguments import json_value, name_arguments, read_argument, read_arguments
+from .settings import SessionSettings
+from .thinking_tool import ThinkingCall, tool_schema
+
+Arguments = Mapping[str, Any]
+T = TypeVar("T", bound=Struct)
+
+_ACTION: Mapping[str, Any] = {"properties": {"action": {}}, "required": ["action"]}
+_IDS = ("sessionId", "session_id")
+
+
+def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[ThinkingCall, dict[str, Any]]:
+    """Read the arguments of the thinking tool, without the keys that are in use here.
+
+    Returns:
+        The call, and the arguments that the tool does not have, which may be fields of the thought's stage. `data` is
+        among them if it is neither an object nor the text of one.
+
+    Raises:
+        UsageError: An argument is missing or not of its type; `field` names it.
+        TooLargeError: An argument is too long.
+    """
+    schema = tool_schema(ThinkingCall)
+    try:
+        named = name_arguments(schema, SECRETS.mask_data(arguments))
+    except RecursionError:
+        raise UsageError("the arguments are nested too deeply") from None
+    others = {name: value for name, value in named.items() if name not in schema["properties"]}
+    if isinstance(data := named.get("data"), str):
+        data = json_value(data)
+    if isinstance(data, dict):
+        named["data"] = data
+    elif "data" in named:
+        others["data"] = named.pop("data")
+    long = {"thought": settings.max_thought_chars, "data": settings.max_thought_chars}
+    return read_form(ThinkingCall, named, long), others
+
+
+def read_action(forms: Mapping[str, type[Struct]], arguments: Arguments) -> str:
+    """Return the `action` that arguments name, one of those that have a form.
+
+    Raises:
+        UsageError: It is missing, or there is no such action; `choices` has those there are.
+    """
+    named, choices = name_arguments(_ACTION, arguments), list(forms)
+    if "action" not in named:
+        raise UsageError(
+            f"action is missing; it is one of: {', '.join(choices)}", field="action", choices=choices
+        )
+    return read_argument("action", named["action"], {"type": "string", "enum": choices})
+
+
+def read_call(
+    form: type[T],
+    arguments: Arguments | T,
+    max_chars: Mapping[str, int] | None = None,
+    *,
+    keep_empty: Collection[str] = (),
+) -> T:
+    """Return arguments as the Struct whose schema they follow; those it does not have are passed over.
+
+    Args:
+        arguments: As they came; or the Struct, where they were read before.
+        max_chars: As in `reading.arguments.read_arguments`.
+        keep_empty: The arguments that the empty text means something for.
+
+    Raises:
+        UsageError: An argument is missing or not of its type; `field` names it.
+        TooLargeError: An argument is too long.
+    """
+    if isinstance(arguments, form):
+        return arguments
+    assert isinstance(arguments, Mapping), "arguments of one action are not those of another"
+    return read_form(form, name_arguments(tool_schema(form), arguments, keep_empty), max_chars)
+
+
+def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | None = None) -> T:
+    """Return arguments that have the names of a form's members as that form; raises as `read_call`."""
+    values = read_arguments(tool_schema(form), named, max_chars)
+    for name in _IDS:
+        if values.get(name) == "":
+            raise UsageError(f"{name} is empty; leave it out, or give the id of a session", field=name)
+    return msgspec.convert(values, form)
