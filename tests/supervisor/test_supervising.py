@@ -60,6 +60,25 @@ async def test_a_paused_run_goes_on_where_it_stood_and_its_reader_sees_every_eve
         assert kinds.count("paused") == kinds.count("resumed") + kinds.count("continued") == 4
 
 
+async def test_a_reader_sees_a_line_whose_writer_is_cancelled(folder: Path) -> None:
+    async with app(folder) as here:
+        supervisor, append, intending = Supervisor(here), here.store.append, asyncio.Event()
+
+        async def append_slowly(*arguments: Any, **named: Any) -> None:
+            await append(*arguments, **named)
+            intending.set()
+            await asyncio.sleep(0.05)
+
+        here.store.append = append_slowly  # type: ignore[method-assign]
+        run_id, _ = await supervisor.start(here, order(Budget(calls=9), steps=1), Performers(CountingModel()))
+        reading = asyncio.create_task(read(supervisor, here, run_id))
+        await intending.wait()
+        await supervisor.cancel(here, run_id)
+        events = [event for event in await asyncio.wait_for(reading, 10) if event.id]
+        assert [event.id for event in events] == [*range(1, len(events) + 1)]
+        assert events[-1].kind == "ended"
+
+
 async def test_a_process_that_drains_leaves_jobs_that_the_next_one_brings_to_their_end(folder: Path) -> None:
     answered = CountingModel(latency_s=0.03)
     async with app(folder) as first:

@@ -320,8 +320,7 @@ class Drive:
         used = ending or any(step.thoughts for step in steps)
         use = self.uses.at(now, self.run) if used else None
         written += ending
-        await self._append(self.chain.lines(line.entry for line in written), row, use, unwritten)
-        self.control.on_written(written)
+        await self._append(self.chain.lines(line.entry for line in written), row, use, unwritten, written)
         return steps
 
     def _note_all(
@@ -361,9 +360,14 @@ class Drive:
         return entries
 
     async def _append(
-        self, lines: Sequence[Line], row: RunRow | None = None, use: Use | None = None, unwritten: int = 0
+        self,
+        lines: Sequence[Line],
+        row: RunRow | None = None,
+        use: Use | None = None,
+        unwritten: int = 0,
+        written: Sequence[FoldedLine] = (),
     ) -> None:
-        """Write lines; a write once begun is finished even if the drive is cancelled meanwhile."""
+        """Write lines, and tell of them; a write once begun is finished even if the drive is cancelled meanwhile."""
         writing = asyncio.ensure_future(self.store.append(self.row.run_id, lines, row, use))
         try:
             await asyncio.shield(writing)
@@ -374,6 +378,7 @@ class Drive:
                 self.chain.extend(lines)
                 self.row = row or self.row
                 del self.unwritten[:unwritten]
+                self.control.on_written(written)
 
     async def _intend(self, effect_id: str) -> None:
         dearest = self.guard.ledger.largest
