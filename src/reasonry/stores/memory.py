@@ -14,7 +14,6 @@ from ..errors import StoreError, UsageError
 from ..records import Backup, Finding, OnProgress
 from . import database, sql
 from .row_store import OneMachine, RowStore
-from .searchable import INDEX
 
 T = TypeVar("T")
 
@@ -52,7 +51,7 @@ class MemoryDatabase(OneMachine):
             db = self._db = self._db or _connect()
             db.execute(sql.BEGIN_READ)
             try:
-                value = work(sql.Tx(db, sql.SQLITE, INDEX))
+                value = work(sql.Tx(db, sql.SQLITE))
             except BaseException:
                 db.execute(sql.ROLLBACK)
                 raise

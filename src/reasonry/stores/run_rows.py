@@ -330,6 +330,6 @@ def delete_run(tx: Tx, run_id: str) -> None:
     tx.execute(sql.DROP_CHECKPOINT, (key,))
     tx.execute(sql.DROP_REQUESTS, (key,))
     lease_rows.drop(tx, key)
-    tx.texts.drop(tx, RUNS + key, RUNS + key)
+    searchable.drop(tx, RUNS + key, RUNS + key)
     session_rows.forget_thoughts(tx, stored.row.session_id, run_id)
     tx.execute(sql.DROP_RUN, (key,))

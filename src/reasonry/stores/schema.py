@@ -134,6 +134,14 @@ MIGRATIONS: tuple[Migration, ...] = (
               text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
             )
             """,
+            *(
+                f"CREATE TRIGGER word_{event} AFTER {event} ON searchable BEGIN {statement}; END"
+                for event, statement in (
+                    ("insert", "INSERT OR REPLACE INTO word (rowid, text) VALUES (new.place, new.folded)"),
+                    ("update", "INSERT OR REPLACE INTO word (rowid, text) VALUES (new.place, new.folded)"),
+                    ("delete", "DELETE FROM word WHERE rowid = old.place"),
+                )
+            ),
         ),
         postgres=(
             "CREATE SEQUENCE run_key",

@@ -9,7 +9,7 @@ bytes besides its body, those of one run lie side by side, and appending touches
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import UsageError
@@ -23,6 +23,9 @@ MAX_SEQ = (1 << PLACE_BITS) - 1
 
 MAX_INT = (1 << 63) - 1
 """The largest integer that both databases hold."""
+
+INDEXED_CHARS = 3
+"""The least number of characters that the index of texts finds."""
 
 RUNS = 1 << 62
 """Among the searchable texts the place of a run is this plus its key, and that of a session's purpose has seq 0."""
@@ -49,8 +52,24 @@ class SqlDialect(NamedTuple):
     """With the name of an index: has the statement use it."""
     has: str
     """With a text and a part: whether the part is in the text."""
+    find_text: str
+    """Finds by an index the first $5 places, from $2 to $3, of texts with the part $4, by the pattern $1 that
+    `pattern_of` makes of it; empty: there is no such index."""
+    pattern_of: Callable[[str], str]
     clock: str
     """The time as leases count it, in milliseconds: the same for all processes that share the store."""
+
+
+MAX_SEQUENCES = 12
+"""How many sequences of a part the index is asked for, about; the text itself decides about the rest."""
+
+
+def _sequences_of(part: str) -> str:
+    """Return what an index of FTS5 is asked for a part: sequences of three of its characters."""
+    last = len(part) - INDEXED_CHARS
+    starts = range(0, last + 1, max(1, last // MAX_SEQUENCES))
+    sequences = {part[start : start + INDEXED_CHARS].replace('"', '""') for start in starts}
+    return " AND ".join(f'"{sequence}"' for sequence in sequences)
 
 
 SQLITE = SqlDialect(
@@ -64,6 +83,11 @@ SQLITE = SqlDialect(
     next_key="SELECT coalesce(max(key), 0) + 1 FROM {}",
     hint=" INDEXED BY {}",
     has="instr({}, {}) > 0",
+    find_text="""
+    SELECT word.rowid FROM word JOIN searchable ON place = word.rowid
+    WHERE word MATCH $1 AND word.rowid BETWEEN $2 AND $3 AND instr(folded, $4) > 0 ORDER BY word.rowid LIMIT $5
+    """,
+    pattern_of=_sequences_of,
     clock="SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
 )
 
@@ -98,40 +122,22 @@ class Executes(Protocol):
         ...
 
 
-class TextIndex(Protocol):
-    """Finds the texts that contain a part in which there are at least three characters."""
-
-    def put(self, tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
-        """Write texts, their case folded, in the places of earlier ones."""
-        ...
-
-    def find(self, tx: Tx, needle: str, low: int, high: int, limit: int) -> list[int]:
-        """Return the first places, from `low` to `high`, of texts that contain a part."""
-        ...
-
-    def drop(self, tx: Tx, low: int, high: int) -> None:
-        """Remove the texts from `low` to `high`."""
-        ...
-
-
 class Tx:
     """A transaction as one job sees it.
 
     Attributes:
         dialect: The words of its database.
-        texts: The index of its texts.
         connection: The connection, where a library is to write in the transaction.
         owner: The owner whose runs and sessions alone exist for the job; None: the operator, for whom all exist.
     """
 
-    __slots__ = ("_changes", "connection", "dialect", "execute", "executemany", "owner", "texts")
+    __slots__ = ("_changes", "connection", "dialect", "execute", "executemany", "owner")
 
-    def __init__(self, db: Executes, dialect: SqlDialect, texts: TextIndex, connection: Any = None) -> None:
+    def __init__(self, db: Executes, dialect: SqlDialect, connection: Any = None) -> None:
         self.connection = connection
         self.execute = db.execute
         self.executemany = db.executemany
         self.dialect = dialect
-        self.texts = texts
         self.owner: str | None = None
         self._changes = db.changes
 

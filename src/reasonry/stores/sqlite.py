@@ -20,7 +20,6 @@ from ..records import Backup, Finding, OnProgress
 from . import backup, sql
 from .database import Source, faults_of, find_faults, is_fault, is_suspicious, read_fault
 from .row_store import OneMachine, RowStore
-from .searchable import INDEX
 from .verification import verify
 
 T = TypeVar("T")
@@ -137,7 +136,7 @@ class SqliteDatabase(OneMachine):
             db = self._take_reader()
             try:
                 db.execute(sql.BEGIN_READ)
-                return work(sql.Tx(db, sql.SQLITE, INDEX))
+                return work(sql.Tx(db, sql.SQLITE))
             finally:
                 self._give_back(db)
 
@@ -224,7 +223,7 @@ def _run(db: sql.Database, job: _Job, *, alone: bool) -> _Outcome:
     if not alone:
         db.execute(sql.SAVEPOINT)
     try:
-        outcome: _Outcome = job.work(sql.Tx(db, sql.SQLITE, INDEX)), None
+        outcome: _Outcome = job.work(sql.Tx(db, sql.SQLITE)), None
     except Exception as error:
         if is_fault(error):
             raise

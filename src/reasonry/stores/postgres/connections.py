@@ -20,7 +20,7 @@ from ...errors import ReasonryError, StoreError, UsageError
 from .. import schema, sql
 from . import jobs
 from .address import Address
-from .texts import ADD_INDEX, HAS_INDEX, INDEX, Texts, keep_any_text
+from .texts import ADD_INDEX, FIND, HAS_INDEX, INDEX, keep_any_text, pattern_of
 
 T = TypeVar("T")
 Work = Callable[[sql.Tx], T]
@@ -36,6 +36,8 @@ POSTGRES = sql.SqlDialect(
     next_key="SELECT nextval('{}_key')",
     hint="",
     has="strpos({}, {}) > 0",
+    find_text=FIND,
+    pattern_of=pattern_of,
     clock="SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
 )
 
@@ -121,7 +123,7 @@ class Connections:
         self._address = address
         self._threads = ThreadPoolExecutor(CONNECTIONS, "reasonry-postgres")
         self._pool: Any = None
-        self._texts = Texts(False)
+        self._dialect = POSTGRES
         self._start = threading.Lock()
         self._closed = False
         self._answered = 0.0
@@ -204,7 +206,7 @@ class Connections:
             if limit_s is not None:
                 for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
                     db.execute(f"SET LOCAL {setting} = {int(limit_s * 1000)}")
-            value = work(sql.Tx(RawConnection(db), POSTGRES, self._texts, db))
+            value = work(sql.Tx(RawConnection(db), self._dialect, db))
         except BaseException as error:
             if _is_timeout(error):
                 db.close()
@@ -247,7 +249,8 @@ class Connections:
                     self._check_server(db)
                     self._migrate(db)
                     found = RawConnection(db).execute(HAS_INDEX, (f"{self._address.schema}.{INDEX}",))
-                    self._texts = Texts(found.fetchone()[0])
+                    if not found.fetchone()[0]:
+                        self._dialect = POSTGRES._replace(find_text="")
                 self._pool = ConnectionPool(
                     self._address.url,
                     connection_class=_connection_class(),

@@ -1,4 +1,4 @@
-"""The texts of a PostgreSQL store: how they are searched, and how they are spelled.
+"""How the texts of a PostgreSQL store are spelled, and its index of them.
 
 The extension `pg_trgm` indexes them where the server has it; elsewhere a search reads them. PostgreSQL keeps no text
 with the character NUL: such texts are kept in another spelling, which leaves their order, how they begin, and all other
@@ -7,12 +7,8 @@ texts as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
-
-from .. import searchable, sql
-from ..sql import Tx
 
 INDEX = "searchable_trigrams"
 ADD_INDEX = (
@@ -20,33 +16,16 @@ ADD_INDEX = (
     f"CREATE INDEX {INDEX} ON searchable USING GIN (folded gin_trgm_ops)",
 )
 HAS_INDEX = "SELECT to_regclass($1) IS NOT NULL"
-FIND = "SELECT place FROM searchable WHERE folded LIKE $1 AND place BETWEEN $2 AND $3 ORDER BY place LIMIT $4"
+FIND = """
+SELECT place FROM searchable
+WHERE folded LIKE $1 AND place BETWEEN $2 AND $3 AND strpos(folded, $4) > 0 ORDER BY place LIMIT $5
+"""
 
 
-class Texts:
-    """See `TextIndex`.
-
-    Args:
-        is_indexed: Whether there is an index of sequences of three characters.
-    """
-
-    def __init__(self, is_indexed: bool) -> None:
-        self._is_indexed = is_indexed
-
-    def put(self, tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
-        """See `TextIndex`."""
-        tx.executemany(sql.PUT_TEXT, texts)
-
-    def find(self, tx: Tx, needle: str, low: int, high: int, limit: int) -> list[int]:
-        """See `TextIndex`."""
-        if not self._is_indexed:
-            return searchable.scan(tx, needle, low, high, limit)
-        escaped = needle.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        return [at for (at,) in tx.execute(FIND, (f"%{escaped}%", low, high, limit))]
-
-    def drop(self, tx: Tx, low: int, high: int) -> None:
-        """See `TextIndex`."""
-        tx.execute(sql.DROP_TEXTS, (low, high))
+def pattern_of(part: str) -> str:
+    """Return the pattern of the texts that contain a part."""
+    escaped = part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
 
 
 def spell(text: str) -> str:
