@@ -59,8 +59,7 @@ def strategy_head(name: str) -> str:
 
 def strategy_table(name: str) -> str:
     """Return the options and stages of a strategy."""
-    from reasonry.core.describe import describe
-    from reasonry.core.diagram import diagram
+    from reasonry.core.describe import describe, diagram
     from reasonry.strategies import STRATEGIES
 
     strategy = STRATEGIES[name]

@@ -14,15 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reasonry.core.asking_again import question_text
 from reasonry.core.budget import Usage
 from reasonry.core.codec import dump_snapshot, load_snapshot
-from reasonry.core.describe import describe
-from reasonry.core.diagram import diagram
+from reasonry.core.describe import describe, diagram
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event, Failed, Verified
 from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects, run_stage
 from reasonry.core.options import read_options
+from reasonry.core.reply_reading import question_text
 from reasonry.core.strategy import Strategy
 from reasonry.core.toolcard import ToolCard
 from reasonry.errors import IllegalTransitionError, UsageError

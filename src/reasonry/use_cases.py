@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import structs
 
-from .core.answer_form import check_form
 from .core.budget import DEFAULT_CALLS, Budget, check_budget
+from .core.json_schema import schema_fault
 from .core.options import read_options, with_coached_defaults, with_preset
 from .core.problem import check_problem, without_quoted
 from .core.registry import Registry, add_strategies, find_strategy, strategies_at_hand
@@ -129,7 +129,7 @@ class UseCases:
         )
         participants = request.participants.with_caller() if request.coached else request.participants
         check_problem(problem)
-        if form is not None and (fault := check_form(form)):
+        if form is not None and (fault := schema_fault(form)):
             raise UsageError(f"the answer cannot be put into this form: {fault}", option="form")
         asked = without_quoted(problem)
         chosen, why = self._choose(asked, strategy, has_tools=bool(participants.tools))

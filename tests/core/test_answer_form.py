@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 
 from reasonry.app import App
-from reasonry.core.answer_form import answer_faults, check_form
 from reasonry.core.budget import Budget
+from reasonry.core.json_schema import faults, schema_fault
 from reasonry.engine.ports import Question
 from reasonry.errors import UsageError
 from reasonry.participants import Participants
@@ -66,13 +66,13 @@ FORMS = st.builds(
 @settings(max_examples=80)
 @given(FORMS, VALUES)
 def test_a_value_fits_a_form_where_the_standard_s_validator_says_so(form: dict[str, Any], value: Any) -> None:
-    assert check_form(form) is None
+    assert schema_fault(form) is None
     try:
         Draft202012Validator(form).validate(value)
         fits = True
     except ValidationError:
         fits = False
-    assert (next(answer_faults(value, form), None) is None) == fits
+    assert (next(faults(value, form, "the answer"), None) is None) == fits
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_value_fits_a_form_where_the_standard_s_validator_says_so(form: dict[s
     ],
 )
 def test_a_form_that_cannot_be_kept_is_refused_before_anything_is_asked(form: Any) -> None:
-    assert check_form(form)
+    assert schema_fault(form)
 
 
 CAPITAL = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.field_values import find_field, json_value, read_data, read_value
-from reasonry.core.fields import faults
+from reasonry.core.fields import find_field, json_value, read_data, read_value
+from reasonry.core.json_schema import faults
 from reasonry.strategies import STRATEGIES
 
 FIELDS = [field for strategy in STRATEGIES.values() for stage in strategy.stages for field in stage.fields]

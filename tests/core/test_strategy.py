@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from reasonry.core.diagram import diagram
+from reasonry.core.describe import diagram
 from reasonry.core.strategy import Move, Outcome, Stage, Strategy, Thought, fail, go, stay
 from reasonry.errors import IllegalTransitionError, InvalidStrategyError
 

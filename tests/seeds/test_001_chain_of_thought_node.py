@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from reasonry import thinking_tool
-from reasonry.core.describe import describe
-from reasonry.core.diagram import diagram
+from reasonry.core.describe import describe, diagram
 from reasonry.core.plan import format_plan
 from reasonry.errors import UsageError
 from reasonry.strategies import resolve

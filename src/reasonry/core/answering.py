@@ -22,9 +22,9 @@ from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.vote import agree, normalise, say_the_same_words
-from .asking_again import question_text
 from .effects import Ask, Verify
 from .events import Failed, Verified
+from .reply_reading import question_text
 from .strategy import (
     UNASKED,
     EffectFailed,

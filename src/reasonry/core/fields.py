@@ -1,56 +1,126 @@
-"""A stage's fields: checks what a thinker gave in `data` against their JSON schemas.
+"""A stage's fields as thinkers write them: found whatever the spelling of their names, read as what they mean, checked.
 
-Knows the keywords that a stage's fields need: `type`, `enum`, `const`, `minimum`, `maximum`,
-`exclusiveMinimum`, `exclusiveMaximum`, `minLength`, `maxLength`, `minItems`, `maxItems`, `items`,
-`properties`, `required`. It follows no references and runs no patterns, so it takes no longer than the data
-is long.
+`"0.7"`, `"70%"` and `"7/10"` are the score 0.7; `"yes"` is true; JSON in a text is what it says; `"accepted"` is the
+choice `ACCEPTED`. What has no such meaning stays as it is, and is refused.
+
+Rule: what a schema accepts is never changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from ..errors import UsageError
+from ..patterns import lazy_pattern
+from ..reading.arguments import json_value, truth
+from ..reading.candidates import read_score
+from ..reading.lists import list_items
+from ..reading.names import find_name
+from .json_schema import describe_schema, faults
 from .strategy import Field, Stage
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "boolean": (bool,),
-    "array": (list, tuple),
-    "object": (dict,),
-    "null": (type(None),),
-}
-
-_WORDS = {"string": "text", "boolean": "true or false", "array": "list", "integer": "whole number"}
-"""The types of JSON schemas in plain words, where these differ."""
-
-_BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
-    "minimum": ("at least", lambda value, bound: value >= bound),
-    "maximum": ("at most", lambda value, bound: value <= bound),
-    "exclusiveMinimum": ("over", lambda value, bound: value > bound),
-    "exclusiveMaximum": ("under", lambda value, bound: value < bound),
-}
-
-_SIZES: dict[str, tuple[type, str, str]] = {
-    "minLength": (str, "at least", "characters"),
-    "maxLength": (str, "at most", "characters"),
-    "minItems": (list, "at least", "items"),
-    "maxItems": (list, "at most", "items"),
-}
+_NUMBER: Final = lazy_pattern(r"[+-]?\d{1,15}(?:\.\d{0,15})?")
 
 
-def check_fields(stage: Stage[Any], data: Mapping[str, Any]) -> None:
-    """Check the data of a thought of this stage; names the stage does not know are no fault.
+def find_field(name: str, fields: Iterable[Field]) -> Field | None:
+    """Return the field that a key names, whatever its spelling."""
+    by_name = {field.name: field for field in fields}
+    found = find_name(name, by_name)
+    return None if found is None else by_name[found]
+
+
+def read_data(data: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
+    """Return the data of a thought with the fields it may have under their names and as what they mean.
+
+    Keys that are no field stay. A field that is null or blank counts as left out, where its schema allows neither.
+    """
+    known = list(fields)
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        field = find_field(key, known)
+        if field is None or (field.name != key and field.name in data):
+            found[key] = value
+        elif not (_is_blank(value) and any(faults(value, field.schema, key))):
+            found[field.name] = read_value(value, field.schema)
+    return found
+
+
+def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a value as its schema wants it; the value itself where it cannot be told what it means."""
+    if not any(faults(value, schema, "")):
+        return value
+    kinds = schema.get("type", ())
+    for kind in (kinds,) if isinstance(kinds, str) else kinds:
+        meant = _as_kind(value, kind, schema)
+        if meant is not None and not any(faults(meant, schema, "")):
+            return meant
+    choices = [choice for choice in schema.get("enum", ()) if isinstance(choice, str)]
+    choice = find_name(value, choices) if isinstance(value, str) else None
+    return value if choice is None else choice
+
+
+def _as_kind(value: Any, kind: str, schema: Mapping[str, Any]) -> Any:
+    match kind:
+        case "number" | "integer":
+            return _as_number(value, schema)
+        case "boolean":
+            return truth(value)
+        case "string":
+            return _as_text(value)
+        case "array":
+            return _as_list(value, schema.get("items", {}))
+        case "object" if isinstance(value, str):
+            return json_value(value)
+        case _:
+            return None
+
+
+def _as_number(value: Any, schema: Mapping[str, Any]) -> float | int | None:
+    text = value.strip() if isinstance(value, str) else ""
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        return int(number) if number % 1 == 0 else number
+    score = read_score(value)
+    maximum = schema.get("maximum")
+    if score is None or schema.get("minimum") != 0 or not isinstance(maximum, int | float):
+        return None
+    return score if maximum == 1 else round(score * maximum, 9)
+
+
+def _as_text(value: Any) -> str | None:
+    if isinstance(value, int | float):
+        return json.dumps(value)
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) and value else None
+
+
+def _as_list(value: Any, items: Mapping[str, Any]) -> list[Any] | None:
+    if isinstance(value, str):
+        parsed = json_value(value)
+        if parsed is None and items.get("type") == "string":
+            parsed = list_items(value) or [value]
+        value = parsed
+    if isinstance(value, dict):
+        value = [value]
+    return [read_value(item, items) for item in value] if isinstance(value, list) else None
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def check_fields(parts: Iterable[tuple[Stage[Any], Mapping[str, Any], str]]) -> None:
+    """Check the data of thoughts; names that a stage does not know are no fault.
+
+    Args:
+        parts: Stages, each with its data and the path that errors show for it.
 
     Raises:
         UsageError: Required fields are missing or values are not what their schemas say; `fields` names them all.
     """
-    check_all_fields([(stage, data, "data")])
-
-
-def check_all_fields(parts: Iterable[tuple[Stage[Any], Mapping[str, Any], str]]) -> None:
-    """Check the data of several stages, each with the path that errors show for it; raises as `check_fields`."""
     found = [fault for part in parts for fault in _field_faults(*part)]
     if found:
         first = found[0]
@@ -91,76 +161,3 @@ def _faults_of_field(field: Field, value: Any, path: str) -> Iterator[str]:
     yield from faults(value, field.schema, path)
     if field.check is not None:
         yield from (f"{path}: {broken}" for broken in field.check(value))
-
-
-def describe_schema(schema: Mapping[str, Any]) -> str:
-    """Return in a few words which values a field takes: `number, 0 to 1`."""
-    choices = [schema["const"]] if "const" in schema else schema.get("enum")
-    if choices is not None:
-        return " or ".join(str(choice) for choice in choices)
-    kinds = _as_list(schema.get("type", ())) or ("any value",)
-    words = " or ".join(_WORDS.get(kind, kind) for kind in kinds)
-    if "items" in schema:
-        items = describe_schema(schema["items"])
-        words += "" if items == "any value" else f" of {items}"
-    if schema.get("required"):
-        words += f" with {', '.join(schema['required'])}"
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
-        return f"{words}, {low} to {high}"
-    bounds = [f"{bound} {schema[keyword]}" for keyword, (bound, _) in _BOUNDS.items() if keyword in schema]
-    return ", ".join([words, *bounds])
-
-
-def faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Yield what is wrong with a value, each as a sentence that begins with its path."""
-    kinds = schema.get("type")
-    if kinds is not None and not any(_is(value, kind) for kind in _as_list(kinds)):
-        yield f"{path} must be of type {' or '.join(_as_list(kinds))}"
-        return
-    choices = [schema["const"]] if "const" in schema else schema.get("enum")
-    if choices is not None and not any(_same(value, choice) for choice in choices):
-        yield f"{path} must be one of: {', '.join(map(repr, choices))}"
-    yield from _bounds(value, schema, path)
-    if isinstance(value, (list, tuple)) and "items" in schema:
-        for place, item in enumerate(value):
-            yield from faults(item, schema["items"], f"{path}[{place}]")
-    if isinstance(value, dict):
-        yield from _members(value, schema, path)
-
-
-def _bounds(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    if _is(value, "number"):
-        for keyword, (words, holds) in _BOUNDS.items():
-            if keyword in schema and not holds(value, schema[keyword]):
-                yield f"{path} must be {words} {schema[keyword]}"
-    for keyword, (kind, words, unit) in _SIZES.items():
-        if keyword in schema and isinstance(value, kind):
-            enough = len(value) >= schema[keyword] if words == "at least" else len(value) <= schema[keyword]
-            if not enough:
-                yield f"{path} must have {words} {schema[keyword]} {unit}"
-
-
-def _members(value: Mapping[str, Any], schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    for name in schema.get("required", ()):
-        if name not in value:
-            yield f"{path}.{name} is missing"
-    for name, part in schema.get("properties", {}).items():
-        if name in value:
-            yield from faults(value[name], part, f"{path}.{name}")
-
-
-def _is(value: Any, kind: str) -> bool:
-    if kind in ("number", "integer"):
-        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return plain and (kind == "number" or value == value // 1)
-    return isinstance(value, _TYPES.get(kind, (object,)))
-
-
-def _same(value: Any, choice: Any) -> bool:
-    # Python takes True for 1; JSON does not.
-    return value == choice and isinstance(value, bool) == isinstance(choice, bool)
-
-
-def _as_list(kinds: str | Sequence[str]) -> Sequence[str]:
-    return (kinds,) if isinstance(kinds, str) else kinds

@@ -34,7 +34,6 @@ from msgspec.structs import replace
 
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError, UsageError
 from .answer_form import form_stage
-from .asking_again import ask_again
 from .budget import NOTHING
 from .effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .events import (
@@ -51,7 +50,7 @@ from .events import (
 )
 from .options import read_options
 from .registry import Registry, find_strategy, strategy_names
-from .reply_reading import Reading, convert_reading, read_reply
+from .reply_reading import Reading, ask_again, convert_reading, read_reply
 from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Strategy, Thought
 
 Status = Literal["active", "done", "failed", "cancelled"]

@@ -1,9 +1,9 @@
-"""Reading a reply the way its stage reads, and reading it the same way again from a record."""
+"""Reading a reply the way its stage reads, again from a record, and asking again for one that could not be used."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -14,14 +14,19 @@ from ..reading import parse
 from ..reading.echo import echo_in
 from ..reading.fit import Unreadable
 from ..reading.hidden_thinking import without_thinking
-from ..reading.json_in_text import is_whole, json_values
+from ..reading.json_in_text import is_whole, json_values, without_surrogates
 from ..reading.repetition import repeats_itself
-from .answer_form import answer_faults
-from .asking_again import question_text
 from .effects import Ask
 from .events import Answered
+from .json_schema import faults
 from .problem import subject_of
 from .strategy import Stage
+
+MAX_EXCERPT: Final = 2_000
+"""Characters of an unusable reply that are shown to whoever is asked again."""
+
+LAST_REPLY: Final = "\n\nYour last reply was:\n<<<\n"
+"""What stands before an unusable reply in the question that asks again."""
 
 
 class Reading(Struct, frozen=True, omit_defaults=True):
@@ -79,7 +84,7 @@ def _fits(text: str, form: Mapping[str, Any]) -> bool:
     """Whether a reply is JSON of a schema as it stands, without a member more."""
     value = next((value for value, _ in json_values(text, whole=True)), None)
     known = isinstance(value, dict) and value.keys() <= form.get("properties", value).keys()
-    return known and next(answer_faults(value, form), None) is None
+    return known and next(faults(value, form, "the answer"), None) is None
 
 
 def convert_reading(stage: Stage[Any], recorded: Reading) -> Reading:
@@ -99,3 +104,31 @@ def convert_reading(stage: Stage[Any], recorded: Reading) -> Reading:
             code="strategy_changed",
             stage=stage.name,
         ) from error
+
+
+def question_text(ask: Ask) -> str:
+    """Return a question as it was first put: what was replied to it before is no part of it."""
+    return ask.text.partition(LAST_REPLY)[0]
+
+
+def ask_again(ask: Ask, reply: Answered, reason: str) -> Ask:
+    """Return the question once more, with what was wrong with the last reply.
+
+    What was asked before stays the beginning of the prompt, so that providers can cache it. After a reply that was
+    cut off a shorter answer is asked for.
+    """
+    wish = "Answer the same question again"
+    if reply.truncated:
+        wish += ", much more briefly"
+    if ask.form is not None:
+        wish += "; reply with one JSON object of the form asked for and nothing else"
+    excerpt = _excerpt(without_surrogates(reply.text).strip()) or "(nothing)"
+    prompt = f"{ask.prompt}{LAST_REPLY}{excerpt}\n>>>\nIt cannot be used: {reason}.\n{wish}."
+    return replace(ask, prompt=prompt)
+
+
+def _excerpt(text: str) -> str:
+    if len(text) <= MAX_EXCERPT:
+        return text
+    half = MAX_EXCERPT // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"

@@ -1,8 +1,12 @@
-"""Text from models and users, made harmless to show and to write down, or shorter."""
+"""Text from models and users, made harmless to show and to write down, or shorter.
+
+In Markdown lists, headings, emphasis and fenced code stay; links, images and tags do not.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ..patterns import lazy_pattern
 
@@ -15,6 +19,9 @@ UNSEEN = (
 pattern; of the control characters, line feed and tab are left out."""
 
 _UNSEEN = lazy_pattern(f"[{UNSEEN}]")
+_FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)([^`]*)")
+_PROSE_UNSAFE = lazy_pattern(r"[\\`<\[\]&~]|/(?=/)|(?<=/)/")
+_INLINE_UNSAFE = lazy_pattern(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
 
 
 def inert(text: str) -> str:
@@ -47,6 +54,30 @@ def first_words(text: str, limit: int) -> str:
         return line
     words = line[:limit].rpartition(" ")[0]
     return (words if 2 * len(words) >= limit else line[: limit - 1]) + "…"
+
+
+def prose_lines(text: str) -> Iterator[str]:
+    """Return a text as lines of Markdown: fenced code in a fence that it cannot close, all else without links."""
+    lines = iter(inert(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
+    for line in lines:
+        opened = _FENCE.fullmatch(line)
+        if opened is None:
+            # Code spans are shown with their backticks: a backslash would show inside one.
+            yield _PROSE_UNSAFE.sub(r"\\\g<0>", line)
+            continue
+        closed = lazy_pattern(rf" {{0,3}}{opened[1][0]}{{{len(opened[1])},}} *")
+        code: list[str] = []
+        for inside in lines:
+            if closed.fullmatch(inside):
+                break
+            code.append(inside)
+        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", "\n".join(code))), default=0))
+        yield from ("", fence + opened[2], *code, fence)
+
+
+def inline_text(text: str) -> str:
+    """Return a text as Markdown on one line, without any markup."""
+    return _INLINE_UNSAFE.sub(r"\\\g<0>", inert(" ".join(text.split())))
 
 
 def _spell_out(match: re.Match[str]) -> str:

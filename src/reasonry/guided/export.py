@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from ..core.markdown import inline_text, prose_lines
-from ..core.text import inert
+from ..core.text import inert, inline_text, prose_lines
 from ..patterns import lazy_pattern
 from .plain_data import plain_value
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..core.field_values import find_field, json_value, read_data
+from ..core.fields import find_field, json_value, read_data
 from ..core.strategy import Field, Stage, Strategy
 from ..errors import UsageError
 from ..reading.arguments import plain_json, show_value

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.fields import check_all_fields
+from ..core.fields import check_fields
 from ..core.strategy import Strategy
 from ..errors import UsageError
 from .lines import (
@@ -121,7 +121,7 @@ def submit(
         [strategy.by_name[name] for name in walked.stages if name in strategy.by_name], call.data or {}
     )
     if demand_fields and stages:
-        check_all_fields(parts)
+        check_fields(parts)
     total = max(call.total_thoughts, call.thought_number)
     if call.needs_more_thoughts and total == call.thought_number:
         total += 1

@@ -27,7 +27,6 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import UNREADABLE, AnswerOptions, FinalAnswer, claim
-from ..core.asking_again import question_text
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.plan import (
@@ -45,6 +44,7 @@ from ..core.plan import (
     updated_plan,
     with_plain_statuses,
 )
+from ..core.reply_reading import question_text
 from ..core.strategy import (
     Body,
     EffectFailed,

@@ -28,11 +28,11 @@ from msgspec.structs import replace
 
 from ..core.actions import Action, TurnRead, Written, read_actions, resolve_action
 from ..core.answering import Answer, AnswerReply, claim, rule
-from ..core.asking_again import question_text
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.problem import subject_of
+from ..core.reply_reading import question_text
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve

@@ -27,7 +27,6 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, settle_answer
-from ..core.asking_again import question_text
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
 from ..core.evidence import (
@@ -42,6 +41,7 @@ from ..core.evidence import (
     planned_calls,
     references,
 )
+from ..core.reply_reading import question_text
 from ..core.strategy import (
     Body,
     Field,

@@ -29,10 +29,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import Answer, AnswerOptions, FinalAnswer, ReasonedAnswer, settle_answer
-from ..core.asking_again import question_text
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
+from ..core.reply_reading import question_text
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault

@@ -28,10 +28,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import Answer, AnswerReply, claim, rule
-from ..core.asking_again import question_text
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Verified
 from ..core.problem import subject_of
+from ..core.reply_reading import question_text
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 from ..reading import parse
 from ..reading.fit import Unreadable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..core.markdown import inline_text, prose_lines
+from ..core.text import inline_text, prose_lines
 from .run_report import Block, Bullets, Grid, Heading, Prose
 
 

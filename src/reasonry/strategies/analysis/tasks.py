@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply, ToolReturned
-from ...core.fields import faults
+from ...core.json_schema import faults
 from ...core.strategy import Body, Move, Thought, go, inlined_schema, request, stay
 from ...core.text import cut
 from ...core.toolcard import ToolCard, arguments_for, card_named, convert_types

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ...core.describe import describe
-from ...core.diagram import diagram
+from ...core.describe import describe, diagram
 from ...core.strategy import Strategy
 from ...installed import installed_strategies, read_strategies
 from ...strategies import resolve

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from ...core.describe import describe
-from ...core.diagram import diagram
+from ...core.describe import describe, diagram
 from ...records import UsageTotal
 from .context import RequestContext
 from .documents import reply

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from ....core.answer_form import MAX_FORM_CHARS
+from ....core.json_schema import MAX_SCHEMA_CHARS
 from ....core.problem import HEADING, MARK, MAX_QUOTED_CHARS, with_instructions, with_quoted, without_quoted
 from ....core.text import beginning
 from ....errors import UsageError
@@ -19,7 +19,7 @@ from .call_ids import CallId, read_call_id, unknown_call
 
 MAX_TURN_CHARS = 20_000
 """Of one earlier turn that is quoted."""
-_HISTORY_CHARS = MAX_QUOTED_CHARS - MAX_FORM_CHARS - 2_000
+_HISTORY_CHARS = MAX_QUOTED_CHARS - MAX_SCHEMA_CHARS - 2_000
 """Of the quoted turns, where the instructions leave as much."""
 
 FORM = """The answer is put into JSON that fits this schema afterwards, so it must have all that the schema asks for:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 import msgspec
 from msgspec import Meta, Struct
 
-from ....core.answer_form import check_form
 from ....core.budget import Budget
+from ....core.json_schema import schema_fault
 from ....core.toolcard import ToolCard
 from ....errors import UsageError
 from ..documents import read_form
@@ -208,7 +208,7 @@ def _cards(functions: Sequence[Function], choice: Any) -> tuple[ToolCard, ...]:
     if len(names) > MAX_TOOLS or len(set(names)) < len(names):
         raise UsageError(f"tools: at most {MAX_TOOLS} tools, each with a name of its own", field="tools")
     for place, function in enumerate(functions):
-        if function.parameters is not None and (fault := check_form(function.parameters)):
+        if function.parameters is not None and (fault := schema_fault(function.parameters)):
             where = f"tools[{place}].parameters"
             raise UsageError(f"{where}: {fault}", field=where)
     return () if choice == "none" else tuple(function.card for function in functions)
@@ -235,7 +235,7 @@ def read_answer_form(wanted: Any, field: str) -> dict[str, Any] | None:
         raise UsageError(message, field=f"{field}.type")
     named = cast(dict[str, Any], wanted).get("json_schema", wanted)
     schema: Any = cast(dict[str, Any], named).get("schema") if isinstance(named, dict) else None
-    if fault := check_form(schema):
+    if fault := schema_fault(schema):
         raise UsageError(f"{field}: the schema cannot be used: {fault}", field=field)
     return schema
 

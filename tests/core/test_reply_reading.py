@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from reasonry.core.asking_again import MAX_EXCERPT, ask_again, question_text
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
+from reasonry.core.reply_reading import MAX_EXCERPT, ask_again, question_text
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.parse import read_form
 

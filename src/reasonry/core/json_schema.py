@@ -1,0 +1,220 @@
+"""JSON schemas of answers and fields: whether one can be used, what is wrong with a value, and one in a few words.
+
+Known are `type`, `enum`, `const`, `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `minLength`,
+`maxLength`, `minItems`, `maxItems`, `items`, `prefixItems`, `properties`, `required`, `additionalProperties`, `$ref`
+within the document, `anyOf`, `oneOf` and `allOf` (one or all of them fit). `pattern` and `format` are put to
+the model and not checked: a pattern of a stranger may take for ever, and a check takes no longer than the data is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+MAX_DEPTH: Final = 60
+MAX_SCHEMA_CHARS: Final = 50_000
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "array": (list, tuple),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+_WORDS: Final = {"string": "text", "boolean": "true or false", "array": "list", "integer": "whole number"}
+"""The types of JSON schemas in plain words, where these differ."""
+
+_BOUNDS: Final[Mapping[str, tuple[str, Callable[[Any, Any], bool]]]] = {
+    "minimum": ("at least", lambda value, bound: value >= bound),
+    "maximum": ("at most", lambda value, bound: value <= bound),
+    "exclusiveMinimum": ("over", lambda value, bound: value > bound),
+    "exclusiveMaximum": ("under", lambda value, bound: value < bound),
+}
+
+_SIZES: Final[Mapping[str, tuple[type, str, str]]] = {
+    "minLength": (str, "at least", "characters"),
+    "maxLength": (str, "at most", "characters"),
+    "minItems": (list, "at least", "items"),
+    "maxItems": (list, "at most", "items"),
+}
+
+_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+_KINDS: Final = ("string", "number", "integer", "boolean", "array", "object", "null")
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in cast(list[Any], value))
+
+
+def _are_kinds(value: Any) -> bool:
+    return value in _KINDS or (_are_names(value) and all(kind in _KINDS for kind in value))
+
+
+_FITS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "type": (f"one of {', '.join(_KINDS)}, or a list of them", _are_kinds),
+    "required": ("a list of names", _are_names),
+    **dict.fromkeys((*_BOUNDS, *_SIZES), ("a number", lambda value: _is(value, "number"))),
+    **dict.fromkeys(("enum", *_LISTS), ("a list", lambda value: isinstance(value, list))),
+    **dict.fromkeys(
+        ("properties", "$defs", "definitions"), ("an object", lambda value: isinstance(value, dict))
+    ),
+}
+"""What a schema may have under its keywords."""
+
+
+def schema_fault(schema: Any) -> str | None:
+    """Return what is wrong with a schema that a caller names; None if it can be used."""
+    if not isinstance(schema, dict):
+        return "a schema is an object"
+    try:
+        if len(msgspec.json.encode(schema)) > MAX_SCHEMA_CHARS:
+            return f"it has more than {MAX_SCHEMA_CHARS:,} characters"
+    except (TypeError, RecursionError):
+        return "it is nested too deeply"
+    return next(_schema_faults(schema, cast(dict[str, Any], schema), "$", 0), None)
+
+
+def _schema_faults(schema: Any, root: Mapping[str, Any], path: str, depth: int) -> Iterator[str]:
+    if isinstance(schema, bool):
+        return
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        yield f"{path} must be a schema" if depth <= MAX_DEPTH else f"{path} is nested too deeply"
+        return
+    node = cast(dict[str, Any], schema)
+    for name in node.keys() & _FITS.keys():
+        wanted, fits = _FITS[name]
+        if not fits(node[name]):
+            yield f"{path}.{name} must be {wanted}"
+            return
+    if "$ref" in node and not isinstance(_resolve(node["$ref"], root), dict | bool):
+        yield f"{path}.$ref must lead to a schema in the same document (#/$defs/NAME)"
+    for name, part in _parts(node):
+        yield from _schema_faults(part, root, f"{path}.{name}", depth + 1)
+
+
+def _parts(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the schemas inside a schema, each with its place."""
+    for name in ("properties", "$defs", "definitions"):
+        yield from ((f"{name}.{key}", part) for key, part in node.get(name, {}).items())
+    for name in _LISTS:
+        yield from ((f"{name}[{place}]", part) for place, part in enumerate(node.get(name, ())))
+    yield from ((name, node[name]) for name in ("items", "additionalProperties") if name in node)
+
+
+def describe_schema(schema: Mapping[str, Any]) -> str:
+    """Return in a few words which values a field takes: `number, 0 to 1`."""
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if choices is not None:
+        return " or ".join(str(choice) for choice in choices)
+    kinds = _as_list(schema.get("type", ())) or ("any value",)
+    words = " or ".join(_WORDS.get(kind, kind) for kind in kinds)
+    if "items" in schema:
+        items = describe_schema(schema["items"])
+        words += "" if items == "any value" else f" of {items}"
+    if schema.get("required"):
+        words += f" with {', '.join(schema['required'])}"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"{words}, {low} to {high}"
+    bounds = [f"{bound} {schema[keyword]}" for keyword, (bound, _) in _BOUNDS.items() if keyword in schema]
+    return ", ".join([words, *bounds])
+
+
+def faults(
+    value: Any, schema: Any, path: str, root: Mapping[str, Any] | None = None, depth: int = 0
+) -> Iterator[str]:
+    """Yield what is wrong with a value, each as a sentence that begins with its path.
+
+    Args:
+        root: The document that references lead into; None: the schema itself.
+    """
+    if isinstance(schema, bool) or depth > MAX_DEPTH:
+        if schema is not True:
+            yield f"{path} is not allowed" if schema is False else f"{path} is nested too deeply"
+        return
+    document: Mapping[str, Any] = schema if root is None else root
+    if "$ref" in schema:
+        yield from faults(value, _resolve(schema["$ref"], document), path, document, depth + 1)
+    kinds = schema.get("type")
+    if kinds is not None and not any(_is(value, kind) for kind in _as_list(kinds)):
+        yield f"{path} must be of type {' or '.join(_as_list(kinds))}"
+        return
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if choices is not None and not any(_same(value, choice) for choice in choices):
+        yield f"{path} must be one of: {', '.join(map(repr, choices))}"
+    yield from _bounds(value, schema, path)
+    yield from _branch_faults(value, schema, path, document, depth)
+    if isinstance(value, dict):
+        yield from (f"{path}.{name} is missing" for name in schema.get("required", ()) if name not in value)
+    for place, item, part in _inner(value, schema, path):
+        yield from faults(item, part, place, document, depth + 1)
+
+
+def _branch_faults(
+    value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str, Any], depth: int
+) -> Iterator[str]:
+    for part in schema.get("allOf", ()):
+        yield from faults(value, part, path, root, depth + 1)
+    for name in ("anyOf", "oneOf"):
+        tried = [next(faults(value, part, path, root, depth + 1), None) for part in schema.get(name, ())]
+        if tried and None not in tried:
+            yield f"{path} fits none of the forms it may have: {'; '.join(filter(None, tried))[:500]}"
+
+
+def _inner(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what a list or an object holds: its place, the value, and the schema that it has to fit."""
+    if isinstance(value, list | tuple):
+        heads = schema.get("prefixItems", ())
+        for place, item in enumerate(cast(Sequence[Any], value)):
+            yield f"{path}[{place}]", item, heads[place] if place < len(heads) else schema.get("items", True)
+    if isinstance(value, dict):
+        properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+        for name, member in cast(dict[str, Any], value).items():
+            yield f"{path}.{name[:80]}", member, properties.get(name, others)
+
+
+def _bounds(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    if _is(value, "number"):
+        for keyword, (words, holds) in _BOUNDS.items():
+            if keyword in schema and not holds(value, schema[keyword]):
+                yield f"{path} must be {words} {schema[keyword]}"
+    for keyword, (kind, words, unit) in _SIZES.items():
+        if keyword in schema and isinstance(value, kind):
+            enough = len(value) >= schema[keyword] if words == "at least" else len(value) <= schema[keyword]
+            if not enough:
+                yield f"{path} must have {words} {schema[keyword]} {unit}"
+
+
+def _is(value: Any, kind: str) -> bool:
+    if kind in ("number", "integer"):
+        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return plain and (kind == "number" or value == value // 1)
+    return isinstance(value, _TYPES.get(kind, (object,)))
+
+
+def _same(value: Any, choice: Any) -> bool:
+    # Python takes True for 1; JSON does not.
+    return value == choice and isinstance(value, bool) == isinstance(choice, bool)
+
+
+def _as_list(kinds: str | Sequence[str]) -> Sequence[str]:
+    return (kinds,) if isinstance(kinds, str) else kinds
+
+
+def _resolve(reference: Any, root: Mapping[str, Any]) -> Any:
+    """Return what a reference leads to; None if that is nowhere, or another reference without end."""
+    found: Any = None
+    for _ in range(MAX_DEPTH):
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return None
+        found = root
+        for name in filter(None, reference[1:].split("/")):
+            name = name.replace("~1", "/").replace("~0", "~")
+            found = cast(dict[str, Any], found).get(name) if isinstance(found, dict) else None
+        if not isinstance(found, dict) or found.keys() != {"$ref"}:
+            return cast(Any, found)
+        reference = cast(dict[str, Any], found)["$ref"]
+    return None
