@@ -22,8 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import UsageError
-from reasonry.surfaces.http.access import find_principal
-from reasonry.surfaces.http.hosts import check_host, check_origin
+from reasonry.surfaces.http.access import check_host, check_origin, find_principal
 from reasonry.surfaces.http.settings import (
     ServerSettings,
     read_allowed_hosts,

@@ -1,6 +1,6 @@
 """Which requests are let in, decided before anything is read or begun for them.
 
-In this order: whom it is for and from (`hosts`), who asks (`access`), how often (`request_rates`), whether there is a
+In this order: whom it is for and from, and who asks (`access`), how often (`request_rates`), whether there is a
 place for it, whether the store answers (`health`), whether there is a place for the run that it begins.
 
 Rule: a request takes a place once its body has arrived, so that a slow client takes none from others. A request that
@@ -15,10 +15,9 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 from ...errors import OverloadedError, TooLargeError, UsageError, WorldError
-from .access import find_principal, is_open
+from .access import check_host, check_origin, find_principal, is_open
 from .context import PRINCIPAL, Wiring
 from .documents import KEY
-from .hosts import check_host, check_origin
 from .protocol import MAX_HEAD_BYTES
 from .request_rates import RequestRates
 

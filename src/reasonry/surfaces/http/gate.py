@@ -20,6 +20,7 @@ from ...errors import ReasonryError, TooLargeError, UsageError
 from .admission import NEEDS_STORE, Admission
 from .context import REQUEST_ID, Wiring
 from .error_replies import error_reply, unexpected_error_reply
+from .health import not_answering
 from .request_traces import trace_request
 
 CONTENT_POLICY = (
@@ -61,12 +62,12 @@ class RequestGate:
     async def _answer(self, scope: Any, receive: Any, send: Any) -> int:
         """Answer a request; return with what status, 0 if with none."""
         begun, status = time.perf_counter(), 0
-        waiting = self.wiring.health.wait()
+        waits, waiting = self.wiring.health.waits, asyncio.timeout(None)
 
         async def answer(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                waiting.end()
+                waits.discard(waiting)
                 status = message["status"]
                 message["headers"] = _complete(message["headers"], scope[REQUEST_ID])
             await send(message)
@@ -74,21 +75,20 @@ class RequestGate:
         try:
             headers = self._admission.let_in(scope)
             body = await self._read_body(headers, receive)
-            with self._admission.place(scope):
-                if scope["path"].startswith(NEEDS_STORE):
-                    waiting.begin()
-                await self._app(scope, receive if body is None else _replay(body, receive), answer)
+            async with waiting:
+                with self._admission.place(scope):
+                    if scope["path"].startswith(NEEDS_STORE):
+                        waits.add(waiting)
+                    await self._app(scope, receive if body is None else _replay(body, receive), answer)
         except ClientDisconnect:
             # The client has gone: no answer would reach it, and there is no fault of ours to log.
             pass
-        except asyncio.CancelledError:
-            await error_reply(waiting.fault(), scope)(scope, receive, answer)
         except Exception as error:
-            response = _failure(error, scope)
+            response = _failure(not_answering() if waiting.expired() else error, scope)
             if not status:
                 await response(scope, receive, answer)
         finally:
-            waiting.end()
+            waits.discard(waiting)
             self.wiring.metrics.count(scope, status, begun)
         return status
 

@@ -24,12 +24,13 @@ class Health:
 
     Attributes:
         is_up: Whether the store answered the last time, within its time.
+        waits: Of the work that waits for the store; they are over where it stops answering.
     """
 
     def __init__(self, store: Store, timeout_s: float) -> None:
         self.is_up = True
         self._store, self._timeout_s = store, timeout_s
-        self._waits = set[StoreWait]()
+        self.waits = set[asyncio.Timeout]()
 
     async def watch(self) -> None:
         """Ask the store again and again, until this is cancelled."""
@@ -53,11 +54,7 @@ class Health:
             StoreError: It does not.
         """
         if not self.is_up:
-            raise _not_answering()
-
-    def wait(self) -> StoreWait:
-        """Return what has the work of the running task given up, while it waits for the store."""
-        return StoreWait(self._waits)
+            raise not_answering()
 
     async def unless_down(self, work: Awaitable[T]) -> T:
         """Return what comes of work that waits for the store; it is given up where the store stops answering.
@@ -65,14 +62,17 @@ class Health:
         Raises:
             StoreError: It was given up.
         """
-        waiting = self.wait()
-        waiting.begin()
+        waiting = asyncio.timeout(None)
         try:
-            return await work
-        except asyncio.CancelledError:
-            raise waiting.fault() from None
+            async with waiting:
+                self.waits.add(waiting)
+                return await work
+        except TimeoutError:
+            if not waiting.expired():
+                raise
+            raise not_answering() from None
         finally:
-            waiting.end()
+            self.waits.discard(waiting)
 
     async def _ask(self) -> bool:
         def decide(view: SessionView) -> Any:
@@ -89,43 +89,13 @@ class Health:
     def _note(self, is_up: bool) -> None:
         self.is_up = is_up
         if not is_up:
-            for wait in [*self._waits]:
-                wait.give_up()
+            now = asyncio.get_running_loop().time()
+            while self.waits:
+                self.waits.pop().reschedule(now)
 
 
-class StoreWait:
-    """A task that waits for the store, and is given up where the store stops answering."""
-
-    def __init__(self, waits: set[StoreWait]) -> None:
-        self._waits, self._task, self._is_given_up = waits, asyncio.current_task(), False
-
-    def begin(self) -> None:
-        """Begin to wait."""
-        self._waits.add(self)
-
-    def end(self) -> None:
-        """Wait no longer."""
-        self._waits.discard(self)
-
-    def give_up(self) -> None:
-        """Cancel the task, which then asks for the `fault`."""
-        self.end()
-        if self._task is not None:
-            self._is_given_up = True
-            self._task.cancel()
-
-    def fault(self) -> StoreError:
-        """Return why the task was cancelled.
-
-        Raises:
-            CancelledError: For another reason.
-        """
-        if not self._is_given_up or self._task is None or self._task.uncancel() > 0:
-            raise asyncio.CancelledError
-        return _not_answering()
-
-
-def _not_answering() -> StoreError:
+def not_answering() -> StoreError:
+    """Return why work that waited for the store was given up."""
     return StoreError(
         "the store does not answer at present; try again soon. Whether a change that was asked for is made is not "
         "known: look before you ask for it again",
