@@ -28,8 +28,9 @@ from reasonry.core.events import Answered
 from reasonry.core.machine import Pending
 from reasonry.core.options import read_options
 from reasonry.engine.engine import Order
-from reasonry.engine.journal import Entry, Settled, row_after
+from reasonry.engine.journal import Entry, Settled
 from reasonry.engine.record import ending
+from reasonry.engine.result import row_after
 from reasonry.strategies import STRATEGIES
 
 EVENTS, STEPS, BATCH = 100_000, 98, 1_000

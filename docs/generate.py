@@ -227,11 +227,12 @@ def code_table() -> str:
     return "\n".join(["| exit code | error codes |", "|---|---|", *rows])
 
 
-def limit_reasons() -> str:
-    """Return the termination reasons that are limits."""
-    from reasonry.surfaces.present import LIMIT_REASONS
+def outcome_codes() -> str:
+    """Return the outcomes with their exit codes."""
+    from reasonry.surfaces.present import OUTCOME_EXIT_CODES
 
-    return ", ".join(f"`{reason}`" for reason in sorted(LIMIT_REASONS)) + "."
+    rows = [f"| `{outcome}` | {code} |" for outcome, code in OUTCOME_EXIT_CODES.items()]
+    return "\n".join(["| outcome | exit code |", "|---|---|", *rows, "| `error` | by its `code`, as below |"])
 
 
 # -- the index
@@ -447,7 +448,7 @@ def _svg_format() -> str:
 
 PARTS = {
     "command-line.md": {"help": help_sections},
-    "runs.md": {"codes": code_table, "limits": limit_reasons},
+    "runs.md": {"codes": code_table, "outcomes": outcome_codes},
     "README.md": {"index": index},
     "seeds.md": {"stages": stage_rows},
     "setup.md": {"agents": agent_rows, "native": native_lines, "entries": entry_forms},

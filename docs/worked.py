@@ -27,6 +27,7 @@ from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
 from reasonry.strategies import DEFAULT_STRATEGY
 from reasonry.surfaces.cli.settings import pairs
+from reasonry.surfaces.present import end_text
 from reasonry.surfaces.run_report import thought_title, whole_thought
 from reasonry.use_cases import RunRequest
 
@@ -169,8 +170,7 @@ def _spaced(reply: str) -> str:
 
 
 def _end(result: Result) -> Iterator[str]:
-    end = result.termination
-    yield f"{result.status}: {end.reason}" + (f", {end.detail}" if end.detail else "")
+    yield end_text(result.document())
     yield f"{_count(result.usage.calls, 'call')}, {_count(result.rounds, 'round')}"
     for warning in result.warnings:
         yield from _said("warning", warning)

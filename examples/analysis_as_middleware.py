@@ -69,7 +69,7 @@ async def decide(name: str, text: str, model: Any) -> tuple[str, str]:
         budget=reasonry.Budget(calls=60, seconds=300),
         store="memory",
     )
-    if result.status != "done":
+    if result.answer is None:
         return "a person", f"{result.termination.reason}: {result.termination.detail}"
     return QUEUES[str(result.answer)], str(result.details["final_answer"])
 

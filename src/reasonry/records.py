@@ -31,6 +31,12 @@ class Checkpoint(Struct, frozen=True):
     body: bytes
 
 
+OutcomeName = Literal["solved", "answered", "stopped", "unsolved", "error", "waiting"]
+"""How a run ended, in one word: `solved`: a verifier proved the answer; `answered`; `stopped`: a budget or a person
+ended it, with the best so far at most; `unsolved`: it searched and found no answer; `error`; `waiting` for its
+caller's answers."""
+
+
 class RunRow(Struct, frozen=True, omit_defaults=True):
     """What a store lists of a run. Instants are UTC, milliseconds since 1970."""
 
@@ -42,8 +48,13 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     status: Literal["active", "done", "failed", "cancelled"]
     created_at_ms: int
     updated_at_ms: int
+    outcome: OutcomeName | None = None
+    """None while the run works or is paused."""
     reason: str | None = None
+    detail: str = ""
+    """What there is to say about the reason; of an error, its message."""
     answer: str | None = None
+    """The answer; with no `solved` or `answered` the best so far, if there is any."""
     owner: str = ""
     """Whose it is; empty: the operator's. It is set when the run is created and never changes."""
     unattended: bool = False

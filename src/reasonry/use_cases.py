@@ -16,7 +16,7 @@ from .core.problem import check_problem, without_quoted
 from .core.registry import Registry, add_strategies, find_strategy, strategies_at_hand
 from .core.strategy import Strategy
 from .engine.coach import CALLER, Caller, Coach
-from .engine.engine import Engine, OpenRun, Order
+from .engine.engine import Engine, OpenRun, Order, RecordedRun
 from .engine.journal import Begun, ParticipantNames, Run, Steered
 from .engine.named_prices import Prices, check_priced, dollar_limit
 from .engine.observe import Observer
@@ -241,8 +241,7 @@ class UseCases:
         """Return how many seconds a run still has; infinitely many without a limit."""
         spent_s = 0.0
         if run_id is not None:
-            _, recorded, _ = await self.engine.terms(run_id)
-            budget = budget or recorded
+            budget = budget or (await self.engine.recorded_run(run_id)).budget
             spent_s = (await self.engine.result(run_id)).duration_ms / 1000
         if budget is None or budget.seconds is None:
             return math.inf
@@ -252,8 +251,8 @@ class UseCases:
 
     async def solve(self, order: Order, performers: Performers, observer: Observer | None = None) -> Result:
         """Accept a run and drive it to its end."""
-        run_id = await self.engine.accept(order)
-        return await self.engine.drive(run_id, performers, observer)
+        async with self.engine.begin(order) as opened:
+            return await opened.drive(performers, observer)
 
     async def resume(
         self,
@@ -313,7 +312,7 @@ class UseCases:
 
     async def fork(
         self,
-        run_id: str,
+        source: RecordedRun,
         at: int,
         participants: Participants,
         options: Mapping[str, Any],
@@ -322,9 +321,10 @@ class UseCases:
         reworded: Mapping[str, str] | None = None,
     ) -> Result:
         """Start a new run from a point of another and drive it; `at` and `reworded` as in `Engine.fork`."""
-        order, performers, names = await self.order_fork(run_id, participants, options, budget)
-        async with self.engine.open(await self.engine.fork(run_id, order, at, reworded)) as opened:
-            rewind(performers, opened.run, names)
+        order, performers = await self.order_fork(source, participants, options, budget)
+        run_id, written = await self.engine.fork_once(source, order, at, reworded, drive=True)
+        async with self.engine.open(run_id, written=written) as opened:
+            rewind(performers, opened.run, source.participants)
             return await opened.drive(performers, observer)
 
     async def resumable(self, rows: Sequence[RunRow]) -> set[str]:
@@ -337,20 +337,19 @@ class UseCases:
         return left - await self.engine.store.find_driven(left) if left else left
 
     async def order_fork(
-        self, run_id: str, participants: Participants, options: Mapping[str, Any], budget: Budget | None
-    ) -> tuple[Order, Performers, ParticipantNames]:
-        """Check a fork as `order` checks a new run; what is not named is that of the run.
-
-        Returns:
-            With the order and its performers, who worked on the run: `rewind` wants to know.
-        """
-        begun, recorded, names = await self.engine.terms(run_id)
+        self,
+        source: RecordedRun,
+        participants: Participants,
+        options: Mapping[str, Any],
+        budget: Budget | None,
+    ) -> tuple[Order, Performers]:
+        """Check a fork as `order` checks a new run; what is not named is that of the run."""
 
         def order() -> tuple[Order, Performers]:
-            reopened = self.pool.reopen_all(participants, names)
-            return self._order_fork(begun, reopened, options, budget or recorded)
+            reopened = self.pool.reopen_all(participants, source.participants)
+            return self._order_fork(source.begun, reopened, options, budget or source.budget)
 
-        return *await self.pool.run_in_thread(order), names
+        return await self.pool.run_in_thread(order)
 
     # -- steering
 
@@ -372,7 +371,7 @@ class UseCases:
             ConflictError: The run has ended.
         """
         check_budget(budget)
-        _, _, names = await self.engine.terms(run_id)
+        names = (await self.engine.recorded_run(run_id)).participants
         if budget.usd is not None:
             models, prices = await self.pool.run_in_thread(lambda: self._models_of(names))
             check_priced(dollar_limit(budget, ()), models, prices)
@@ -427,7 +426,7 @@ class UseCases:
 
     async def coach_fork(
         self,
-        run_id: str,
+        source: RecordedRun,
         at: int,
         options: Mapping[str, Any],
         budget: Budget,
@@ -442,18 +441,18 @@ class UseCases:
         Returns:
             With where it stands, whether it is new; see `Engine.accept_once`.
         """
-        begun, _, names = await self.engine.terms(run_id)
+        names = source.participants
 
         def order() -> tuple[Order, Performers]:
             reopened = self.pool.reopen_verifier(vet(names), names)
-            return self._order_fork(begun, reopened.with_caller(), options, budget)
+            return self._order_fork(source.begun, reopened.with_caller(), options, budget)
 
         order_, performers = await self.pool.run_in_thread(order)
-        forked, written = await self.engine.fork_once(run_id, order_, at, reworded, key=key)
+        forked, written = await self.engine.fork_once(source, order_, at, reworded, key=key, drive=True)
         coach = self.coach(brief=brief)
         if written is None:
             return await coach.status(forked), False
-        return await coach.go_on(forked, performers), True
+        return await coach.go_on(forked, written, performers), True
 
     async def coach_answer(
         self,

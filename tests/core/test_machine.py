@@ -387,18 +387,18 @@ def test_a_stop_ends_the_run_with_the_best_so_far() -> None:
     at_limit = advance(hopeful, before, None, Stopped("max_calls", "limit", at_ms=8)).snapshot
     assert (at_limit.status, at_limit.outcome, at_limit.at_ms) == (
         "done",
-        Outcome("so far", "max_calls", "limit"),
+        Outcome("so far", "max_calls", "limit", standing="best_so_far"),
         8,
     )
     without = advance(small, begin(small, "P").snapshot, None, Stopped("max_calls")).snapshot
-    assert (without.status, without.outcome) == ("failed", Outcome(None, "max_calls"))
+    assert (without.status, without.outcome) == ("failed", Outcome(None, "max_calls", standing="best_so_far"))
 
 
 def test_a_cancelled_run_has_no_answer() -> None:
     small = strategy(Ask("?"))
     ended = advance(small, begin(small, "P").snapshot, None, Stopped("cancelled", usage=Usage())).snapshot
     assert ended.status == "cancelled"
-    assert ended.outcome == Outcome(None, "cancelled")
+    assert ended.outcome == Outcome(None, "cancelled", standing="best_so_far")
     assert open_effects(ended) == ()
 
 
@@ -554,5 +554,5 @@ def test_a_stop_ends_the_runs_inside_as_well() -> None:
     outer, strategies = nested(strategy(Ask("?"), name="inner"))
     step = begin(outer, "P", strategies=strategies)
     ended = advance(outer, step.snapshot, None, Stopped("max_calls"), strategies=strategies).snapshot
-    assert ended.outcome == Outcome("cancelled:None cancelled:None", "max_calls")
+    assert ended.outcome == Outcome("cancelled:None cancelled:None", "max_calls", standing="best_so_far")
     assert open_effects(ended) == ()

@@ -215,11 +215,11 @@ def test_every_public_name_is_explained() -> None:
     assert not [name for name in reasonry.__all__ if not re.search(rf"\b{name}\b", text)]
 
 
-def test_every_error_code_and_limit_is_listed_with_the_runs() -> None:
-    from reasonry.surfaces.present import EXIT_CODES, LIMIT_REASONS
+def test_every_error_code_and_outcome_is_listed_with_the_runs() -> None:
+    from reasonry.surfaces.present import EXIT_CODES, OUTCOME_EXIT_CODES
 
     text = (DOCS / "runs.md").read_text("utf-8")
-    assert not [code for code in {*EXIT_CODES, *LIMIT_REASONS} if f"`{code}`" not in text]
+    assert not [code for code in {*EXIT_CODES, *OUTCOME_EXIT_CODES} if f"`{code}`" not in text]
 
 
 def test_every_form_of_a_model_is_in_the_models_page() -> None:

@@ -68,7 +68,7 @@ async def test_a_limit_ends_the_run_with_the_best_so_far() -> None:
     model, engines = CountingModel(), engine()
     result = await engines.drive(await engines.accept(order(Budget(calls=7), steps=20)), Performers(model))
     assert (result.status, result.termination.reason, model.calls) == ("done", "max_calls", 7)
-    assert result.answer == "count 6 of e7"
+    assert (result.outcome, result.answer, result.best_answer) == ("stopped", None, "count 6 of e7")
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ async def test_a_limit_between_two_rounds_ends_with_the_best_so_far() -> None:
         result = await solved(server, Budget(calls=10), width=4, steps=5)
         assert server.stats()["requests"] == result.usage.calls == 10
     assert (result.status, result.termination.reason) == ("done", "max_calls")
-    assert result.answer is not None
+    assert (result.outcome, result.answer) == ("stopped", None)
+    assert result.best_answer
 
 
 @pytest.mark.anyio
@@ -320,7 +321,7 @@ async def test_every_sample_that_was_paid_for_votes_at_a_limit_and_none_twice_af
     else:
         model = CountingModel(reply=seven)
         document = (await engines.drive(run_id, Performers(model))).document()
-    assert (document["answer"], document["termination"]["reason"]) == ("7", "max_calls")
+    assert (document["outcome"], document["best_answer"]) == ("stopped", "7")
     assert (document["samples_used"], document["votes"]) == (calls, [{"answer": "7", "count": calls}])
     with_more = CountingModel(reply=seven)
     after = (await engines.resume(run_id, Performers(with_more), budget=Budget())).document()

@@ -123,7 +123,13 @@ async def test_a_long_journal_is_read_beside_the_event_loop(app: App, ended: boo
     run_id = await finish(app, DIRECT_LINES + 10)
     if not ended:
         run_id = await interrupt(app, run_id, DIRECT_LINES + 5)
-    for look in (app.engine.trace, app.engine.read, app.engine.result, app.engine.terms, app.engine.replay):
+    for look in (
+        app.engine.trace,
+        app.engine.read,
+        app.engine.result,
+        app.engine.recorded_run,
+        app.engine.replay,
+    ):
         THREADS.clear()
         await look(run_id)
         assert threading.get_ident() not in THREADS

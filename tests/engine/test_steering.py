@@ -199,7 +199,7 @@ async def test_another_process_steers_what_is_driven_here(folder: Any) -> None:
         result = await asyncio.wait_for(driving, 5)
         assert (result.status, result.termination.reason) == ("active", "paused")
         assert slow.calls < 40
-        assert (await here.engine.terms(run_id))[1] == Budget(calls=999, thoughts=500)
+        assert (await here.engine.recorded_run(run_id)).budget == Budget(calls=999, thoughts=500)
         ended = await resume_soon(elsewhere.engine, run_id, Performers(slow))
         assert ended.status == "done"
         assert (ended.usage.calls, slow.calls) == (40, 40)

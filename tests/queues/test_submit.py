@@ -59,7 +59,7 @@ def test_a_file_is_solved_once_however_often_it_is_submitted(
         assert run([*command, "--results", str(results)]) == 0
         printed = capsys.readouterr()
         said = json.loads(printed.out)
-        assert (said["runs"], said["done"]) == (2, 2)
+        assert (said["runs"], said["solved"]) == (2, 2)
         assert who in printed.err
         found.append(sorted(results.read_text(encoding="utf-8").splitlines()))
     assert found[0] == found[1]

@@ -139,7 +139,7 @@ async def test_another_owners_run_is_like_one_that_does_not_exist(folder: Path) 
             lambda: supervisor.pause(bob, run_id),
             lambda: supervisor.resume(bob, run_id),
             lambda: supervisor.set_budget(bob, run_id, Budget(calls=1)),
-            lambda: supervisor.fork(bob, run_id, 0),
+            lambda: bob.engine.recorded_run(run_id),
             lambda: supervisor.answer(bob, run_id, {}),
         ):
             with pytest.raises(NotFoundError):
@@ -177,9 +177,12 @@ async def test_a_full_process_gives_a_request_that_is_sent_again_its_run(folder:
             await supervisor.start(here, order(steps=1), Performers(model), key="another", digest=b"d")
         await supervisor.cancel(here, begun)
         fork = {"key": "f", "digest": b"f" * 32}
-        forked, is_new = await supervisor.fork(here, begun, 0, **fork)  # pyright: ignore
+        forked, is_new = await supervisor.fork(here, await here.engine.recorded_run(begun), 0, **fork)  # pyright: ignore
         assert is_new
-        assert await supervisor.fork(here, begun, 0, **fork) == (forked, False)  # pyright: ignore
+        assert await supervisor.fork(here, await here.engine.recorded_run(begun), 0, **fork) == (
+            forked,
+            False,
+        )  # pyright: ignore
         await supervisor.cancel(here, forked)
 
 
@@ -247,7 +250,7 @@ async def test_limits_of_a_run_under_way_can_be_changed_and_a_fork_begins_where_
         await supervisor.resume(here, run_id, budget=Budget(calls=100))
         whole = await supervisor.wait(here, run_id)
         assert whole.usage.calls == 20
-        forked, is_new = await supervisor.fork(here, run_id, 15)
+        forked, is_new = await supervisor.fork(here, await here.engine.recorded_run(run_id), 15)
         assert is_new
         assert (await supervisor.wait(here, forked)).answer == whole.answer
         assert model.calls == 25

@@ -81,7 +81,7 @@ def prompts(server: ModelServer) -> list[str]:
 def test_the_last_line_on_standard_output_is_the_word_alone(shell: Shell, server: ModelServer) -> None:
     done = shell.run(*words(server))
     assert (done.returncode, done.stdout) == (0, "Umbrella\n")
-    assert "done: quality_sufficient" in done.stderr
+    assert "answered: quality_sufficient" in done.stderr
 
 
 def test_each_tool_has_really_run_and_its_result_went_on(shell: Shell, server: ModelServer) -> None:

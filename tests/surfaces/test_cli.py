@@ -254,9 +254,9 @@ def test_a_failed_run_shows_its_best_answer_every_question_and_every_refused_rep
     said = [{"stage": "sequential_reasoning", "reply": {"steps": ["17 + 25 = 42"]}}]
     model = shell.script(*said, *[{"stage": "sequential_reasoning", "reply": {"nonsense": 1}}] * 3)
     failed = shell.json("solve", "17 + 25", "--strategy", "chain_of_thought", "--model", model)
-    assert (failed["status"], failed["answer"], failed["best_answer"]) == ("failed", None, "17 + 25 = 42")
+    assert (failed["outcome"], failed["answer"], failed["best_answer"]) == ("error", None, "17 + 25 = 42")
     shown = shell.run("runs", "show", failed["run_id"]).stdout
-    assert "best answer, not given as one: 17 + 25 = 42" in shown
+    assert "best so far, not an answer: 17 + 25 = 42" in shown
     assert shown.count("unreadable: ") == 3
 
 
@@ -325,9 +325,12 @@ def test_a_limit_ends_the_run_with_the_best_so_far(shell: Shell) -> None:
     )
     done = shell.run("solve", "Get there", *TREE, "--model", model, "--max-calls", "2", "--json")
     document = json.loads(done.stdout)
-    assert done.returncode == 0
-    assert (document["answer"], document["termination"]["reason"]) == ("run", "max_calls")
+    assert (done.returncode, document["outcome"], document["answer"]) == (10, "stopped", None)
+    assert (document["best_answer"], document["termination"]["reason"]) == ("run", "max_calls")
     assert document["usage"]["calls"] == 2
+    for partial, printed in (((), ""), (("--partial",), "run\n")):
+        done = shell.run("solve", "Get there", *TREE, "--model", model, "--max-calls", "2", *partial)
+        assert (done.returncode, done.stdout) == (10, printed)
 
 
 def test_a_run_without_a_limit_has_30_calls_and_resuming_grants_30_more(shell: Shell) -> None:

@@ -388,14 +388,15 @@ class Comparison:
 
     async def _verdict(self, job: Job, result: Result) -> Verdict | None:
         """Return what the judge says; None where nothing may be spent any more."""
-        found = candidates_of(result.document())
+        answer = _best(result)
+        found = candidates_of({**result.document(), "answer": answer})
         if self.judge is not None:
-            right = result.answer is not None and self.judge(job.item, found[0])
+            right = answer is not None and self.judge(job.item, found[0])
             any_right = any(self.judge(job.item, candidate) for candidate in found)
             return Verdict(right, any_right, await self._failure(result))
-        if result.answer is None:
+        if answer is None:
             return Verdict(False, None, await self._failure(result))
-        return await self._ask_judge(job.item, Candidate(result.answer))
+        return await self._ask_judge(job.item, Candidate(answer))
 
     def _judging_participants(self) -> Participants:
         model = self.participants.judge_model or self.participants.model
@@ -445,6 +446,12 @@ def _difference(after: Usage, before: Usage) -> Usage:
     return Usage(**taken)
 
 
+def _best(result: Result) -> str | None:
+    """Return what is judged: the answer, or the best so far of a run that a limit stopped, for all had the same one."""
+    is_stopped = result.outcome == "stopped" and result.status == "done"
+    return result.best_answer if is_stopped else result.answer
+
+
 def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
     usage = result.usage
     return Trial(
@@ -454,7 +461,7 @@ def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
         status=result.status,
         reason=result.termination.reason,
         detail=result.termination.detail,
-        answer=result.answer,
+        answer=_best(result),
         calls=usage.calls,
         rounds=result.rounds,
         tokens=usage.tokens,

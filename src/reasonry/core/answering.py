@@ -192,11 +192,14 @@ def quotation(answer: str) -> str:
     return f'"{answer}"' if is_line else f"\n<<<\n{answer}\n>>>\n"
 
 
-def answer_outcome(final: FinalAnswer, document: dict[str, Any]) -> Outcome:
+def answer_outcome(
+    final: FinalAnswer, document: dict[str, Any], reason: str = "success", detail: str = ""
+) -> Outcome:
     """Return the outcome of a strategy that settles on an answer; a doubted one says that its repairs are used up."""
-    if final.standing == "doubted":
-        return Outcome(final.text, "max_repairs", final.objections[-1], document)
-    return Outcome(final.text, document=document)
+    if final.standing == "doubted" and reason == "success":
+        reason, detail = "max_repairs", final.objections[-1]
+    standing = "proved" if final.standing == "proved" else "given"
+    return Outcome(final.text, reason, detail, document, standing=standing)
 
 
 class Ruling(Struct, frozen=True):

@@ -550,7 +550,9 @@ class _Execution:
         """End the run from outside: at a limit with the best so far as the answer, otherwise without one."""
         status = _STOPPED_AS.get(event.reason)
         rounds = [waiting.last_round for waiting in self.now.pending if waiting.settled or waiting.replies]
-        outcome = replace(self._best_so_far(event), reason=event.reason, detail=event.detail)
+        best = self._best_so_far(event)
+        standing = "proved" if best.standing == "proved" else "best_so_far"
+        outcome = replace(best, reason=event.reason, detail=event.detail, standing=standing)
         return self._end(
             replace(outcome, answer=None) if status else outcome,
             status,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -56,6 +56,8 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
     document: dict[str, Any] = {}
     short: str | None = None
     """The answer alone, where `answer` says more than that; what votes compare."""
+    standing: Literal["best_so_far", "given", "proved"] = "given"
+    """`best_so_far`: a budget or a person ended the run before it gave its answer; `proved`: by a verifier."""
 
 
 class Move(Struct, frozen=True):

@@ -95,7 +95,7 @@ def brief_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 def brief_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return of a result what its caller does not know yet; `status` has the rest."""
-    return {name: result[name] for name in ("answer", "status", "termination")} | (
+    return {name: result[name] for name in ("answer", "outcome", "status", "termination")} | (
         {"warnings": result["warnings"]} if result["warnings"] else {}
     )
 

@@ -1,6 +1,8 @@
-"""Calls to models: each is a list of layers around one request, in the order of `Calls.layers`.
+"""Calls to models: each is a list of layers around one request, in the order of `Calls.ask`.
 
-A layer is `(call, send) -> answers`: it may answer by itself, wait, send more than once, or look at what comes back.
+A layer of a question is `(call, send) -> answers`: it may answer by itself, wait, or send more than once. A layer of a
+request is `(call, send) -> Sent`: it also sees what the request took, whether an answer came or not. A layer takes and
+returns values; what it wants the layers inside it to know, it puts into the call that it sends on.
 Only transport is tried again here: overload, resets, time-outs, bodies that are no answer. What an answer says is the
 machine's business; it re-asks by itself, so that every reply that was paid for is in the journal.
 """
@@ -8,9 +10,11 @@ machine's business; it re-asks by itself, so that every reply that was paid for 
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace as replaced
@@ -45,26 +49,42 @@ def _hear_nothing(piece: str) -> None:
     pass
 
 
-@dataclass
+@dataclass(frozen=True)
 class Call:
-    """A question on its way to a model; what one layer finds out, those after it see."""
+    """A question on its way to a model."""
 
     model: Model
     question: Question
     samples: int = 1
-    booking: Booking | None = None
     estimate_tokens: int = 0
-    spent: Sequence[Usage] = (NOTHING,)
-    """What the latest request took, sample by sample; nothing before it is sent."""
-    on_text: OnText = _hear_nothing
-    """Told of each piece that streams in, of the reply and of what is hidden."""
+    on_hidden: OnText = _hear_nothing
+    """Told of each piece that streams in and is not part of the reply."""
     on_reply: OnText = _hear_nothing
-    """Told of those that are the reply."""
+    """Told of each piece of the reply."""
 
 
 Answers = Sequence[Answered] | Failed
-Send = Callable[[Call], Awaitable[Answers]]
-Layer = Callable[[Call, Send], Awaitable[Answers]]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What came of one request."""
+
+    came: Sequence[Answered] | BaseException
+    spent: Sequence[Usage]
+    """What it took, sample by sample."""
+
+    @property
+    def answers(self) -> Sequence[Answered]:
+        """The answers; raises what came in their place."""
+        if isinstance(self.came, BaseException):
+            raise self.came
+        return self.came
+
+
+R = TypeVar("R")
+Send = Callable[[Call], Awaitable[R]]
+Layer = Callable[[Call, Send[R]], Awaitable[R]]
 
 
 class Calls:
@@ -99,24 +119,6 @@ class Calls:
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
 
-    @property
-    def layers(self) -> tuple[Layer, ...]:
-        """What a call goes through, outermost first; after the last one the request is sent."""
-        return (
-            self._single_flight,
-            self._gather_samples,
-            self._warm_cache,
-            self._retry,
-            self._take_slot,
-            self._reserve_budget,
-            self._reserve_allowance,
-            self._wait_for_rate,
-            self._write_down,
-            self._cut_at_limit,
-            self._cut_endless,
-            self._trace,
-        )
-
     async def ask(self, pending: Pending, ask: Ask) -> Event:
         """Have a question answered.
 
@@ -130,17 +132,31 @@ class Calls:
             max_output_tokens=self.policy.output_limit(pending, ask, model),
         )
         question = Question(pending.id, pending.stage, put, timeout_s=self.policy.call_timeout_s)
-        send: Send = self._request
-        # Put together anew for each call: kept here, it would be a cycle of references that only the garbage
-        # collector finds.
-        for layer in reversed(self.layers):
-            send = _wrap(layer, send)
-        answers = await send(Call(model, question))
+        # Put together anew for each call: kept, it would be a cycle that only the garbage collector finds.
+        of_request: tuple[Layer[Sent], ...] = (
+            self._take_slot,
+            self._reserve_budget,
+            self._reserve_allowance,
+            self._wait_for_rate,
+            self._write_down,
+        )
+        request = _wrap_all(of_request, self._request)
+
+        async def send_request(call: Call) -> Answers:
+            return (await request(call)).answers
+
+        of_question: tuple[Layer[Answers], ...] = (
+            self._single_flight,
+            self._gather_samples,
+            self._warm_cache,
+            self._retry,
+        )
+        answers = await _wrap_all(of_question, send_request)(Call(model, question))
         return answers if isinstance(answers, Failed) else answers[0]
 
-    # -- the layers, outermost first
+    # -- the layers of a question, outermost first
 
-    async def _single_flight(self, call: Call, send: Send) -> Answers:
+    async def _single_flight(self, call: Call, send: Send[Answers]) -> Answers:
         """Let equal questions that are asked at the same time share one call; the first one has paid for it."""
         key = _equality_key(call)
         flight = self._flights.get(key)
@@ -162,7 +178,7 @@ class Calls:
         finally:
             del self._flights[key]
 
-    async def _gather_samples(self, call: Call, send: Send) -> Answers:
+    async def _gather_samples(self, call: Call, send: Send[Answers]) -> Answers:
         """Send samples of one question as one request, if the model takes that."""
         if not takes_samples(call.model):
             return await send(call)
@@ -171,7 +187,7 @@ class Calls:
         assert isinstance(event, Answered | Failed), "a question is answered or fails"
         return event if isinstance(event, Failed) else [event]
 
-    async def _warm_cache(self, call: Call, send: Send) -> Answers:
+    async def _warm_cache(self, call: Call, send: Send[Answers]) -> Answers:
         """Send the first of a fan-out alone: the others then find their common prefix in the provider's cache."""
         ask = call.question.ask
         head = f"{ask.system}\n{ask.prompt}"[:WARM_PREFIX_CHARS]
@@ -190,7 +206,7 @@ class Calls:
         finally:
             warming.set()
 
-    async def _retry(self, call: Call, send: Send) -> Answers:
+    async def _retry(self, call: Call, send: Send[Answers]) -> Answers:
         """Try again what may succeed later, after a pause; what is lost for good is a `Failed`."""
         attempt, tried, effect_id = 1, list[str](), call.question.id
         while True:
@@ -212,31 +228,30 @@ class Calls:
                 first = replaced(first, usage=first.usage + self._collect(effect_id), tried=tuple(tried))
                 return [self._as_recorded(answer) for answer in (first, *others)]
 
-    async def _take_slot(self, call: Call, send: Send) -> Answers:
+    # -- the layers of a request, outermost first
+
+    async def _take_slot(self, call: Call, send: Send[Sent]) -> Sent:
         """Keep to `max_concurrency`."""
         async with self.slots:
             return await send(call)
 
-    async def _reserve_budget(self, call: Call, send: Send) -> Answers:
+    async def _reserve_budget(self, call: Call, send: Send[Sent]) -> Sent:
         """Set an estimate of what the request takes aside, and book what it took."""
         samples = self.guard.fitting(call.question, call.samples) if takes_samples(call.model) else 1
         estimate = await self.guard.reserve(call.question, samples)
-        booking = Booking(call.model, call.question, self.performers.prices, self._limits_replies)
-        attempt = replace(
-            call,
-            question=self.guard.with_room(call.question, estimate, samples),
-            samples=samples,
-            booking=booking,
-            estimate_tokens=estimate.tokens,
-        )
+        question, spent = self.guard.with_room(call.question, estimate, samples), (NOTHING,)
         try:
-            return await send(attempt)
+            sent = await send(
+                replace(call, question=question, samples=samples, estimate_tokens=estimate.tokens)
+            )
+            spent = sent.spent
+            return sent
         finally:
-            self.guard.forget(call.question.id)
-            self.guard.settle(estimate, *attempt.spent)
-            self.guard.note_prompt(call.question, attempt.spent[0])
+            self.guard.forget(question.id)
+            self.guard.settle(estimate, *spent)
+            self.guard.note_prompt(question, spent[0])
 
-    async def _reserve_allowance(self, call: Call, send: Send) -> Answers:
+    async def _reserve_allowance(self, call: Call, send: Send[Sent]) -> Sent:
         """Do the same with what the run's owner may spend in a day.
 
         Raises:
@@ -247,13 +262,16 @@ class Calls:
         estimate = await self.allowance.take(call.samples, self.gate.wait)
         if isinstance(estimate, Refusal):
             raise BudgetExhausted(estimate)
+        spent: Sequence[Usage] = (NOTHING,)
         try:
-            return await send(call)
+            sent = await send(call)
+            spent = sent.spent
+            return sent
         finally:
             self.allowance.forget(id(call))
-            self.allowance.settle(estimate, call.spent)
+            self.allowance.settle(estimate, spent)
 
-    async def _wait_for_rate(self, call: Call, send: Send) -> Answers:
+    async def _wait_for_rate(self, call: Call, send: Send[Sent]) -> Sent:
         """Keep to the provider's rate limits."""
 
         def pausing(pause_s: float) -> None:
@@ -264,64 +282,61 @@ class Calls:
         if not limit.is_limited:
             return await send(call)
         counted = await self.gate.wait(limit.wait(call.estimate_tokens, pausing))
-        answers = await send(call)
-        counted.tokens = sum(usage.tokens for usage in call.spent) or call.estimate_tokens
-        return answers
+        sent = await send(call)
+        counted.tokens = sum(usage.tokens for usage in sent.spent) or call.estimate_tokens
+        return sent
 
-    async def _write_down(self, call: Call, send: Send) -> Answers:
+    async def _write_down(self, call: Call, send: Send[Sent]) -> Sent:
         """Note that the request goes out, durably where a limit must survive a crash; note what it took."""
-        assert call.booking is not None
         effect_id = call.question.id
         before = self.taken.get(effect_id, NOTHING)
-        call.spent = (Usage(),)
         self.in_flight[effect_id] = self.in_flight.get(effect_id, 0) + 1
         self.taken[effect_id] = before + Usage()
         try:
             self.gate.check()
             if self.guard.limits_calls or self.allowance is not None:
                 await self.intend(effect_id)
-            answers = await send(call)
         except Held:
-            call.spent, self.taken[effect_id] = (NOTHING,), before
+            self.taken[effect_id] = before
             self.in_flight[effect_id] -= 1
             raise
-        except BaseException as error:
-            call.spent = (call.booking.of_failure(error),)
-            self.taken[effect_id] = before + call.spent[0]
-            raise
-        assert not isinstance(answers, Failed), "a failed request is an error up to the retries"
-        call.spent = [answer.usage for answer in answers]
-        self.taken[effect_id] = before
-        return answers
+        sent = await send(call)
+        self.taken[effect_id] = before + sent.spent[0] if isinstance(sent.came, BaseException) else before
+        return sent
 
-    async def _cut_at_limit(self, call: Call, send: Send) -> Answers:
-        """Cut a reply off that comes too late, or with which a limit would be passed.
+    # -- the request
+
+    async def _request(self, call: Call) -> Sent:
+        """Send the request, and book what it took, whatever comes of it."""
+        booking = Booking(call.model, call.question, self.performers.prices, self._limits_replies)
+        try:
+            answers = booking.of_answers(await self._listen(call, booking), call.samples)
+        except BaseException as error:
+            return Sent(error, (booking.of_failure(error),))
+        return Sent(answers, [answer.usage for answer in answers])
+
+    async def _listen(self, call: Call, booking: Booking) -> Sequence[Answered]:
+        """Return the answers; cut off a reply that comes too late, passes a limit or repeats itself without end.
 
         Raises:
             BudgetExhausted: The answer was cut off as it streamed in.
             ModelError: The model gave no answer.
         """
-        assert call.booking is not None
-        passed: Refusal | None = None
-        booking, question = call.booking, call.question
-
-        def hear(piece: str) -> None:
-            nonlocal passed
-            booking.hear(piece)
-            if passed is None and self._limits_replies:
-                passed = self.guard.watch(question.id, booking.so_far)
-                if passed is None and self.allowance is not None:
-                    passed = self.allowance.watch(id(call), booking.so_far)
-                if passed is not None:
-                    in_time.reschedule(asyncio.get_running_loop().time())
-
-        call.on_text = hear
+        question = call.question
+        watched = functools.partial(self._limit_passed, call) if self._limits_replies else None
+        in_time = asyncio.timeout(question.timeout_s)
+        listener = _Listener(booking, in_time, watched)
         try:
-            async with asyncio.timeout(question.timeout_s) as in_time:
-                return await send(call)
+            async with in_time:
+                return await self._ask_model(
+                    replace(call, on_hidden=listener.hear, on_reply=listener.hear_reply)
+                )
         except TimeoutError as error:
-            if passed is not None:
-                raise BudgetExhausted(passed) from None
+            if listener.passed is not None:
+                raise BudgetExhausted(listener.passed) from None
+            if listener.endless.is_heard:
+                text, model = "".join(listener.pieces), call.model.name
+                return [Answered(text, usage=booking.so_far, model=model, truncated=True)]
             seconds = question.timeout_s or 0
             late = ModelError(
                 f"{call.model.name} did not answer within {seconds:g} s",
@@ -333,56 +348,31 @@ class Calls:
             raise
         except BaseException as error:
             raise ModelError(f"{call.model.name} failed: {type(error).__name__}: {error}") from error
-        finally:
-            call.on_text = _hear_nothing
 
-    async def _cut_endless(self, call: Call, send: Send) -> Answers:
-        """Cut a reply off that repeats itself without end; what came of it is the reply."""
-        assert call.booking is not None
-        endless, pieces = Endless(), list[str]()
+    def _limit_passed(self, call: Call, so_far: Usage) -> Refusal | None:
+        passed = self.guard.watch(call.question.id, so_far)
+        if passed is None and self.allowance is not None:
+            passed = self.allowance.watch(id(call), so_far)
+        return passed
 
-        def hear(piece: str) -> None:
-            pieces.append(piece)
-            if endless.hear(piece):
-                in_time.reschedule(asyncio.get_running_loop().time())
-
-        call.on_reply = hear
-        try:
-            async with asyncio.timeout(None) as in_time:
-                return await send(call)
-        except TimeoutError:
-            if not endless.is_heard:
-                raise
-            text, usage = "".join(pieces), call.booking.so_far
-            cut = Answered(text, usage=usage, model=call.model.name, truncated=True)
-            return call.booking.of_answers([cut], 1)
-
-    async def _trace(self, call: Call, send: Send) -> Answers:
-        """Note the request and its answers in a span."""
-        with span(call.model.name, call.question, call.samples) as note:
-            answers = await send(call)
-            if not isinstance(answers, Failed):
-                note(answers)
-            return answers
-
-    async def _request(self, call: Call) -> Answers:
-        """Ask the model; several samples are never streamed."""
+    async def _ask_model(self, call: Call) -> Sequence[Answered]:
+        """Ask the model in a span; several samples are never streamed."""
 
         def heard(piece: str) -> None:
             call.on_reply(piece)
-            call.on_text(piece)
             self.observer.text(call.question.id, piece)
 
-        assert call.booking is not None
         on_text: OnText | None = heard if self.observer.wants_text else None
-        question = replaced(call.question, on_hidden=call.on_text if on_text else None)
-        if call.samples > 1 and takes_samples(call.model):
-            answers: Sequence[Answered] = await call.model.answer_many(question, call.samples)
-        else:
-            answers = [await call.model.answer(question, on_text)]
-        if not answers:
-            raise ModelError(f"{call.model.name} gave no answer at all", retryable=True)
-        return call.booking.of_answers(answers, call.samples)
+        question = replaced(call.question, on_hidden=call.on_hidden if on_text else None)
+        with span(call.model.name, call.question, call.samples) as note:
+            if call.samples > 1 and takes_samples(call.model):
+                answers: Sequence[Answered] = await call.model.answer_many(question, call.samples)
+            else:
+                answers = [await call.model.answer(question, on_text)]
+            if not answers:
+                raise ModelError(f"{call.model.name} gave no answer at all", retryable=True)
+            note(answers)
+            return answers
 
     # -- what the layers share
 
@@ -412,7 +402,51 @@ class Calls:
         return random.uniform(0, min(policy.backoff_s * 2 ** (attempt - 1), policy.max_backoff_s))
 
 
-def _wrap(layer: Layer, send: Send) -> Send:
+class _Listener:
+    """Hears a reply as it streams in, and cuts it off where it should not go on.
+
+    Args:
+        in_time: Its time is up at once where the reply is cut off.
+        limit_passed: Returns the limit that the reply has passed by now; None: no limit depends on it.
+    """
+
+    def __init__(
+        self,
+        booking: Booking,
+        in_time: asyncio.Timeout,
+        limit_passed: Callable[[Usage], Refusal | None] | None,
+    ) -> None:
+        self._booking, self._in_time, self._limit_passed = booking, in_time, limit_passed
+        self.pieces, self.endless = list[str](), Endless()
+        self.passed: Refusal | None = None
+
+    def hear(self, piece: str) -> None:
+        """Hear a piece, of the reply or of what is hidden."""
+        self._booking.hear(piece)
+        if self.passed is None and self._limit_passed is not None:
+            self.passed = self._limit_passed(self._booking.so_far)
+            if self.passed is not None:
+                self._cut()
+
+    def hear_reply(self, piece: str) -> None:
+        """Hear a piece of the reply."""
+        self.pieces.append(piece)
+        if self.endless.hear(piece):
+            self._cut()
+        self.hear(piece)
+
+    def _cut(self) -> None:
+        self._in_time.reschedule(asyncio.get_running_loop().time())
+
+
+def _wrap_all(layers: Sequence[Layer[R]], send: Send[R]) -> Send[R]:
+    """Return what sends a call through layers, the first of them outermost."""
+    for layer in reversed(layers):
+        send = _wrap(layer, send)
+    return send
+
+
+def _wrap(layer: Layer[R], send: Send[R]) -> Send[R]:
     return lambda call: layer(call, send)
 
 

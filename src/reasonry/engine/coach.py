@@ -23,7 +23,7 @@ from ..masking import SECRETS
 from ..records import RequestKey
 from .answers import read_answers
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, pieces_of, shown_ids
-from .engine import Engine, OpenRun, Order
+from .engine import Engine, OpenRun, Order, ReadRun
 from .journal import CALLER, Run
 from .limits import handed_out, questions
 from .policy import Performers
@@ -58,11 +58,12 @@ class Coach(Struct, frozen=True):
             {`runId`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answerSchema`}], `progress`}, `note` where an
             active run asks nothing, and `result` once the run has ended.
         """
-        return await self.go_on((await self.engine.accept_once(order, key=key))[0], performers)
+        accepted = await self.engine.accept_once(order, key=key, drive=True)
+        return await self.go_on(*accepted, performers)
 
-    async def go_on(self, run_id: str, performers: Performers) -> dict[str, Any]:
-        """Perform what is no question, and return what is asked; as `start`."""
-        async with self.engine.open(run_id) as opened:
+    async def go_on(self, run_id: str, written: ReadRun | None, performers: Performers) -> dict[str, Any]:
+        """Perform what is no question, and return what is asked; as `start`; `written` as in `Engine.open`."""
+        async with self.engine.open(run_id, written=written) as opened:
             return await self._go_on(opened, (), performers)
 
     async def answer(

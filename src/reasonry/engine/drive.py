@@ -25,7 +25,7 @@ from .limits import check_steering, limit_reached
 from .observe import Observer
 from .perform import perform
 from .policy import Performers, Policy
-from .result import result_of
+from .result import result_of, row_after
 from .session_use import SessionUses
 
 LOOK_EVERY_S: Final = 0.5
@@ -316,7 +316,7 @@ class Drive:
             or self.control.allowance is not None
             or any(isinstance(line.entry, Steered) for line in written)
         )
-        row = journal.row_after(self.row, self.run, now) if says_row else None
+        row = row_after(self.row, self.run, now) if says_row else None
         used = ending or any(step.thoughts for step in steps)
         use = self.uses.at(now, self.run) if used else None
         written += ending

@@ -36,7 +36,7 @@ from .limits import check_steering, limit_reached
 from .observe import Observer, Unwatched
 from .policy import Performers, Policy
 from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row, whole_at_end
-from .result import Result, result_of
+from .result import Result, result_of, row_after
 from .rewording import check_rewordings
 from .session_use import Rows, SessionUses
 from .telemetry import carried_context, trace_run
@@ -103,9 +103,16 @@ class Engine:
 
     # -- accepting
 
-    async def accept(self, order: Order, fork: Fork | None = None) -> str:
+    async def accept(self, order: Order) -> str:
         """Write a run down and return its id; nothing is asked yet. See `accept_once`."""
-        return (await self.accept_once(order, fork))[0]
+        return (await self.accept_once(order)).run_id
+
+    @asynccontextmanager
+    async def begin(self, order: Order) -> AsyncGenerator[OpenRun]:
+        """Write a run down and open it, without reading it back. See `accept_once` and `open`."""
+        run_id, written = await self.accept_once(order, drive=True)
+        async with self.open(run_id, written=written) as opened:
+            yield opened
 
     async def accept_once(
         self,
@@ -167,7 +174,7 @@ class Engine:
         row = RunRow(
             run_id, session.session_id, begun.strategy, order.participants.model, head, "active", now, now
         )
-        row = replace(journal.row_after(row, run, _now_ms()), unattended=job is not None)
+        row = replace(row_after(row, run, _now_ms()), unattended=job is not None)
         chain = journal.Chain(run_id)
         lines = chain.lines([begun, *entries, *ending(row, run)])
         accepted = await self.store.create_run(row, lines, session, key, drive=drive, job=_carrying(job))
@@ -214,9 +221,11 @@ class Engine:
                 return ReadRun(row, run, chain, checkpoint.seq)
         return await self.read(run_id)
 
-    async def _entries(self, run_id: str) -> tuple[RunRow, list[Entry], journal.Chain]:
+    async def recorded_run(self, run_id: str) -> RecordedRun:
+        """Read a run's journal, without folding it."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
-        return row, *await _aside(lines, lambda: journal.read(run_id, lines))
+        entries, _ = await _aside(lines, lambda: journal.read(run_id, lines))
+        return RecordedRun(row, lines, entries, *journal.terms(entries))
 
     async def record(self, run_id: str) -> Record:
         """Return all there is to see of a run: as it was recorded when it ended, or as it stands.
@@ -237,6 +246,10 @@ class Engine:
     async def standing(self, run_id: str) -> RunStanding:
         """Return the record of a run, with the line of its journal that it goes up to."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
+        return await self.standing_of(row, lines)
+
+    async def standing_of(self, row: RunRow, lines: Sequence[Line]) -> RunStanding:
+        """Return the same of a run whose row and journal have been read."""
         return RunStanding(row, await _aside(lines, lambda: self._record(row, lines)), lines[-1])
 
     def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
@@ -253,10 +266,6 @@ class Engine:
             if error.code not in ("strategy_changed", "strategy_unknown"):
                 raise
             return record_of_row(row, journal.read(row.run_id, lines)[0], error)
-
-    async def terms(self, run_id: str) -> tuple[Begun, Budget, ParticipantNames]:
-        """Return what a run was begun with, and the limits and the participants it was last given."""
-        return journal.terms((await self._entries(run_id))[1])
 
     async def result(self, run_id: str) -> Result:
         """Return where a run stands."""
@@ -335,7 +344,7 @@ class Engine:
             if run.snapshot.status != "active":
                 raise ConflictError(f"run {run_id} has ended already ({run.snapshot.status})", run_id=run_id)
             run.take(Settled(None, Stopped("cancelled", detail, at_ms=run.snapshot.at_ms)))
-            row = journal.row_after(row, run, _now_ms())
+            row = row_after(row, run, _now_ms())
             lines = chain.lines([run.events[-1], *ending(row, run)])
             try:
                 use = SessionUses(self.new_rows).at(row.updated_at_ms, run)
@@ -359,7 +368,7 @@ class Engine:
             row, run, chain, _ = await self.read_on(run_id)
             check_steering(run_id, run, entry)
             run.apply(entry)
-            row = journal.row_after(row, run, _now_ms())
+            row = row_after(row, run, _now_ms())
             try:
                 return await self.store.append(run_id, chain.lines([entry]), row)
             except ConflictError as error:
@@ -380,11 +389,11 @@ class Engine:
         self, run_id: str, order: Order | None, at: int, reworded: Mapping[str, str] | None = None
     ) -> str:
         """Write a run down that begins at a point of another, and return its id. See `fork_once`."""
-        return (await self.fork_once(run_id, order, at, reworded))[0]
+        return (await self.fork_once(await self.recorded_run(run_id), order, at, reworded)).run_id
 
     async def fork_once(
         self,
-        run_id: str,
+        source: RecordedRun,
         order: Order | None,
         at: int,
         reworded: Mapping[str, str] | None = None,
@@ -405,30 +414,32 @@ class Engine:
                 question at that point.
         """
         check_rewordings(reworded or {})
-        _, entries, _ = await self._entries(run_id)
+        run_id = source.row.run_id
         taken = [
-            entry for entry in entries if isinstance(entry, Settled) and not isinstance(entry.event, Stopped)
+            entry
+            for entry in source.entries
+            if isinstance(entry, Settled) and not isinstance(entry.event, Stopped)
         ]
         if not 0 <= at <= len(taken):
             raise ConflictError(
                 f"run {run_id} can be forked at a number from 0 to {len(taken)}, not at {at}", field="at"
             )
         copied = [replace(settled, reading=None) for settled in taken[:at]]
-        texts = {**journal.terms(entries)[0].reworded, **(reworded or {})}
+        texts = {**source.begun.reworded, **(reworded or {})}
         fork = Fork(run_id, copied, texts, [*(reworded or {})])
-        wanted = order or self._same_order(entries)
+        wanted = order or self._same_order(source)
         return await self.accept_once(wanted, fork, job=job, key=key, drive=drive)
 
-    def _same_order(self, entries: Sequence[Entry]) -> Order:
-        begun, budget, participants = journal.terms(entries)
+    def _same_order(self, source: RecordedRun) -> Order:
+        begun = source.begun
         strategy = journal.recorded_strategy(self.strategies, begun.strategy)
         options = msgspec.convert(begun.options, strategy.options)
         return Order(
             strategy=strategy,
             problem=begun.problem,
             options=options,
-            budget=budget,
-            participants=participants,
+            budget=source.budget,
+            participants=source.participants,
             from_session=begun.from_session,
             form=begun.form,
         )
@@ -457,6 +468,21 @@ class ReadRun(NamedTuple):
     chain: journal.Chain
     kept: int = 0
     """The line of the checkpoint it was folded from."""
+
+
+class RecordedRun(NamedTuple):
+    """A run as its journal has it, read and not folded.
+
+    Attributes:
+        budget: The limits it was last given; `participants` likewise.
+    """
+
+    row: RunRow
+    lines: Sequence[Line]
+    entries: Sequence[Entry]
+    begun: Begun
+    budget: Budget
+    participants: ParticipantNames
 
 
 class Accepted(NamedTuple):
@@ -558,7 +584,7 @@ class OpenRun:
             return False
         now = _now_ms()
         unattended = self.row.unattended or job is not None
-        self.row = replace(journal.row_after(self.row, self.run, now), unattended=unattended)
+        self.row = replace(row_after(self.row, self.run, now), unattended=unattended)
         await self._write([entry], now, job)
         return True
 
@@ -577,14 +603,14 @@ class OpenRun:
         if taken:
             now = _now_ms()
             self.run = await whole_at_end(self.run, self.engine.store, self.row.run_id, taken)
-            self.row = journal.row_after(self.row, self.run, now)
+            self.row = row_after(self.row, self.run, now)
             await self._write([*taken, *ending(self.row, self.run)], now)
 
     async def stop(self, reason: str, detail: str) -> Result:
         """End the run, which nobody drives at present; see `Stopped`."""
         now = _now_ms()
         self.run.take(Settled(None, Stopped(reason, detail, at_ms=self.run.snapshot.at_ms)))
-        self.row = journal.row_after(self.row, self.run, now)
+        self.row = row_after(self.row, self.run, now)
         await self._write([self.run.events[-1], *ending(self.row, self.run)], now)
         return self.result
 

@@ -34,7 +34,7 @@ from ..core.registry import Registry
 from ..core.strategy import Strategy, Thought
 from ..core.toolcard import ToolCard
 from ..errors import ConflictError, ReasonryError, StoreError
-from ..records import Line, RunRow
+from ..records import Line
 from .prompts import PromptLog
 from .recorded_reading import RecordedReading, record_reading
 from .rewording import reword
@@ -651,25 +651,6 @@ def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registr
         code="strategy_changed",
         line=line,
         version=begun.version,
-    )
-
-
-def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
-    """Return what a store lists of a run, as it stands now."""
-    outcome = run.snapshot.outcome
-    answer = None if outcome is None or outcome.answer is None else outcome.answer[:HEAD_CHARS]
-    usage = run.usage
-    return replace(
-        row,
-        status=run.snapshot.status,
-        model=run.participants.model,
-        updated_at_ms=now_ms,
-        reason=outcome.reason if outcome else None,
-        answer=answer,
-        calls=usage.calls,
-        tokens=usage.tokens,
-        usd=usage.usd,
-        paused=run.paused and run.snapshot.status == "active",
     )
 
 

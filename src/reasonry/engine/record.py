@@ -16,9 +16,9 @@ from ..core.budget import NOTHING, Budget, Usage
 from ..core.strategy import Thought
 from ..errors import ReasonryError
 from ..records import RunRow, RunStore
-from .journal import Begun, Ended, Entry, ParticipantNames, Run, Settled, fold, read, row_after, terms
+from .journal import Begun, Ended, Entry, ParticipantNames, Run, Settled, fold, read, terms
 from .prompts import PromptLog
-from .result import Result, Termination, result_of
+from .result import Result, Termination, result_of, row_after
 
 DIGEST_CHARS: Final = 32
 """Of the digest of a part of a record."""
@@ -212,11 +212,13 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
     begun, budget, participants = terms(entries)
     taken = [entry for entry in entries if isinstance(entry, Settled)]
     own = taken[begun.forked_at or 0 :]
+    is_answered = row.outcome in ("solved", "answered")
     usage = sum((getattr(settled.event, "usage", NOTHING) for settled in own), NOTHING)
     result = Result(
-        answer=row.answer,
+        answer=row.answer if is_answered else None,
+        outcome=row.outcome,
         status=row.status,
-        termination=Termination(row.reason or ("active" if row.status == "active" else "")),
+        termination=Termination(row.reason or ("active" if row.status == "active" else ""), row.detail),
         strategy=row.strategy,
         model=row.model,
         usage=usage,
@@ -226,6 +228,7 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
         run_id=row.run_id,
         details={},
         warnings=(f"shown from its events alone: {why.message}",),
+        best_answer=None if is_answered else row.answer,
     )
     head = {**_terms_document(begun, budget, participants), "stage": ""}
 

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.budget import Usage
 from ..core.events import Answered, Event, Failed, Verified
 from ..core.strategy import Outcome
-from .journal import Run
+from ..records import OutcomeName, RunRow
+from .callers_calls import waiting_calls
+from .journal import CALLER, HEAD_CHARS, Run
 
 _NODES = ("root_id", "frontier", "nodes")
 """Of a tree, what grows with it."""
@@ -28,15 +31,17 @@ class Result(Struct, frozen=True):
     """What came of a run.
 
     Args:
-        answer: None unless the run is done.
+        answer: None unless the run is solved or answered.
+        outcome: How it ended, in one word; None while it works or is paused.
         rounds: Dependent rounds of model calls: what the run would take with unlimited concurrency.
         duration_ms: Run time.
         details: The strategy's own part: `best`, `candidates`, `tree`, `votes`, `diagnostics`, …
         warnings: What went wrong without ending the run and may matter to what came of it.
-        best_answer: With a failed run: the best answer it had, which is not given as one.
+        best_answer: With any other outcome: the best answer it had, which is not given as one.
     """
 
     answer: str | None
+    outcome: OutcomeName | None
     status: Literal["active", "done", "failed", "cancelled"]
     termination: Termination
     strategy: str
@@ -65,6 +70,7 @@ class Result(Struct, frozen=True):
             details.pop("samples", None)
         return {
             "answer": self.answer,
+            "outcome": self.outcome,
             "status": self.status,
             "termination": {"reason": self.termination.reason, "detail": self.termination.detail}
             | ({"code": self.termination.code} if self.termination.code else {})
@@ -95,13 +101,17 @@ class Result(Struct, frozen=True):
 
 def result_of(run_id: str, session_id: str, run: Run) -> Result:
     """Return where a run stands, ended or not."""
-    snapshot = run.snapshot
-    outcome = snapshot.outcome or run.strategy.outcome(snapshot.state)
+    snapshot, name = run.snapshot, outcome_name(run)
+    is_answered = name in ("solved", "answered")
+    reached = run.strategy.outcome(snapshot.state)
+    outcome = snapshot.outcome or reached
+    best = None if snapshot.status == "active" else outcome.answer or reached.answer
     if snapshot.status == "active":
         reason = "paused" if run.paused else "active"
         outcome = Outcome(None, reason, f"at the stage {snapshot.stage}", outcome.document)
     return Result(
-        answer=outcome.answer,
+        answer=outcome.answer if is_answered else None,
+        outcome=name,
         status=snapshot.status,
         termination=Termination(outcome.reason, outcome.detail, snapshot.error),
         strategy=snapshot.strategy,
@@ -113,7 +123,50 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
         run_id=run_id,
         details=_with_choice(_with_ending(outcome.document, run), run.begun.why),
         warnings=tuple(_warnings(run, outcome)),
-        best_answer=run.strategy.outcome(snapshot.state).answer if snapshot.status == "failed" else None,
+        best_answer=None if is_answered else best,
+    )
+
+
+def outcome_name(run: Run) -> OutcomeName | None:
+    """Return how a run ended, in one word; None while it works or is paused."""
+    snapshot = run.snapshot
+    if snapshot.status == "active":
+        return "waiting" if _is_callers_turn(run) else None
+    if snapshot.error:
+        return "error"
+    ended = snapshot.outcome
+    if snapshot.status == "cancelled" or ended is None or ended.standing == "best_so_far":
+        return "stopped"
+    if ended.answer is None:
+        return "unsolved"
+    return "solved" if ended.standing == "proved" else "answered"
+
+
+def _is_callers_turn(run: Run) -> bool:
+    """Whether nothing is left to do but what the caller of an active run does."""
+    if run.participants.model == CALLER:
+        return True
+    calls = waiting_calls(run) if run.participants.callers_tools else []
+    return bool(calls) and len(calls) == len(run.open_effects)
+
+
+def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
+    """Return what a store lists of a run, as it stands now."""
+    snapshot, usage = run.snapshot, run.usage
+    outcome = snapshot.outcome or Outcome(reason="")
+    return replace(
+        row,
+        status=snapshot.status,
+        model=run.participants.model,
+        updated_at_ms=now_ms,
+        outcome=outcome_name(run),
+        reason=outcome.reason or None,
+        detail=outcome.detail[:HEAD_CHARS],
+        answer=None if outcome.answer is None else outcome.answer[:HEAD_CHARS],
+        calls=usage.calls,
+        tokens=usage.tokens,
+        usd=usage.usd,
+        paused=run.paused and snapshot.status == "active",
     )
 
 

@@ -76,6 +76,7 @@ def _describe(run: Record) -> Document:
         "session_id": result.session_id,
         "strategy": result.strategy,
         "model": result.model,
+        "outcome": result.outcome,
         "status": result.status,
         "reason": end.reason,
         "detail": end.detail,
@@ -139,14 +140,14 @@ def _part(
             stage = (mine or other or {}).get("stage")
             sides = [_side(effect, difference) for effect in (mine, other)]
             return alike, {"what": difference, "id": effect_id, "stage": stage, **_sides(sides)}
-    ends = [[run.status, run.termination.reason, run.answer] for run in results]
+    ends = [[run.outcome, run.termination.reason, run.answer] for run in results]
     if ends[0] == ends[1]:
         return len(every), None
     return len(every), {
         "what": "end",
         "id": None,
         "stage": None,
-        **_sides([f"{run.status}: {run.termination.reason}" for run in results]),
+        **_sides([f"{run.outcome or run.status}: {run.termination.reason}" for run in results]),
     }
 
 

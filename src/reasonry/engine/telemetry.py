@@ -121,8 +121,8 @@ def trace_run(row: RunRow) -> Generator[Callable[[RunRow], None]]:
     with trace_work(f"invoke_agent {row.strategy}", "INTERNAL", facts) as traced:
 
         def note_end(ended: RunRow) -> None:
-            traced.note({"reasonry.status": ended.status, "reasonry.termination_reason": ended.reason})
-            if ended.status == "failed":
+            traced.note({"reasonry.outcome": ended.outcome, "reasonry.termination_reason": ended.reason})
+            if ended.outcome == "error":
                 traced.note_failure(ended.reason or "failed")
 
         yield note_end

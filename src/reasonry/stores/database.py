@@ -264,13 +264,13 @@ def checksum_vfs() -> str | None:
     import apsw
     import apsw.sqlite_extra
 
-    default = apsw.vfs_names()[0]
     try:
         with contextlib.closing(apsw.Connection(":memory:")) as db:
             apsw.sqlite_extra.load(db, CHECKSUMS)
     except (apsw.sqlite_extra.NotAvailable, apsw.Error):
         return None
-    return None if apsw.vfs_names()[0] == default else apsw.vfs_names()[0]
+    # Another thread may have loaded it in between: the layer is looked for by its name.
+    return next((name for name in apsw.vfs_names() if name.startswith("cksm")), None)
 
 
 def connect(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:

@@ -239,8 +239,8 @@ MIGRATIONS = "SELECT name FROM migration"
 APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
 
 # Runs: the columns of `RunRow`, then the end of the journal.
-RUN_ROW = """run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, reason, answer, owner,
-  unattended, paused, calls, tokens, usd"""
+RUN_ROW = """run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, outcome,
+  reason, detail, answer, owner, unattended, paused, calls, tokens, usd"""
 RUN_COLUMNS = f"key, {RUN_ROW}, last_line, last_digest"
 RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE run_id = $1"
 RUN_AT = f"SELECT {RUN_COLUMNS} FROM run WHERE key = $1"
@@ -266,12 +266,12 @@ COUNT_RUNS = "SELECT count(*) FROM run"
 TALLY_RUNS = """
 SELECT owner, status, count(*), CAST(sum(last_line) AS BIGINT) FROM run GROUP BY 1, 2 ORDER BY 1, 2
 """
-ADD_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES ({values(19)})"
+ADD_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES ({values(21)})"
 SET_RUN = """
 UPDATE run SET session_id = $1, strategy = $2, model = $3, problem = $4, status = $5, created_at_ms = $6,
-  updated_at_ms = $7, reason = $8, answer = $9, owner = $10, unattended = $11, paused = $12, calls = $13, tokens = $14,
-  usd = $15, last_line = $16, last_digest = $17
-WHERE key = $18
+  updated_at_ms = $7, outcome = $8, reason = $9, detail = $10, answer = $11, owner = $12, unattended = $13,
+  paused = $14, calls = $15, tokens = $16, usd = $17, last_line = $18, last_digest = $19
+WHERE key = $20
 """
 SET_TAIL = "UPDATE run SET last_line = $1, last_digest = $2 WHERE key = $3"
 DROP_RUN = "DELETE FROM run WHERE key = $1"

@@ -222,7 +222,7 @@ def outcome(state: State) -> Outcome:
         return Outcome(state.steps[-1] if state.steps else None, document=document)
     if not state.done and final.standing not in ("doubted", "proved"):
         detail = f"the reasoning was cut after {len(state.steps)} steps"
-        return Outcome(final.text, "max_steps", detail, document)
+        return answer_outcome(final, document, "max_steps", detail)
     return answer_outcome(final, document)
 
 

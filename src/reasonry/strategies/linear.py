@@ -31,7 +31,15 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import UNREADABLE, AnswerOptions, AnswerReply, FinalAnswer, rule, settle_answer
+from ..core.answering import (
+    UNREADABLE,
+    AnswerOptions,
+    AnswerReply,
+    FinalAnswer,
+    answer_outcome,
+    rule,
+    settle_answer,
+)
 from ..core.effects import Ask, Verify
 from ..core.strategy import (
     SHORT_REPLY,
@@ -392,8 +400,8 @@ def outcome(state: State) -> Outcome:
         return Outcome(state.answer or state.hypothesis or _latest_thought(state), document=document)
     if state.holds is False and final.standing != "proved":
         detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
-        return Outcome(final.text, "max_hypotheses", detail, document)
-    return Outcome(final.text, document=document)
+        return answer_outcome(final, document, "max_hypotheses", detail)
+    return answer_outcome(final, document)
 
 
 def _latest_thought(state: State) -> str | None:

@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import UNREADABLE, AnswerOptions, FinalAnswer, claim
+from ..core.answering import UNREADABLE, AnswerOptions, FinalAnswer, answer_outcome, claim
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.plan import (
@@ -213,12 +213,13 @@ def outcome(state: State) -> Outcome:
     is_worked_off = state.is_concluded and end is not None and all(step.is_done for step in state.plan)
     if final.text is not None and (proved or is_worked_off):
         short = None if end is None or proved else end.result
-        return Outcome(final.text, document=document, short=short or None)
+        return replace(answer_outcome(final, document), short=short or None)
     latest = state.thoughts[-1].current_thinking if state.thoughts and not final.objections else None
     if state.room > 0:
         return Outcome(final.text or latest, document=document)
     detail = f"the plan was not worked off within {len(state.thoughts)} thoughts"
-    return Outcome(final.text or latest, "max_thoughts", detail, document)
+    standing = "best_so_far" if final.text is None else "given"
+    return Outcome(final.text or latest, "max_thoughts", detail, document, standing=standing)
 
 
 def progress(state: State) -> dict[str, Any]:

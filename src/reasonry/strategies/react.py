@@ -100,6 +100,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     answered_at_limit: bool = False
     """Whether the answer was asked for because the turns had run out."""
     tool_calls: int = 0
+    proved: bool = False
+    """Whether a verifier found the answer right."""
 
     @property
     def cards(self) -> tuple[ToolCard, ...]:
@@ -231,10 +233,11 @@ def formulate(s: State) -> Body:
 def outcome(state: State) -> Outcome:
     """Return the answer, and whether it came in time."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
+    standing = "proved" if state.proved else "given"
     if state.answered_at_limit:
         detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
-        return Outcome(state.answer, "max_steps", detail, document)
-    return Outcome(state.answer, document=document)
+        return Outcome(state.answer, "max_steps", detail, document, standing=standing)
+    return Outcome(state.answer, document=document, standing=standing)
 
 
 def _question(state: State, kind: str, tail: str = "") -> Ask:
@@ -277,7 +280,7 @@ def _claim(state: State) -> Verify:
 
 def _apply_verdict(state: State, verdict: Verified | Failed) -> State:
     ruling = rule(state.answer or "", verdict)
-    state = replace(state, answer=ruling.answer)
+    state = replace(state, answer=ruling.answer, proved=ruling.proved)
     return state if ruling.answer is not None else _add_observations(state, ruling.objection)
 
 

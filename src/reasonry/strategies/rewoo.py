@@ -26,7 +26,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, settle_answer
+from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, answer_outcome, settle_answer
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
 from ..core.evidence import (
@@ -258,7 +258,7 @@ def outcome(state: State) -> Outcome:
         }
         for call in state.calls
     ]
-    return Outcome(state.final.text, document={"plan": calls, "evidence": state.evidence})
+    return answer_outcome(state.final, {"plan": calls, "evidence": state.evidence})
 
 
 def _cards(state: State) -> tuple[ToolCard, ...]:

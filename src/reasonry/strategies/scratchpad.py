@@ -184,7 +184,8 @@ def outcome(state: State) -> Outcome:
     if answer is None and state.steps and state.variables and not final.objections:
         answer = _format_variables(state.variables)
     if state.steps >= state.options.max_steps and not (state.finished or final.standing == "proved"):
-        return Outcome(answer, "max_steps", f"the computation was cut after {state.steps} steps", document)
+        detail = f"the computation was cut after {state.steps} steps"
+        return answer_outcome(replace(final, text=answer), document, "max_steps", detail)
     return answer_outcome(replace(final, text=answer), document)
 
 

@@ -28,7 +28,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import Answer, AnswerOptions, FinalAnswer, ReasonedAnswer, settle_answer
+from ..core.answering import Answer, AnswerOptions, FinalAnswer, ReasonedAnswer, answer_outcome, settle_answer
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
@@ -239,8 +239,8 @@ def outcome(state: State) -> Outcome:
         return Outcome(state.thought if state.hops and state.thought else None, document=document)
     if state.question is not None and final.standing != "proved":
         detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
-        return Outcome(final.text, "max_questions", detail, document)
-    return Outcome(final.text, document=document)
+        return answer_outcome(final, document, "max_questions", detail)
+    return answer_outcome(final, document)
 
 
 def progress(state: State) -> dict[str, Any]:

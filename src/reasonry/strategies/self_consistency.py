@@ -296,7 +296,8 @@ def outcome(state: State) -> Outcome:
     }
     lost = f", {len(state.lost)} without an answer that could be read" if state.lost else ""
     detail = f"{state.drawn} of {state.options.samples} samples drawn{lost}"
-    return Outcome(answer, detail=detail, document=document)
+    standing = "given" if state.proved is None else "proved"
+    return Outcome(answer, detail=detail, document=document, standing=standing)
 
 
 def _samples(state: State, votes: Sequence[Vote]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from ..core.events import Stopped
 from ..engine.allowance import Allowance
 from ..engine.callers_calls import waiting_calls
 from ..engine.control import Control
-from ..engine.engine import BY_USER, OpenRun, Order, ReadRun
+from ..engine.engine import BY_USER, OpenRun, Order, ReadRun, RecordedRun
 from ..engine.follow import Follower, note_begun
 from ..engine.journal import CALLER, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
@@ -182,7 +182,7 @@ class Supervisor:
     async def fork(
         self,
         app: App,
-        run_id: str,
+        source: RecordedRun,
         at: int,
         participants: Participants | None = None,
         options: Mapping[str, Any] | None = None,
@@ -205,16 +205,16 @@ class Supervisor:
         if request is not None and (begun := await app.store.run_begun_with(request)):
             return begun, False
         with self._room(job):
-            named = participants or await self._recorded_participants(app, run_id)
-            order, performers, names = await app.order_fork(run_id, named, options or {}, budget)
+            named = participants or self._reopen(source.participants)
+            order, performers = await app.order_fork(source, named, options or {}, budget)
             allowance = await self._days.check(app, performers)
             forked, written = await app.engine.fork_once(
-                run_id, order, at, reworded, job=job, key=request, drive=job is None
+                source, order, at, reworded, job=job, key=request, drive=job is None
             )
             if job is not None:
                 self.has_job.set()
             elif written is not None:
-                await self._open(app, written, performers, allowance, names, text=text)
+                await self._open(app, written, performers, allowance, source.participants, text=text)
         return forked, written is not None
 
     async def resume(
@@ -300,8 +300,7 @@ class Supervisor:
         return True
 
     async def _recorded_participants(self, app: App, run_id: str) -> Participants:
-        _, _, names = await app.engine.terms(run_id)
-        return self._reopen(names)
+        return self._reopen((await app.engine.recorded_run(run_id)).participants)
 
     def check_room(self) -> None:
         """Make sure that there is a place for one more run.

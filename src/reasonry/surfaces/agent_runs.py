@@ -101,6 +101,7 @@ async def _row_document(engine: Engine, row: RunRow) -> Document:
         "sessionId": row.session_id,
         "strategy": row.strategy,
         "status": row.status,
+        "outcome": row.outcome,
         "coached": row.model == CALLER,
         "problem": clip(row.problem, _HEAD_CHARS),
         "createdAt": instant(row.created_at_ms),
@@ -111,7 +112,9 @@ async def _row_document(engine: Engine, row: RunRow) -> Document:
             document["questionsOpen"] = len(handed_out((await engine.read_on(row.run_id)).run))
     if row.reason:
         document["reason"] = row.reason
-    if row.answer:
+    if row.outcome == "error":
+        document["detail"] = row.detail
+    if row.answer and row.outcome in ("solved", "answered"):
         document["answer"] = clip(row.answer, _HEAD_CHARS)
     return document
 
@@ -274,6 +277,7 @@ def _head_document(record: Record, strategy: Strategy[Any, Any] | None) -> Docum
         "fromSession": head.get("from_session"),
         "createdAt": instant(head["created_at_ms"]),
         "path": [*skipped, *stages[-MAX_PATH_STAGES:]],
+        "outcome": result.outcome,
         "termination": shown["termination"],
         "usage": shown["usage"],
         "warnings": [_cut(warning) for warning in result.warnings],

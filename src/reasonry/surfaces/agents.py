@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ..allow_list import ARITHMETIC, OFFLINE, AllowList, read_allow_list
 from ..app import App
 from ..core.budget import Budget
-from ..engine.engine import Order
+from ..engine.engine import Order, RecordedRun
 from ..engine.journal import CALLER, ParticipantNames
 from ..engine.named_prices import Prices
 from ..engine.policy import Performers
@@ -120,7 +120,7 @@ class AgentAccess:
         Raises:
             UsageError: The run's verifier is not listed (any more).
         """
-        vet = self._vet(run_id, call, f"reasonry coach answer {run_id}")
+        vet = self._vet(call, f"reasonry coach answer {run_id}")
         take = take or self.app.coach_answer
         return await self._censor_errors(take(run_id, call.answers, vet=vet, brief=True, says_all=says_all))
 
@@ -135,10 +135,9 @@ class AgentAccess:
         Raises:
             UsageError: The run's verifier is not listed, or a tool it works with is not named or not listed.
         """
-        _, recorded, _ = await self.app.engine.terms(run_id)
         if call.has_limits:
-            budget = call.budget_after(recorded)
-        vet = self._vet(run_id, call, f"reasonry coach resume {run_id}")
+            budget = call.budget_after((await self.app.engine.recorded_run(run_id)).budget)
+        vet = self._vet(call, f"reasonry coach resume {run_id}")
         document = await self._censor_errors(
             self.app.coach_take_over(run_id, vet=vet, budget=budget, brief=True)
         )
@@ -146,7 +145,7 @@ class AgentAccess:
 
     async def coach_fork(
         self,
-        run_id: str,
+        source: RecordedRun,
         call: ForkRun,
         budget: Budget | None = None,
         reworded: Mapping[str, str] | None = None,
@@ -162,23 +161,22 @@ class AgentAccess:
         Returns:
             With where it stands, whether it is new.
         """
-        _, recorded, _ = await self.app.engine.terms(run_id)
-        vet = self._vet(run_id, call, f"reasonry coach fork {run_id}")
-        limits = call.budget_after(recorded) if budget is None else budget
+        vet = self._vet(call, f"reasonry coach fork {source.row.run_id}")
+        limits = call.budget_after(source.budget) if budget is None else budget
         fork = self.app.coach_fork(
-            run_id, call.at, call.options, limits, vet, brief=True, reworded=reworded, key=key
+            source, call.at, call.options, limits, vet, brief=True, reworded=reworded, key=key
         )
         return await self._censor_errors(fork)
 
     async def participants_again(
-        self, run_id: str, named: ListedParts, model: str | None = None
+        self, source: RecordedRun, named: ListedParts, model: str | None = None
     ) -> Participants:
         """Return who may drive a run on, or a fork of it: who is named, else who its record names, if listed now.
 
         Raises:
             UsageError: Someone is not listed.
         """
-        begun, _, recorded = await self.app.engine.terms(run_id)
+        begun, recorded = source.begun, source.participants
         listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
         if self.allowed.default_model is None and recorded.model not in listed:
             listed.update(await self.app.pool.run_in_thread(lambda: self._offered_models(begun.problem)))
@@ -196,7 +194,7 @@ class AgentAccess:
         if spec is None and was_coached:
             message = "name the model that is to answer the questions of this run"
             raise UsageError(message, option="model", choices=self.allowed.model_names)
-        vet = self._vet(run_id, named, f"reasonry runs resume {run_id}")
+        vet = self._vet(named, f"reasonry runs resume {source.row.run_id}")
 
         def open_parts() -> Participants:
             return replace(vet(recorded), model=spec)
@@ -212,9 +210,7 @@ class AgentAccess:
         except UsageError:
             return ()
 
-    def _vet(
-        self, run_id: str, named: ListedParts, operators_way: str
-    ) -> Callable[[ParticipantNames], Participants]:
+    def _vet(self, named: ListedParts, operators_way: str) -> Callable[[ParticipantNames], Participants]:
         """Return what says who may work on a run as it is recorded: what is listed now, and nothing else."""
 
         def vet(recorded: ParticipantNames) -> Participants:

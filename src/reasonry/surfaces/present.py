@@ -95,16 +95,8 @@ _HTTP_STATUSES: dict[str, int] = {
     "tool_timeout": 504,
 }
 
-LIMIT_REASONS = {
-    "max_calls",
-    "max_tokens",
-    "max_usd",
-    "max_usd_a_day",
-    "max_seconds",
-    "max_thoughts",
-    "max_nodes",
-    "cost_limit",
-}
+OUTCOME_EXIT_CODES = {"solved": 0, "answered": 0, "waiting": 0, "stopped": 10, "unsolved": 11}
+"""The exit code of each outcome but `error`, where the code of the error decides."""
 
 
 def exit_code(code: str) -> int:
@@ -118,14 +110,13 @@ def http_status(code: str) -> int:
 
 
 def exit_code_of(result: Mapping[str, Any]) -> int:
-    """Return the exit code of a run, from its result document: 0 only when it is done."""
-    if result["status"] == "done":
-        return 0
-    if result["status"] == "cancelled":
-        return EXIT_CODES["cancelled"]
-    if result["termination"]["reason"] in LIMIT_REASONS:
-        return EXIT_CODES["budget_exceeded"]
-    return exit_code(result["termination"].get("code", ""))
+    """Return the exit code of a run, from its result document."""
+    outcome = result["outcome"]
+    return (
+        0
+        if outcome is None
+        else OUTCOME_EXIT_CODES.get(outcome, exit_code(result["termination"].get("code", "")))
+    )
 
 
 def error_document(error: ReasonryError) -> dict[str, Any]:
@@ -192,11 +183,15 @@ def action_lines(data: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def end_text(status: str, termination: Mapping[str, Any]) -> str:
-    """Return how a run ended, in one line: its status, the reason and what there is to say about it."""
-    reason, detail = termination["reason"], termination["detail"]
-    parts = [part for part in (reason, detail) if part and part != status]
-    return ": ".join([status, *([", ".join(parts)] if parts else [])])
+def end_text(run: Mapping[str, Any]) -> str:
+    """Return how a run ended, in one line: its outcome, the reason and what there is to say about it.
+
+    Args:
+        run: A document with `outcome`, `status` and `termination`.
+    """
+    word, end = run["outcome"] or run["status"], run["termination"]
+    parts = [part for part in (end["reason"], end["detail"]) if part and part not in (word, "success")]
+    return ": ".join([word, *([", ".join(parts)] if parts else [])])
 
 
 def count_of(number: int, noun: str) -> str:

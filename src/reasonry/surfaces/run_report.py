@@ -60,9 +60,9 @@ def run_report(record: Record) -> list[Block]:
     best = trace.get("best_answer")
     blocks: list[Block] = [Heading(first_words(inert(title), TITLE_CHARS), 1), Bullets(tuple(_facts(trace)))]
     blocks += [Heading("Problem"), Prose(trace["problem"])]
-    blocks += [Heading("Answer"), Prose(answer if answer is not None else f"None: {_end(trace)}")]
+    blocks += [Heading("Answer"), Prose(answer if answer is not None else f"None: {present.end_text(trace)}")]
     if best:
-        blocks += [Heading("Best answer, not given as one"), Prose(best)]
+        blocks += [Heading("Best so far, not an answer"), Prose(best)]
     blocks += outline(trace)
     if warnings:
         blocks += [Heading("Warnings"), Bullets(tuple(warnings))]
@@ -79,17 +79,12 @@ def run_report(record: Record) -> list[Block]:
 
 
 def _facts(trace: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{trace['status']}: {_end(trace)}"
+    yield present.end_text(trace)
     yield f"{trace['strategy']}, {trace['model']}"
     yield present.spend(dict(trace))
     created_ms = trace.get("created_at_ms")
     begun = datetime.datetime.fromtimestamp((created_ms or 0) / 1000, datetime.UTC)
     yield f"run {trace['run_id']}" + (f", begun {begun:%Y-%m-%d %H:%M} UTC" if created_ms else "")
-
-
-def _end(trace: Mapping[str, Any]) -> str:
-    end = trace["termination"]
-    return ", ".join(filter(None, (end["reason"], end["detail"])))
 
 
 def thought_title(number: int, thought: Thought) -> str:

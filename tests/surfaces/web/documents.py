@@ -77,6 +77,7 @@ def document(nodes: list[Document], questions: list[Document], **more: Any) -> D
         "mode": "driven",
         "model": "openai:gpt-5-mini",
         "status": "done",
+        "outcome": "answered",
         "stage": "final_response",
         "reason": "threshold",
         "detail": "a thought reached the score of 1",
@@ -227,6 +228,7 @@ def tree() -> Document:
     questions[3]["tries"] = ["I would say it is quite likely."]
     questions[6] |= {
         "status": "failed",
+        "outcome": "error",
         "reply": None,
         "error": {"code": "rate_limited", "text": "429: try again in 2 s"},
     }
@@ -284,6 +286,7 @@ def failed() -> Document:
             one["state"] = "open"
     return made | {
         "status": "failed",
+        "outcome": "stopped",
         "answer": None,
         "best_answer": "(10 - 4) * (13 - 9)",
         "reason": "max_calls",

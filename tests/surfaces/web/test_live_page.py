@@ -115,7 +115,7 @@ def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(
     assert page.query_selector(".status[data-status=active]")
     nodes = len(page.query_selector_all("[role=treeitem]"))
     looked.set()
-    page.wait_for_selector(".status[data-status=done]")
+    page.wait_for_selector(".status[data-status=stopped]")
     assert len(page.query_selector_all("[role=treeitem]")) > nodes
     assert page.inner_text(".meter.full .value") == "7 of 7"
     run_id = page.url.split("/")[-1]
@@ -156,7 +156,7 @@ def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
     assert page.input_value(".asked textarea") == '{"steps": []}'
     page.fill(".asked textarea", "17 + 25 = 42. The answer is 42.")
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector(".status[data-status=done]")
+    page.wait_for_selector(".status[data-status=answered]")
     assert page.inner_text("#outcome .answer") == "42"
     assert page.is_hidden(".asked")
 
@@ -275,7 +275,7 @@ def test_a_token_is_asked_for_and_kept_in_memory_alone(browser: Browser, guarded
     page.keyboard.press("Control+Enter")
     page.focus("#problem")
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector(".status[data-status=done]")
+    page.wait_for_selector(".status[data-status=solved]")
     kept = page.evaluate(
         "JSON.stringify([location.href, {...localStorage}, {...sessionStorage}, document.cookie])"
     )

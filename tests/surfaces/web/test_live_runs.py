@@ -63,7 +63,7 @@ def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
     )
     run_id = begin(server, options={"max_depth": 1}, model=slow_model(server))
     page.goto(f"{server.url}/#/runs/{run_id}")
-    page.locator(".status[data-status='done']").wait_for()
+    page.locator(".status[data-status='answered']").wait_for()
     assert page.locator("#waiting").is_hidden()
     assert any("scores" in piece for piece in page.evaluate("window.pieces"))
     made = server.client().get(f"/api/runs/{run_id}/page").json()
@@ -99,7 +99,7 @@ def test_a_wide_tree_begins_where_its_root_is(live: Live, server: Serving) -> No
     run_id = begin(server, options={"max_depth": 6, "branching_factor": 3})
     live.page.set_viewport_size({"width": 1600, "height": 900})
     page = live.open(f"#/runs/{run_id}")
-    page.locator(".status[data-status='done']").wait_for()
+    page.locator(".status[data-status='answered']").wait_for()
     page.reload()
     page.locator("#tree[data-form=cards] [role=treeitem]").first.wait_for()
     at, ground = page.evaluate(
@@ -115,7 +115,7 @@ def test_a_wide_tree_begins_where_its_root_is(live: Live, server: Serving) -> No
 def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(live: Live, server: Serving) -> None:
     first = begin(server)
     page = live.open(f"#/runs/{first}")
-    page.locator(".status[data-status='done']").wait_for()
+    page.locator(".status[data-status='answered']").wait_for()
     made = server.client().get(f"/api/runs/{first}/page").json()
     chosen = next(one for one in made["questions"] if one["round"] == 3)
 
@@ -128,7 +128,7 @@ def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(live: Live, ser
     page.fill("#fork-prompt", f"{before}\nThink of the moon.")
     page.click("dialog button[type=submit]")
     page.wait_for_url(lambda address: first not in address)
-    page.locator(".status[data-status='done']").wait_for()
+    page.locator(".status[data-status='answered']").wait_for()
     assert "Taken over from the run it was forked from, for $0" in page.inner_text("#spend")
 
     page.click("#page-tools button:has-text('Compare')")

@@ -7,7 +7,7 @@ from typing import Any
 from ...core.strategy import Outcome
 from .plain_text import result_text
 from .questions import DecisionReply, texts
-from .state import Iteration, Plan, State, at_work, iteration_id, plan_id
+from .state import Iteration, Plan, State, at_work, is_broke, iteration_id, plan_id
 
 
 def accepted_text(state: State) -> str | None:
@@ -25,7 +25,10 @@ def outcome(state: State) -> Outcome:
     else:
         answer = accepted_text(state) if state.synthesis is None else state.final.text
     reason, detail = state.ended or ("success", "")
-    return Outcome(answer, reason, detail, document(state))
+    proved = "proved" if state.final.standing == "proved" else "given"
+    is_cut = reason == "cost_limit" or (answer is None and is_broke(state))
+    standing = "best_so_far" if is_cut else proved
+    return Outcome(answer, reason, detail, document(state), standing=standing)
 
 
 def document(state: State) -> dict[str, Any]:

@@ -210,7 +210,9 @@ def _prune(s: State, verdicts: Sequence[Verified | Failed]) -> State:
     for child, verdict in judged:
         if verdict.verdict == "right":
             solved = tuple(replace(each, score=1.0) if each.id == child.id else each for each in fresh)
-            return replace(s, fresh=solved, reason="verified", winner=child.id, answer=verdict.answer)
+            return replace(
+                s, fresh=solved, reason="verified", winner=child.id, answer=verdict.answer, proved=True
+            )
     return s
 
 
@@ -322,11 +324,13 @@ def decide(s: State) -> Body:
             return _give_up(s, "unsolved", why)
     if s.options.verify and answer is not None and (s.options.formulate_answer or not proved):
         (verdict,) = yield request(s, Verify(s.problem, (*path, answer), final=True, about=best.id))
-        s = replace(s, unchecked="") if verdict.verdict == "right" else s
+        is_right = verdict.verdict == "right"
+        s = replace(s, unchecked="") if is_right else s
         if verdict.verdict == "wrong" and not proved:
             return _give_up(s, "refuted", f"its answer is wrong: {answer}\n{verdict.detail}".strip())
         answer = None if verdict.verdict == "wrong" else answer
-    return _conclude(replace(s, answer=best.content if answer is None else answer))
+        proved = is_right or answer is None
+    return _conclude(replace(s, answer=best.content if answer is None else answer, proved=proved))
 
 
 def _conclude(s: State) -> Move:

@@ -15,7 +15,8 @@ def outcome(state: State) -> Outcome:
     answer = state.answer
     if not state.no_answer and answer is None and chosen is not None:
         answer = chosen.content
-    return Outcome(answer, state.reason or "unfinished", _detail(state), _document(state))
+    standing = "proved" if state.proved else "given"
+    return Outcome(answer, state.reason or "unfinished", _detail(state), _document(state), standing=standing)
 
 
 def _detail(state: State) -> str:

@@ -205,6 +205,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     winner: str | None = None
     """The node that ended it, if one did."""
     answer: str | None = None
+    proved: bool = False
+    """Whether a verifier found the answer right."""
     unchecked: str = ""
     """Why nobody has written the answer, so that it is the text of the best path's last step."""
     rejected: Literal["", "unsolved", "refuted"] = ""

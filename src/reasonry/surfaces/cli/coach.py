@@ -241,12 +241,11 @@ def fork_(
     """
 
     async def work(app: App) -> dict[str, Any]:
-        found = await app.run_id(run_id)
-        _, recorded, _ = await app.engine.terms(found)
-        budget = limits.budget() or recorded
+        source = await app.engine.recorded_run(await app.run_id(run_id))
+        budget = limits.budget() or source.budget
         participants = await app.equip(equipment.participants(), budget)
         document, _ = await app.coach_fork(
-            found, at, pairs(option), budget, lambda _: participants, brief=brief
+            source, at, pairs(option), budget, lambda _: participants, brief=brief
         )
         return document
 
@@ -334,9 +333,9 @@ def _print_standing(document: dict[str, Any]) -> None:
 
 
 def _print_result(result: dict[str, Any]) -> None:
-    print_note(present.end_text(result["status"], result["termination"]))
+    print_note(present.end_text(result))
     print_warnings({"warnings": (), **result})
-    if result["status"] != "done":
+    if result["outcome"] not in ("solved", "answered"):
         print_note(f"take it up again with: reasonry coach resume {result['run_id']}")
     if result["answer"] is not None:
         print_line(result["answer"])

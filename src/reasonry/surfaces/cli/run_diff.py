@@ -137,5 +137,6 @@ def _text(value: Any) -> str:
 
 
 def _end(run: Mapping[str, Any]) -> str:
-    reason = f" ({run['reason']})" if run["reason"] not in (run["status"], "") else ""
-    return f"{run['strategy']}, {run['model']}: {run['status']}{reason}"
+    word = run["outcome"] or run["status"]
+    reason = f" ({run['reason']})" if run["reason"] not in (word, "success", "") else ""
+    return f"{run['strategy']}, {run['model']}: {word}{reason}"

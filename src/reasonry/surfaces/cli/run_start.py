@@ -14,7 +14,7 @@ from ...use_cases import RunRequest
 from .candidates import StrategyName
 from .output import print_document, print_line
 from .own_jobs import OwnJobs, note_who_drives, read_job
-from .settings import Common, Limits, Workers, pairs, run_async, with_app
+from .settings import Common, Limits, Shown, Workers, pairs, run_async, with_app
 from .solve import read_problem, show_result
 from .whole_numbers import WholeNumber
 
@@ -29,6 +29,7 @@ def start_(
     priority: WholeNumber | None = None,
     at: str | None = None,
     queue: str | None = None,
+    shown: Shown = Shown(),
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),
@@ -80,7 +81,7 @@ def start_(
 
     begun = run_async(with_app(common.app(workers.policy()), work))
     if isinstance(begun, Result):
-        return show_result(begun, common)
+        return show_result(begun, common, shown)
     if common.json:
         print_document({"run_id": begun})
     else:

@@ -54,8 +54,8 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
         )
 
     async def work(app: App, run_id: str) -> tuple[str, Budget]:
-        _, recorded, _ = await app.engine.terms(run_id)
-        budget = msgspec.convert({**_limits_in(recorded), **_limits_in(named)}, Budget)
+        recorded = await app.engine.recorded_run(run_id)
+        budget = msgspec.convert({**_limits_in(recorded.budget), **_limits_in(named)}, Budget)
         await app.set_budget(run_id, budget)
         return run_id, budget
 

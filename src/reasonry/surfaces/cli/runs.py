@@ -36,8 +36,8 @@ from .output import (
     print_notes,
 )
 from .report_files import check_report, write_report
-from .settings import Common, Limits, Workers, pairs, run_async, with_app, with_run
-from .solve import driven, show_result
+from .settings import Common, Limits, Shown, Workers, pairs, run_async, with_app, with_run
+from .solve import Driven, await_drive, show_result
 from .tables import Column, print_table
 from .view import watching
 from .whole_numbers import WholeNumber
@@ -97,7 +97,7 @@ def list_(
 _COLUMNS = (
     Column("ID"),
     Column("BEGUN", rank=2),
-    Column("STATUS", rank=1),
+    Column("OUTCOME", rank=1),
     Column("STRATEGY", rank=3),
     Column("PROBLEM", narrowest=20),
     Column("ANSWER", rank=4, narrowest=16),
@@ -105,10 +105,11 @@ _COLUMNS = (
 
 
 def _row(row: RunRow, left: set[str], name: str, begun: str) -> tuple[str, ...]:
-    end = f"({row.reason})" if row.reason not in (None, row.status) else ""
-    if row.run_id in left:
-        end = "(resumable)"
-    return name, begun, row.status, row.strategy, row.problem, row.answer or end
+    is_answered = row.outcome in ("solved", "answered")
+    why = f"({row.detail or row.reason or ''})" if row.detail or row.reason else ""
+    end = "(resumable)" if row.run_id in left else why
+    answer = (row.answer or "") if is_answered else end
+    return name, begun, row.outcome or row.status, row.strategy, row.problem, answer
 
 
 def _check_status(status: str | None) -> None:
@@ -194,9 +195,8 @@ def stats_(
 
 
 def _print_trace(trace: dict[str, Any], record: Record) -> None:
-    end = trace["termination"]
     head = [
-        f"run {trace['run_id']}  {present.end_text(trace['status'], end)}",
+        f"run {trace['run_id']}  {present.end_text(trace)}",
         f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}",
         f"problem: {trace['problem']}",
         f"path: {path_text(record.entries('path'), trace['stage'])}",
@@ -210,7 +210,7 @@ def _print_trace(trace: dict[str, Any], record: Record) -> None:
     print_lines(text_lines(outline(trace)))
     print_lines(f"warning: {warning}" for warning in trace["warnings"])
     if trace.get("best_answer"):
-        print_line(f"best answer, not given as one: {present.clip(trace['best_answer'], 400)}")
+        print_line(f"best so far, not an answer: {present.clip(trace['best_answer'], 400)}")
     print_line("no answer" if trace["answer"] is None else f"answer: {trace['answer']}")
 
 
@@ -230,7 +230,7 @@ def resume_(
     /,
     *,
     coach: Annotated[bool, Parameter(negative=())] = False,
-    full: Annotated[bool, Parameter(negative=())] = False,
+    shown: Shown = Shown(),
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),
@@ -243,36 +243,33 @@ def resume_(
         As `runs list` shows it, how that begins, or `last`.
     coach
         Answer its questions yourself from here on, with `coach answer`.
-    full
-        Print every thought whole.
     """
     if coach:
         workers.refuse_models()
         return take_over(run_id, workers, limits, common)
     app = common.app(workers.policy())
 
-    async def work(app: App, run_id: str) -> Result:
+    async def work(app: App, run_id: str) -> Driven:
         limit = limits.budget()
         participants = await app.equip(workers.participants(), limit, run_id=run_id)
         async with app.engine.open(run_id) as opened:
             model, budget = workers.model or opened.run.participants.model, limit or opened.run.budget
             if not common.json:
                 print_notes(_reopening(opened.result))
-            with watching(common.json, model, "", budget, full=full) as watch:
-                return await driven(app, run_id, app.go_on(opened, participants, limit, watch))
+            with watching(common.json, model, "", budget, full=shown.full) as watch:
+                return await await_drive(app, run_id, app.go_on(opened, participants, limit, watch))
 
-    return show_result(run_async(with_run(app, run_id, work)), common)
+    return run_async(with_run(app, run_id, work)).show(common, shown)
 
 
 def _reopening(result: Result) -> list[str]:
     """Return what there is to say of a run that had ended before it was gone on with."""
     if result.status == "active":
         return []
-    reason = result.termination.reason
-    if result.status == "done" and reason not in present.LIMIT_REASONS:
+    if result.outcome in ("solved", "answered"):
         return ["This run came to its end, so there is nothing to go on with; fork it to try another way."]
-    why = result.status if result.status != "done" else reason
-    return [f"This run had ended ({why}); resuming reopens it. Nothing that was answered is asked again."]
+    ending = f"{result.outcome}: {result.termination.reason}"
+    return [f"This run had ended ({ending}); resuming reopens it. Nothing that was answered is asked again."]
 
 
 def fork_(
@@ -281,7 +278,7 @@ def fork_(
     *,
     at: WholeNumber,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    full: Annotated[bool, Parameter(negative=())] = False,
+    shown: Shown = Shown(),
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),
@@ -296,20 +293,18 @@ def fork_(
         How many of the run's recorded answers the new one starts with; 0 starts afresh.
     option
         An option of the strategy to set anew, as NAME=VALUE; may be repeated.
-    full
-        Print every thought whole.
     """
     app = common.app(workers.policy())
 
     async def work(app: App, run_id: str) -> Result:
         budget: Budget | None = limits.budget()
-        _, recorded, _ = await app.engine.terms(run_id)
-        participants = await app.equip(workers.participants(), budget or recorded)
-        model = workers.model or (await app.store.run(run_id)).model
-        with watching(common.json, model, "", budget, full=full) as watch:
-            return await app.fork(run_id, at, participants, pairs(option), budget, watch)
+        source = await app.engine.recorded_run(run_id)
+        participants = await app.equip(workers.participants(), budget or source.budget)
+        model = workers.model or source.row.model
+        with watching(common.json, model, "", budget, full=shown.full) as watch:
+            return await app.fork(source, at, participants, pairs(option), budget, watch)
 
-    return show_result(run_async(with_run(app, run_id, work)), common)
+    return show_result(run_async(with_run(app, run_id, work)), common, shown)
 
 
 def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
@@ -380,7 +375,7 @@ def delete_(
         return row
 
     row = run_async(with_run(common.app(), run_id, find))
-    about = f"{row.strategy}, {row.status}: {present.clip(row.problem, 60)}"
+    about = f"{row.strategy}, {row.outcome or row.status}: {present.clip(row.problem, 60)}"
     if not yes and not confirm(f"Delete run {row.run_id} ({about}) and its session?"):
         print_note("nothing was deleted")
         return present.EXIT_CODES["cancelled"]

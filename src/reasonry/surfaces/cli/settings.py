@@ -112,6 +112,20 @@ class Listed:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class Shown:
+    """How much of a run is printed.
+
+    Args:
+        full: Print every thought whole.
+        partial: Print the best so far where a run gave no answer; the exit code stays.
+    """
+
+    full: Annotated[bool, Parameter(negative=())] = False
+    partial: Annotated[bool, Parameter(negative=())] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """Hard limits of a run.
 

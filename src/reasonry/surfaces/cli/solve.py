@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,7 @@ from .answer_text import print_answer
 from .candidates import SessionId, StrategyName
 from .output import print_document, print_note, print_notes, print_warnings
 from .report_files import check_report, write_report
-from .settings import Common, Limits, Workers, pairs, run_async, with_app
+from .settings import Common, Limits, Shown, Workers, pairs, run_async, with_app
 from .view import watching
 
 
@@ -34,8 +35,8 @@ def solve(
     session: SessionId | None = None,
     strategy: StrategyName = DEFAULT_STRATEGY,
     option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    full: Annotated[bool, Parameter(negative=())] = False,
     report: Path | None = None,
+    shown: Shown = Shown(),
     workers: Workers = Workers(),
     limits: Limits = Limits(),
     common: Common = Common(),
@@ -53,8 +54,6 @@ def solve(
         The way of thinking; `reasonry strategies` lists them.
     option
         An option of the strategy, as NAME=VALUE; may be repeated.
-    full
-        Print every thought whole.
     report
         Write a report of the run to this file too: FILE.md or FILE.html.
     """
@@ -62,7 +61,7 @@ def solve(
     text = read_problem(problem)
     app = common.app(workers.policy())
 
-    async def work(app: App) -> Result:
+    async def work(app: App) -> Driven:
         request = RunRequest(
             problem=text,
             session=session,
@@ -73,45 +72,61 @@ def solve(
         )
         order, performers = await app.receive(request)
         model, why = order.participants.model, app.pool.model_why
-        with watching(common.json, model, why, order.budget, full=full) as watch:
+        with watching(common.json, model, why, order.budget, full=shown.full) as watch:
             if not common.json:
                 print_warnings({"warnings": order.warnings})
-            run_id = await app.engine.accept(order)
-            result = await driven(app, run_id, app.engine.drive(run_id, performers, watch))
+            async with app.engine.begin(order) as opened:
+                run_id = opened.row.run_id
+                driven = await await_drive(app, run_id, opened.drive(performers, watch))
         if report is not None:
             write_report(report, await app.engine.record(run_id), app.engine.policy.max_concurrency)
-        return result
+        return driven
 
-    return show_result(run_async(with_app(app, work)), common)
+    return run_async(with_app(app, work)).show(common, shown)
 
 
-async def driven(app: App, run_id: str, drive: Awaitable[Result]) -> Result:
+@dataclass(frozen=True)
+class Driven:
+    """Where a drive of this command left a run."""
+
+    result: Result
+    interrupted: bool = False
+    """Whether Ctrl-C or SIGTERM ended the command."""
+
+    def show(self, common: Common, shown: Shown) -> int:
+        """Print the result; return the exit code."""
+        code = show_result(self.result, common, shown)
+        return present.EXIT_CODES["cancelled"] if self.interrupted else code
+
+
+async def await_drive(app: App, run_id: str, drive: Awaitable[Result]) -> Driven:
     """Await a drive; when it is interrupted, return where the run stands."""
     try:
-        return await drive
+        return Driven(await drive)
     except asyncio.CancelledError:
-        return await app.engine.result(run_id)
+        return Driven(await app.engine.result(run_id), interrupted=True)
 
 
-def show_result(result: Result, common: Common) -> int:
+def show_result(result: Result, common: Common, shown: Shown) -> int:
     """Print a result: one document, or how the work went, the spend and last, alone on standard output, the answer."""
     document = result.document()
     if common.json:
         print_document(document)
         return present.exit_code_of(document)
-    end = result.termination
     blocks = outline(document)
     print_notes([*text_lines(blocks), *([""] if blocks else [])])
-    print_note(present.end_text(result.status, document["termination"]))
+    print_note(present.end_text(document))
     print_note(f"{present.spend(document)} · run {result.run_id}")
     print_warnings(document)
-    if result.best_answer:
-        print_note(f"best answer so far, not given as one: {present.clip(result.best_answer, 400)}")
-    if result.status == "cancelled" or result.termination.code or end.reason in present.LIMIT_REASONS:
+    if result.best_answer and not shown.partial:
+        best = present.clip(result.best_answer, 400)
+        print_note(f"best so far, not an answer (--partial prints it whole): {best}")
+    if result.outcome in ("stopped", "error"):
         coached = " --coach" if result.model == CALLER else ""
         print_note(f"resume with: reasonry runs resume {result.run_id}{coached}")
-    if result.answer is not None:
-        print_answer(result.answer)
+    answer = result.best_answer if result.answer is None and shown.partial else result.answer
+    if answer is not None:
+        print_answer(answer)
     return present.exit_code_of(document)
 
 

@@ -114,7 +114,7 @@ def submit(
         print_document({"runs": len(problems), **counts, "results": str(results) if results else None})
     else:
         print_note(", ".join(f"{count} {status}" for status, count in counts.items()))
-    return 0 if set(counts) <= {"done"} else 1
+    return 0 if set(counts) <= {"solved", "answered"} else 1
 
 
 class Problem(NamedTuple):
@@ -245,7 +245,8 @@ async def _wait(app: App, lines: dict[str, ProblemLine], results: Path | None) -
                     if row.status == "active":
                         waiting[run_id] = line
                         continue
-                    counts[row.status] = counts.get(row.status, 0) + 1
+                    outcome = row.outcome or row.status
+                    counts[outcome] = counts.get(outcome, 0) + 1
                     if out is not None:
                         out.write(escaped_json(_result_line(row, line)) + "\n")
                 if out is not None:
@@ -264,8 +265,9 @@ def _result_line(row: RunRow, line: ProblemLine) -> str:
     document = {
         "id": line.id,
         "run_id": row.run_id,
+        "outcome": row.outcome,
         "status": row.status,
-        "answer": row.answer,
+        "answer": row.answer if row.outcome in ("solved", "answered") else None,
         "reason": row.reason,
         "usage": {"calls": row.calls, "tokens": row.tokens, "usd": row.usd},
     }

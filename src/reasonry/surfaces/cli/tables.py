@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 
 _GAP = 2
 _STYLES: Mapping[str, str] = {
+    "solved": "green",
+    "answered": "green",
     "done": "green",
     "active": "cyan",
     "waiting": "cyan",
+    "stopped": "yellow",
+    "unsolved": "yellow",
+    "error": "red",
     "failed": "red",
     "damaged": "bold red",
     "not usable": "red",

@@ -17,7 +17,7 @@ from ...engine.record import Record, record_as_it_stands
 from ...engine.result import Termination
 from ...errors import ConflictError
 from ...reading.arguments import position_of
-from ...records import RunRow
+from ...records import OutcomeName, RunRow
 from .run_calls import ListName, RunMode
 
 Document = dict[str, Any]
@@ -45,6 +45,7 @@ class RunDocument(TypedDict):
 
     run_id: str
     session_id: str
+    outcome: OutcomeName | None
     status: Status
     paused: bool
     mode: RunMode
@@ -71,6 +72,7 @@ class RowDocument(TypedDict):
     """A run as a list shows it."""
 
     run_id: str
+    outcome: OutcomeName | None
     status: Status
 
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...engine.coach import Coach
+from ...engine.engine import RecordedRun
 from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, NotFoundError, UsageError
@@ -95,9 +96,11 @@ async def start_run(context: RequestContext, body: StartRun) -> Response:
             context.app, order, performers, key=key, digest=digest, job=JobOptions()
         )
     else:
-        run_id, written = await context.app.engine.accept_once(order, key=request_key(key, digest))
+        run_id, written = await context.app.engine.accept_once(
+            order, key=request_key(key, digest), drive=True
+        )
         if written is not None:
-            await Coach(context.app.engine).go_on(run_id, performers)
+            await Coach(context.app.engine).go_on(run_id, written, performers)
         started = run_id, written is not None
     return await _begun_reply(context, *started)
 
@@ -114,20 +117,20 @@ async def _begun_reply(context: RequestContext, run_id: str, is_new: bool) -> Re
 async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Response:
     """Begin a run from a point of another; what it takes over costs nothing."""
     app, key, digest = context.app, read_key(context.request), await _digest(context.request)
-    _, recorded, names = await app.engine.terms(run_id)
-    at, question = await _fork_point(context, run_id, body)
+    source = await app.engine.recorded_run(run_id)
+    at, question = await _fork_point(context, source, body)
     reworded = {} if body.prompt is None or question is None else {question: body.prompt}
-    limits = change_limits(recorded, body.budget)
-    if body.is_coached(names.model == CALLER):
+    limits = change_limits(source.budget, body.budget)
+    if body.is_coached(source.participants.model == CALLER):
         call = ForkRun(at=at, options=body.options, **body.parts())
         document, is_new = await context.access.coach_fork(
-            run_id, call, limits, reworded, request_key(key, digest)
+            source, call, limits, reworded, request_key(key, digest)
         )
         return await _begun_reply(context, document["runId"], is_new)
-    participants = await context.access.participants_again(run_id, body, body.model)
+    participants = await context.access.participants_again(source, body, body.model)
     started = await context.supervisor.fork(
         app,
-        run_id,
+        source,
         at,
         participants,
         body.options,
@@ -140,7 +143,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
     return await _begun_reply(context, *started)
 
 
-async def _fork_point(context: RequestContext, run_id: str, body: ForkBody) -> tuple[int, str | None]:
+async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBody) -> tuple[int, str | None]:
     """Return how many answers a fork takes over, and the question that it asks anew, if one is meant.
 
     Raises:
@@ -151,13 +154,11 @@ async def _fork_point(context: RequestContext, run_id: str, body: ForkBody) -> t
         if body.prompt is not None:
             raise UsageError("prompt needs a question or node in `from`, not a number", field="prompt")
         return body.start, None
-    record, name = await context.app.engine.record(run_id), body.start
+    record, name = (await context.app.engine.standing_of(source.row, source.lines)).record, body.start
     is_asked = body.prompt is not None
     question = await asyncio.to_thread(lambda: effect_of(record, name, only_questions=is_asked))
     if question is None:
-        message = (
-            f"run {run_id} has no question {name!r}, and no node of that id that anything was asked about"
-        )
+        message = f"the run has no question {name!r}, and no node of that id that anything was asked about"
         raise UsageError(message, field="from")
     settled = [event["id"] for event in record.entries("events") if event["id"] is not None]
     if question in settled:
@@ -272,14 +273,15 @@ async def pause_run(context: RequestContext, run_id: str) -> Response:
 
 async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> Response:
     """Go on with a run after a pause, a cancellation, a limit or a failure; nothing recorded is asked again."""
-    _, recorded, names = await context.app.engine.terms(run_id)
-    budget = None if body.budget is None else change_limits(recorded, body.budget)
-    if body.is_coached(names.model == CALLER):
+    source = await context.app.engine.recorded_run(run_id)
+    was_coached = source.participants.model == CALLER
+    budget = None if body.budget is None else change_limits(source.budget, body.budget)
+    if body.is_coached(was_coached):
         call = ResumeRun(**body.parts())
         await context.access.coach_resume(run_id, call, budget)
     else:
-        vetted = await context.access.participants_again(run_id, body, body.model)
-        is_as_it_was = names.model != CALLER and body == ResumeBody(mode=body.mode, budget=body.budget)
+        vetted = await context.access.participants_again(source, body, body.model)
+        is_as_it_was = not was_coached and body == ResumeBody(mode=body.mode, budget=body.budget)
         named = None if is_as_it_was else vetted
         await context.supervisor.resume(context.app, run_id, named, budget, job=JobOptions())
     return reply(await run_document(context.app, run_id))
@@ -291,8 +293,8 @@ async def set_limits(
     body: ChangedLimits,  # pyright: ignore
 ) -> Response:
     """Raise or lower the limits of a run that has not ended."""
-    _, recorded, _ = await context.app.engine.terms(run_id)
-    await context.supervisor.set_budget(context.app, run_id, change_limits(recorded, body))
+    recorded = await context.app.engine.recorded_run(run_id)
+    await context.supervisor.set_budget(context.app, run_id, change_limits(recorded.budget, body))
     return reply(await run_document(context.app, run_id))
 
 

@@ -191,7 +191,7 @@ async def _coach(
 async def _on_run(access: AgentAccess, run_id: str, call: OneRun | OpenedRun) -> Document:
     match call:
         case ForkRun():
-            return (await access.coach_fork(run_id, call))[0]
+            return (await access.coach_fork(await access.app.engine.recorded_run(run_id), call))[0]
         case ResumeRun():
             return await access.coach_resume(run_id, call)
         case _:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from ...core.text import inert
+from ...records import OutcomeName
 
 FORMAT = 1
 
@@ -246,6 +247,7 @@ class PageDocument(Struct, kw_only=True):
     mode: Literal["driven", "coached", "guided"]
     model: str = ""
     status: str
+    outcome: OutcomeName | None = None
     stage: str = ""
     reason: str = ""
     detail: str = ""

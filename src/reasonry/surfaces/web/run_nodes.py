@@ -158,10 +158,10 @@ def is_active(document: Mapping[str, Any]) -> bool:
 def why_left_open(document: Mapping[str, Any]) -> PageReason:
     """Return why something that a run that is over left open was not taken further."""
     ending = document["termination"]
-    codes = {"cancelled": "cancelled", "failed": "failed"}
     reason = str(ending.get("reason", ""))
-    is_limit = reason.startswith("max_") or reason == "cost_limit"
-    code = "limit" if is_limit else codes.get(document["status"], "not_selected")
+    is_limit = reason.startswith("max_") or (document["outcome"] == "stopped" and reason != "cancelled")
+    codes = {"stopped": "cancelled", "error": "failed", "unsolved": "failed"}
+    code = "limit" if is_limit else codes.get(document["outcome"], "not_selected")
     detail = ending.get("detail") or reason
     return PageReason(code, plain(f"the run ended before it was taken further: {detail}"))
 

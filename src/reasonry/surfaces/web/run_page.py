@@ -89,6 +89,7 @@ def run_page(
         mode="coached" if result.model == CALLER else "driven",
         model=plain(result.model),
         status=result.status,
+        outcome=result.outcome,
         stage=plain(head["stage"]),
         reason=plain(document["termination"]["reason"]),
         detail=plain(document["termination"]["detail"]),

@@ -165,9 +165,9 @@ def test_options_and_budgets_come_in_a_field_of_their_own_and_with_the_name(talk
     ):
         completion: Any = client.chat.completions.create(model=model, messages=ASK, extra_body=extra)
         run_id = completion.reasonry["runs"][0]["run_id"]
-        begun, budget, _ = asyncio.run(talk.serving.app.engine.terms(run_id))
-        assert begun.options["max_depth"] == 1
-        assert budget.calls == (40 if extra else 30)
+        recorded = asyncio.run(talk.serving.app.engine.recorded_run(run_id))
+        assert recorded.begun.options["max_depth"] == 1
+        assert recorded.budget.calls == (40 if extra else 30)
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(
             model="react@small", messages=ASK, extra_body={"reasonry": {"budget": {"calls": 0}}}

@@ -21,15 +21,12 @@ from ....participants import Participants
 from ....supervisor import RunEvent
 from ....tools.catalog import CallersTool
 from ....use_cases import RunRequest
-from ...present import LIMIT_REASONS
 from ..attendance import HUNG_UP
 from ..context import RequestContext
 from .call_ids import CallId, unknown_call
 from .names import read_name
 from .request import CompletionRequest
 from .thinking import Thinking
-
-LIMITS = frozenset({*LIMIT_REASONS, "max_usd_a_day"})
 
 
 class CompletionChoice(Struct, frozen=True):
@@ -286,18 +283,18 @@ async def _calls_of(
 
 
 def _end_of(result: Result, wanted: CompletionRequest, choice: CompletionChoice) -> Finish:
-    if result.answer is None:
+    is_stopped = result.outcome == "stopped" and result.status == "done"
+    text = result.best_answer if is_stopped else result.answer
+    if text is None:
         raise failure_of(result)
-    answer, cut = cut_answer(result.answer, wanted.stop, wanted.max_tokens)
-    return Finish(
-        result, _since(result.usage, choice.before), answer, cut=cut or result.termination.reason in LIMITS
-    )
+    answer, cut = cut_answer(text, wanted.stop, wanted.max_tokens)
+    return Finish(result, _since(result.usage, choice.before), answer, cut=cut or is_stopped)
 
 
 def failure_of(result: Result) -> ReasonryError:
     """Return the error that a run without an answer comes to."""
     reason = result.termination.reason
-    code = "budget_exceeded" if reason in LIMITS else result.termination.code
+    code = "budget_exceeded" if result.outcome == "stopped" else result.termination.code
     if result.status == "cancelled":
         code = "cancelled"
     detail = result.termination.detail or reason

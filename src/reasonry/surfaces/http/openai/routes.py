@@ -106,8 +106,9 @@ async def _turns_before(context: RequestContext, response_id: str | None) -> Seq
         return ()
     run_id = _run_of(response_id)
     try:
-        begun, *_ = await context.app.engine.terms(run_id)
-        return turns_of(begun.problem, (await context.app.engine.result(run_id)).answer)
+        source = await context.app.engine.recorded_run(run_id)
+        standing = await context.app.engine.standing_of(source.row, source.lines)
+        return turns_of(source.begun.problem, standing.record.result.answer)
     except NotFoundError:
         raise _no_response(response_id) from None
 

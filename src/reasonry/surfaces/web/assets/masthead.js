@@ -33,8 +33,8 @@ function runFacts(page) {
 }
 
 function outcome(page) {
-  const status = page.paused ? "paused" : page.status;
-  const made = [element("span", { class: "status", "data-status": page.status }, plainName(status))];
+  const word = page.outcome ?? page.status;
+  const made = [element("span", { class: "status", "data-status": word }, plainName(page.paused ? "paused" : word))];
   if (page.answer) {
     const size = page.answer.length > 160 ? "answer long" : "answer";
     made.push(element("p", { class: size }, page.answer), copyButton(page.answer, "the answer"));
@@ -48,7 +48,7 @@ function outcome(page) {
   const code = page.code && !why.includes(page.code) ? ` (${page.code})` : "";
   if (why || code) made.push(element("p", { class: "reason" }, `${why}${code}`));
   if (page.best_answer && page.best_answer !== page.answer) {
-    made.push(element("p", { class: "reason" }, "The best it had: ", element("q", {}, page.best_answer)));
+    made.push(element("p", { class: "reason" }, "Best so far, no answer: ", element("q", {}, page.best_answer)));
   }
   return made;
 }

@@ -15,6 +15,10 @@ export function stateWord(state) {
   return STATES[state] ?? plainName(state);
 }
 
+export function isAnswered(outcome) {
+  return ["solved", "answered"].includes(outcome);
+}
+
 /** `branch_selection` as people write it. */
 export function plainName(name) {
   return String(name).replaceAll("_", " ");

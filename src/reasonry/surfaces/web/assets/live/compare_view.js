@@ -60,10 +60,10 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     return element(
       "section",
       { class: "side" },
-      element("h2", {}, open, element("span", { class: "status", "data-status": page.status }, plainName(page.status))),
+      element("h2", {}, open, element("span", { class: "status", "data-status": page.outcome ?? page.status }, plainName(page.outcome ?? page.status))),
       quietLine(facts),
       element("p", { class: page.answer ? "answer" : "answer none" }, page.answer ?? "No answer"),
-      element("p", { class: "reason" }, page.detail || plainName(page.reason)),
+      element("p", { class: "reason" }, page.detail || (page.reason === "success" ? "" : plainName(page.reason))),
     );
   }
 

@@ -1,6 +1,7 @@
 // What can be done with a run as a whole: pause, go on, cancel, take up again, other limits, compare.
 
 import { element, listen } from "../dom.js";
+import { isAnswered } from "../wording.js";
 import { compareDialog } from "./compare_dialog.js";
 import { limitsDialog } from "./limits_dialog.js";
 
@@ -65,20 +66,15 @@ export function makeControls({ api, path, onNavigate, changed }) {
     page = newer;
     const isActive = page.status === "active";
     const isDriven = page.mode === "driven";
-    const wasStopped = !isActive && (page.status !== "done" || isLimit(page.reason));
+    const isOver = isAnswered(page.outcome), isAtLimit = /^max_|^cost/.test(page.reason);
     buttons.pause.hidden = !isActive || page.paused || isIdle || !isDriven;
-    buttons.resume.hidden = !isDriven || !((isActive && (page.paused || isIdle)) || (wasStopped && !isLimit(page.reason)));
+    buttons.resume.hidden = !isDriven || (isActive ? !page.paused && !isIdle : isOver || isAtLimit);
     buttons.resume.textContent = page.paused || isIdle ? "Go on" : "Take up again";
-    buttons.limits.hidden = !isActive && !wasStopped;
+    buttons.limits.hidden = isOver;
     buttons.limits.textContent = isActive ? "Limits …" : "Take up with other limits …";
     buttons.cancel.hidden = !isActive;
     buttons.compare.hidden = false;
   }
 
   return { elements: [...Object.values(buttons), said], draw, say, close: () => dialog?.remove() };
-}
-
-/** Whether a run ended for a limit of its budget; a search may have bounds of its own, with which it came to its end. */
-function isLimit(reason) {
-  return ["max_calls", "max_tokens", "max_usd", "max_seconds", "max_thoughts", "cost_limit", "max_usd_a_day"].includes(reason);
 }

@@ -1,7 +1,7 @@
 // One row of the list: what was asked, what came of it, who thought, what it cost, when.
 
 import { element } from "../dom.js";
-import { count, dollars, dotted, firstLine, modelName, plainName } from "../wording.js";
+import { count, dollars, dotted, firstLine, isAnswered, modelName, plainName } from "../wording.js";
 
 const ROW_CHARACTERS = 300;
 
@@ -21,11 +21,11 @@ export function entryOf(of, found) {
     of, id, address,
     at_ms: found.created_at_ms ?? 0,
     title: found.problem,
-    status: found.status === "active" ? still : found.status,
+    status: found.outcome ?? (found.status === "active" ? still : found.status),
     strategy: found.strategy,
     mode: found.mode === "coached" ? "coached" : (modelName(found.model) ?? ""),
-    answer: found.answer,
-    reason: found.status === "failed" ? found.reason : "",
+    answer: isAnswered(found.outcome) ? found.answer : "",
+    reason: isAnswered(found.outcome) ? "" : found.detail || found.reason,
     said: dotted(spent),
   };
 }
@@ -47,7 +47,7 @@ export function listRow(entry, isChosen, choose) {
       { href: `#${address}` },
       element("span", { class: "title" }, title),
       element("span", { class: "status", "data-status": status }, entry.isDemo ? "example" : plainName(status ?? "")),
-      element("span", { class: "came" }, answer ? element("span", { class: "is" }, answer) : plainName(entry.reason ?? "")),
+      element("span", { class: "came" }, answer ? element("span", { class: "is" }, answer) : firstLine(entry.reason).slice(0, ROW_CHARACTERS)),
     ),
     element("span", { class: "who" }, dotted([plainName(entry.strategy ?? ""), entry.mode])),
     element("span", { class: "spent" }, entry.said),
