@@ -97,7 +97,9 @@ async def test_a_process_that_drains_leaves_jobs_that_the_next_one_brings_to_the
         slow, _ = await supervisor.start(first, order(Budget(calls=50), steps=1), Performers(stuck))
         paused, _ = await supervisor.start(first, order(), Performers(CountingModel(latency_s=0.01)))
         await supervisor.pause(first, paused)
-        await asyncio.sleep(0.04)
+        async with asyncio.timeout(10):
+            while sum(map(supervisor.is_driven, runs)) < 3:
+                await asyncio.sleep(0.005)
         # Owners take turns: of the owner with two, one waits.
         assert [supervisor.is_driven(run_id) for run_id in runs] == [True, True, False, True]
         await asyncio.wait_for(supervisor.drain(0.2), 2)

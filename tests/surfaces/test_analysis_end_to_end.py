@@ -335,7 +335,7 @@ def test_a_script_can_branch_on_it(shell: Shell, server: ModelServer, kind: str,
         assert "warning: the answer is unchecked" in done.stderr
         return
     assert (done.returncode, done.stdout) == (8, "")
-    assert "failed: focused_answer_failed" in done.stderr
+    assert "error: focused_answer_failed" in done.stderr
     done = shell.run(*words(server, "--json", focus=kind))
     document = json.loads(done.stdout)
     assert (done.returncode, document["status"], document["answer"]) == (8, "failed", None)
