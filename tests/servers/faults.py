@@ -234,7 +234,7 @@ def distort(kind: str, text: str) -> Said:
         case "fenced":
             return Said(f"Sure, here it is:\n```json\n{text}\n```\nAnything else?")
         case "malformed":
-            return Said(re.sub(r"[}\]]\s*$", ",", text.replace('"', "'", 2)) + " {'and':")
+            return Said(re.sub(r"([}\]])\s*$", r",\1", text.replace('"', "'", 2)) + " and no more.")
         case "truncated":
             return Said(text[: max(1, len(text) // 2)], finish="length")
         case "empty":
