@@ -53,7 +53,6 @@ from .prose import (
     declines,
     find_answer,
     only_answer,
-    refuses,
     stated_answer,
 )
 from .synonyms import SYNONYMS
@@ -379,7 +378,7 @@ def _plain_value(text: str, form: type[Struct]) -> list[Any] | Unreadable:
     ((name, is_list),) = fields.items()
     kind = plain_name(name)
     is_answer = kind in ("answer", "finalanswer", "value")
-    if (is_answer and declines(text)) or (kind not in _MAY_BE_UNKNOWN and refuses(text)):
+    if (is_answer and declines(text)) or (kind not in _MAY_BE_UNKNOWN and declines(text)):
         return Unreadable("it declines, or says that it has no answer; answer the question as asked")
     if is_list:
         items = list_items(text)

@@ -160,13 +160,6 @@ def read_quantity(text: str) -> Quantity | None:
 
 def without_latex(text: str) -> str:
     r"""Return a text with numbers and units plain that LaTeX dresses up: `\frac34` is 3/4."""
-    text = text.strip()
-    for opening, closing in ((r"\(", r"\)"), (r"\[", r"\]"), ("$$", "$$"), ("$", "$")):
-        inside = text[len(opening) : -len(closing)]
-        if len(text) > len(opening + closing) and text.startswith(opening) and text.endswith(closing):
-            text = inside.strip() if opening not in inside.replace("\\$", "") else text
-    if "\\" not in text:
-        return text
     for pattern, plain in _MARKUP:
         text = pattern.sub(plain, text)
     text = _FRACTION.sub(lambda match: " {}/{} ".format(*filter(None, match.groups())), text)

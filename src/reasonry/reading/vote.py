@@ -29,8 +29,17 @@ _LEAD_IN = lazy_pattern(
     re.IGNORECASE,
 )
 _UNKNOWN = lazy_pattern(r"^[a-z]\s*=\s*", re.IGNORECASE)
-_BOXED = lazy_pattern(r"^\\boxed\{(.*)\}$", re.DOTALL)
-_FRACTION = lazy_pattern(r"\\[dt]?frac\{(-?\d+)\}\{(\d+)\}")
+_WRAPPED = lazy_pattern(r"\\(?:boxed|text|mathrm|textbf)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_AROUND = (
+    ("**", "**"),
+    ("__", "__"),
+    ("`", "`"),
+    ('"', '"'),
+    ("$$", "$$"),
+    ("$", "$"),
+    (r"\(", r"\)"),
+    (r"\[", r"\]"),
+)
 _VULGAR = lazy_pattern("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
 _GROUPED = lazy_pattern("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
 """Spaces that are written inside a number only; a plain one may as well stand between two numbers."""
@@ -90,10 +99,23 @@ class Vote(Struct, frozen=True):
 
 
 def tidy(answer: str) -> str:
-    """Return an answer without lead-in ("The answer is"), markup and trailing period."""
-    text, before = answer, None
+    """Return an answer without lead-in ("The answer is"), the markup around it and the period after it."""
+    text, before = answer.strip(), None
     while text != before:
-        before, text = text, _unwrap(text.strip())
+        before = text
+        text = _LEAD_IN.sub("", text)
+        for opening, closing in _AROUND:
+            inside = text[len(opening) : -len(closing)]
+            is_around = text.startswith(opening) and text.endswith(closing) and inside.strip()
+            if is_around and opening not in inside.replace("\\$", ""):
+                text = inside.strip()
+        if wrapped := _WRAPPED.fullmatch(text):
+            text = wrapped[1].strip()
+        for mark in ("**", "__"):
+            if text.count(mark) == 1:
+                text = text.removesuffix(mark).removeprefix(mark).strip()
+        if text.endswith((".", "。")) and not text.endswith(("..", " a.m.", " p.m.")) and "\n" not in text:
+            text = text[:-1].rstrip() or text
     return text
 
 
@@ -102,7 +124,8 @@ def normalise(answer: str) -> Key:
     text = _GROUPED.sub("", _VULGAR.sub(" ", answer))
     text = _MINUS.sub("-", unicodedata.normalize("NFKC", text).replace("\u2044", "/"))
     text = tidy(without_latex(tidy(text))) if "\\" in text or "$" in text else tidy(text)
-    text = " ".join(text.casefold().split())
+    text = _UNKNOWN.sub("", " ".join(text.casefold().split()).strip("'")).rstrip(".,;:! ") or text.casefold()
+    text = text.strip("()") if re.fullmatch(r"\(\w+\)|\w\)|\([+-][\d.,/]+\)", text) else text
     found = read_quantity(text)
     return _read_parts(text) if found is None else _key_of(text, found)
 
@@ -203,16 +226,3 @@ def confidence(votes: Sequence[Vote]) -> float:
     if not votes:
         return 0.0
     return lead_confidence(votes[0].count, votes[1].count if len(votes) > 1 else 0)
-
-
-def _unwrap(text: str) -> str:
-    text = _FRACTION.sub(r"\1/\2", text)
-    text = _UNKNOWN.sub("", _LEAD_IN.sub("", text))
-    if boxed := _BOXED.match(text):
-        text = boxed[1]
-    for mark in ("**", "__", "`", '"', "'", "$"):
-        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
-            text = text[len(mark) : -len(mark)]
-    if re.fullmatch(r"\(\w+\)|\w\)|\([+-][\d.,/]+\)", text):
-        text = text.strip("()")
-    return text.rstrip(".,;:! \n") or text
