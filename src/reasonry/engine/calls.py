@@ -74,13 +74,6 @@ class Sent:
     spent: Sequence[Usage]
     """What it took, sample by sample."""
 
-    @property
-    def answers(self) -> Sequence[Answered]:
-        """The answers; raises what came in their place."""
-        if isinstance(self.came, BaseException):
-            raise self.came
-        return self.came
-
 
 R = TypeVar("R")
 Send = Callable[[Call], Awaitable[R]]
@@ -143,7 +136,14 @@ class Calls:
         request = _wrap_all(of_request, self._request)
 
         async def send_request(call: Call) -> Answers:
-            return (await request(call)).answers
+            came = (await request(call)).came
+            if isinstance(came, BaseException):
+                try:
+                    raise came
+                finally:
+                    # Its traceback refers to this frame, which must not refer to it.
+                    del came
+            return came
 
         of_question: tuple[Layer[Answers], ...] = (
             self._single_flight,

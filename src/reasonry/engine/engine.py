@@ -258,7 +258,7 @@ class Engine:
             return recorded
         try:
             run = self._fold(row, lines).run
-            if row.status != "active" and run.begun.version != run.strategy.version and differences(row, run):
+            if row.status != "active" and run.begun.version != run.strategy.version and differences(run):
                 message = f"as {run.strategy.name} is today, its answers lead to another end"
                 raise ConflictError(message, code="strategy_changed", run_id=row.run_id)
             return record_as_it_stands(row, run)
@@ -283,7 +283,7 @@ class Engine:
             their number, `differs`: which of `events`, `path`, `thoughts` and `outcome` are not the same}.
         """
         row, run, *_ = await self.read(run_id)
-        differs = differences(row, run) if run.ended else []
+        differs = differences(run) if run.ended else []
         identical = None if run.ended is None else not differs
         replay = {"identical": identical, "events": len(run.events), "differs": differs}
         return {**result_of(run_id, row.session_id, run).document(), "replay": replay}

@@ -80,7 +80,7 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     why: str = ""
     """Why this strategy, where it was not the user who named it."""
     version: int = 0
-    """The strategy's; 0 where 0.1.0 wrote it."""
+    """The strategy's."""
     warnings: tuple[str, ...] = ()
     """What was known from the start to matter to what comes of it."""
     from_session: str | None = None
@@ -108,7 +108,7 @@ class Settled(Struct, frozen=True, tag="took", array_like=True, omit_defaults=Tr
     id: str | None
     event: Event
     reading: RecordedReading | None = None
-    """How an answer was read; None where 0.1.0 wrote it: then it is read again."""
+    """How an answer was read; None: it is read again."""
 
 
 class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults=True):
@@ -128,10 +128,8 @@ class Steered(Struct, frozen=True, tag="steered", array_like=True, omit_defaults
 class Ended(Struct, frozen=True, tag="ended", array_like=True):
     """The run has ended; `digests` are those of what it leaves behind, for replays to compare."""
 
-    state: str = ""
-    """Of the last snapshot; written by 0.1.0 and not compared, because a state may change with the code."""
-    digests: dict[str, str] = {}
-    """By part; see `digests_of`. Empty where 0.1.0 wrote it."""
+    digests: dict[str, str]
+    """By part; see `digests_of`."""
     record: bytes = b""
     """All there is to see of the run, as deflated JSON, so that it reads without the code of its day."""
 

@@ -18,7 +18,7 @@ from ..errors import ReasonryError
 from ..records import RunRow, RunStore
 from .journal import Begun, Ended, Entry, ParticipantNames, Run, Settled, fold, read, terms
 from .prompts import PromptLog
-from .result import Result, Termination, result_of, row_after
+from .result import Result, Termination, result_of
 
 DIGEST_CHARS: Final = 32
 """Of the digest of a part of a record."""
@@ -240,7 +240,7 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
 
 
 def record_of(last: Entry) -> Record | None:
-    """Return the record of a run from its last entry; None while it is active, and where 0.1.0 wrote it."""
+    """Return the record of a run from its last entry; None while it is active."""
     return unpack(last.record) if isinstance(last, Ended) and last.record else None
 
 
@@ -259,14 +259,7 @@ def digests_of(run: Run) -> dict[str, str]:
     }
 
 
-def differences(row: RunRow, run: Run) -> list[str]:
-    """Return the parts in which a run that has ended, walked again, differs from its record.
-
-    0.1.0 recorded of the outcome what lists show; that is compared then.
-    """
-    recorded = run.ended.digests if run.ended else {}
-    if recorded:
-        now = digests_of(run)
-        return [name for name, digest in recorded.items() if now.get(name) != digest]
-    now = row_after(row, run, row.updated_at_ms)
-    return [] if (now.status, now.reason, now.answer) == (row.status, row.reason, row.answer) else ["outcome"]
+def differences(run: Run) -> list[str]:
+    """Return the parts in which a run that has ended, walked again, differs from its record."""
+    now = digests_of(run)
+    return [name for name, digest in (run.ended.digests if run.ended else {}).items() if now[name] != digest]

@@ -216,7 +216,7 @@ class Plan(Struct, frozen=True, omit_defaults=True):
     scores: tuple[float, ...] = ()
     reasons: tuple[str, ...] = ()
     draft: int = 0
-    """As the how-manieth of the iteration it was asked for; 0 where an earlier version drafted it."""
+    """As the how-manieth of the iteration it was asked for."""
 
     @property
     def score(self) -> float | None:

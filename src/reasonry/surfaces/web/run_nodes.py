@@ -30,7 +30,7 @@ class DroppedEntry(Struct, frozen=True):
 
 
 class TreeEntry(Struct, frozen=True):
-    """A node of `tree.nodes`; records of 0.1.0 have no `dropped`."""
+    """A node of `tree.nodes`."""
 
     id: str
     content: str

@@ -1,7 +1,7 @@
 """The page of a run: a pure function of its record, ended or as it stands.
 
 What an effect is about says which node it belongs to. Where nothing is said, a question belongs to the first thought
-that came of it. Records of 0.1.0 know neither; there a question belongs to the next thought of its stage.
+that came of it.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class _Maker:
     def attach(self) -> None:
         """Add thoughts, questions and calls, then costs and times."""
         owners = add_thoughts(self.nodes, self.thoughts, self.document) if self.is_chain else []
-        self.owners = _Owners(owners, self.origins, self.places, [thought.stage for thought in self.thoughts])
+        self.owners = _Owners(owners, self.origins, self.places)
         if not self.is_chain:
             for number, thought in enumerate(self.thoughts, 1):
                 self._attach_thought(number, thought)
@@ -232,14 +232,14 @@ class _Maker:
 
     # -- questions and calls
 
-    def _owner(self, effect_id: str, stage: str) -> PageNode:
+    def _owner(self, effect_id: str) -> PageNode:
         if self.is_chain:
-            return self.nodes[self.owners.of(effect_id, stage) or self.root]
+            return self.nodes[self.owners.of(effect_id) or self.root]
         return self._node_of(effect_id)
 
     def _attach_question(self, asked: Entry) -> None:
         effect_id, effect = asked["id"], self.effects.get(asked["id"], {})
-        node, events = self._owner(effect_id, asked["stage"]), self.events.get(effect_id, [])
+        node, events = self._owner(effect_id), self.events.get(effect_id, [])
         cost = self.costs.get(effect_id, PageCost())
         node.cost += cost
         node.questions.append(effect_id)
@@ -277,7 +277,7 @@ class _Maker:
 
     def _attach_call(self, effect: Entry) -> None:
         effect_id, is_tool = effect["id"], effect["kind"] == "call_tool"
-        node, events = self._owner(effect_id, effect["stage"]), self.events.get(effect_id, [])
+        node, events = self._owner(effect_id), self.events.get(effect_id, [])
         node.cost += self.costs.get(effect_id, PageCost())
         node.calls.append(effect_id)
         self.sources.append((node.id, effect_id))
@@ -347,24 +347,14 @@ class _Maker:
 class _Owners:
     """Which thought of a chain a question belongs to."""
 
-    def __init__(
-        self, names: Sequence[str], origins: Sequence[str], places: Mapping[str, int], stages: Sequence[str]
-    ) -> None:
-        self._places = places
-        recorded = [places.get(origin, -1) for origin in origins] if len(origins) == len(names) else []
-        self._recorded = [*itertools.accumulate(recorded, max)]
-        self._names = names
-        self._left: dict[str, list[str]] = {}
-        for name, stage in zip(names, stages, strict=False):
-            self._left.setdefault(stage, []).append(name)
+    def __init__(self, names: Sequence[str], origins: Sequence[str], places: Mapping[str, int]) -> None:
+        self._places, self._names = places, names
+        self._recorded = [*itertools.accumulate((places.get(origin, -1) for origin in origins), max)]
 
-    def of(self, effect_id: str, stage: str) -> str | None:
+    def of(self, effect_id: str) -> str | None:
         """Return the node that an effect belongs to; None: no thought came after it."""
         if not self._names:
             return None
-        if not self._recorded:
-            left = self._left.get(stage) or [self._names[-1]]
-            return left.pop(0) if len(left) > 1 else left[0]
         place = self._places.get(effect_id)
         if place is None:
             return self._names[-1]
