@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import os
 import random
 import shutil
@@ -12,6 +13,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,9 +23,9 @@ import pytest
 
 from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
 from reasonry.records import ThoughtRow
-from reasonry.stores import default_path, open_store
+from reasonry.stores import database, default_path, open_store
 from reasonry.stores.database import Source, connect
-from reasonry.stores.files import create
+from reasonry.stores.files import create, inspect_file
 from reasonry.stores.memory import MemoryStore
 from reasonry.stores.packing import UnpackError, pack, unpack
 from reasonry.stores.schema import MIGRATIONS
@@ -670,3 +672,19 @@ async def test_thoughts_out_of_order_keep_the_index_small(store: SqliteStore, pa
     db.close()
     assert index == (9,)
     assert "thought_odd_number" in str(plan)
+
+
+async def test_threads_that_open_a_new_store_at_the_same_time_all_find_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = itertools.count()
+
+    def inspect_slowly(path: Path) -> os.stat_result | None:
+        found = inspect_file(path)
+        time.sleep(0.2 * (next(looks) > 0))
+        return found
+
+    monkeypatch.setattr(database, "inspect_file", inspect_slowly)
+    store = SqliteStore(tmp_path / "new.db")
+    assert await asyncio.gather(*(store.runs() for _ in range(3))) == [[]] * 3
+    await store.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from functools import cache
@@ -133,6 +134,8 @@ class Source:
         self.path, self._log = path, log_of(path)
         self.busy_timeout_s = busy_timeout_s
         self._identity: Identity | None = None
+        self._opening = threading.Lock()
+        """Several threads open connections; whether the file is there is found out by one at a time."""
         self._opened = dict[int, tuple[Identity | None, Identity | None]]()
         """By connection: its file and its log."""
 
@@ -213,6 +216,10 @@ class Source:
         return self.path.stat().st_size + (self._log.stat().st_size if self._log.exists() else 0)
 
     def _open(self) -> sql.Database:
+        with self._opening:
+            return self._open_alone()
+
+    def _open_alone(self) -> sql.Database:
         found = inspect_file(self.path)
         if found is None:
             if self._identity is not None:
