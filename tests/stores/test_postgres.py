@@ -15,7 +15,7 @@ import pytest
 
 import reasonry
 from reasonry.errors import ConflictError, StoreError, UsageError
-from reasonry.records import RequestKey, RunRow, Store
+from reasonry.records import RequestKey, RunRow, Store, WholeRun
 from reasonry.stores import open_store
 from reasonry.stores.postgres.address import read_address
 from reasonry.stores.postgres.texts import read, spell
@@ -217,6 +217,16 @@ async def test_a_backup_is_restored_into_either_kind_of_store(postgres_url: str,
         with pytest.raises(StoreError):
             await store.restore(file)
         assert await whole_content(store) == kept[0]
+
+
+@pytest.mark.parametrize("name", ["\x00", "\x01", "a\x00\x01b"])
+async def test_a_job_is_of_any_run_of_any_owner_and_waits_once(postgres_url: str, name: str) -> None:
+    store = open_store(postgres_url)
+    run = WholeRun(run_row(name, owner=name, unattended=True), (line(1),))
+    assert await store.write_whole([run]) == ["new"]
+    assert await store.write_whole([run]) == ["same"]
+    assert (await store.job_standing()).depth == 1
+    await store.close()
 
 
 async def a_run(store: Store) -> RunRow:

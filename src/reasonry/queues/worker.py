@@ -25,6 +25,7 @@ from ..masking import SECRETS
 from ..records import JobOptions
 from ..stores.postgres import PostgresStore
 from ..stores.postgres.jobs import DEAD_S, TASK, WORKER
+from ..stores.postgres.texts import read
 from ..supervisor import Supervisor
 from .job import Later, drive_run
 
@@ -121,7 +122,7 @@ class Worker:
         async def drive(  # pyright: ignore[reportUnusedFunction]
             context: Any, run_id: str, owner: str, carried: dict[str, Any]
         ) -> None:
-            await drive_run(self._supervisor, run_id, owner, context.job.queue, carried)
+            await drive_run(self._supervisor, read(run_id), read(owner), context.job.queue, carried)
 
         return queue
 

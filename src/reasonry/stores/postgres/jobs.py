@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from ...records import JobOptions, JobStanding
 from .. import sql
+from .texts import spell
 
 TASK: Final = "reasonry.drive"
 DEAD_S: Final = 8
@@ -83,7 +84,8 @@ def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
         schedule_at=at,
         connection=tx.connection,
     )
-    task.defer(run_id=run_id, owner=owner, carried=dict(job.carried))
+    # JSON in PostgreSQL has no NUL either.
+    task.defer(run_id=spell(run_id), owner=spell(owner), carried=dict(job.carried))
 
 
 def put_missing(tx: sql.Tx) -> int:
